@@ -1199,7 +1199,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['login/keys.ts publishedAfterMs', 'time for which a replaced key is published', 'tenant', 'no longer published'],
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
     ['login/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
-    ['login/sign-in.ts maxTextChars chars', 'groups and roles of a person as JSON', 'person', 'refused']
+    ['login/identity.ts maxTextChars chars', 'groups and roles of a person as JSON', 'person', 'refused']
   ],
   'Processes over stdio': [
     [
@@ -1394,6 +1394,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+login/login-events.ts maxEventChars
 admin/live/connections.ts maxNameChars
 control/document/judge-apart.ts shortChars
 limits/open-table.ts leastBuckets

@@ -105,7 +105,7 @@ export async function createGateway(
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
-  const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, log })
+  const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log })
   const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), store, log })
   const copyLimits = copyLimitsFor(memory.budgetBytes)
   const holders = createStreamHolders(bus)

@@ -6,13 +6,14 @@ import type { AuditConfig, Snapshot } from '../config/snapshot.ts'
 import type { CallAuditor } from '../observe/calls.ts'
 import type { LiveEvents } from '../observe/live.ts'
 import type { Log } from '../observe/log.ts'
-import type { RefusedRequest } from '../observe/refused-requests.ts'
-import { type GatewayError, type JsonObject, tenantId } from '../protocol/messages.ts'
+import type { AuditedLogin } from '../observe/login-event.ts'
+import { type GatewayError, tenantId } from '../protocol/messages.ts'
 import { type Store, unavailable } from '../store/port.ts'
 import { type Clock, createDelay, every } from '../time/clock.ts'
 import { type AuditedPrincipal, callEntry, callerFields } from './call-entry.ts'
 import { checkpointMs, createChain } from './chain.ts'
 import { type AuditKeys, loadAuditKeys } from './keys.ts'
+import { loginEntry, refusedEntry, type RefusedEntry } from './refused-entry.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { createSegments } from './segments.ts'
 import { createSinks } from './sinks.ts'
@@ -167,27 +168,15 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
       trailOf(tenant ?? gatewayItself)?.trail.add('change', { by, from, action, target, before, after })
     },
     /** A request that was refused before it became a call. */
-    refused(
-      tenant: string,
-      endpoint: string,
-      request: Pick<RefusedRequest, 'context' | 'address' | 'id' | 'method'>,
-      outcome: string
-    ): void {
+    refused(tenant: string, endpoint: string, request: RefusedEntry, outcome: string): void {
       const each = trailOf(tenant)
-      const { context, address: from, id, method } = request
-      const caller: JsonObject = context === undefined ? {} : callerFields(context.principal)
-      const unrecorded = each?.refusals.take(caller)
-      if (unrecorded === undefined) return
-      each?.trail.add('refused', {
-        endpoint,
-        ...caller,
-        from,
-        request: id,
-        http: method.slice(0, 16),
-        decision: 'denied',
-        outcome,
-        ...(unrecorded > 0 && { unrecorded })
-      })
+      const entry = each && refusedEntry(endpoint, request, outcome, each.refusals)
+      if (entry !== undefined) each?.trail.add('refused', entry)
+    },
+    login(tenant: string, event: AuditedLogin): void {
+      const each = trailOf(tenant)
+      const entry = each && loginEntry(event, each.refusals)
+      if (entry !== undefined) each?.trail.add('login', entry)
     },
     /** Writes and signs what is left. Never rejects. */
     async close(): Promise<void> {

@@ -114,6 +114,21 @@ export const discoverProvider = (from: Discovered, fetch: Fetch): Promise<Author
   discover(from, fetch, undefined, ['oidc', 'oauth2'], ['authorization_endpoint', 'token_endpoint'])
 
 /**
+ * A further URL of the metadata of a provider.
+ * @returns undefined where they have none
+ * @throws Error for one to which nobody may be sent
+ */
+export function providerUrl(
+  from: Discovered,
+  metadata: AuthorizationServer,
+  name: 'userinfo_endpoint' | 'end_session_endpoint'
+): string | undefined {
+  const url = metadata[name]
+  if (url !== undefined) checkUri(from, name, url)
+  return url
+}
+
+/**
  * Where an issuer answers what its tokens mean (RFC 7662).
  * @throws as `discoverJwksUri`
  */

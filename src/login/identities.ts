@@ -4,7 +4,8 @@
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { type Clock, pause } from '../time/clock.ts'
 import type { LoginRecords } from './records.ts'
-import type { createSignIn, Identity } from './sign-in.ts'
+import type { Identity } from './identity.ts'
+import type { createSignIn } from './sign-in.ts'
 
 /** What the provider said is taken as the answer to everybody who asks within this time. */
 const freshMs = 30_000

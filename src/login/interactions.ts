@@ -9,9 +9,11 @@ import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { createIdentities } from './identities.ts'
+import { SignInRefused } from './identity.ts'
+import type { LoginEvents } from './login-events.ts'
 import { consentBody, errorPage, sendPage, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
-import { type createSignIn, type PendingSignIn, saidByProvider, SignInRefused } from './sign-in.ts'
+import { type createSignIn, type PendingSignIn, saidByProvider } from './sign-in.ts'
 
 interface InteractionsOptions {
   readonly tenant: Tenant
@@ -19,6 +21,7 @@ interface InteractionsOptions {
   readonly records: LoginRecords
   readonly signIn: ReturnType<typeof createSignIn>
   readonly identities: ReturnType<typeof createIdentities>
+  readonly note: LoginEvents
   readonly log: Log
 }
 
@@ -33,7 +36,7 @@ const providerAway = "The tenant's identity provider cannot be reached at the mo
 type Context = ReturnType<Provider['createContext']>
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>
 
-export function createInteractions({ tenant, config, records, signIn, identities, log }: InteractionsOptions) {
+export function createInteractions({ tenant, config, records, signIn, identities, note, log }: InteractionsOptions) {
   const callbackPath = `${config.path}/callback`
   const cookieOptions = {
     path: callbackPath,
@@ -64,54 +67,37 @@ export function createInteractions({ tenant, config, records, signIn, identities
     redirect(res, url)
   }
 
-  async function callback(url: URL, { cookies, res }: Context): Promise<void> {
+  async function callback(url: URL, { cookies, req, res }: Context): Promise<void> {
     const state = url.searchParams.get('state') ?? ''
     const pending = (await records.take('SignIn', state)) as (PendingSignIn & { browser: string }) | undefined
     const browserCookie = browserCookieOf(state)
     const browser = cookies.get(browserCookie)
-    if (pending === undefined || browser === undefined || !isEqual(digestOf(browser), pending.browser))
+    if (pending === undefined || browser === undefined || !isEqual(digestOf(browser), pending.browser)) {
+      note(req, { action: 'sign-in', refused: 'expired, used already, or begun in another browser' })
       return fail(res, `It has expired, was used already, or began in another browser. ${startAgain}`)
-    const result = await signedIn(url, pending)
+    }
+    const result = await signedIn(url, pending, req)
     await records.write('SignedIn', pending.uid, result, interactionMs)
     cookies.set(browserCookie, '', { ...cookieOptions, maxAge: 0 })
     redirect(res, `${config.path}/interaction/${pending.uid}`)
   }
 
   /** @returns what the authorization server is told of it */
-  async function signedIn(url: URL, pending: PendingSignIn): Promise<InteractionResults> {
+  async function signedIn(url: URL, pending: PendingSignIn, request: IncomingMessage): Promise<InteractionResults> {
     try {
       const identity = await signIn.finish(url.searchParams, pending)
       await identities.keep(identity)
       log.info({ tenant: tenant.id, subject: identity.subject }, 'signed in')
+      note(request, { action: 'sign-in', subject: identity.subject })
       return { login: { accountId: identity.subject } }
     } catch (error) {
-      log.warn(
-        { tenant: tenant.id, reason: saidByProvider(error) },
-        "signing in at the tenant's identity provider failed"
-      )
+      const reason = saidByProvider(error)
+      log.warn({ tenant: tenant.id, reason }, "signing in at the tenant's identity provider failed")
+      note(request, { action: 'sign-in', refused: reason })
       if (error instanceof SignInRefused && error.error === 'access_denied')
         return { error: 'access_denied', error_description: 'the identity provider did not let the person in' }
       return { error: 'server_error', error_description: 'the identity provider answered in a way that cannot be used' }
     }
-  }
-
-  async function allow(provider: Provider, details: Details): Promise<InteractionResults> {
-    const { prompt, params, session, grantId } = details
-    const known = grantId === undefined ? undefined : await provider.Grant.find(grantId)
-    const grant =
-      known ?? new provider.Grant({ accountId: session?.accountId ?? '', clientId: String(params['client_id']) })
-    const { missingOIDCScope, missingResourceScopes } = prompt.details as {
-      readonly missingOIDCScope?: string[]
-      readonly missingResourceScopes?: Record<string, string[]>
-    }
-    if (missingOIDCScope !== undefined) grant.addOIDCScope(missingOIDCScope.join(' '))
-    for (const [resource, scopes] of Object.entries(missingResourceScopes ?? {}))
-      grant.addResourceScope(resource, scopes.join(' '))
-    log.info(
-      { tenant: tenant.id, subject: session?.accountId, client: params['client_id'] },
-      'a client was allowed to act for a person'
-    )
-    return { consent: { grantId: await grant.save() } }
   }
 
   async function show(
@@ -153,10 +139,16 @@ export function createInteractions({ tenant, config, records, signIn, identities
       return fail(response, `It was answered from another page than this one. ${startAgain}`, 403)
     // The body of the form is empty.
     request.resume()
+    note(request, {
+      ...consentOf(config, details),
+      ...(answer === 'deny' && { refused: 'the person did not allow it' })
+    })
     const result =
       answer === 'allow'
-        ? await allow(provider, details)
+        ? { consent: { grantId: await saveGrant(provider, details) } }
         : { error: 'access_denied', error_description: 'the person did not allow it' }
+    const [subject, client] = [details.session?.accountId, details.params['client_id']]
+    if (answer === 'allow') log.info({ tenant: tenant.id, subject, client }, 'a client was allowed to act for a person')
     await provider.interactionFinished(request, response, result)
   }
 
@@ -179,25 +171,56 @@ export function createInteractions({ tenant, config, records, signIn, identities
   }
 }
 
+/** What the client may do is added to what it was allowed before. @returns its id */
+async function saveGrant(provider: Provider, { prompt, params, session, grantId }: Details): Promise<string> {
+  const known = grantId === undefined ? undefined : await provider.Grant.find(grantId)
+  const grant =
+    known ?? new provider.Grant({ accountId: session?.accountId ?? '', clientId: String(params['client_id']) })
+  const { missingOIDCScope, missingResourceScopes } = prompt.details as {
+    readonly missingOIDCScope?: string[]
+    readonly missingResourceScopes?: Record<string, string[]>
+  }
+  if (missingOIDCScope !== undefined) grant.addOIDCScope(missingOIDCScope.join(' '))
+  for (const [resource, scopes] of Object.entries(missingResourceScopes ?? {}))
+    grant.addResourceScope(resource, scopes.join(' '))
+  return await grant.save()
+}
+
 function askConsent(
   config: LoginConfig,
-  { uid, params, prompt }: Details,
+  details: Details,
   who: { readonly client: string; readonly account: string },
   response: ServerResponse
 ): void {
+  const { uid, params } = details
   const redirectUri = new URL(String(params['redirect_uri']))
   const isWeb = redirectUri.protocol === 'https:' || redirectUri.protocol === 'http:'
-  const missing = (prompt.details['missingResourceScopes'] ?? {}) as Record<string, string[]>
-  const scopes = Object.values(missing).flat()
+  const { resource, scopes } = consentOf(config, details)
   const body = consentBody({
     ...who,
     target: isWeb ? redirectUri.host : `an app on this device (${redirectUri.protocol}//)`,
-    resource: [params['resource']].flat().join(', '),
-    scopes: scopes.length > 0 ? scopes : config.scopes,
+    resource,
+    scopes,
     path: `${config.path}/interaction/${uid}`
   })
   const page = { name: config.name, title: `Allow ${who.client}?`, body }
   sendPage(response, 200, page, [isWeb ? redirectUri.origin : redirectUri.protocol])
+}
+
+/** What the person is asked for. */
+function consentOf(
+  { scopes }: LoginConfig,
+  { params, prompt, session }: Pick<Details, 'params' | 'prompt' | 'session'>
+) {
+  const missing = Object.values((prompt.details['missingResourceScopes'] ?? {}) as Record<string, string[]>).flat()
+  return {
+    action: 'consent',
+    subject: session?.accountId,
+    client: String(params['client_id']),
+    redirectUri: String(params['redirect_uri']),
+    resource: [params['resource']].flat().join(', '),
+    scopes: missing.length > 0 ? missing : scopes
+  } as const
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

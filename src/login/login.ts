@@ -6,6 +6,7 @@ import { createFetch, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import type { LoginOrigin } from '../observe/login-event.ts'
 import { GatewayError, type TenantId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
@@ -13,6 +14,7 @@ import type { Clock } from '../time/clock.ts'
 import { createIdentities } from './identities.ts'
 import { createInteractions } from './interactions.ts'
 import { createLoginKeys, publicKeysOf } from './keys.ts'
+import { createLoginEvents, type LoginAuditor } from './login-events.ts'
 import { createProvider } from './provider.ts'
 import { createLoginRecords } from './records.ts'
 import { createSignIn } from './sign-in.ts'
@@ -26,6 +28,7 @@ interface LoginOptions {
   /** Of durations; the time of day. */
   readonly clock: Clock
   readonly wall: Pick<Clock, 'now'>
+  readonly audit: LoginAuditor | undefined
   readonly log: Log
 }
 
@@ -34,17 +37,19 @@ export type Login = ReturnType<typeof createLogin>
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, log }: LoginOptions) {
+export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, audit, log }: LoginOptions) {
   const fetch = createFetch({ timeoutMs: 10_000 })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
+  const origins = new WeakMap<IncomingMessage, LoginOrigin>()
 
   function frontOf(tenant: Tenant, config: LoginConfig) {
     const records = createLoginRecords(tenant.id, config.provider.issuer, { store, sealer, epochOf })
     const keysOf = createLoginKeys(records, wall)
     const signIn = createSignIn(config, fetch, wall)
     const identities = createIdentities({ records, signIn, config, clock, wall })
-    const interactions = createInteractions({ tenant, config, records, signIn, identities, log })
+    const note = createLoginEvents(tenant, config, audit, origins)
+    const interactions = createInteractions({ tenant, config, records, signIn, identities, note, log })
     let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined
 
     return {
@@ -55,7 +60,7 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, log
         const keys = await keysOf()
         const kid = keys.keys.map((key) => key.kid).join(' ')
         if (made?.kid === kid) return await made.provider
-        const provider = createProvider({ tenant, config, keys, records, identities, clock: wall, log })
+        const provider = createProvider({ tenant, config, keys, records, identities, clock: wall, note, log })
         made = { kid, provider }
         return await provider
       }
@@ -106,7 +111,14 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, log
      * @param path what follows the path of the front, with its query
      * @returns false where the tenant has none: nothing was answered
      */
-    async handle(tenant: Tenant, path: string, request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+    async handle(
+      tenant: Tenant,
+      path: string,
+      request: IncomingMessage,
+      response: ServerResponse,
+      origin: LoginOrigin
+    ): Promise<boolean> {
+      origins.set(request, origin)
       const found = frontFor(tenant)
       if (found === undefined) return false
       const url = new URL(path, found.config.issuer)

@@ -2,7 +2,7 @@
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
 import type { EventEmitter } from 'node:events'
-import type { Configuration, ErrorOut, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { Configuration, ErrorOut, errors as Errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -11,6 +11,7 @@ import { createLoginAdapter } from './adapter.ts'
 import type { createIdentities } from './identities.ts'
 import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './interactions.ts'
+import type { LoginEvents } from './login-events.ts'
 import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { saidByProvider } from './sign-in.ts'
@@ -23,6 +24,7 @@ interface ProviderOptions {
   readonly identities: ReturnType<typeof createIdentities>
   /** The time of day. */
   readonly clock: Pick<Clock, 'now'>
+  readonly note: LoginEvents
   readonly log: Log
 }
 
@@ -42,7 +44,7 @@ const clientSeconds = 90 * 24 * 60 * 60
 export async function createProvider(
   options: ProviderOptions
 ): Promise<{ readonly provider: Provider; readonly answer: ReturnType<Provider['callback']> }> {
-  const { tenant, config, keys, records, identities, clock, log } = options
+  const { tenant, config, keys, records, identities, clock, note, log } = options
   // Loaded by the first request to a login front: who has none does without it.
   const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
@@ -166,6 +168,7 @@ export async function createProvider(
   const provider = new Provider(config.issuer, configuration)
   // It takes host and protocol from forwarded headers, which login.ts sets to those of the public URL.
   provider.proxy = true
+  noteRefusals(provider, note)
   provider.on('server_error', (_ctx, error: Error) =>
     log.error({ tenant: tenant.id, err: error }, 'the login front failed')
   )
@@ -176,6 +179,27 @@ export async function createProvider(
     log[isBrokenOff ? 'debug' : 'error']({ tenant: tenant.id, err }, 'a request to the login front came to no end')
   })
   return { provider, answer: provider.callback() }
+}
+
+/** What the library refuses, and what it ends of itself, such as all of a grant whose refresh token is used twice. */
+function noteRefusals(provider: Provider, note: LoginEvents): void {
+  const reasonOf = ({ error, error_detail: detail }: Errors.OIDCProviderError): string =>
+    detail === undefined ? error : `${error} (${detail})`
+  const whoseOf = ({ oidc: { client, entities } }: KoaContextWithOIDC) => {
+    const { RefreshToken: token, AuthorizationCode: code, Grant: grant, Session: session } = entities
+    const subject = token?.accountId ?? code?.accountId ?? grant?.accountId ?? session?.accountId
+    return { client: client?.clientId, subject }
+  }
+  provider.on('grant.error', (ctx, error) =>
+    note(ctx.req, { action: 'token', ...whoseOf(ctx), refused: reasonOf(error) })
+  )
+  provider.on('authorization.error', (ctx, error) => {
+    // What a person or the tenant's provider said no to was noted there.
+    const { result } = (ctx.oidc.entities.Interaction ?? {}) as { result?: { error?: string } }
+    if (result?.error === undefined)
+      note(ctx.req, { action: 'authorization', ...whoseOf(ctx), refused: reasonOf(error) })
+  })
+  provider.on('grant.revoked', (ctx) => note(ctx.req, { action: 'grant-ended', ...whoseOf(ctx) }))
 }
 
 /** The pages that the library shows itself. @param name of the tenant */

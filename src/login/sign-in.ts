@@ -2,12 +2,13 @@
 // and nonce (OpenID Connect Core 1.0 section 3.1, RFC 9700); and asking it again who they are, at each refresh.
 
 import * as oauth from 'oauth4webapi'
-import { discoverProvider, type Fetch } from '../auth/fetch.ts'
+import { discoverProvider, providerUrl, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { maxLoggedChars } from '../observe/calls.ts'
-import { isObject } from '../protocol/messages.ts'
+import type { JsonObject } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import type { Clock } from '../time/clock.ts'
+import { identityOf, SignInRefused, type Identity } from './identity.ts'
 
 /** Of what went wrong, which may name two URLs; in characters. */
 const maxReasonChars = 500
@@ -19,28 +20,6 @@ export interface PendingSignIn {
   readonly state: string
   readonly nonce: string
   readonly verifier: string
-}
-
-/** Who somebody is, as the provider said it last. */
-export interface Identity {
-  readonly subject: string
-  readonly name: string
-  readonly groups: readonly string[]
-  readonly roles: readonly string[]
-  readonly refreshToken?: string | undefined
-  /** When the person signed in, and when the provider was asked last: epoch ms. */
-  readonly signedInAt: number
-  readonly askedAt: number
-}
-
-/** The provider says no: the person is not let in, and is told why. */
-export class SignInRefused extends Error {
-  readonly error: string
-
-  constructor(error: string, message: string) {
-    super(message)
-    this.error = error
-  }
 }
 
 export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, clock: Pick<Clock, 'now'>) {
@@ -63,36 +42,23 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
       ? oauth.ClientSecretBasic(provider.clientSecret)
       : oauth.ClientSecretPost(provider.clientSecret)
 
-  function identityOf(claims: oauth.IDToken, refreshToken: string | undefined, signedInAt: number): Identity {
-    const subject = claims[provider.subjectClaim]
-    if (typeof subject !== 'string' || subject === '' || subject.length > 255)
-      throw new SignInRefused('server_error', `Its ID token has no usable claim ${provider.subjectClaim}.`)
-    const name = [claims['email'], claims['preferred_username'], claims['name'], subject].find(
-      (each) => typeof each === 'string' && each !== ''
-    ) as string
-    const [groups, roles] = [provider.groupsClaim, provider.rolesClaim].map((claim) => namesIn(claims, claim))
-    // Not cut: a policy that denies a group would let its members in.
-    if (groups === undefined || roles === undefined)
-      throw new SignInRefused(
-        'server_error',
-        'Its ID token says only where the groups or roles are to be had (_claim_names), as of people who have many. ' +
-          'Have it send only those that policies name.'
-      )
-    if (JSON.stringify([groups, roles]).length > maxTextChars)
-      throw new SignInRefused(
-        'server_error',
-        `It names ${groups.length} groups and ${roles.length} roles, which are more than a token can hold. Have it ` +
-          'send only those that policies name.'
-      )
-    return {
-      subject,
-      name: name.slice(0, 200),
-      groups,
-      roles,
-      refreshToken,
-      signedInAt,
-      askedAt: clock.now()
-    }
+  /**
+   * What else the provider says of a person (OpenID Connect Core 1.0 section 5.3): many put groups and roles there
+   * only, or send no ID token at a refresh.
+   * @param claims of the ID token, which win
+   * @throws Error where it cannot be asked, or answers of somebody else
+   */
+  async function withUserinfo(
+    server: oauth.AuthorizationServer,
+    sub: string,
+    claims: JsonObject,
+    accessToken: string
+  ): Promise<JsonObject> {
+    const isComplete = [provider.groupsClaim, provider.rolesClaim].every((claim) => claims[claim] !== undefined)
+    if (!provider.userinfo || isComplete || providerUrl(provider, server, 'userinfo_endpoint') === undefined)
+      return claims
+    const response = await oauth.userInfoRequest(server, client, accessToken, options)
+    return { ...(await oauth.processUserInfoResponse(server, client, sub, response)), ...claims }
   }
 
   return {
@@ -145,7 +111,13 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
         })
         const claims = oauth.getValidatedIdTokenClaims(result)
         if (claims === undefined) throw new Error('the provider sent no ID token')
-        return identityOf(claims, result.refresh_token, clock.now())
+        const { sub } = claims
+        const all = await withUserinfo(server, sub, claims, result.access_token)
+        // The subject is signed.
+        const signed = { ...all, [provider.subjectClaim]: claims[provider.subjectClaim] }
+        const now = clock.now()
+        const about = { sub, refreshToken: result.refresh_token, signedInAt: now, askedAt: now }
+        return identityOf(provider, signed, about)
       } catch (error) {
         throw refusalOf(error)
       }
@@ -157,7 +129,7 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
      * @throws Error where it cannot be asked
      */
     async again(identity: Identity): Promise<Identity | undefined> {
-      const { refreshToken, signedInAt } = identity
+      const { refreshToken, signedInAt, subject } = identity
       if (refreshToken === undefined) return undefined
       const server = await metadata()
       try {
@@ -169,19 +141,28 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
           options
         )
         const result = await oauth.processRefreshTokenResponse(server, client, response)
-        const claims = oauth.getValidatedIdTokenClaims(result)
-        const nextToken = result.refresh_token ?? refreshToken
-        if (claims === undefined) return { ...identity, refreshToken: nextToken, askedAt: clock.now() }
-        const next = identityOf(claims, nextToken, signedInAt)
-        return next.subject === identity.subject ? next : undefined
+        const claims: JsonObject = oauth.getValidatedIdTokenClaims(result) ?? {}
+        const sub = typeof claims['sub'] === 'string' ? claims['sub'] : identity.sub
+        const named = { [provider.subjectClaim]: subject, ...claims }
+        if (named[provider.subjectClaim] !== subject || (identity.sub !== undefined && sub !== identity.sub))
+          return undefined
+        const about = { sub, refreshToken: result.refresh_token ?? refreshToken, signedInAt, askedAt: clock.now() }
+        const all = sub === undefined ? named : await withUserinfo(server, sub, named, result.access_token)
+        const isSilent = Object.keys(all).length === 1
+        return isSilent ? { ...identity, ...about } : identityOf(provider, all, about)
       } catch (error) {
         // RFC 6749 section 5.2; `invalid_client` and the like are faults of the configuration, not of the person.
         if (error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant') return undefined
+        // Userinfo does not take a token that is new: it knows the person no more (RFC 6750 section 3.1).
+        if (error instanceof oauth.WWWAuthenticateChallengeError && isInvalidToken(error)) return undefined
         throw error
       }
     }
   }
 }
+
+const isInvalidToken = ({ status, cause }: oauth.WWWAuthenticateChallengeError): boolean =>
+  status === 401 && cause.some(({ parameters }) => parameters.error === 'invalid_token')
 
 function refusalOf(error: unknown): unknown {
   if (error instanceof oauth.AuthorizationResponseError) return new SignInRefused(error.error, saidByProvider(error))
@@ -199,17 +180,4 @@ export function saidByProvider(error: unknown): string {
         : {}
   if (code === undefined) return error instanceof Error ? firstOf(error.message, maxReasonChars) : 'unknown'
   return firstOf(`the provider answered ${code}${description === undefined ? '' : ` (${description})`}`, maxLoggedChars)
-}
-
-/** Groups and roles of a person, as JSON: with all else that a token says, it is not longer than we accept. */
-const maxTextChars = 4_000
-
-/**
- * Groups or roles: an array, or one text, which may hold spaces and is one name.
- * @returns undefined where they are elsewhere (OpenID Connect Core 1.0 section 5.6.2; Entra, for more than 200 groups)
- */
-function namesIn(claims: oauth.IDToken, claim: string): string[] | undefined {
-  const [value, elsewhere] = [claims[claim], claims['_claim_names']]
-  if (value === undefined && isObject(elsewhere) && Object.hasOwn(elsewhere, claim)) return undefined
-  return [value].flat().filter((each): each is string => typeof each === 'string')
 }

@@ -133,7 +133,10 @@ t.test('a collector gets them as log records, with the headers that the configur
   const lines = server.records().map(({ body }) => body.stringValue)
   t.same((await report(lines.filter((line) => line.includes('"acme/')).join('\n'), Date.now())).problems, [])
   const [record] = server.records()
-  t.equal(Number(record?.timeUnixNano) / 1e6, Date.parse(String(parse(record?.body.stringValue ?? '')[0]?.['time'])))
+  t.equal(
+    Number(BigInt(record?.timeUnixNano ?? 0) / 1_000_000n),
+    Date.parse(String(parse(record?.body.stringValue ?? '')[0]?.['time']))
+  )
   t.match(
     acme.log.find(({ msg }) => msg === 'audit records cannot be written'),
     { place: 'otlp' }

@@ -1,7 +1,7 @@
 // The OpenID provider of a company, as many are: confidential clients that an administrator registers, no dynamic
 // registration, no parameter `resource`. Whoever `person` is signs in at once.
 
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { Provider } from 'oidc-provider'
 import { freshKeys } from './issuer.ts'
 import { listen, type Teardown } from './listen.ts'
@@ -15,6 +15,12 @@ export interface IdentityProvider {
   readonly disabled: Set<string>
   /** Further claims of ID tokens. */
   claims: Record<string, unknown>
+  /** Claims that are in userinfo only. */
+  readonly userinfoOnly: Set<string>
+  /** Userinfo knows nobody any more. */
+  isUserinfoClosed: boolean
+  /** It sends an ID token at a refresh, too. */
+  hasIdTokens: boolean
   /** Whether it lets the gateway ask again without the person. */
   hasRefreshTokens: boolean
   /** It does not know the secret of the gateway any more. */
@@ -35,6 +41,9 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     groups: new Map(),
     disabled: new Set(),
     claims: {},
+    userinfoOnly: new Set(),
+    isUserinfoClosed: false,
+    hasIdTokens: true,
     hasRefreshTokens: true,
     isSecretWrong: false,
     down: false,
@@ -45,6 +54,9 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     createServer((request, response) => {
       if (state.down) return response.writeHead(503).end()
       if (request.url === '/token') state.tokenRequests += 1
+      if (request.url === '/me' && state.isUserinfoClosed)
+        return response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end()
+      if (request.url === '/token' && !state.hasIdTokens) withoutIdTokens(response)
       if (state.isSecretWrong) request.headers.authorization = `Basic ${btoa('gatehouse:wrong')}`
       if (request.url?.startsWith('/in/') !== true || provider === undefined) return void handle?.(request, response)
       void finish(provider)
@@ -80,13 +92,25 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
         ? undefined
         : {
             accountId: sub,
-            claims: () => {
+            claims: (use) => {
               const groups = state.groups.get(sub) ?? ['staff']
-              return { sub, email: `${sub}@example.com`, name: sub, groups, ...state.claims }
+              const all = { sub, email: `${sub}@example.com`, name: sub, groups, ...state.claims }
+              const isSaid = (claim: string): boolean => use !== 'id_token' || !state.userinfoOnly.has(claim)
+              return Object.fromEntries(Object.entries(all).filter(([claim]) => isSaid(claim))) as typeof all
             }
           },
     features: { devInteractions: { enabled: false }, resourceIndicators: { enabled: false } }
   })
   handle = provider.callback()
   return Object.assign(state, { url })
+}
+
+function withoutIdTokens(response: ServerResponse): void {
+  const end = response.end.bind(response)
+  response.end = ((body: string) => {
+    const { id_token: _left, ...rest } = JSON.parse(body) as Record<string, unknown>
+    const text = JSON.stringify(rest)
+    response.setHeader('content-length', text.length)
+    return end(text)
+  }) as typeof response.end
 }

@@ -17,8 +17,15 @@ export async function loginGateway(
     auth = {},
     port: given,
     provider: known,
+    of = {},
     ...options
-  }: Partial<TestGatewayOptions> & { login?: object; auth?: object; port?: number; provider?: IdentityProvider } = {}
+  }: Partial<TestGatewayOptions> & {
+    login?: object
+    auth?: object
+    port?: number
+    provider?: IdentityProvider
+    of?: object
+  } = {}
 ) {
   const port = given ?? (await freePort())
   const origin = `http://127.0.0.1:${port}`
@@ -33,7 +40,7 @@ export async function loginGateway(
       login: {
         name: 'Acme Corporation',
         scopes: ['mcp'],
-        provider: { issuer: provider.url, ...providerClient },
+        provider: { issuer: provider.url, ...providerClient, ...of },
         ...login
       }
     },

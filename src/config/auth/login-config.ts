@@ -21,6 +21,8 @@ export interface LoginConfig {
     readonly subjectClaim: string
     readonly groupsClaim: string
     readonly rolesClaim: string
+    /** It is asked for claims that its ID tokens leave out. */
+    readonly userinfo: boolean
   }
   /** That a token can have. */
   readonly scopes: readonly string[]

@@ -21,7 +21,14 @@ export const ProviderSchema = closedObject(
     ),
     subjectClaim: claim('sub', 'Claim of its ID token that names a person for good.'),
     groupsClaim: claim('groups', 'Claim with the groups of a person, for policies.'),
-    rolesClaim: claim('roles', 'Claim with the roles of a person, for policies.')
+    rolesClaim: claim('roles', 'Claim with the roles of a person, for policies.'),
+    userinfo: defaulted(
+      Type.Boolean({
+        default: true,
+        description:
+          'Where its ID token lacks one of these two claims, or there is none at a refresh, ask its userinfo endpoint.'
+      })
+    )
   },
   {
     description:

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import type { Login } from '../../login/login.ts'
 import { GatewayError, tenantId } from '../../protocol/messages.ts'
-import type { PathParams, RouteReply, RouteRequest, ServerState } from '../admission.ts'
+import { clientAddressOf, type PathParams, type RouteReply, type RouteRequest, type ServerState } from '../admission.ts'
 import { reserveRequest } from '../request-memory.ts'
 
 /** That the library reads. */
@@ -34,7 +34,8 @@ export function addLoginRoutes(server: FastifyInstance, { state, login, memory, 
       throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
     const held = holdMemory(memory.share(tenant.id, strangers))
     reserveRequest({ memory: held, raw: reply.raw, incoming: request.raw }, maxBodyBytes)
-    if (!(await login.handle(tenant, path, request.raw, reply.raw))) throw noFront()
+    const origin = { address: clientAddressOf(request.raw, state.snapshot), requestId: request.id }
+    if (!(await login.handle(tenant, path, request.raw, reply.raw, origin))) throw noFront()
   }
 
   function serve(scope: FastifyInstance, url: string, pathOf: (request: FastifyRequest) => string): void {

@@ -1,0 +1,39 @@
+// What the audit log says of a request that was refused, and of what somebody did at a login front or was refused.
+
+import type { AuditedLogin } from '../observe/login-event.ts'
+import type { RefusedRequest } from '../observe/refused-requests.ts'
+import type { JsonObject } from '../protocol/messages.ts'
+import { callerFields, type AuditedPrincipal } from './call-entry.ts'
+import type { Refusals } from './refusals.ts'
+
+export type RefusedEntry = Pick<RefusedRequest, 'address' | 'id' | 'method'> & {
+  readonly context?: { readonly principal: AuditedPrincipal } | undefined
+}
+
+const counted = (unrecorded: number): JsonObject => (unrecorded > 0 ? { unrecorded } : {})
+
+/** @returns undefined where this one is left out, and counted */
+export function refusedEntry(
+  endpoint: string,
+  { context, address: from, id: request, method }: RefusedEntry,
+  outcome: string,
+  refusals: Refusals
+): JsonObject | undefined {
+  const caller = context === undefined ? {} : callerFields(context.principal)
+  const unrecorded = refusals.take(caller)
+  if (unrecorded === undefined) return undefined
+  const http = method.slice(0, 16)
+  return { endpoint, ...caller, from, request, http, decision: 'denied', outcome, ...counted(unrecorded) }
+}
+
+/** @returns undefined where this one is left out, and counted: only refusals are */
+export function loginEntry(
+  { refused, subject, issuer, address: from, requestId: request, ...event }: AuditedLogin,
+  refusals: Refusals
+): JsonObject | undefined {
+  const caller = subject === undefined ? {} : { by: { kind: 'person', issuer, subject } }
+  const unrecorded = refused === undefined ? 0 : refusals.take(caller)
+  if (unrecorded === undefined) return undefined
+  const decision = refused === undefined ? 'allowed' : 'denied'
+  return { ...caller, from, request, ...event, decision, outcome: refused ?? 'ok', ...counted(unrecorded) }
+}

@@ -1,0 +1,62 @@
+// Groups and roles of a person are those that the provider says now, wherever it says them, and whom it knows no more
+// is out.
+
+import { decodeJwt } from 'jose'
+import t, { type Test } from 'tap'
+import { browser } from '../kit/browser.ts'
+import { moveClock } from '../kit/moving-clock.ts'
+import { begin, logIn, loginGateway, redirectUri, refresh, register } from './kit.ts'
+
+/** A person with a host that refreshes its token each minute. */
+async function signedIn(t: Test, front: Awaited<ReturnType<typeof loginGateway>>) {
+  let last = await logIn(front, front.url())
+  let minutes = 0
+  t.teardown(() => moveClock(0))
+  return {
+    said: decodeJwt(last.body.access_token),
+    async after() {
+      minutes += 1
+      moveClock(minutes * 60_000)
+      const answer = await refresh(front, last)
+      if (answer.status === 200) last = { ...last, ...answer }
+      return { ...answer, said: answer.status === 200 ? decodeJwt(answer.body.access_token) : answer.body }
+    }
+  }
+}
+
+t.test('what ID tokens leave out is had from userinfo, at each refresh', async (t) => {
+  const front = await loginGateway(t)
+  front.provider.userinfoOnly.add('groups').add('roles')
+  front.provider.claims = { roles: ['reader'] }
+  const { said, after } = await signedIn(t, front)
+  t.match(said, { groups: ['staff'], roles: ['reader'] })
+  front.provider.groups.set('ada', ['admins'])
+  t.match((await after()).said, { groups: ['admins'], roles: ['reader'] })
+  front.provider.hasIdTokens = false
+  front.provider.claims = {}
+  front.provider.groups.set('ada', [])
+  t.match((await after()).said, { groups: [], roles: [] }, 'where there is no ID token at a refresh, too')
+  front.provider.isUserinfoClosed = true
+  t.match(await after(), { status: 400, said: { error: 'invalid_grant' } }, 'whom userinfo does not know is out')
+  front.provider.isUserinfoClosed = false
+  t.equal((await after()).status, 400, 'and stays out until they sign in')
+  front.provider.hasIdTokens = true
+  t.equal((await logIn(front, front.url())).status, 200)
+})
+
+t.test('who does not want userinfo to be asked has what ID tokens say', async (t) => {
+  const front = await loginGateway(t, { of: { userinfo: false } })
+  front.provider.userinfoOnly.add('roles')
+  front.provider.claims = { roles: ['reader'] }
+  front.provider.isUserinfoClosed = true
+  t.match((await signedIn(t, front)).said, { groups: ['staff'], roles: [] })
+})
+
+t.test('a provider whose userinfo cannot be asked lets nobody in with half of their groups', async (t) => {
+  const front = await loginGateway(t)
+  front.provider.isUserinfoClosed = true
+  const { clientId } = await register(front)
+  t.equal((await browser().go(begin(front, clientId), redirectUri)).url.searchParams.get('error'), 'server_error')
+  front.provider.claims = { roles: [] }
+  t.equal((await logIn(front, front.url())).status, 200, 'where the ID token has both, it is not asked')
+})
