@@ -110,12 +110,12 @@ export function createLegacyRelay({
     wall
   }
 
-  listings.onChange((hash, kinds, concerns) => {
+  listings.onChange(({ hash, kinds, isAffected }) => {
     for (const session of live.all()) {
       const context = contextOf(session)
       const changed = new Set([...kinds].filter((kind) => !sessionLists.has(session.key, hash, kind)))
       if (context === undefined || changed.size === 0) continue
-      if (!concerns(catalogs.viewKeyOf({ ...context, session }))) continue
+      if (!isAffected(catalogs.viewKeyOf({ ...context, session }))) continue
       if (definitionsOf(context).some((definition) => definition.hash === hash)) session.listsChanged(changed)
     }
   })

@@ -52,7 +52,7 @@ export function createModernRelay({
   /** The name of this process, among those on the same store. */
   readonly node: string
   /** To the other processes. */
-  readonly bus: Pick<Bus, 'request' | 'serve'>
+  readonly bus: Pick<Bus, 'request' | 'serve' | 'tell' | 'hear' | 'shared' | 'node'>
   /** How long a call waits for input of its client, in milliseconds; default ten minutes. */
   readonly parkedMs?: number | undefined
 }) {
@@ -117,6 +117,7 @@ export function createModernRelay({
     listings,
     connections,
     subscriptions,
+    bus,
     runtime
   })
 

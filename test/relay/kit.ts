@@ -34,6 +34,16 @@ import type { Store } from '../../src/store/port.ts'
 import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { createPool } from '../../src/upstream/pool/pool.ts'
 
+/** The bus of a process that has no others beside it. */
+export const aloneOnTheBus = {
+  node: 'here',
+  shared: false,
+  request: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')),
+  serve() {},
+  hear() {},
+  tell: async () => false
+}
+
 /** What a double offers and does. May be changed while it is connected. */
 export interface Double {
   /** A function of what the connection was declared, where the server looks at that. */

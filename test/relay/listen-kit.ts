@@ -30,7 +30,7 @@ import { createSealedTaskIds, type SealedTaskIds } from '../../src/relay/tasks/c
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
-import { stillClock, type StillClock } from './kit.ts'
+import { aloneOnTheBus, stillClock, type StillClock } from './kit.ts'
 
 const tasks = 'io.modelcontextprotocol/tasks'
 export const taskClient: ClientCapabilities = { extensions: { [tasks]: {} } }
@@ -279,6 +279,7 @@ export async function listenSetup(
       },
       connections: { watch: ({ name }) => watch(name) },
       subscriptions,
+      bus: aloneOnTheBus,
       runtime: { clock, wall: clock, random: () => 0, log, observers: { clock, log } }
     }),
     place(endpoint = 'default') {
@@ -310,7 +311,8 @@ export async function listenSetup(
     relisted(upstream, ...kinds) {
       catalogs = new WeakMap()
       const definition = snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(upstream))
-      for (const listener of listeners) listener(definition?.hash ?? '', new Set(kinds), () => true)
+      const change = { kinds: new Set(kinds), isAffected: () => true, view: undefined, isFirst: false }
+      for (const listener of listeners) listener({ hash: definition?.hash ?? '', ...change })
     },
     reload(change) {
       change(config)

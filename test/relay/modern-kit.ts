@@ -30,7 +30,7 @@ import { createModernRelay, type ModernRelay } from '../../src/relay/modern-rela
 import { createSealer, type Sealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { createPool } from '../../src/upstream/pool/pool.ts'
-import { stillClock, type StillClock } from './kit.ts'
+import { aloneOnTheBus, stillClock, type StillClock } from './kit.ts'
 
 /** What a double offers and does. May be changed while it is connected. */
 export interface Double {
@@ -179,7 +179,7 @@ export async function modernSetup(
     },
     contextOf: Object.assign(contextOf, { load: async (...at: Parameters<typeof contextOf>) => contextOf(...at) }),
     node: 'here',
-    bus: { request: () => Promise.reject(new GatewayError('invalid_state', 'nobody there')), serve() {} }
+    bus: aloneOnTheBus
   })
 
   function connect(

@@ -39,8 +39,9 @@ interface ListingWatcherOptions {
   /**
    * What changed in what `peek` returns, and what the server reported, be it the same or not; empty where it only says
    * something else of itself.
+   * @param isFirst nothing was shown before, so that nobody has it from this process otherwise
    */
-  readonly onChange: (kinds: ReadonlySet<ListKind>) => void
+  readonly onChange: (kinds: ReadonlySet<ListKind>, isFirst: boolean) => void
   /** For restarts. */
   readonly store?: Store
   /** Of a view: while it holds, nothing is read and the connection is released. */
@@ -87,7 +88,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     listing = next
     failures = nextFailures
     const kinds = changesBetween(before, shown())
-    if (kinds !== undefined || reported.size > 0) onChange(new Set([...(kinds ?? []), ...reported]))
+    if (kinds !== undefined || reported.size > 0) onChange(new Set([...(kinds ?? []), ...reported]), !hasAnswered)
     reported.clear()
     settle()
     return kinds !== undefined

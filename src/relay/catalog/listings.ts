@@ -32,7 +32,18 @@ export interface SharedConnectionEvents {
   lost(definition: UpstreamDefinition, scope: string): void
 }
 
-type ChangeListener = (hash: string, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void
+export interface ListChange {
+  /** Of the upstream's definition. */
+  readonly hash: string
+  readonly kinds: ReadonlySet<ListKind>
+  readonly isAffected: IsAffected
+  /** `key` of the view; undefined: of the shared listing. */
+  readonly view: string | undefined
+  /** This process showed nothing before, so that nobody has it from here otherwise. */
+  readonly isFirst: boolean
+}
+
+type ChangeListener = (change: ListChange) => void
 
 /** Everywhere: without `viewKey`, for clients that declare nothing. */
 export type Listings = ReturnType<typeof createListings>
@@ -46,24 +57,24 @@ const sharedSource = {
 export function createListings(options: ListingsOptions) {
   const { pool, clock, log, clientInfo, events: sharedEvents } = options
   const handshake: HandshakeParams = { clientInfo, capabilities: {} }
-  const watchers = new Map<string, ListingWatcher>()
+  const [watchers, listeners] = [new Map<string, ListingWatcher>(), new Array<ChangeListener>()]
   const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
-  const listeners: ChangeListener[] = []
   /** Of what the configuration names; undefined until it was reloaded. */
   let retained: Pick<ReadonlySet<string>, 'has'> | undefined
   let [isClosed, changeCount] = [false, 0]
 
-  const report: ChangeListener = (hash, kinds, isAffected) => {
-    if (kinds.size > 0) for (const listener of listeners) listener(hash, kinds, isAffected)
+  const report: ChangeListener = (change) => {
+    if (change.kinds.size > 0) for (const listener of listeners) listener(change)
   }
 
   const views = createViews({
     ...options,
     handshake,
     sharedListing: ({ hash }) => watchers.get(hash)?.peek(),
-    onChange({ hash }, kinds, isAffected) {
+    onChange({ hash }, kinds, isAffected, view) {
       viewVersions.set(hash, ++changeCount)
-      report(hash, kinds, isAffected)
+      // Until it was read its clients saw the shared listing.
+      report({ hash, kinds, isAffected, view, isFirst: false })
     }
   })
 
@@ -82,9 +93,9 @@ export function createListings(options: ListingsOptions) {
         lastLine: () => pool.stateOf(definition).lastLine,
         memory: options.memory.share(definition.tenant, `lists of ${definition.name}`)
       },
-      onChange(kinds) {
+      onChange(kinds, isFirst) {
         sharedVersions.set(hash, ++changeCount)
-        report(hash, kinds, views.sharedListingChanged(definition))
+        report({ hash, kinds, isAffected: views.sharedListingChanged(definition), view: undefined, isFirst })
       }
     })
     watchers.set(hash, watcher)

@@ -40,7 +40,13 @@ export interface ViewsOptions {
   readonly handshake: HandshakeParams
   /** Undefined while it is unknown. */
   readonly sharedListing: (definition: UpstreamDefinition) => Listing | undefined
-  readonly onChange: (definition: UpstreamDefinition, kinds: ReadonlySet<ListKind>, isAffected: IsAffected) => void
+  /** @param view `key` of the view */
+  readonly onChange: (
+    definition: UpstreamDefinition,
+    kinds: ReadonlySet<ListKind>,
+    isAffected: IsAffected,
+    view: string
+  ) => void
 }
 
 export type View = ReturnType<typeof createView>

@@ -58,7 +58,7 @@ export function createViews(options: ViewsOptions) {
       return false
     close(oldest)
     // Its clients see the shared listing.
-    onChange(oldest.definition, new Set(), () => false)
+    onChange(oldest.definition, new Set(), () => false, oldest.viewKey.key)
     return true
   }
 
@@ -77,7 +77,7 @@ export function createViews(options: ViewsOptions) {
     if (!makeRoom(upstream.eviction.evictFrom('', quotaKey))) return undefined
     if (!makeRoom(everywhere.evictFrom(tenant, quotaKey))) return undefined
     const view = createView(options, definition, viewKey, upstream, (kinds) =>
-      onChange(definition, kinds, (each) => each?.key === key && isDeclaredTo(each, definition))
+      onChange(definition, kinds, (each) => each?.key === key && isDeclaredTo(each, definition), key)
     )
     upstream.views.set(key, view)
     upstream.eviction.add('', quotaKey, view)

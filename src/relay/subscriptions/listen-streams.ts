@@ -6,6 +6,8 @@ import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
 import { observe } from '../../observe/calls.ts'
 import { GatewayError, type Result } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
+import type { Bus } from '../../session/bus/bus.ts'
+import { everyNode } from '../../store/keys.ts'
 import type { ModernCall } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { definitionsOf } from '../catalog/client-catalogs.ts'
@@ -20,8 +22,19 @@ export type ListenStreams = ReturnType<typeof createListenStreams>
 /** Between two marks of the listings as used, in milliseconds. */
 const maxUseIntervalMs = 15_000
 
-export function createListenStreams(options: ListenStreamsOptions) {
-  const { catalogs, contextOf, listings, runtime } = options
+/** What another process shows from now on: lists of an upstream, as its own clients are told of them. */
+interface ListsOfNode {
+  readonly hash: string
+  readonly kinds: readonly ListKind[]
+  /** `key` of the view; without: the shared listing. */
+  readonly view?: string | undefined
+}
+
+/** @param options with the way to the other processes, whose lists its clients may be shown */
+export function createListenStreams(
+  options: ListenStreamsOptions & { readonly bus: Pick<Bus, 'tell' | 'hear' | 'shared' | 'node'> }
+) {
+  const { catalogs, contextOf, listings, bus, runtime } = options
   const { clock } = runtime
   const streams = new Set<ListenStream>()
   const enter = createListenLimit()
@@ -68,8 +81,17 @@ export function createListenStreams(options: ListenStreamsOptions) {
   const concernedBy = (hash: string): ListenStream[] =>
     [...streams].filter(({ call }) => definitionsOf(call).some((each) => each.hash === hash))
 
-  listings.onChange((hash, kinds, isAffected) => {
+  listings.onChange(({ hash, kinds, isAffected, view, isFirst }) => {
     tellListChanges(concernedBy(hash), ({ call }) => (isAffected(catalogs.viewKeyOf(call)) ? kinds : []))
+    if (bus.shared && !isFirst)
+      void bus.tell(everyNode, 'lists', { hash, kinds: [...kinds], view } satisfies ListsOfNode)
+  })
+  // A client that was told before, by this process, may have asked the other one for its lists before that one had read
+  // them: whichever process reads a change last, its word is the last that every client hears.
+  bus.hear('lists', ({ hash, kinds, view }: ListsOfNode, from) => {
+    if (from === bus.node) return
+    const isAffected = ({ call }: ListenStream): boolean => view === undefined || catalogs.viewKeyOf(call)?.key === view
+    tellListChanges(concernedBy(hash), (stream) => (isAffected(stream) ? kinds : []))
   })
 
   async function serve(call: ModernCall, filter: ListenFilter): Promise<void> {

@@ -22,6 +22,7 @@ export type BusKind =
   | 'watch'
   | 'seen'
   | 'renew'
+  | 'lists'
 
 export interface BusCall {
   /** Ahead of the answer, in order. JSON. */

@@ -1,0 +1,56 @@
+// A client that listens at one replica and asks another one for its lists, while the server tells each of them at its
+// own time.
+
+import t from 'tap'
+import { gateway, key } from '../kit/gateway.ts'
+import type { Json } from '../kit/mcp-server.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { modernListen } from '../kit/modern-listen.ts'
+import { startModern } from '../kit/modern-server.ts'
+import { redis } from '../kit/redis.ts'
+import { until } from '../kit/until.ts'
+
+const changed = 'notifications/tools/list_changed'
+const toolNamed = (name: string): Json => ({ name, inputSchema: { type: 'object' } })
+
+t.test('whichever replica reads a change last, its client hears of it after that', async (t) => {
+  const upstream = await startModern({ tools: [toolNamed('before')] })
+  t.teardown(() => upstream.close())
+  const options = {
+    store: (await redis(t)).url,
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  }
+  const [near, far] = [await gateway(t, options), await gateway(t, options)]
+  const { listens, script } = upstream.server
+  const namesAt = async (url: string): Promise<unknown> => {
+    const { json } = await modernRequest(url, 'tools/list', {}, { token: key })
+    return (json as { result: { tools: Json[] } }).result.tools.map(({ name }) => name)
+  }
+  const client = await modernListen(near.url(), { toolsListChanged: true }, { token: key })
+  await client.next(({ method }) => method === 'notifications/subscriptions/acknowledged')
+  const [toNear] = await until('the first replica listens at the server', () =>
+    listens.size === 1 ? [...listens] : undefined
+  )
+  t.same(await namesAt(far.url()), ['before'])
+  const [, toFar] = await until('the second one, too', () => (listens.size === 2 ? [...listens] : undefined))
+  t.same(client.said(), [], 'that a replica has read lists for the first time is no change')
+
+  script.tools = [toolNamed('after')]
+  toNear?.peer.reply({ jsonrpc: '2.0', method: changed })
+  await until('the client is told', () => client.said().length === 1)
+  t.same(await namesAt(near.url()), ['after'])
+  t.same(await namesAt(far.url()), ['before'], 'which has not heard of it')
+
+  toFar?.peer.reply({ jsonrpc: '2.0', method: changed })
+  await until('the client is told once more', () => client.said().length === 2)
+  t.same(await namesAt(far.url()), ['after'])
+
+  await near.close()
+  await client.ended
+  t.same(
+    client.said().filter((method) => method === changed),
+    [changed, changed],
+    'and not again'
+  )
+})
