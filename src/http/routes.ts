@@ -30,6 +30,7 @@ import type { ModernHandler } from './modern/modern.ts'
 import { frontPage, frontPageHeaders } from './pages/front-page.ts'
 import { oauthPaths, sendNoAuthorizationServer } from './login/no-authorization-server.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
+import { sendSigningKeys } from './connections/signing-keys-route.ts'
 import { addConnectionRoutes } from './connections/connection-routes.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
 import { holdRequest, reserveRequest } from './request-memory.ts'
@@ -182,6 +183,8 @@ export function addRoutes(
     for (const suffix of ['mcp', 'sse'] as const)
       serve(`/.well-known/oauth-protected-resource${endpoint}/${suffix}`, { GET: metadata(suffix) })
   }
+
+  serve('/t/:tenant/jwks.json', { GET: { handler: sendSigningKeys(options, refuse) } })
 
   const noAuthorizationServer: Route = {
     onRequest: async (_request, reply) => sendNoAuthorizationServer(reply, state.snapshot),

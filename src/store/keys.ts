@@ -31,6 +31,8 @@ export const keyTable = {
   login: ['tenant', 'kind', 'id'],
   'login-grant': ['tenant', 'grant'],
   'vault-key': ['tenant'],
+  'assertion-keys': ['tenant'],
+  'assertion-rotation': ['tenant'],
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-index': ['tenant'],
   'grant-client': ['tenant', 'issuer'],
@@ -151,5 +153,7 @@ export const grantClientKey = keyMaker('grant-client')
 export const grantPendingKey = keyMaker('grant-pending')
 export const grantBegunKey = keyMaker('grant-begun')
 export const grantRenewalKey = keyMaker('grant-renewal')
+export const assertionKeysKey = keyMaker('assertion-keys')
+export const assertionRotationKey = keyMaker('assertion-rotation')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

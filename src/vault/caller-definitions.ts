@@ -5,6 +5,7 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { personKeyOf } from '../auth/principal.ts'
 import { claimOf, headerFormOf, type PrincipalText, valueOfCaller } from '../config/auth/principal-text.ts'
+import { principalNameOf } from '../config/auth/told-caller.ts'
 import type { Caller } from '../config/auth/upstream-auth.ts'
 import type { HttpDefinition, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import type { TenantId, UpstreamName } from '../protocol/messages.ts'
@@ -33,7 +34,7 @@ interface KnownCaller {
 
 /** Is it told who calls? Then there is no connection that several callers share. */
 export const followsCaller = (definition: UpstreamDefinition): definition is HttpDefinition =>
-  definition.type === 'http' && definition.principalHeaders !== undefined
+  definition.type === 'http' && (definition.principalHeaders !== undefined || definition.auth?.type === 'signed')
 
 const isWhole = (viewer: AskingCaller): viewer is Caller => 'scopes' in viewer
 
@@ -165,7 +166,7 @@ export function createCallerDefinitions(clock: Clock) {
 }
 
 function definitionFor(definition: HttpDefinition, key: string, caller: Caller): UpstreamDefinition {
-  const { name, principalHeaders = {} } = definition
+  const { name, principalHeaders = {}, auth } = definition
   const headers: Record<string, string> = {}
   let refusal: string | undefined
   for (const [header, text] of Object.entries(principalHeaders)) {
@@ -176,7 +177,9 @@ function definitionFor(definition: HttpDefinition, key: string, caller: Caller):
     else headers[header] = value.text
   }
   const { tenant, issuer, subject, clientId, scopes, groups, roles, claims } = caller
-  const told = [name, Object.entries(headers), refusal]
+  const signed = auth?.type === 'signed' ? auth.claims : []
+  const claimsTold = signed.map((claim) => valueOfCaller(caller, { name: principalNameOf(claim) }) ?? null)
+  const told = [name, Object.entries(headers), claimsTold, refusal]
   const id = hash('sha256', JSON.stringify([key, told]), 'base64url')
   return {
     ...definition,

@@ -6,6 +6,8 @@ import type { Log } from '../observe/log.ts'
 import type { Clock } from '../time/clock.ts'
 import type { ConnectPage, UpstreamCredential, UpstreamCredentials } from '../upstream/rpc/credential.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import { createAssertions } from './signed/assertions.ts'
+import type { SigningKeys } from './signed/signing-keys.ts'
 import { createClientCredentials } from './oauth/client-credentials.ts'
 import { followsCaller } from './caller-definitions.ts'
 import type { Grants } from './grants.ts'
@@ -16,6 +18,8 @@ import type { VaultFetch } from './vault-fetch.ts'
 interface CredentialsOptions {
   readonly fetch: VaultFetch
   readonly grants: Grants
+  readonly signingKeys: SigningKeys
+  readonly publicUrl: () => string
   readonly pages: { of(definition: UpstreamDefinition): ConnectPage }
   readonly clock: Clock
   /** The time of day. */
@@ -24,7 +28,8 @@ interface CredentialsOptions {
 }
 
 /** One for a process: connections of the same definition share a token. */
-export function createCredentials({ fetch, grants, pages, clock, wall, log }: CredentialsOptions) {
+export function createCredentials(options: CredentialsOptions) {
+  const { fetch, grants, pages, signingKeys: keys, publicUrl, clock, wall, log } = options
   const known = new Map<string, UpstreamCredential>()
 
   function clientCredentials(definition: HttpDefinition, auth: ClientCredentialsAuth): UpstreamCredential {
@@ -39,10 +44,12 @@ export function createCredentials({ fetch, grants, pages, clock, wall, log }: Cr
   }
 
   function made(definition: UpstreamDefinition): UpstreamCredential | undefined {
-    const { auth, person } = definition
+    const { auth, person, caller } = definition
     if (definition.refusal !== undefined) return refusing(definition, definition.refusal)
     if (definition.type !== 'http') return undefined
     if (auth?.type === 'clientCredentials') return clientCredentials(definition, auth)
+    if (auth?.type === 'signed' && caller !== undefined)
+      return createAssertions({ definition: { ...definition, caller }, auth, keys, publicUrl, wall })
     return auth?.type === 'user' && person !== undefined ? userAccount(definition, person, auth) : undefined
   }
 

@@ -17,6 +17,7 @@ import { createCredentials } from './credentials.ts'
 import { createGrants } from './grants.ts'
 import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
+import { createSigningKeys } from './signed/signing-keys.ts'
 import { createVaultFetch } from './vault-fetch.ts'
 import { createVaultKeys, type Epochs } from './vault-keys.ts'
 
@@ -50,7 +51,8 @@ export async function createVault(options: VaultOptions) {
   const fetch = createVaultFetch(createEgressGuard(snapshot().egress.allow))
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
-  const credentials = createCredentials({ fetch, grants, pages, clock, wall, log })
+  const signingKeys = createSigningKeys(store, values, (tenant) => epochs.epochOf(tenant), wall)
+  const credentials = createCredentials({ fetch, grants, pages, signingKeys, publicUrl, clock, wall, log })
   const callers = createCallerDefinitions(clock)
   const views = createPersonalViews(grants, callers)
   return {
@@ -59,6 +61,7 @@ export async function createVault(options: VaultOptions) {
     accounts,
     grants,
     pages,
+    signingKeys,
     /** @throws ConnectRefused for what cannot be sent in a header or be a variable */
     async keepSecret(definition: UpstreamDefinition, person: Person, entered: string): Promise<void> {
       const secret = entered.trim()
@@ -80,7 +83,7 @@ export async function createVault(options: VaultOptions) {
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
       const { tenants } = snapshot()
       // Others may get the names of tenants that are no more.
-      for (const each of [grants, keys, callers]) each.retain(tenants)
+      for (const each of [grants, keys, callers, signingKeys]) each.retain(tenants)
       void keys.settle(tenants.keys())
       for (const each of [...rooms, credentials]) each.retain(views.held(hashes))
     },

@@ -39,6 +39,24 @@ refusals(t, [
     message: /could run anything/
   },
   {
+    name: 'an assertion that says what the gateway itself writes is refused',
+    steps: [...tickets, 'auth', 'claims'],
+    bad: ['email', 'sub'],
+    good: ['email'],
+    start: withValue([...tickets, 'auth'], { type: 'signed' }, kept()),
+    path: `${at}.tickets.auth.claims[1]`,
+    message: /that the gateway writes itself/
+  },
+  {
+    name: 'signing without a vault for its keys is refused',
+    steps: ['vault'],
+    bad: undefined,
+    good: vault,
+    start: withValue([...tickets, 'auth'], { type: 'signed' }),
+    path: `${at}.tickets.auth`,
+    message: /keeps keys to sign with, and there is no vault/
+  },
+  {
     name: 'client credentials without a secret and a key are refused',
     steps: [...tickets, 'auth'],
     bad: { type: 'clientCredentials', clientId: 'robot' },

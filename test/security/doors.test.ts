@@ -14,6 +14,7 @@ const open: Readonly<Record<string, string>> = {
   'GET /': 'a page for people, the same for everybody',
   'GET /health/live': 'probes',
   'GET /health/ready': 'probes',
+  'GET /t/:tenant/jwks.json': 'public keys of assertions (RFC 7517)',
   'GET /.well-known/oauth-protected-resource/t/:tenant/mcp': 'RFC 9728',
   'GET /.well-known/oauth-protected-resource/t/:tenant/sse': 'RFC 9728',
   'GET /.well-known/oauth-protected-resource/t/:tenant/:endpoint/mcp': 'RFC 9728',

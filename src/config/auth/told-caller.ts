@@ -27,10 +27,17 @@ export const withPrincipalHeaders = (headers: Readonly<Record<string, string>>, 
     headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !Object.hasOwn(principalHeaders, name)))
   }
 
+/** What a claim of an assertion is called as a part of a text: those without a name of their own are of the token. */
+export const principalNameOf = (claim: string): string =>
+  claim === 'groups' || claim === 'roles' || claim === 'scopes' ? claim : `claims.${claim}`
+
 /** Claims of callers that an upstream is told. */
 export const toldClaimsOf = (definition: UpstreamDefinition): string[] =>
   definition.type === 'http'
-    ? Object.values(definition.principalHeaders ?? {})
-        .flat()
-        .flatMap((part) => (typeof part === 'string' ? [] : (claimOf(part) ?? [])))
+    ? [
+        ...Object.values(definition.principalHeaders ?? {}).flat(),
+        ...(definition.auth?.type === 'signed' ? definition.auth.claims : []).map((claim) => ({
+          name: principalNameOf(claim)
+        }))
+      ].flatMap((part) => (typeof part === 'string' ? [] : (claimOf(part) ?? [])))
     : []

@@ -22,10 +22,13 @@ export function checkUpstreamAuth(upstream: Tree, path: Path, report: Report, va
   checkWritten(upstream, auth, path, report)
   if (type === 'clientCredentials') checkClientCredentials(auth, place, report)
   if (type === 'user') checkUser(auth, place, report)
-  if ((type === 'user' || type === 'userSecret') && listOf(treeOf(vault)['keys']).length === 0)
+  if (type === 'signed') checkSigned(auth, place, report)
+  if ((type === 'user' || type === 'signed' || type === 'userSecret') && listOf(treeOf(vault)['keys']).length === 0)
     report.add(
       place,
-      'keeps what people give, and there is no vault to keep it in',
+      type === 'signed'
+        ? 'keeps keys to sign with, and there is no vault to keep them in'
+        : 'keeps what people give, and there is no vault to keep it in',
       'Add vault at the top: vault: { keys: [{ id: "1", key: "${file:PATH}" }] }, with a file made by: ' +
         'openssl rand -base64 32.'
     )
@@ -64,6 +67,30 @@ function checkUser({ clientId, clientSecret, authorizationUrl, tokenUrl }: Tree,
     )
   if (clientSecret !== undefined && clientId === undefined)
     report.add([...place, 'clientSecret'], 'is of no client', 'Give its clientId, too.')
+}
+
+/** Those that the gateway itself writes, or that mean that a token is bound. */
+const ownClaims: ReadonlySet<string> = new Set([
+  'iss',
+  'sub',
+  'sub_id',
+  'aud',
+  'client_id',
+  'iat',
+  'exp',
+  'nbf',
+  'jti',
+  'cnf',
+  'act',
+  'may_act',
+  '__proto__'
+])
+
+function checkSigned({ claims }: Tree, place: Path, report: Report): void {
+  listOf(claims).forEach((claim, index) => {
+    if (ownClaims.has(String(claim)))
+      report.add([...place, 'claims', index], 'is a claim that the gateway writes itself', 'Remove it.')
+  })
 }
 
 function checkClientCredentials(auth: Tree, place: Path, report: Report): void {

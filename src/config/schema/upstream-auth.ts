@@ -1,6 +1,6 @@
 // The schema of `auth` of an HTTP upstream: what the gateway shows the server of who calls.
 
-import { choice, closedObject, defaulted, formatted, scopes } from './parts.ts'
+import { choice, closedObject, defaulted, formatted, list, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
 /** Where its tokens come from, and for what; the same for every kind that gets tokens. */
@@ -123,6 +123,22 @@ const UserSchema = closedObject(
   { title: 'upstream auth by an account of each person' }
 )
 
+const SignedSchema = closedObject(
+  {
+    type: Type.Enum(['signed'] as const, {
+      description: 'A JWT of the gateway, signed for each caller, that says who calls: for servers of your own.'
+    }),
+    audience: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 2_048, description: 'Its `aud`. Not given: the URL of the upstream.' })
+    ),
+    claims: list(
+      Type.String({ minLength: 1, maxLength: 256 }),
+      'What it says besides: `groups`, `roles`, `scopes`, and claims of the token of the caller by their names.'
+    )
+  },
+  { title: 'upstream auth by a signed assertion' }
+)
+
 export const optionalStdioAuth = Type.Optional(
   Type.Union([UserVariableSchema], {
     description: 'What the server is given of who calls ([connections.md](connections.md)).'
@@ -130,7 +146,7 @@ export const optionalStdioAuth = Type.Optional(
 )
 
 export const optionalUpstreamAuth = Type.Optional(
-  Type.Union([UserSchema, UserHeaderSchema, ClientCredentialsSchema], {
+  Type.Union([UserSchema, UserHeaderSchema, ClientCredentialsSchema, SignedSchema], {
     description:
       'What the server is shown of who calls, besides `headers` ([connections.md](connections.md)). Never the token ' +
       'of a caller.'

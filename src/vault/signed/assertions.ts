@@ -1,0 +1,102 @@
+// `auth: { type: signed }`: the gateway says who calls, in a short-lived JWT of its own that the upstream verifies by
+// the keys that the gateway publishes.
+
+import { randomUUID } from 'node:crypto'
+import { SignJWT } from 'jose'
+import type { Caller, SignedAuth } from '../../config/auth/upstream-auth.ts'
+import { valueOfCaller } from '../../config/auth/principal-text.ts'
+import { principalNameOf } from '../../config/auth/told-caller.ts'
+import type { HttpDefinition, Tenant } from '../../config/snapshot.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { abortable } from '../../time/clock.ts'
+import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
+import type { SigningKeys } from './signing-keys.ts'
+
+/** RFC 8725 section 3.11: it is no access token, and is taken for none. */
+const type = 'caller+jwt'
+const lifetimeSeconds = 60
+/** Requests of a caller carry the same one for so long. */
+const usedMs = 30_000
+/** One that was refused is replaced where it is older. */
+const replaceMs = 5_000
+
+const noSecrets: readonly string[] = []
+
+const assertionIssuerOf = (publicUrl: string, tenant: string): string => `${publicUrl}/t/${tenant}`
+
+/** Does it sign anything for its upstreams? */
+export const signs = ({ upstreams }: Tenant): boolean =>
+  [...upstreams.values()].some((definition) => definition.type === 'http' && definition.auth?.type === 'signed')
+
+interface AssertionOptions {
+  readonly definition: HttpDefinition & { readonly caller: Caller }
+  readonly auth: SignedAuth
+  readonly keys: SigningKeys
+  readonly publicUrl: () => string
+  readonly wall: { now(): number }
+}
+
+export function createAssertions(options: AssertionOptions): UpstreamCredential {
+  const { definition, keys, wall } = options
+  let [lines, secrets, since] = ['', noSecrets, -Infinity]
+  let pending: Promise<void> | undefined
+
+  async function sign(): Promise<void> {
+    const now = wall.now()
+    const assertion = await signed(options, await keys.of(definition.tenant), Math.floor(now / 1000))
+    lines = `authorization: Bearer ${assertion}\r\n`
+    secrets = [assertion]
+    since = now
+  }
+
+  /** Once for all who wait. */
+  function renewed(signal: AbortSignal): Promise<void> {
+    pending ??= sign()
+      .catch((cause: unknown) => {
+        const message = `Upstream ${definition.name} was not called: who calls could not be signed. Retry in a second.`
+        throw new GatewayError('upstream_unavailable', message, { cause, data: { upstream: definition.name } })
+      })
+      .finally(() => {
+        pending = undefined
+      })
+    return abortable(pending, signal)
+  }
+
+  /** A clock that is set back must not prolong it. */
+  const isYoungerThan = (ms: number): boolean => wall.now() >= since && wall.now() - since < ms
+
+  return {
+    lines: () => lines,
+    secrets: () => secrets,
+    ready: (signal) => (isYoungerThan(usedMs) ? undefined : renewed(signal)),
+    async refused(refusedLines, { status }, signal) {
+      if (refusedLines !== lines) return true
+      if (status !== 401 || isYoungerThan(replaceMs)) return false
+      await renewed(signal)
+      return true
+    }
+  }
+}
+
+async function signed(
+  { definition: { tenant, url, caller }, auth, publicUrl }: AssertionOptions,
+  { signing, kid }: Awaited<ReturnType<SigningKeys['of']>>,
+  seconds: number
+): Promise<string> {
+  const { issuer, subject, clientId } = caller
+  const told = auth.claims.map((name) => [name, valueOfCaller(caller, { name: principalNameOf(name) })] as const)
+  return await new SignJWT({
+    ...Object.fromEntries(told.filter(([, value]) => value !== undefined)),
+    // RFC 9493 section 3.2.4: the same subject of two identity providers is two people.
+    sub_id: { format: 'iss_sub', iss: issuer, sub: subject },
+    client_id: clientId
+  })
+    .setProtectedHeader({ alg: 'ES256', kid, typ: type })
+    .setIssuer(assertionIssuerOf(publicUrl(), tenant))
+    .setSubject(`${issuer}|${subject}`)
+    .setAudience(auth.audience ?? url)
+    .setIssuedAt(seconds)
+    .setExpirationTime(seconds + lifetimeSeconds)
+    .setJti(randomUUID())
+    .sign(signing)
+}
