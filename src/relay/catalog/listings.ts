@@ -39,7 +39,7 @@ export interface ListChange {
   readonly isAffected: IsAffected
   /** `key` of the view; undefined: of the shared listing. */
   readonly view: string | undefined
-  /** This process showed nothing before, so that nobody has it from here otherwise. */
+  /** This process showed nothing before, so that nobody has it from here otherwise; false of a view. */
   readonly isFirst: boolean
 }
 
@@ -73,7 +73,6 @@ export function createListings(options: ListingsOptions) {
     sharedListing: ({ hash }) => watchers.get(hash)?.peek(),
     onChange({ hash }, kinds, isAffected, view) {
       viewVersions.set(hash, ++changeCount)
-      // Until it was read its clients saw the shared listing.
       report({ hash, kinds, isAffected, view, isFirst: false })
     }
   })
