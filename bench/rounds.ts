@@ -43,7 +43,7 @@ export interface MeasuredWay {
 const warmMs = 200
 const roundMs = 800
 /** After some ten thousand operations little is compiled any more: so many, which a busy machine takes longer for. */
-const firstWarm = { operations: 20_000, leastMs: 2_500, mostMs: 12_000 }
+const firstWarm = { operations: 10_000, leastMs: 2_500, mostMs: 8_000 }
 
 /** @throws Error that says what this machine lacks */
 export async function measureWorkload(workload: Workload, options: RoundsOptions): Promise<Measured> {

@@ -1406,6 +1406,8 @@ login/login-events.ts maxEventChars
 admin/live/connections.ts maxNameChars
 control/document/judge-apart.ts shortChars
 limits/open-table.ts leastBuckets
+session/random-bytes.ts blockBytes
+store/sqlite-turns.ts lazyMs
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
 login/interactions.ts interactionMs

@@ -1,7 +1,7 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below it reads the
 // clock or the environment.
 
-import { randomBytes, randomInt, randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { createNow } from './admin/live/now.ts'
 import { createAdminServer } from './admin/server.ts'
 import { createAudit } from './audit/audit.ts'
@@ -31,6 +31,7 @@ import { createLogin } from './login/login.ts'
 import { createCallLimits } from './policy/call-limits.ts'
 import { createBus } from './session/bus/bus.ts'
 import { createLiveSessions } from './session/live-sessions.ts'
+import { createRandomBytes } from './session/random-bytes.ts'
 import { createSessions } from './session/sessions.ts'
 import { copyLimitsFor } from './session/event-copies.ts'
 import { createStreamHolders, serveHeldStreams } from './session/stream-holders.ts'
@@ -87,10 +88,10 @@ export async function createGateway(
   const serving = { address: undefined as ServerAddress | undefined, leaving: false, draining: false }
   const state = { file: initial, snapshot: initial, ...serving }
   const random = (): number => randomInt(2 ** 32) / 2 ** 32
+  const randomBytes = createRandomBytes()
   const newId = (): string => randomBytes(16).toString('base64url')
   const node = randomBytes(4).toString('hex')
-  const calls = createCallsInFlight()
-  const serverInfo = { name: 'gatehouse', version }
+  const [calls, serverInfo] = [createCallsInFlight(), { name: 'gatehouse', version }]
   const memory = overrides.memory ?? memoryAccountOfProcess(initial.limits.memoryBytes)
 
   const store = overrides.store ?? (await openStore(initial.store, wallClock, log))

@@ -80,7 +80,8 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
         if (dropped) return
         stored = true
         store
-          .append(key, entry, { ttlMs: eventsTtlMs, keep })
+          // Where the process is killed, the call has ended with it: only the end has to be there at once.
+          .append(key, entry, { ttlMs: eventsTtlMs, keep, isLazy: entry !== endEntry })
           .catch((err: unknown) => log.debug({ err }, 'an event could not be stored for resumption'))
       }
       const copyFirst = (): void => {

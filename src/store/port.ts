@@ -12,6 +12,12 @@ export interface SetOptions {
   readonly when?: 'absent' | 'present'
 }
 
+export interface AppendOptions {
+  readonly ttlMs: number
+  readonly keep: number
+  readonly isLazy?: boolean
+}
+
 /**
  * Every call settles within a second: with its answer, or with GatewayError `unavailable` where the store cannot be
  * reached. An implementation never hangs, never queues calls for a store that is away, and heals by itself.
@@ -30,9 +36,10 @@ export interface Store {
   lease(key: string, request: LeaseRequest): Promise<TokenLease>
   /**
    * Adds an entry to the end of a log, of which the last `keep` entries are kept until `ttlMs` after the latest
-   * addition.
+   * addition. `isLazy`: nobody waits for it, and a store that this process has to itself may write it a little later;
+   * whoever reads here sees it at once.
    */
-  append(key: string, entry: string, options: { readonly ttlMs: number; readonly keep: number }): Promise<void>
+  append(key: string, entry: string, options: AppendOptions): Promise<void>
   /** The entries of a log, oldest first; none where there is no log. */
   entries(key: string): Promise<string[]>
   /**

@@ -1,25 +1,44 @@
 // The writes of one turn of the event loop are one transaction: a transaction for each write costs several times the
-// write. Nobody is told that something was written before the transaction is.
+// write. Nobody is told that something was written before the transaction is. Writes that nobody waits for may wait for
+// those of later turns.
 
 import type { DatabaseSync } from 'node:sqlite'
+import { steadyClock, type Timer } from '../time/clock.ts'
 import { unavailable } from './port.ts'
+
+/** Until a transaction ends that has only what nobody waits for, in milliseconds. */
+const lazyMs = 20
 
 /** @param rolledBack nothing of this turn is in the file */
 export function createTransactions(database: DatabaseSync, rolledBack: () => void) {
   const [begin, commit] = [database.prepare('BEGIN'), database.prepare('COMMIT')]
   let open: PromiseWithResolvers<void> | undefined
+  let endsSoon = false
+  let later: Timer | undefined
 
   function start(): PromiseWithResolvers<void> {
     attempt(() => begin.run())
     const turn = Promise.withResolvers<void>()
     // Who writes hears of it; there may be nobody left where every write of the turn failed.
     turn.promise.catch(() => {})
-    setImmediate(end)
     return turn
+  }
+
+  function endWithTurn(): void {
+    if (endsSoon) return
+    endsSoon = true
+    setImmediate(end)
+  }
+
+  function endLater(): void {
+    later ??= steadyClock.timer(lazyMs, end)
   }
 
   function end(): void {
     const turn = open
+    endsSoon = false
+    later?.close()
+    later = undefined
     if (turn === undefined) return
     open = undefined
     try {
@@ -35,10 +54,13 @@ export function createTransactions(database: DatabaseSync, rolledBack: () => voi
   return {
     /**
      * Runs at once, so that reads see it; settles when it is in the file.
+     * @param isLazy nobody waits for it
      * @throws GatewayError unavailable where it is not
      */
-    async write<Answer>(work: () => Answer): Promise<Answer> {
+    async write<Answer>(work: () => Answer, isLazy = false): Promise<Answer> {
       const turn = (open ??= start())
+      if (isLazy) endLater()
+      else endWithTurn()
       try {
         const answer = attempt(work)
         await turn.promise

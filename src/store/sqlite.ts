@@ -110,9 +110,9 @@ export async function createSqliteStore({
         return lease
       })
     },
-    async append(key, entry, { ttlMs, keep }) {
+    async append(key, entry, { ttlMs, keep, isLazy }) {
       const expiresAt = expiry(ttlMs)
-      await turns.write(() => logs.append(key, entry, clock.now(), expiresAt, keep))
+      await turns.write(() => logs.append(key, entry, clock.now(), expiresAt, keep), isLazy)
     },
     async entries(key) {
       let page = attempt(() => logs.entries(key, clock.now()))

@@ -160,3 +160,21 @@ t.test('a file of the version before keeps its values and logs', async (t) => {
   await store.close()
   t.same(await (await opened(t, path, clock)).entries('a'), ['2', '3'], 'and is one of this version from then on')
 })
+
+t.test('what nobody waits for is read at once, and written with the next write, or a moment later', async (t) => {
+  const path = join(t.testdir(), 'store.db')
+  const store = await opened(t, path)
+  const written: string[] = []
+  const lazy = (entry: string): Promise<unknown> =>
+    store.append('log', entry, { ttlMs, keep: 10, isLazy: true }).then(() => written.push(entry))
+  void lazy('a')
+  await new Promise(setImmediate)
+  t.same([await store.entries('log'), written], [['a'], []], 'a turn later it is read, and not written')
+  await store.set('key', 'value')
+  t.same(written, ['a'], 'another write took it along')
+  await lazy('b')
+  const last = lazy('c')
+  await store.close()
+  await last
+  t.equal(rows(path, 'log_entry'), 3, 'all of it is in the file once the store is closed')
+})

@@ -81,8 +81,10 @@ export class SocketReply extends EventEmitter implements ClientReply {
     // An empty chunk would be the last one.
     if (data.length === 0) return !this.socket.writableNeedDrain
     if (typeof data !== 'string') return this.writeBytes(data)
-    const size = this.isChunked ? `${Buffer.byteLength(data).toString(16)}\r\n` : ''
-    return this.socket.write(`${this.takeHead()}${size}${data}${this.isChunked ? '\r\n' : ''}`)
+    if (!this.isChunked) return this.socket.write(`${this.takeHead()}${data}`)
+    const length = Buffer.byteLength(data)
+    const encoding = length === data.length ? 'latin1' : 'utf8'
+    return this.socket.write(`${this.takeHead()}${length.toString(16)}\r\n${data}\r\n`, encoding)
   }
 
   cork(): void {
