@@ -1199,9 +1199,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['login/identities.ts freshMs', 'how long what the provider said of a person is good', 'person', 'asked again'],
     ['login/identities.ts askingMs', 'wait for another process that asks the provider', 'person', 'the refresh fails'],
-    ['login/interactions.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],
+    ['login/sign-in-pages.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],
     ['login/provider.ts codeSeconds', 'life of an authorization code', 'client', '`invalid_grant`'],
     ['login/provider.ts grantSeconds', 'life of a consent, in use or not', 'client', 'asked for again'],
+    ['login/records.ts consentsKept', 'consents', 'person', 'the oldest is taken back'],
     ['login/keys.ts rotateMs', 'life of a signing key', 'tenant', 'replaced'],
     ['login/keys.ts publishedFirstMs', 'time for which a new key is published before it signs', 'tenant', 'it signs'],
     ['login/keys.ts publishedAfterMs', 'time for which a replaced key is published', 'tenant', 'no longer published'],
@@ -1410,7 +1411,7 @@ session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
-login/interactions.ts interactionMs
+login/sign-in-pages.ts interactionMs
 login/sign-in.ts maxReasonChars
 login/identities.ts pollMs
 login/keys.ts dayMs

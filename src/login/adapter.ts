@@ -59,6 +59,7 @@ function storedAs(kind: string, options: AdapterOptions) {
       const ttlMs = expiresIn === undefined || !(expiresIn > 0) ? unusedClientMs : expiresIn * 1_000
       await records.write(kind, id, payload, ttlMs)
       if (kind === 'Session' && payload.uid !== undefined) await records.write('SessionUid', payload.uid, id, ttlMs)
+      if (kind === 'Grant' && payload.accountId !== undefined) await records.addConsent(payload.accountId, id, ttlMs)
       if (payload.grantId === undefined || !ofGrants.has(kind)) return
       await records.addToGrant(payload.grantId, kind, id, ttlMs)
       if (payload.clientId !== undefined) await records.touch('Client', payload.clientId, clientMs)

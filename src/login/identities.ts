@@ -15,7 +15,7 @@ const pollMs = 100
 
 interface IdentitiesOptions {
   readonly records: LoginRecords
-  readonly signIn: Pick<ReturnType<typeof createSignIn>, 'again'>
+  readonly signIn: Pick<ReturnType<typeof createSignIn>, 'again' | 'signOutUrl'>
   readonly config: LoginConfig
   /** Of durations; the time of day. */
   readonly clock: Clock
@@ -64,6 +64,9 @@ export function createIdentities({ records, signIn, config, clock, wall }: Ident
     /** @returns undefined where the person has to sign in */
     get,
     keep,
+    /** @returns where a browser signs out at the provider; undefined where it does not */
+    signOutUrl: async (subject?: string): Promise<string | undefined> =>
+      signIn.signOutUrl(subject === undefined ? undefined : await get(subject)),
     /**
      * As `get`, as the provider sees the person now.
      * @returns undefined where the person has to sign in again

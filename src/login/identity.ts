@@ -12,6 +12,8 @@ export interface Identity {
   readonly groups: readonly string[]
   readonly roles: readonly string[]
   readonly refreshToken?: string | undefined
+  /** The last one, for signing out at the provider. */
+  readonly idToken?: string | undefined
   /** When the person signed in, and when the provider was asked last: epoch ms. */
   readonly signedInAt: number
   readonly askedAt: number
@@ -34,7 +36,7 @@ export class SignInRefused extends Error {
 export function identityOf(
   { subjectClaim, groupsClaim, rolesClaim }: LoginConfig['provider'],
   claims: JsonObject,
-  about: Pick<Identity, 'sub' | 'refreshToken' | 'signedInAt' | 'askedAt'>
+  about: Pick<Identity, 'sub' | 'refreshToken' | 'idToken' | 'signedInAt' | 'askedAt'>
 ): Identity {
   const subject = claims[subjectClaim]
   if (typeof subject !== 'string' || subject === '' || subject.length > 255)

@@ -11,6 +11,7 @@ import { GatewayError, type TenantId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
+import { createConsents } from './consents.ts'
 import { createIdentities } from './identities.ts'
 import { createInteractions } from './interactions.ts'
 import { createLoginKeys, publicKeysOf } from './keys.ts'
@@ -49,7 +50,8 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, aud
     const signIn = createSignIn(config, fetch, wall)
     const identities = createIdentities({ records, signIn, config, clock, wall })
     const note = createLoginEvents(tenant, config, audit, origins)
-    const interactions = createInteractions({ tenant, config, records, signIn, identities, note, log })
+    const consents = createConsents({ config, records, identities, note })
+    const interactions = createInteractions({ tenant, config, records, signIn, identities, consents, note, log })
     let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined
 
     return {
@@ -151,7 +153,8 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, aud
  * spelling.
  */
 const ownPaths = new RegExp(
-  '^/(auth(/[^/]+)?|callback|interaction/[^/]+(/(allow|deny))?|jwks|reg(/[^/]+)?|session/end(/(confirm|success))?|' +
+  '^/(auth(/[^/]+)?|callback|consents(/[^/]+/revoke)?|' +
+    'interaction/[^/]+(/(allow|deny))?|jwks|reg(/[^/]+)?|session/end(/(confirm|success))?|' +
     'token(/revocation)?|.well-known/(oauth-authorization-server|openid-configuration))$'
 )
 

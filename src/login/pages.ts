@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import type { Consent } from './consents.ts'
 
 const style = `
 :root {
@@ -25,6 +26,7 @@ main {
   background: var(--card); border: 1px solid var(--line); border-radius: .75rem
 }
 h1 { margin: 0 0 1rem; font-size: 1.35rem; line-height: 1.3 }
+.logo { display: block; max-width: 12rem; max-height: 3rem; margin: 0 0 .75rem }
 .tenant { margin: 0 0 .5rem; color: var(--soft); font-size: .9rem }
 dl { margin: 1.25rem 0; border-top: 1px solid var(--line) }
 dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line) }
@@ -55,21 +57,27 @@ const styleHash = createHash('sha256').update(style).digest('base64')
 export const escaped = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
-interface Page {
+interface Brand {
   /** Of the tenant, as people know it. */
   readonly name: string
+  /** URL of its picture. */
+  readonly logo?: string | undefined
+}
+
+interface Page extends Brand {
   readonly title: string
   /** HTML */
   readonly body: string
 }
 
-export const pageText = ({ name, title, body }: Page): string => `<!doctype html>
+export const pageText = ({ name, logo, title, body }: Page): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(title)}</title>
 <style>${style}</style>
 <main>
+${logo === undefined ? '' : `<img class="logo" src="${escaped(logo)}" alt="" referrerpolicy="no-referrer">`}
 <p class="tenant">${escaped(name)}</p>
 <h1>${escaped(title)}</h1>
 ${body}
@@ -80,10 +88,15 @@ ${body}
 /**
  * CSP Level 3; a page in a frame could be clicked on unseen (RFC 9700 section 4.16).
  * @param formTargets where a form may lead besides this origin: browsers hold redirects against it too
+ * @param logo the one picture that may be had
  */
-export const securityHeaders = (formTargets: readonly string[] = []): Readonly<Record<string, string>> => ({
+export const securityHeaders = (
+  formTargets: readonly string[] = [],
+  logo?: string
+): Readonly<Record<string, string>> => ({
   'content-security-policy':
     `default-src 'none'; style-src 'sha256-${styleHash}'; form-action ${["'self'", ...formTargets].join(' ')}; ` +
+    (logo === undefined ? '' : `img-src ${logo.startsWith('data:') ? 'data:' : new URL(logo).href}; `) +
     "frame-ancestors 'none'; base-uri 'none'",
   'cache-control': 'no-store',
   'referrer-policy': 'same-origin',
@@ -95,14 +108,14 @@ export function sendPage(response: ServerResponse, status: number, page: Page, f
   const html = pageText(page)
   response
     .writeHead(status, {
-      ...securityHeaders(formTargets),
+      ...securityHeaders(formTargets, page.logo),
       'content-type': 'text/html; charset=utf-8',
       'content-length': Buffer.byteLength(html)
     })
     .end(html)
 }
 
-interface Consent {
+interface AskedConsent {
   /** What the client calls itself: its own word, which nobody has checked. */
   readonly client: string
   /** Host, or scheme of an app on the person's machine, to which the answer goes. */
@@ -114,7 +127,7 @@ interface Consent {
   readonly path: string
 }
 
-export const consentBody = ({ client, target, resource, scopes, account, path }: Consent): string => `
+export const consentBody = ({ client, target, resource, scopes, account, path }: AskedConsent): string => `
 <p>The app <strong>${escaped(client)}</strong> asks to use the tools of this endpoint as you.</p>
 <dl>
 <div><dt>You</dt><dd>${escaped(account)}</dd></div>
@@ -130,9 +143,31 @@ export const consentBody = ({ client, target, resource, scopes, account, path }:
 
 export const startAgain = 'Go back to the app and start again.'
 
-/** @param name of the tenant, as people know it */
-export const errorPage = (name: string, text: string): Page => ({
+/** What a person has allowed, each with a button to take it back. @param path of the page */
+export const consentsBody = (
+  path: string,
+  account: string,
+  consents: readonly Consent[],
+  tokenSeconds: number
+): string => `
+<p>You are ${escaped(account)}. These apps may use tools as you:</p>
+${consents.length === 0 ? '<p>None.</p>' : `<dl>${consents.map((each) => consentRow(path, each)).join('')}</dl>`}
+<p class="note">An app that you take it from is out within ${Math.ceil(tokenSeconds / 60)} minutes, and has to ask
+you again.</p>
+<p><a href="${escaped(path.replace(/consents$/, 'session/end'))}">Sign out</a></p>`
+
+const consentRow = (path: string, { id, name, client, resources, since }: Consent): string => `
+<div><dt>${escaped(name)}${name === client ? '' : ` (${escaped(client)})`}, since ${since.slice(0, 10)}</dt>
+<dd>${Object.entries(resources)
+  .map(([resource, scopes]) => `${escaped(resource)}: ${escaped(scopes)}`)
+  .join('<br>')}
+<form method="post" action="${escaped(path)}/${encodeURIComponent(id)}/revoke">
+<button>Take it back</button></form></dd></div>`
+
+/** @param brand of the tenant */
+export const errorPage = ({ name, logo }: Brand, text: string): Page => ({
   name,
+  logo,
   title: 'This sign-in cannot go on',
   body: `<p>${escaped(text)}</p>`
 })

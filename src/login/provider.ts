@@ -10,7 +10,7 @@ import type { Clock } from '../time/clock.ts'
 import { createLoginAdapter } from './adapter.ts'
 import type { createIdentities } from './identities.ts'
 import type { LoginKeys } from './keys.ts'
-import { interactionSeconds } from './interactions.ts'
+import { interactionSeconds } from './sign-in-pages.ts'
 import type { LoginEvents } from './login-events.ts'
 import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
@@ -54,7 +54,7 @@ export async function createProvider(
     new errors.InvalidRequest(`it takes up more than ${most} characters; send less`)
   const away = (): Error => new errors.TemporarilyUnavailable('the store of the gateway cannot be reached; try again')
   const resources = new Set(config.resources)
-  const { renderError, logoutSource, postLogoutSuccessSource } = pagesOf(config.name)
+  const { renderError, logoutSource, postLogoutSuccessSource } = pagesOf(config, identities)
 
   async function findAccount(_ctx: KoaContextWithOIDC, subject: string, token?: { readonly kind?: string }) {
     // Before a token is issued the provider is asked again.
@@ -169,6 +169,17 @@ export async function createProvider(
   // It takes host and protocol from forwarded headers, which login.ts sets to those of the public URL.
   provider.proxy = true
   noteRefusals(provider, note)
+  // Who signs out here does so at the tenant's provider, too (OpenID Connect RP-Initiated Logout 1.0).
+  const signedOut = `${config.issuer}/session/end/success`
+  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
+    await next()
+    const { session } = ctx.oidc?.route === 'end_session_confirm' ? ctx.oidc : {}
+    // Not where a browser changes from one person to another.
+    if (session?.accountId === undefined || ctx.response.get('location') !== signedOut || !isDestroyed(session)) return
+    note(ctx.req, { action: 'sign-out', subject: session.accountId })
+    const url = await identities.signOutUrl(session.accountId)
+    if (url !== undefined) ctx.redirect(url)
+  })
   provider.on('server_error', (_ctx, error: Error) =>
     log.error({ tenant: tenant.id, err: error }, 'the login front failed')
   )
@@ -180,6 +191,8 @@ export async function createProvider(
   })
   return { provider, answer: provider.callback() }
 }
+
+const isDestroyed = (session: object): boolean => 'destroyed' in session && session.destroyed === true
 
 /** What the library refuses, and what it ends of itself, such as all of a grant whose refresh token is used twice. */
 function noteRefusals(provider: Provider, note: LoginEvents): void {
@@ -202,28 +215,34 @@ function noteRefusals(provider: Provider, note: LoginEvents): void {
   provider.on('grant.revoked', (ctx) => note(ctx.req, { action: 'grant-ended', ...whoseOf(ctx) }))
 }
 
-/** The pages that the library shows itself. @param name of the tenant */
-function pagesOf(name: string) {
-  function show(ctx: KoaContextWithOIDC, page: Parameters<typeof pageText>[0]): void {
-    ctx.set(securityHeaders())
+/** The pages that the library shows itself. */
+function pagesOf(config: LoginConfig, identities: ProviderOptions['identities']) {
+  const { name, logo } = config
+  function show(ctx: KoaContextWithOIDC, page: Parameters<typeof pageText>[0], formTargets?: readonly string[]): void {
+    ctx.set(securityHeaders(formTargets, logo))
     ctx.type = 'html'
     ctx.body = pageText(page)
   }
   return {
     renderError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
       const text = reasons[out.error] ?? `${out.error_description ?? out.error}.`
-      show(ctx, errorPage(name, `${text} ${startAgain}`))
+      show(ctx, errorPage(config, `${text} ${startAgain}`))
     },
-    logoutSource(ctx: KoaContextWithOIDC, form: string): void {
+    async logoutSource(ctx: KoaContextWithOIDC, form: string): Promise<void> {
+      const next = await identities.signOutUrl()
       const buttons =
         '<div class="actions">' +
         '<button class="primary" form="op.logoutForm" name="logout" value="yes">Sign out</button>' +
         '<button form="op.logoutForm">Stay signed in</button></div>'
-      show(ctx, { name, title: 'Sign out?', body: form + buttons })
+      show(
+        ctx,
+        { name, logo, title: 'Sign out?', body: form + buttons },
+        next === undefined ? [] : [new URL(next).origin]
+      )
     },
     postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
       const body = `<p>You are signed out of ${escaped(name)}. Apps keep what they were allowed to use.</p>`
-      show(ctx, { name, title: 'Signed out', body })
+      show(ctx, { name, logo, title: 'Signed out', body })
     }
   }
 }

@@ -11,6 +11,8 @@ export type LoginRecords = ReturnType<typeof createLoginRecords>
 
 /** Tokens of one grant that can be revoked together; those issued first are forgotten first. */
 const grantMembersKept = 500
+/** Consents of one person; whoever allows more has the oldest taken back. */
+const consentsKept = 200
 
 interface RecordOptions {
   readonly store: Store
@@ -36,6 +38,14 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
   /** @returns whether there was one: of several who delete one record, one is told so */
   const remove = async (kind: string, id: string): Promise<boolean> => store.delete((await placeOf(kind, id)).key)
 
+  async function removeGrant(grant: string): Promise<void> {
+    const members = await store.entries(loginGrantKey(tenant, grant))
+    await Promise.all([...members, loginGrantKey(tenant, grant)].map((member) => store.delete(member)))
+  }
+
+  const openedAll = async ({ key, binding }: Awaited<ReturnType<typeof placeOf>>): Promise<string[]> =>
+    (await store.entries(key)).flatMap((sealed) => sealer.open('login', binding, sealed) ?? [])
+
   return {
     read,
     remove,
@@ -58,9 +68,18 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
     /** The token belongs to the grant, and ends with it. */
     addToGrant: async (grant: string, kind: string, id: string, ttlMs: number): Promise<void> =>
       store.append(loginGrantKey(tenant, grant), (await placeOf(kind, id)).key, { ttlMs, keep: grantMembersKept }),
-    async removeGrant(grant: string): Promise<void> {
-      const members = await store.entries(loginGrantKey(tenant, grant))
-      await Promise.all([...members, loginGrantKey(tenant, grant)].map((member) => store.delete(member)))
+    removeGrant,
+    /** Ids of what a person has allowed, oldest first; also of what is over. */
+    grantsOf: async (subject: string): Promise<string[]> => openedAll(await placeOf('Consents', subject)),
+    async addConsent(subject: string, grant: string, ttlMs: number): Promise<void> {
+      const { key, binding } = await placeOf('Consents', subject)
+      const known = await openedAll({ key, binding })
+      if (known.includes(grant)) return
+      const [oldest] = known.length >= consentsKept ? known : []
+      await store.append(key, sealer.seal('login', binding, grant), { ttlMs, keep: consentsKept })
+      if (oldest === undefined) return
+      await remove('Grant', oldest)
+      await removeGrant(oldest)
     }
   }
 }

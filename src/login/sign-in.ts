@@ -22,7 +22,8 @@ export interface PendingSignIn {
   readonly verifier: string
 }
 
-export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, clock: Pick<Clock, 'now'>) {
+export function createSignIn(config: LoginConfig, fetch: Fetch, clock: Pick<Clock, 'now'>) {
+  const { issuer, provider } = config
   const client: oauth.Client = { client_id: provider.clientId }
   const redirectUri = `${issuer}/callback`
   // Whether the provider may be plain http was decided when the configuration was compiled.
@@ -42,26 +43,26 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
       ? oauth.ClientSecretBasic(provider.clientSecret)
       : oauth.ClientSecretPost(provider.clientSecret)
 
-  /**
-   * What else the provider says of a person (OpenID Connect Core 1.0 section 5.3): many put groups and roles there
-   * only, or send no ID token at a refresh.
-   * @param claims of the ID token, which win
-   * @throws Error where it cannot be asked, or answers of somebody else
-   */
-  async function withUserinfo(
-    server: oauth.AuthorizationServer,
-    sub: string,
-    claims: JsonObject,
-    accessToken: string
-  ): Promise<JsonObject> {
-    const isComplete = [provider.groupsClaim, provider.rolesClaim].every((claim) => claims[claim] !== undefined)
-    if (!provider.userinfo || isComplete || providerUrl(provider, server, 'userinfo_endpoint') === undefined)
-      return claims
-    const response = await oauth.userInfoRequest(server, client, accessToken, options)
-    return { ...(await oauth.processUserInfoResponse(server, client, sub, response)), ...claims }
-  }
-
   return {
+    /**
+     * Where a browser signs out at the provider, and comes back from.
+     * @param identity who does; undefined: whoever it is
+     * @returns undefined where it cannot, or shall not
+     */
+    async signOutUrl(identity: Identity | undefined): Promise<string | undefined> {
+      if (!provider.signOut) return undefined
+      const endpoint = await metadata()
+        .then((server) => providerUrl(provider, server, 'end_session_endpoint'))
+        // Signed out here they are in any case.
+        .catch(() => undefined)
+      if (endpoint === undefined) return undefined
+      const url = new URL(endpoint)
+      url.searchParams.set('client_id', provider.clientId)
+      url.searchParams.set('post_logout_redirect_uri', `${issuer}/session/end/success`)
+      if (identity?.idToken !== undefined) url.searchParams.set('id_token_hint', identity.idToken)
+      return url.href
+    },
+
     /** @returns what to keep, and where to send the browser */
     async begin(uid: string, prompt: string | undefined): Promise<{ pending: PendingSignIn; url: string }> {
       const { authorization_endpoint: endpoint } = await metadata()
@@ -112,11 +113,12 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
         const claims = oauth.getValidatedIdTokenClaims(result)
         if (claims === undefined) throw new Error('the provider sent no ID token')
         const { sub } = claims
-        const all = await withUserinfo(server, sub, claims, result.access_token)
+        const all = await withUserinfo(config, options, server, sub, claims, result.access_token)
         // The subject is signed.
         const signed = { ...all, [provider.subjectClaim]: claims[provider.subjectClaim] }
         const now = clock.now()
-        const about = { sub, refreshToken: result.refresh_token, signedInAt: now, askedAt: now }
+        const { refresh_token: refreshToken, id_token: idToken } = result
+        const about = { sub, refreshToken, idToken, signedInAt: now, askedAt: now }
         return identityOf(provider, signed, about)
       } catch (error) {
         throw refusalOf(error)
@@ -146,8 +148,10 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
         const named = { [provider.subjectClaim]: subject, ...claims }
         if (named[provider.subjectClaim] !== subject || (identity.sub !== undefined && sub !== identity.sub))
           return undefined
-        const about = { sub, refreshToken: result.refresh_token ?? refreshToken, signedInAt, askedAt: clock.now() }
-        const all = sub === undefined ? named : await withUserinfo(server, sub, named, result.access_token)
+        const { refresh_token: nextToken = refreshToken, id_token: idToken = identity.idToken } = result
+        const about = { sub, refreshToken: nextToken, idToken, signedInAt, askedAt: clock.now() }
+        const all =
+          sub === undefined ? named : await withUserinfo(config, options, server, sub, named, result.access_token)
         const isSilent = Object.keys(all).length === 1
         return isSilent ? { ...identity, ...about } : identityOf(provider, all, about)
       } catch (error) {
@@ -159,6 +163,28 @@ export function createSignIn({ issuer, provider }: LoginConfig, fetch: Fetch, cl
       }
     }
   }
+}
+
+/**
+ * What else the provider says of a person (OpenID Connect Core 1.0 section 5.3): many put groups and roles there
+ * only, or send no ID token at a refresh.
+ * @param claims of the ID token, which win
+ * @throws Error where it cannot be asked, or answers of somebody else
+ */
+async function withUserinfo(
+  { provider }: LoginConfig,
+  options: oauth.UserInfoRequestOptions,
+  server: oauth.AuthorizationServer,
+  sub: string,
+  claims: JsonObject,
+  accessToken: string
+): Promise<JsonObject> {
+  const client = { client_id: provider.clientId }
+  const isComplete = [provider.groupsClaim, provider.rolesClaim].every((claim) => claims[claim] !== undefined)
+  if (!provider.userinfo || isComplete || providerUrl(provider, server, 'userinfo_endpoint') === undefined)
+    return claims
+  const response = await oauth.userInfoRequest(server, client, accessToken, options)
+  return { ...(await oauth.processUserInfoResponse(server, client, sub, response)), ...claims }
 }
 
 const isInvalidToken = ({ status, cause }: oauth.WWWAuthenticateChallengeError): boolean =>

@@ -7,7 +7,7 @@ export interface LoginOrigin {
 }
 
 export interface LoginEvent {
-  readonly action: 'sign-in' | 'consent' | 'authorization' | 'token' | 'grant-ended' | 'sign-out'
+  readonly action: 'sign-in' | 'consent' | 'consent-revoked' | 'authorization' | 'token' | 'grant-ended' | 'sign-out'
   /** undefined: it was allowed, or is over. Otherwise why not. */
   readonly refused?: string | undefined
   /** The person, where known. */

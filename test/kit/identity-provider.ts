@@ -80,6 +80,7 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
         client_secret: providerClient.clientSecret,
         grant_types: ['authorization_code', 'refresh_token'],
         redirect_uris: [redirectUri],
+        post_logout_redirect_uris: [redirectUri.replace(/callback$/, 'session/end/success')],
         response_types: ['code']
       }
     ],

@@ -50,18 +50,22 @@ t.test('the page of another origin that the tenant lists cannot answer for the p
 })
 
 t.test('signing out leads to no address that a client has registered', async (t) => {
-  const front = await loginGateway(t)
-  const evil = 'https://evil.example/'
-  const { clientId } = await register(front, { post_logout_redirect_uris: [evil] })
-  const person = browser()
-  await logIn(front, front.url(), person)
-  const url = `${front.issuer}/session/end?client_id=${clientId}&post_logout_redirect_uri=${evil}`
-  const page = await person.go(url, evil)
-  t.match(page.html, /Sign out\?/)
-  const action = /action="([^"]+)"/.exec(page.html)?.[1] ?? ''
-  const xsrf = /name="xsrf" value="([^"]+)"/.exec(page.html)?.[1] ?? ''
-  const out = await person.go(action, evil, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) })
-  t.match([out.url.origin, out.html], [front.origin, /You are signed out/])
+  for (const signOut of [true, false]) {
+    const front = await loginGateway(t, { of: { signOut } })
+    const evil = 'https://evil.example/'
+    const { clientId } = await register(front, { post_logout_redirect_uris: [evil] })
+    const person = browser()
+    await logIn(front, front.url(), person)
+    const url = `${front.issuer}/session/end?client_id=${clientId}&post_logout_redirect_uri=${evil}`
+    const page = await person.go(url, evil)
+    t.match(page.html, /Sign out\?/)
+    const action = /action="([^"]+)"/.exec(page.html)?.[1] ?? ''
+    const xsrf = /name="xsrf" value="([^"]+)"/.exec(page.html)?.[1] ?? ''
+    const out = await person.go(action, evil, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) })
+    if (signOut) t.equal(out.url.origin, front.provider.url, 'but to the provider')
+    else t.match([out.url.origin, out.html], [front.origin, /You are signed out/])
+    t.notMatch(out.url.href, /evil/)
+  }
 })
 
 t.test('several apps can sign in at the same time in one browser', async (t) => {

@@ -10,6 +10,8 @@ export interface LoginConfig {
   readonly path: string
   /** Of the tenant, as people know it. */
   readonly name: string
+  /** URL of its picture. */
+  readonly logo?: string
   /** The tenant's OpenID provider, where people sign in. */
   readonly provider: {
     readonly issuer: string
@@ -23,6 +25,8 @@ export interface LoginConfig {
     readonly rolesClaim: string
     /** It is asked for claims that its ID tokens leave out. */
     readonly userinfo: boolean
+    /** Who signs out here does so there, too. */
+    readonly signOut: boolean
   }
   /** That a token can have. */
   readonly scopes: readonly string[]

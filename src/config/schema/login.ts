@@ -28,6 +28,14 @@ export const ProviderSchema = closedObject(
         description:
           'Where its ID token lacks one of these two claims, or there is none at a refresh, ask its userinfo endpoint.'
       })
+    ),
+    signOut: defaulted(
+      Type.Boolean({
+        default: true,
+        description:
+          'Who signs out on the pages is signed out at the provider, too, where it can do that. Register ' +
+          '`{publicUrl}/login/{tenant}/session/end/success` there as a URI for after logout.'
+      })
     )
   },
   {
@@ -42,6 +50,16 @@ export const LoginSchema = closedObject(
     provider: ProviderSchema,
     name: Type.Optional(
       Type.String({ minLength: 1, maxLength: 80, description: 'Of the tenant, on the pages. Not given: its id.' })
+    ),
+    logo: Type.Optional(
+      Type.String({
+        maxLength: 32_768,
+        pattern:
+          '^(?:https://[\\w.-]+(?::\\d+)?/[\\w./~%-]+|data:image/(?:png|jpeg|webp|svg\\+xml);base64,[A-Za-z0-9+/]+=*)$',
+        patternErrorMessage:
+          'must be an https URL without a query, or data:image/png;base64,... (png, jpeg, webp, svg+xml)',
+        description: 'Its picture on the pages: an `https` URL without a query, or the picture itself as a `data:` URL.'
+      })
     ),
     scopes: scopesOrDefault(
       ['mcp'],

@@ -210,9 +210,9 @@ function definitionOf(tenant: Tenant, name: string | undefined): UpstreamDefinit
 function send(reply: FastifyReply, tenant: Tenant, { title, body, status = 200, cookie }: Answer): void {
   void reply
     .code(status)
-    .headers({ ...securityHeaders(), ...(cookie !== undefined && { 'set-cookie': cookie }) })
+    .headers({ ...securityHeaders([], tenant.auth.login?.logo), ...(cookie !== undefined && { 'set-cookie': cookie }) })
     .type('text/html; charset=utf-8')
-    .send(pageText({ name: tenant.auth.login?.name ?? tenant.id, title, body }))
+    .send(pageText({ name: tenant.id, ...tenant.auth.login, title, body }))
 }
 
 function showSignIn(reply: FastifyReply, tenant: Tenant, path: string, wrong = false): void {
