@@ -6,6 +6,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { meetHost } from '../test/interop/kit/foreign-hosts.ts'
 import { meetClient, meetServer, type Outcome } from '../test/interop/kit/foreign.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -23,7 +24,11 @@ interface Language {
 
 function languages(): Language[] {
   const python = join(folder, 'python', 'bin', 'python')
-  const [server, client] = [join(sources, 'python', 'server.py'), join(sources, 'python', 'client.py')]
+  const [server, client, host] = ['server.py', 'client.py', 'host.py'].map((name) => join(sources, 'python', name)) as [
+    string,
+    string,
+    string
+  ]
   const gopher = join(folder, 'go', 'peer')
   const goFolders = {
     GOPATH: join(folder, 'go'),
@@ -60,7 +65,9 @@ function languages(): Language[] {
               args: [client, 'http', 'legacy']
             }),
           () =>
-            meetClient('Python SDK, client over HTTP+SSE', 'sse', { command: python, args: [client, 'sse', 'auto'] })
+            meetClient('Python SDK, client over HTTP+SSE', 'sse', { command: python, args: [client, 'sse', 'auto'] }),
+          () => meetHost('Python SDK, host with a URL alone', false, { command: python, args: [host, 'sdk'] }),
+          () => meetHost('FastMCP, host with a URL alone', true, { command: python, args: [host, 'fastmcp'] })
         ])
     },
     {

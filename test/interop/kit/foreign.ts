@@ -80,7 +80,7 @@ export async function meetClient(peer: string, door: 'mcp' | 'sse', { command, a
 }
 
 /** Runs teardowns in the order opposite to their making. */
-async function within(run: (t: Teardown) => Promise<Outcome[]>): Promise<Outcome[]> {
+export async function within(run: (t: Teardown) => Promise<Outcome[]>): Promise<Outcome[]> {
   const closing: Array<() => unknown> = []
   try {
     return await run({
