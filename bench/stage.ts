@@ -13,6 +13,8 @@ import type { Job, Load } from './load/load.ts'
 
 export const apiKey = 'gh_bench_key_0123456789abcdef'
 
+const checkout = join(import.meta.dirname, '..')
+
 /** One caller is all the load. */
 const wideLimits = {
   sessionsPerPrincipal: 1_000_000,
@@ -28,6 +30,12 @@ export interface Peer {
 }
 
 type Side = keyof Cores
+
+interface GatewayOptions {
+  readonly flags?: readonly string[]
+  readonly ipc?: boolean
+  readonly root?: string
+}
 type Json = Readonly<Record<string, unknown>>
 
 export interface Stage {
@@ -38,9 +46,9 @@ export interface Stage {
   /**
    * The real command.
    * @param config over the defaults of the bench: a port of its own, a store in a file
-   * @param flags for Node; with a channel to the process where `ipc` is set
+   * @param options `flags` for Node; with a channel to the process where `ipc` is set; `root` of another installation
    */
-  gateway(name: string, config: Json, options?: { readonly flags?: readonly string[]; ipc?: boolean }): Promise<Peer>
+  gateway(name: string, config: Json, options?: GatewayOptions): Promise<Peer>
   measure(job: Job): Promise<Load>
   /** Anything else that has to end with the bench. */
   own(child: ChildProcess): void
@@ -82,13 +90,13 @@ export async function createStage(): Promise<Stage> {
       const child = start(script, side, args)
       return { child, pid: child.pid ?? 0, origin: (await nextMessage(child, script)) as string }
     },
-    async gateway(name, config, { flags = [], ipc = false } = {}) {
+    async gateway(name, config, { flags = [], ipc = false, root = checkout } = {}) {
       const base = join(folder, name)
       const listen = { host: '127.0.0.1', port: 0 }
       const limits = { ...wideLimits, ...(config['limits'] as Json | undefined) }
       const whole = { listen, store: `file:${base}.db`, ...config, limits }
       writeFileSync(`${base}.json`, JSON.stringify(whole))
-      const program = join(import.meta.dirname, '..', 'bin', 'gatehouse.mjs')
+      const program = join(root, 'bin', 'gatehouse.mjs')
       const serve = [process.execPath, ...flags, program, 'serve', '--config', `${base}.json`]
       const [command, ...rest] = pinned(cores, 'middle', serve)
       const log = openSync(`${base}.log`, 'a')

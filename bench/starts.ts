@@ -1,5 +1,9 @@
-// How long a gateway takes to be ready, and what it holds while nobody uses it.
+// How long a gateway takes to be ready, and what it holds while nobody uses it: as the package that people install,
+// whose JavaScript is compiled. A checkout strips the types of each file as it is loaded.
 
+import { spawnSync } from 'node:child_process'
+import { cpSync, globSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { cpuUs, residentMiB } from './cpu.ts'
 import { median, quantile } from './figures.ts'
@@ -29,12 +33,13 @@ export async function starts(rounds: number): Promise<Starts[]> {
         : { type: 'stdio', command: process.execPath, args: ['-e', 'process.stdin.resume()'] }
     ])
     const config = { tenants: { bench: { auth: tenantAuth(stage.issuer), upstreams: Object.fromEntries(all) } } }
+    const root = buildPackage(join(stage.folder, 'package'))
     const seconds: number[] = []
     const cpuSeconds: number[] = []
     const mib: number[] = []
     for (let round = 0; round < rounds; round++) {
       const startedAt = performance.now()
-      const gateway = await stage.gateway(`start-${round}`, config)
+      const gateway = await stage.gateway(`start-${round}`, config, { root })
       while ((await fetch(`${gateway.origin}/health/ready`)).status !== 200) await wait(5)
       seconds.push((performance.now() - startedAt) / 1000)
       cpuSeconds.push(cpuUs([gateway.pid]) / 1_000_000)
@@ -51,6 +56,20 @@ export async function starts(rounds: number): Promise<Starts[]> {
   } finally {
     await stage.close()
   }
+}
+
+/** As scripts/package.ts makes it, beside the checkout. @returns its folder */
+function buildPackage(folder: string): string {
+  const checkout = join(import.meta.dirname, '..')
+  const compiler = join(checkout, 'node_modules', '.bin', 'tsc')
+  const args = ['--project', join(checkout, 'tsconfig.package.json'), '--outDir', join(folder, 'dist')]
+  const { status } = spawnSync(compiler, args, { stdio: ['ignore', 2, 2] })
+  if (status !== 0) throw new Error('the package could not be built')
+  const src = join(checkout, 'src')
+  for (const file of globSync('**/*.mjs', { cwd: src })) cpSync(join(src, file), join(folder, 'dist', file))
+  for (const name of ['bin', 'package.json']) cpSync(join(checkout, name), join(folder, name), { recursive: true })
+  symlinkSync(join(checkout, 'node_modules'), join(folder, 'node_modules'))
+  return folder
 }
 
 const spreadOf = (samples: readonly number[]): Pick<Starts, 'median' | 'quartiles'> => ({
