@@ -27,7 +27,9 @@ export function createApartJudge(env: Environment) {
   const thread = createThread<Work, Answer>(new URL(import.meta.url), steadyClock, { ...env })
 
   async function answerOf(work: Work, chars: number): Promise<Answer> {
-    const answer = chars > shortChars ? await thread.run(work) : answerTo(work, env)
+    const here = (): Answer => answerTo(work, env)
+    // Without a descriptor or memory for a thread a change holds others up, and is not lost.
+    const answer = chars > shortChars ? await thread.run(work).catch(here) : here()
     // What follows has a turn of its own: to take a long answer over is work enough for one.
     await nextTurn()
     return answer
