@@ -4,7 +4,7 @@
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -110,6 +110,7 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     env: heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }
   })
   const origin = await running.ready
+  const turnFile = join(folder, 'longest-turn')
   const neighbourUrl = `${origin}/t/other/mcp`
   return {
     ...running,
@@ -120,14 +121,19 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     log: () => running.stderr.map(logLine).filter((line) => line !== undefined),
     neighbour: () => startNeighbour(t, neighbourUrl),
     async longestTurnMs(mostMs, during) {
-      const read = (): number[] => readFileSync(join(folder, 'longest-turn'), 'utf8').split(' ').map(Number)
-      let least = Infinity
-      for (let runs = 0; runs < 3 && least >= mostMs; runs++) {
+      const read = (): number[] => (existsSync(turnFile) ? readFileSync(turnFile, 'utf8').split(' ').map(Number) : [])
+      /** Since it was asked for last. */
+      async function longest(): Promise<number> {
         const [before = 0] = read()
         running.signal('SIGUSR2')
         await until('it counts anew', () => (read()[0] ?? 0) > before)
+        return read()[1] ?? Infinity
+      }
+      let least = Infinity
+      for (let runs = 0; runs < 3 && least >= mostMs; runs++) {
+        await longest()
         await during()
-        least = Math.min(least, read()[1] ?? Infinity)
+        least = Math.min(least, await longest())
       }
       return least
     },

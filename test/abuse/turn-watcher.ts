@@ -1,5 +1,5 @@
-// `node --import turn-watcher.ts ...`: writes the longest turn of the event loop, in ms of CPU, into a file of the working
-// folder, after how often SIGUSR2 has begun the count anew.
+// `node --import turn-watcher.ts ...`: at each SIGUSR2 writes the longest turn of the event loop since the one before, in
+// ms of CPU, into a file of the working folder, after how often that has been asked for.
 
 import { renameSync, writeFileSync } from 'node:fs'
 
@@ -9,23 +9,18 @@ const cpuMs = (): number => {
 }
 
 let before = cpuMs()
-let [longestMs, round] = [0, 0]
-/** Whoever reads it never finds half of it. */
-function write(): void {
-  writeFileSync('longest-turn.new', `${round} ${longestMs}`)
-  renameSync('longest-turn.new', 'longest-turn')
+let [longestMs, asked] = [0, 0]
+function countTurn(): void {
+  const now = cpuMs()
+  longestMs = Math.max(longestMs, now - before)
+  before = now
 }
 process.on('SIGUSR2', () => {
+  countTurn()
+  // Whoever reads it never finds half of it.
+  writeFileSync('longest-turn.new', `${++asked} ${longestMs}`)
+  renameSync('longest-turn.new', 'longest-turn')
   longestMs = 0
-  round++
-  write()
   before = cpuMs()
 })
-setInterval(() => {
-  const ms = cpuMs() - before
-  if (ms > longestMs) {
-    longestMs = ms
-    write()
-  }
-  before = cpuMs()
-}, 1).unref()
+setInterval(countTurn, 1).unref()

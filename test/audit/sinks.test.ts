@@ -9,12 +9,13 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { acmeGateway, keyOf, type AcmeGateway } from '../kit/acme-gateway.ts'
+import { freePort } from '../kit/free-port.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 import { parse, report, type AuditRecord } from './kit.ts'
 
 /** A syslog server that reads entries as RFC 6587 frames them. */
-async function syslogServer(t: Test, at: string | number = 0) {
+async function syslogServer(t: Test, given?: string) {
   const sockets = new Set<Socket>()
   const entries: string[] = []
   let reads = true
@@ -39,7 +40,8 @@ async function syslogServer(t: Test, at: string | number = 0) {
     else server.listen(place, '127.0.0.1')
     await once(server, 'listening')
   }
-  await listen(at)
+  // It comes back on the port that it had.
+  await listen(given ?? (await freePort()))
   const address = server.address() as AddressInfo | string
   const stop = async (): Promise<void> => {
     for (const socket of sockets) socket.destroy()
@@ -104,7 +106,7 @@ for (const socket of ['TCP', 'a Unix socket'])
     async (t) => {
       const server = await syslogServer(
         t,
-        socket === 'TCP' ? 0 : join(await mkdtemp(join(tmpdir(), 'syslog-')), 'sock')
+        socket === 'TCP' ? undefined : join(await mkdtemp(join(tmpdir(), 'syslog-')), 'sock')
       )
       const acme = await acmeGateway(t, { top: { audit: { syslog: { to: server.to } } } })
       for (let n = 0; n < 3; n++) t.match(await call(acme), { status: 200 })
