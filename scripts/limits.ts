@@ -113,7 +113,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   'Admin API': [
     ['admin/connection.ts adminSocketLimits.maxHeaderSize bytes', 'all headers together', 'request', '431'],
     [
-      'admin/places.ts maxAdminConnections maxLetIn',
+      'admin/places.ts maxAdminConnections perAdminConnection perNewcomer',
       'connections, and those with a right key',
       'process',
       'the oldest without a right key is closed, else one of the key that has most'
@@ -1197,6 +1197,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'client',
       'forgotten'
     ],
+    ['login/login.ts maxAtOnce', 'requests to the provider at once', 'tenant', 'the others wait'],
     ['login/identities.ts freshMs', 'how long what the provider said of a person is good', 'person', 'asked again'],
     ['login/identities.ts askingMs', 'wait for another process that asks the provider', 'person', 'the refresh fails'],
     ['login/sign-in-pages.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],

@@ -156,7 +156,7 @@ export async function createGateway(
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
   const services = { ...shown, vault, watch: now?.watch, usage: now?.usage, renew: now?.renew }
-  const admin = createAdminServer({ ...services, version, log })
+  const admin = createAdminServer({ ...services, version, descriptors, log })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits

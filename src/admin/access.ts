@@ -27,7 +27,13 @@ export interface Administrator {
   /** What let it in, as it is configured. */
   readonly by: AdminKeyConfig | TokenCredential
   /**
-   * Counts what a change costs beside its request: the whole document is judged, however small the part that changes.
+   * Counts what a body costs beside its request, before it is parsed.
+   * @throws AdminProblem rate_limited
+   */
+  chargeBody(bytes: number): void
+  /**
+   * Counts what a change costs beyond its body, before it is judged: the whole document is, however small the part that
+   * changes.
    * @param chars of the document
    * @throws AdminProblem rate_limited
    */
@@ -35,7 +41,7 @@ export interface Administrator {
 }
 
 /** Who it is, before what it sends is counted. */
-export type Identified = Omit<Administrator, 'charge'>
+export type Identified = Omit<Administrator, 'charge' | 'chargeBody'>
 
 interface TokenCredential {
   readonly kind: 'token'
@@ -106,14 +112,24 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
       if (!perKey.take(counted)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
     }
     take()
-    let isCharged = false
+    let paid = 0
+    const charge = (chars: number): void => {
+      const due = chars - paid
+      // Of short ones the request is counted already.
+      if (administrator.role === 'platform-admin' || due < charsPerRequest) return
+      take()
+      perKey.spend(counted, due / charsPerRequest)
+    }
     return {
       ...administrator,
+      chargeBody(bytes) {
+        charge(bytes)
+        paid = bytes
+      },
       charge(chars) {
-        if (administrator.role === 'platform-admin') return
-        if (!isCharged) take()
-        isCharged = true
-        perKey.spend(counted, chars / charsPerRequest)
+        charge(chars)
+        // It is judged anew where another change came first.
+        paid = 0
       }
     }
   }

@@ -7,15 +7,20 @@ import type { Socket } from 'node:net'
 import { createFairEviction } from '../limits/limits.ts'
 
 const maxAdminConnections = 256
-/** Of them, on which somebody was let in: who comes next must be able to say who it is. */
-const maxLetIn = 224
+/** Part of the file descriptors that they may take: clients, processes and upstreams need the others. */
+const perAdminConnection = 16
+/** Part of the connections that those leave free who were let in: who comes next must be able to say who it is. */
+const perNewcomer = 8
 
 export interface AdminPlaces {
   /** A request with a right key came on it. @param key its name */
   letIn(socket: Socket, key: string): void
 }
 
-export function limitAdminConnections(server: Server): AdminPlaces {
+/** @param descriptors that the process may have open */
+export function limitAdminConnections(server: Server, descriptors: number): AdminPlaces {
+  const max = Math.max(2, Math.min(maxAdminConnections, Math.floor(descriptors / perAdminConnection)))
+  const maxLetIn = max - Math.max(1, Math.floor(max / perNewcomer))
   const strangers = new Set<Socket>()
   const owners = new Map<Socket, string>()
   const letIn = createFairEviction<Socket>({ perOwner: maxLetIn, perTenant: maxLetIn, max: maxLetIn })
@@ -34,7 +39,7 @@ export function limitAdminConnections(server: Server): AdminPlaces {
   }
 
   server.on('connection', (socket) => {
-    if (strangers.size + owners.size >= maxAdminConnections) close(strangers.values().next().value)
+    if (strangers.size + owners.size >= max) close(strangers.values().next().value)
     strangers.add(socket)
     socket.once('close', () => forget(socket))
   })

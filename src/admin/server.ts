@@ -46,11 +46,16 @@ export interface AdminListener {
   close(): Promise<void>
 }
 
-/** @param options `clock` measures durations */
-export function createAdminServer(
-  options: AdminServices & { readonly version: string; readonly clock: Clock }
-): AdminListener {
-  const { snapshot, version, clock, wall, log } = options
+interface AdminServerOptions extends AdminServices {
+  readonly version: string
+  /** Measures durations. */
+  readonly clock: Clock
+  /** That the process may have open. */
+  readonly descriptors: number
+}
+
+export function createAdminServer(options: AdminServerOptions): AdminListener {
+  const { snapshot, version, clock, descriptors, wall, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
   const access = createAdminAccess({ snapshot, clock, wall, fetch: createFetch(), log })
   const eventStreams = createEventStreams({ clock, isLetIn: access.isLetIn })
@@ -65,7 +70,7 @@ export function createAdminServer(
     frameworkErrors: (error, request, reply) => refuse(request, reply, error),
     routerOptions: { maxParamLength }
   })
-  const places = limitAdminConnections(server.server)
+  const places = limitAdminConnections(server.server, descriptors)
   serveOneRequest(server.server)
 
   function refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
@@ -90,8 +95,9 @@ export function createAdminServer(
   server.setNotFoundHandler((request, reply) => refuse(request, reply, noPath()))
 
   server.removeAllContentTypeParsers()
-  server.addContentTypeParser(['application/json', mergePatchType], { parseAs: 'buffer' }, (_request, body, done) => {
+  server.addContentTypeParser(['application/json', mergePatchType], { parseAs: 'buffer' }, (request, body, done) => {
     try {
+      request.administrator?.chargeBody(body.length)
       done(null, parseJson(body as Buffer))
     } catch (error) {
       done(error as Error)

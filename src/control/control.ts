@@ -12,6 +12,7 @@ import { controlChannel } from '../store/keys.ts'
 import { type Store, unavailable } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { type Clock, every, steadyClock } from '../time/clock.ts'
+import type { WorkOwner } from '../time/fair-queue.ts'
 import {
   createCompiledDocuments,
   documentPrefix,
@@ -25,6 +26,7 @@ import { createJudge, type Wish } from './judge.ts'
 import { createApartJudge } from './document/judge-apart.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
 import { killTextsAfter, textNamesOf, removedTenants } from './removed-tenants.ts'
+import { createFairTurns } from './fair-turns.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
@@ -46,20 +48,15 @@ interface ControlOptions {
   readonly log: Log
 }
 
+/** Whoever waits for the journal: what stops something waits for no change, and no author for all those of another. */
+const ownerOf = (tenant: 'change' | 'kill', { author }: Pick<Wish, 'author'>): WorkOwner => ({
+  tenant,
+  caller: author.name
+})
+const [own, reading] = ['own', 'reading'].map((tenant): WorkOwner => ({ tenant, caller: '' })) as [WorkOwner, WorkOwner]
+
 const textsOf = (changes: readonly DocumentChange[]): Map<string, string | undefined> =>
   new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after?.text]))
-
-function createTurns() {
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    inTurn<T>(work: () => Promise<T>): Promise<T> {
-      const done = last.then(work)
-      last = done.catch(() => {})
-      return done
-    },
-    idle: () => last
-  }
-}
 
 /** Reads the documents, where the store answers. Never rejects. */
 export async function createControl(options: ControlOptions) {
@@ -68,7 +65,7 @@ export async function createControl(options: ControlOptions) {
   const apart = createApartJudge(options.env)
   const compiled = createCompiledDocuments({ ...options, apart })
   // The journal takes one call after the other.
-  const { inTurn, idle } = createTurns()
+  const { inTurn, close: endTurns } = createFairTurns()
   let onChange = (): void => {}
   let stop = async (): Promise<void> => {}
   async function takeUp(): Promise<void> {
@@ -83,11 +80,11 @@ export async function createControl(options: ControlOptions) {
     await takeUp()
   }
   const poll = (mayHaveLost = false): void => {
-    inTurn(() => sync(mayHaveLost)).catch((err: unknown) =>
+    inTurn(own, () => sync(mayHaveLost)).catch((err: unknown) =>
       log.debug({ err }, 'documents of the admin API cannot be read now')
     )
   }
-  await inTurn(() => journal.pull()).then(
+  await inTurn(own, () => journal.pull()).then(
     () => compiled.take(journal.texts()),
     (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
   )
@@ -167,10 +164,10 @@ export async function createControl(options: ControlOptions) {
      * @returns nothing where everything is so already
      * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
      */
-    change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(() => write(wish)),
+    change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(ownerOf('change', wish), () => write(wish)),
     /** The same without the change. @returns what the change would be, and the snapshot after it */
     preview: (wish: Wish) =>
-      inTurn(async () => {
+      inTurn(ownerOf('change', wish), async () => {
         await sync()
         const changes = await judge(wish)
         return { changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
@@ -181,30 +178,30 @@ export async function createControl(options: ControlOptions) {
     /** undefined: there is no such tenant. */
     killsOf: (tenant: string) => (isKnown(tenant) ? compiled.killsOf(tenant) : undefined),
     /** @returns whether it was not so already. @throws ControlError, GatewayError unavailable */
-    switchKill: (wanted: KillSwitch): Promise<boolean> => inTurn(() => kills.turn(wanted)),
+    switchKill: (wanted: KillSwitch): Promise<boolean> => inTurn(ownerOf('kill', wanted), () => kills.turn(wanted)),
 
     /** @param tenants undefined: all. @param before a version number */
     history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>
-      inTurn(() => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
+      inTurn(reading, () => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
     isOfFile: (tenant: string): boolean => file().tenants.has(tenantId(tenant)),
     /**
      * The documents of a version, or that of one tenant; undefined where they are not all kept.
      * @throws GatewayError unavailable
      */
     at: (version: number, tenant?: string): Promise<Documents | undefined> =>
-      inTurn(async () =>
+      inTurn(reading, async () =>
         wholeDocumentsIn(await journal.at(version, tenant === undefined ? tenant : textNamesOf(tenant)))
       ),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
-      inTurn(async () => {
+      inTurn(reading, async () => {
         await sync()
         return await removedTenants(journal, tenants, compiled.documents)
       }),
 
     async close(): Promise<void> {
       await stop()
-      await idle()
+      await endTurns(unavailable('The gateway is stopping. Retry in a second.'))
       await apart.close()
     }
   }

@@ -23,6 +23,8 @@ export interface Wish {
   readonly action: string
   /** Judges the documents of the moment; called again where another writer was first. @throws whatever refuses it */
   readonly change: (documents: Documents) => WantedChange
+  /** Counts what judging a document costs, before it is judged. @throws whatever refuses it */
+  readonly charge?: (chars: number) => void
   /** Judges what would be another document than now. @throws whatever refuses it */
   readonly admit?: (change: DocumentChange) => void
   /** Of tenants of the file, too: what is written is in force once the file has them no more. */
@@ -52,7 +54,7 @@ export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
 
   /** @returns undefined where it changes nothing. @throws ControlError */
   async function changeOf(
-    { author: { role }, isBehindFile = false }: Wish,
+    { author: { role }, isBehindFile = false, charge }: Wish,
     tenant: string,
     wanted: Tree | undefined
   ): Promise<DocumentChange | undefined> {
@@ -64,7 +66,9 @@ export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
       if (!isPlatform) checkTenantAdmin(before?.tree, undefined, { allowedHosts })
       return before && { tenant, before, after: undefined }
     }
-    const text = await apart.draft({ role, allowedHosts, before: before?.text, wanted: JSON.stringify(wanted) })
+    const [draft, old] = [JSON.stringify(wanted), before?.text]
+    charge?.(Math.max(draft.length, old?.length ?? 0))
+    const text = await apart.draft({ role, allowedHosts, before: old, wanted: draft })
     return text === undefined ? undefined : { tenant, before, after: documentOf(text, version() + 1) }
   }
 

@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createFetch, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
+import { createSemaphore } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import type { LoginOrigin } from '../observe/login-event.ts'
 import { GatewayError, type TenantId } from '../protocol/messages.ts'
@@ -35,6 +36,9 @@ interface LoginOptions {
 
 export type Login = ReturnType<typeof createLogin>
 
+/** Requests of one front to its provider; the others wait. Each takes a descriptor, and a provider may hang. */
+const maxAtOnce = 8
+
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
@@ -47,7 +51,8 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, aud
   function frontOf(tenant: Tenant, config: LoginConfig) {
     const records = createLoginRecords(tenant.id, config.provider.issuer, { store, sealer, epochOf })
     const keysOf = createLoginKeys(records, wall)
-    const signIn = createSignIn(config, fetch, wall)
+    const inTurn = createSemaphore(maxAtOnce)
+    const signIn = createSignIn(config, (url, init) => inTurn(() => fetch(url, init)), wall)
     const identities = createIdentities({ records, signIn, config, clock, wall })
     const note = createLoginEvents(tenant, config, audit, origins)
     const consents = createConsents({ config, records, identities, note })

@@ -29,13 +29,23 @@ export function createSignIn(config: LoginConfig, fetch: Fetch, clock: Pick<Cloc
   // Whether the provider may be plain http was decided when the configuration was compiled.
   const options = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true } as const
   let known: { readonly server: oauth.AuthorizationServer; readonly at: number } | undefined
+  let asked: Promise<oauth.AuthorizationServer> | undefined
 
+  async function discover(): Promise<oauth.AuthorizationServer> {
+    const at = clock.now()
+    const server = await discoverProvider(provider, fetch)
+    known = { server, at }
+    return server
+  }
+
+  /** Asked for once for all who wait: strangers begin sign-ins, and the provider may hang. */
   async function metadata(): Promise<oauth.AuthorizationServer> {
     const now = clock.now()
     if (known !== undefined && now >= known.at && now < known.at + metadataMs) return known.server
-    const server = await discoverProvider(provider, fetch)
-    known = { server, at: now }
-    return server
+    asked ??= discover().finally(() => {
+      asked = undefined
+    })
+    return await asked
   }
 
   const authentication = ({ token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer) =>

@@ -19,6 +19,8 @@ export interface Thread<Work, Answer> {
   close(): Promise<void>
 }
 
+const endedBefore = (): Error => new Error('a thread has ended before its work')
+
 /**
  * @param module serves the thread
  * @param data what is the same for all work. It is cloned, as work and answers are
@@ -37,10 +39,7 @@ export function createThread<Work, Answer>(
     // Without what this process was told to load first.
     const made = new Worker(module, { workerData: data, execArgv: [] })
     const failed = (fault: unknown): void => {
-      if (worker !== made) return
-      worker = undefined
-      for (const { reject } of waiting.values()) reject(fault)
-      waiting.clear()
+      if (worker === made) forget(fault)
     }
     made.on('message', ({ id, message }: Sent<Answer>) => {
       waiting.get(id)?.resolve(message)
@@ -49,13 +48,23 @@ export function createThread<Work, Answer>(
       made.unref()
       idle.start(idleMs, () => void close())
     })
-    made.once('error', failed).once('exit', () => failed(new Error('a thread has ended before its work')))
+    made.once('error', failed).once('exit', () => failed(endedBefore()))
     return made
+  }
+
+  /** The next work starts another one. */
+  function forget(fault: unknown): void {
+    worker = undefined
+    for (const { reject } of waiting.values()) reject(fault)
+    waiting.clear()
   }
 
   async function close(): Promise<void> {
     idle.close()
-    await worker?.terminate()
+    const ended = worker
+    // At once: what comes while it ends would go to nobody.
+    forget(endedBefore())
+    await ended?.terminate()
   }
 
   return {

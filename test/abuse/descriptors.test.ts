@@ -2,6 +2,7 @@
 
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
+import { adminCall, adminSection } from '../kit/admin.ts'
 import { legacyClient, send } from '../kit/client.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -42,6 +43,17 @@ t.test('connections that are refused are closed, and take no descriptor that an 
   const { calls, failures } = await neighbour.stop()
   t.same(failures, [])
   t.ok(calls > 0)
+})
+
+t.test('strangers who take all places of the admin listener leave descriptors to calls', async (t) => {
+  const gateway = await attacked(t, { descriptors: 200, top: { admin: adminSection } })
+  const adminUrl = String((await gateway.logged('the admin API', (line) => 'adminUrl' in line))['adminUrl'])
+  const neighbour = await gateway.neighbour()
+  const strangers = dialMany(t, { ...gateway, origin: adminUrl }, 256)
+  await until('the oldest are closed', () => closed(strangers) > 200)
+  for (let n = 0; n < 3; n++) t.match(await call(gateway), { result: {} }, 'a process more starts')
+  t.equal((await adminCall(adminUrl, 'GET', '/v1/limits')).status, 200, 'an operator is served')
+  t.same((await neighbour.stop()).failures, [])
 })
 
 t.test('connections on which nothing is said give way to those who come next', async (t) => {

@@ -1,7 +1,11 @@
 // Attack: strangers, of whom the login front must take requests, flood it: registrations with long bodies, sign-ins that
 // are begun, tokens that do not exist.
 
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import { legacyClient, send } from '../kit/client.ts'
+import { until } from '../kit/until.ts'
 import { attacked, keys } from './kit.ts'
 
 t.test('a flood at the login front of one tenant takes nothing from another', async (t) => {
@@ -55,4 +59,50 @@ t.test('a flood at the login front of one tenant takes nothing from another', as
   t.ok(gateway.peakMemory() < 600 * 1024 * 1024)
   const said = gateway.log().filter(({ msg }) => msg === 'the login front is asked too often')
   t.ok(said.length <= 3, 'and the log is not filled')
+})
+
+t.test('sign-ins at a provider that hangs take no descriptors from another tenant', async (t) => {
+  const asked: ServerResponse[] = []
+  const provider = createServer((_request, response) => asked.push(response)).listen(0, '127.0.0.1')
+  t.teardown(() => {
+    provider.closeAllConnections()
+    provider.close()
+  })
+  await until('the provider listens', () => provider.listening)
+  const issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`
+  const login = { provider: { issuer, clientId: 'gatehouse', clientSecret: 'secret' } }
+  const gateway = await attacked(t, {
+    descriptors: 200,
+    top: { publicUrl: 'http://localhost:9' },
+    tenant: { auth: { keys: [{ name: 'attacker', key: keys.attacker }], login } }
+  })
+  const front = `${gateway.origin}/login/acme`
+  const redirectUri = 'http://127.0.0.1:1/cb'
+  const { json } = await send(`${front}/reg`, {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
+  })
+  const begin = new URLSearchParams({
+    client_id: String(json.client_id),
+    redirect_uri: redirectUri,
+    response_type: 'code',
+    code_challenge: 'x'.repeat(43),
+    code_challenge_method: 'S256'
+  })
+  const signIn = async (): Promise<void> => {
+    const { headers } = await send(`${front}/auth?${begin}`, { method: 'GET' })
+    const cookie = (headers['set-cookie'] ?? []).map((each) => each.split(';')[0]).join('; ')
+    const { pathname, search } = new URL(String(headers.location), gateway.origin)
+    await send(gateway.origin + pathname + search, { method: 'GET', headers: { cookie } })
+  }
+  const neighbour = await gateway.neighbour()
+  for (let n = 0; n < 90; n++) void signIn().catch(() => {})
+  await until('it is asked', () => asked.length > 0)
+  for (let n = 0; n < 3; n++) {
+    const client = await legacyClient(gateway.neighbourUrl, keys.neighbour)
+    t.match((await client.request('tools/call', { name: 'calm__echo', arguments: {} })).json, { result: {} })
+  }
+  t.equal(asked.length, 1, 'once for all')
+  t.same((await neighbour.stop()).failures, [])
+  t.equal(gateway.log().filter(({ msg }) => String(msg).includes('no file descriptor')).length, 0)
 })

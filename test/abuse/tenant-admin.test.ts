@@ -116,4 +116,14 @@ t.test('the largest documents of a tenant-admin are judged beside the calls of o
       t.ok(turnMs < maxDocumentMs, `${name}, ${method}: ${turnMs} ms of CPU in one turn`)
     }
   }
+
+  // What changes nothing, and what is refused, is worked on as well: it counts as much.
+  const same = { ...small, ...largest['rules']?.('x') }
+  t.equal((await call('PUT', tenant, same)).status, 200)
+  const foreign = { ...same, upstreams: { up: { command: 'sh' } } }
+  const statuses = await Promise.all(
+    range(10).map(async (at) => (await call('PUT', tenant, at % 2 === 0 ? same : foreign, adminKeys.globex)).status)
+  )
+  t.ok(statuses.includes(200))
+  t.ok(statuses.includes(429), statuses.join())
 })

@@ -144,7 +144,12 @@ t.test('a reader that does not read is let go of, hears why once it reads, and o
         env: {}
       }).admin?.keys ?? []
     if (by === undefined) throw new Error('there is a key')
-    streams.serve(response, {}, { name: 'ops', role: 'viewer', tenants: undefined, by, charge() {} }, stream)
+    streams.serve(
+      response,
+      {},
+      { name: 'ops', role: 'viewer', tenants: undefined, by, charge() {}, chargeBody() {} },
+      stream
+    )
   })
   const origin = await listen(t, server)
   const [slow, good] = await Promise.all([adminEvents(t, origin, '/'), adminEvents(t, origin, '/')])

@@ -161,7 +161,7 @@ export const planRoutes = [
         author: { name, role },
         action: 'plan',
         change: () => wanted,
-        admit: ({ after }) => request.administrator.charge(after?.text.length ?? 0),
+        charge: request.administrator.charge,
         isBehindFile: request.body.behindFile
       })
       const before = snapshot()

@@ -20,7 +20,7 @@ export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | '
 export async function writeDocuments(
   { administrator, address }: AdminRequest,
   services: AdminServices,
-  { action, target, partOf, admit, ...wish }: NotedWish
+  { action, target, partOf, ...wish }: NotedWish
 ): Promise<readonly DocumentChange[]> {
   const { name, role } = administrator
   const author = { name, role }
@@ -28,10 +28,7 @@ export async function writeDocuments(
     ...wish,
     author,
     action,
-    admit(change) {
-      admit?.(change)
-      administrator.charge(change.after?.text.length ?? 0)
-    }
+    charge: administrator.charge
   })
   // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
   const digestOf = async (document: TenantDocument | undefined): Promise<string | undefined> => {
