@@ -1,7 +1,8 @@
 // Child processes that do not go by themselves: one that ignores the end of its input and TERM, and one that has left the
 // process group and session of its parent. Whichever way the gateway ends, nothing of them survives it.
 
-import { randomUUID } from 'node:crypto'
+import { spawnSync } from 'node:child_process'
+import { randomInt, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { configOf, key } from '../kit/gateway.ts'
@@ -106,3 +107,33 @@ t.test('after SIGKILL a process without the environment that it was given ends w
   await gateway.ended
   await allGone(pids)
 })
+
+const hasSandbox = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-pid', '--', '/bin/sh', '-c', ':']).status === 0
+if (!hasSandbox) t.comment('not tried, since this system lets nobody make sandboxes: what hides from the gateway')
+for (const end of hasSandbox ? (['DELETE', 'SIGTERM', 'SIGKILL'] as const) : []) {
+  t.test(`a daemon without the environment that it was given ends with its sandbox: ${end}`, async (t) => {
+    const kit = new URL('../kit/', import.meta.url).pathname
+    // Its own time to sleep, by which it is found: neither its environment nor its group names it.
+    const seconds = String(randomInt(1_000_000, 9_000_000))
+    const script = `(env -i setsid sleep ${seconds} &); exec /bin/sh ${kit}small-server.sh`
+    const up = { command: '/bin/sh', args: ['-c', script], era: 'legacy', sandbox: 'required', sandboxRead: [kit] }
+    const gateway = await serve(t, configOf({ upstreams: { up }, limits: { coldStartMs: 30_000 } }))
+    const client = await legacyClient(`${gateway.url}/t/acme/mcp`, key)
+    const daemons = (): string[] =>
+      spawnSync('pgrep', ['-f', `^sleep ${seconds}$`], { encoding: 'utf8' })
+        .stdout.split('\n')
+        .filter(Boolean)
+    await until('the daemon of the list', () => daemons().length > 0)
+    const before = new Set(daemons())
+    t.match((await client.request('tools/call', { name: 'up__pid', arguments: {} })).json, { result: {} })
+    const [own] = await until('one of the session', () => {
+      const others = daemons().filter((pid) => !before.has(pid))
+      return others.length > 0 ? others : undefined
+    })
+    if (end === 'DELETE') await client.end()
+    else gateway.signal(end)
+    await until('its end', () => !daemons().includes(own ?? ''))
+    if (end !== 'DELETE') await until('the end of all', () => daemons().length === 0)
+    t.pass('it is gone')
+  })
+}
