@@ -3,6 +3,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { randomInt, randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { configOf, key } from '../kit/gateway.ts'
@@ -108,6 +109,14 @@ t.test('after SIGKILL a process without the environment that it was given ends w
   await allGone(pids)
 })
 
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+  } catch {
+    return '' // No process, or gone meanwhile.
+  }
+}
+
 const hasSandbox = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-pid', '--', '/bin/sh', '-c', ':']).status === 0
 if (!hasSandbox) t.comment('not tried, since this system lets nobody make sandboxes: what hides from the gateway')
 for (const end of hasSandbox ? (['DELETE', 'SIGTERM', 'SIGKILL'] as const) : []) {
@@ -119,10 +128,7 @@ for (const end of hasSandbox ? (['DELETE', 'SIGTERM', 'SIGKILL'] as const) : [])
     const up = { command: '/bin/sh', args: ['-c', script], era: 'legacy', sandbox: 'required', sandboxRead: [kit] }
     const gateway = await serve(t, configOf({ upstreams: { up }, limits: { coldStartMs: 30_000 } }))
     const client = await legacyClient(`${gateway.url}/t/acme/mcp`, key)
-    const daemons = (): string[] =>
-      spawnSync('pgrep', ['-f', `^sleep ${seconds}$`], { encoding: 'utf8' })
-        .stdout.split('\n')
-        .filter(Boolean)
+    const daemons = (): string[] => readdirSync('/proc').filter((pid) => commandOf(pid) === `sleep\0${seconds}\0`)
     await until('the daemon of the list', () => daemons().length > 0)
     const before = new Set(daemons())
     t.match((await client.request('tools/call', { name: 'up__pid', arguments: {} })).json, { result: {} })
