@@ -31,21 +31,14 @@ export function createSignIn(config: LoginConfig, fetch: Fetch, clock: Pick<Cloc
   let known: { readonly server: oauth.AuthorizationServer; readonly at: number } | undefined
   let asked: Promise<oauth.AuthorizationServer> | undefined
 
-  async function discover(): Promise<oauth.AuthorizationServer> {
-    const at = clock.now()
-    const server = await discoverProvider(provider, fetch)
-    known = { server, at }
-    return server
-  }
-
-  /** Asked for once for all who wait: strangers begin sign-ins, and the provider may hang. */
   async function metadata(): Promise<oauth.AuthorizationServer> {
     const now = clock.now()
     if (known !== undefined && now >= known.at && now < known.at + metadataMs) return known.server
-    asked ??= discover().finally(() => {
-      asked = undefined
-    })
-    return await asked
+    // Once for all who wait: strangers begin sign-ins, and the provider may hang.
+    asked ??= discoverProvider(provider, fetch).finally(() => (asked = undefined))
+    const server = await asked
+    known = { server, at: now }
+    return server
   }
 
   const authentication = ({ token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer) =>

@@ -1,8 +1,8 @@
 // Processes that outlive the child that started them. Every child has a mark in its environment, which all that come of
 // it inherit, also where they leave its process group (setsid). By the mark they are found in /proc and ended: those
 // of one child when it has ended, and all of them when the gateway itself was killed, by a small shell that waits for
-// that. A process that wipes its environment and leaves the group escapes: only a sandbox (sandbox.ts), a container or a
-// cgroup holds it.
+// that. A process that wipes its environment and leaves the group escapes: only a sandbox (sandbox.ts), a container or
+// a cgroup holds it.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
