@@ -3,10 +3,15 @@
 
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
+import { createServer as createHttpServer } from 'node:http'
 import t from 'tap'
+import { serveDirectly } from '../../../src/http/direct/direct-connections.ts'
 import { SocketReply } from '../../../src/http/direct/socket-reply.ts'
+import type { RequestTurns } from '../../../src/http/request-turns.ts'
 import { acmeGateway, keyOf } from '../../kit/acme-gateway.ts'
 import { legacyClient } from '../../kit/client.ts'
+import { listen } from '../../kit/listen.ts'
 import { dial, untilClosed } from '../../kit/raw-http.ts'
 import type { Teardown } from '../../kit/until.ts'
 
@@ -133,4 +138,56 @@ t.test('no value can end the head of an answer or add to it, and no empty piece 
     'HTTP/1.1 200 OK\r\nDate: now\r\nConnection: keep-alive\r\nKeep-Alive: max=1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n' +
       'HTTP/1.1 200 OK\r\nX-Any: a b\r\nContent-Length: 2\r\nDate: now\r\nConnection: keep-alive\r\nKeep-Alive: max=1\r\n\r\n{}'
   )
+})
+
+/** Writes when it is told to, while the thread of the gateway stands still, and says that it has. */
+const writer = `
+  const { parentPort, workerData: { port, request, written } } = require('node:worker_threads')
+  const socket = require('node:net').connect(port, '127.0.0.1', () => parentPort.postMessage('connected'))
+  let text = ''
+  socket.on('data', (chunk) => { text += chunk }).on('close', () => parentPort.postMessage(text)).on('error', () => {})
+  parentPort.on('message', () => socket.write(request, () => {
+    Atomics.store(written, 0, 1)
+    Atomics.notify(written, 0)
+  }))
+`
+
+t.test('what came in time is not late because the gateway was held up', async (t) => {
+  const headersTimeout = 300
+  const answered: string[] = []
+  const server = createHttpServer()
+  const options = { keepAliveTimeout: 5_000, headersTimeout, maxRequestsPerSocket: 10 }
+  let silent = 0
+  serveDirectly(server, {
+    ...options,
+    turns: { add: ({ begin }: { begin(): void }) => (begin(), false) } as unknown as RequestTurns,
+    accepts: () => true,
+    serve(request, reply, body) {
+      answered.push(`${request.url} ${String(body)}`)
+      reply.writeHead(200, { 'Content-Length': '2', Connection: 'close' }).end('ok')
+    },
+    silent(socket) {
+      silent++
+      socket.destroy()
+    }
+  })
+  const { port } = new URL(await listen(t, server))
+  const written = new Int32Array(new SharedArrayBuffer(4))
+  const request = 'POST /in-time HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}'
+  const client = new Worker(writer, { eval: true, workerData: { port, request, written } })
+  t.teardown(() => client.terminate())
+  await once(client, 'message')
+  client.postMessage('write')
+  // Nothing runs here until the request has come, and its time is over.
+  t.equal(Atomics.wait(written, 0, 0, 20_000), 'ok')
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, headersTimeout + 50)
+  const [text] = (await once(client, 'message')) as [string]
+  t.match(text, /^HTTP\/1\.1 200 /)
+  t.same(answered, ['/in-time {}'])
+  t.equal(silent, 0)
+
+  const other = connect(Number(port), '127.0.0.1')
+  t.teardown(() => other.destroy())
+  await once(other, 'close')
+  t.equal(silent, 1, 'and who says nothing is closed')
 })
