@@ -12,6 +12,7 @@ import { createClientCredentials } from './oauth/client-credentials.ts'
 import { followsCaller } from './caller-definitions.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
+import { accountFetch } from './oauth/account-source.ts'
 import { createUserAccount } from './oauth/user-account.ts'
 import type { VaultFetch } from './vault-fetch.ts'
 
@@ -38,9 +39,9 @@ export function createCredentials(options: CredentialsOptions) {
   }
 
   function userAccount(definition: HttpDefinition, person: Person, auth: UserAuth): UpstreamCredential {
-    const written = [definition.url, auth.issuer, auth.tokenUrl]
+    const own = accountFetch(fetch, definition, auth)
     const common = { grants, page: pages.of(definition), clock, wall, log }
-    return createUserAccount({ ...common, definition: { ...definition, person }, auth, fetch: fetch(written) })
+    return createUserAccount({ ...common, definition: { ...definition, person }, auth, fetch: own })
   }
 
   function made(definition: UpstreamDefinition): UpstreamCredential | undefined {

@@ -48,6 +48,15 @@ refusals(t, [
     message: /that the gateway writes itself/
   },
   {
+    name: 'a provider without an application that is registered there is refused',
+    steps: [...tickets, 'auth'],
+    bad: { type: 'user', provider: 'github' },
+    good: { type: 'user', provider: 'github', clientId: 'app', clientSecret: 'abc' },
+    start: kept(),
+    path: `${at}.tickets.auth`,
+    message: /no clientId and clientSecret/
+  },
+  {
     name: 'signing without a vault for its keys is refused',
     steps: ['vault'],
     bad: undefined,

@@ -286,3 +286,26 @@ t.test(
     t.equal((await change(auth('https://other.example', 'another-secret'))).status, 200)
   }
 )
+
+t.test(
+  'the secrets of a client at the authorization server of an upstream are kept for that server alone',
+  async (t) => {
+    const made = await start(t)
+    const upstreams = (tokenUrl: string, clientSecret: unknown) => ({
+      up: { url: made.upstream.url, auth: { type: 'clientCredentials', clientId: 'robot', clientSecret, tokenUrl } }
+    })
+    const document = { ...made.document, upstreams: upstreams('https://idp.example/token', 'a-secret-of-the-robot') }
+    const created = await put(made, document)
+    t.equal(created.status, 201, created.text)
+    const shown = await made.call('GET', '/v1/tenants/initech')
+    t.notMatch(shown.text, 'a-secret-of-the-robot')
+    const change = (tokenUrl: string, secret: unknown) =>
+      made.call('PATCH', '/v1/tenants/initech', {
+        body: { upstreams: upstreams(tokenUrl, secret) },
+        headers: { 'If-Match': '*' }
+      })
+    t.equal((await change('https://idp.example/token', { secret: true })).status, 200, 'kept')
+    t.equal((await change('https://evil.example/token', { secret: true })).status, 422, 'but not for another server')
+    t.equal((await change('https://evil.example/token', 'another-secret')).status, 200)
+  }
+)

@@ -31,6 +31,7 @@ t.test('no route, event or line of the log tells a secret that was put, in any f
     },
     upstreams: {
       up: { type: 'http', url: `${upstream.url}?token=x`, headers: { Authorization: `Bearer ${canary}` } },
+      robot: { url: upstream.url, auth: { type: 'clientCredentials', clientId: 'robot', clientSecret: canary } },
       child: { command: process.execPath, args: ['-e', ''], env: { TOKEN: canary } }
     }
   }

@@ -52,7 +52,16 @@ function checkWritten({ headers, env }: Tree, auth: Tree, path: Path, report: Re
     )
 }
 
-function checkUser({ clientId, clientSecret, authorizationUrl, tokenUrl }: Tree, place: Path, report: Report): void {
+function checkUser(auth: Tree, place: Path, report: Report): void {
+  const { clientId, clientSecret, authorizationUrl, tokenUrl, provider, issuer } = auth
+  if (provider !== undefined && (clientId === undefined || clientSecret === undefined))
+    report.add(
+      place,
+      'has a provider, but no clientId and clientSecret',
+      'Register an application there by hand, and give its clientId and clientSecret.'
+    )
+  if (provider !== undefined && issuer !== undefined)
+    report.add([...place, 'issuer'], 'is known where provider is given', 'Remove one of the two.')
   if ((authorizationUrl === undefined) !== (tokenUrl === undefined))
     report.add(
       place,

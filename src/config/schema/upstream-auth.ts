@@ -1,5 +1,6 @@
 // The schema of `auth` of an HTTP upstream: what the gateway shows the server of who calls.
 
+import { accountProviderNames } from '../auth/account-providers.ts'
 import { choice, closedObject, defaulted, formatted, list, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
@@ -105,6 +106,13 @@ const UserSchema = closedObject(
     type: Type.Enum(['user'] as const, {
       description: 'An account of their own that each person connects once, by OAuth, for all their hosts.'
     }),
+    provider: Type.Optional(
+      Type.Enum([...accountProviderNames], {
+        description:
+          'Whose account it is, where the upstream takes tokens of a provider that is no MCP authorization server: ' +
+          'its endpoints and what its answers differ in are known. Needs `clientId` and `clientSecret`.'
+      })
+    ),
     ...tokenSource,
     clientId: Type.Optional(
       Type.String({

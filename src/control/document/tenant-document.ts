@@ -49,13 +49,21 @@ const withMembers = (tree: Tree, changes: Readonly<Record<string, (value: unknow
     Object.entries(tree).map(([name, value]) => [name, Object.hasOwn(changes, name) ? changes[name]?.(value) : value])
   )
 
+/** Members of the `auth` of an upstream whose values are secrets. */
+const authSecrets = ['clientSecret', 'privateKey'] as const
+
+const withAuthSecrets = (auth: unknown, change: (secret: unknown, member: string) => unknown): unknown =>
+  isTree(auth)
+    ? withMembers(auth, Object.fromEntries(authSecrets.map((member) => [member, (secret) => change(secret, member)])))
+    : auth
+
 /** What the admin API shows of an upstream. */
 export const shownUpstream = (upstream: unknown): unknown =>
   isTree(upstream)
-    ? withMembers(
-        upstream,
-        Object.fromEntries(secretMaps.map((member) => [member, (values) => mapped(values, shownSecret)]))
-      )
+    ? withMembers(upstream, {
+        ...Object.fromEntries(secretMaps.map((member) => [member, (values: unknown) => mapped(values, shownSecret)])),
+        auth: (auth) => withAuthSecrets(auth, shownSecret)
+      })
     : upstream
 
 /** References tell nothing: what they stand for is kept elsewhere. */
@@ -109,6 +117,12 @@ const targetOf = (upstream: unknown): string => {
   return canonicalJsonOf({ type, url, command, args, cwd })
 }
 
+/** Do these lead their secrets to the same place? */
+const sameBut = (auth: unknown, old: Tree): boolean => {
+  const [one, other] = [auth, old].map((each) => canonicalJsonOf(withAuthSecrets(each, () => null)))
+  return one === other
+}
+
 /**
  * A document as it is stored: with the secrets that it keeps of the one before, and keys as their digests.
  * @throws ControlError not_usable
@@ -140,8 +154,16 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
         )
       )
     }
+    const oldAuth = treeOf(treeOf(old)['auth'])
+    const storedAuth = (auth: unknown): unknown =>
+      withAuthSecrets(auth, (secret, member) =>
+        kept(secret, oldAuth[member], ['upstreams', name, 'auth', member], isSame && sameBut(auth, oldAuth))
+      )
     return isTree(upstream)
-      ? withMembers(upstream, Object.fromEntries(secretMaps.map((member) => [member, storedMap(member)])))
+      ? withMembers(upstream, {
+          ...Object.fromEntries(secretMaps.map((member) => [member, storedMap(member)])),
+          auth: storedAuth
+        })
       : upstream
   }
   const oldKeys = new Map(listOf(treeOf(before?.['auth'])['keys']).map((key) => [treeOf(key)['name'], treeOf(key)]))

@@ -1,10 +1,28 @@
 // Where an account of an upstream is connected: as the configuration says, or as the upstream itself does.
 
 import type { Fetch } from '../../auth/fetch.ts'
+import { type AccountProvider, accountProviders } from '../../config/auth/account-providers.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import { ConnectRefused } from './account-client.ts'
+import type { VaultFetch } from '../vault-fetch.ts'
+import { fetchOfProvider } from './provider-answers.ts'
 import { discoverAuthorization, readChallenge, type ServerAuthorization } from './discovery.ts'
+
+/** What is known of the provider that the configuration names. */
+export const providerOf = ({ provider }: UserAuth): AccountProvider | undefined =>
+  provider && accountProviders[provider]
+
+const issuerOf = (auth: UserAuth, authorizationUrl: string): string =>
+  auth.issuer ?? ((auth.authorizationUrl === undefined && providerOf(auth)?.issuer) || new URL(authorizationUrl).origin)
+
+/** Requests about accounts of an upstream. */
+export function accountFetch(fetch: VaultFetch, { url }: HttpDefinition, auth: UserAuth): Fetch {
+  const { issuer, authorizationUrl, tokenUrl } = auth
+  const own = fetch([url, issuer, authorizationUrl, tokenUrl])
+  const provider = providerOf(auth)
+  return provider === undefined ? own : fetchOfProvider(provider, tokenUrl ?? provider.tokenUrl, own)
+}
 
 /** @throws ConnectRefused for a server with which no account can be connected safely; DiscoveryError */
 export async function accountSourceOf(
@@ -13,15 +31,20 @@ export async function accountSourceOf(
   fetch: Fetch
 ): Promise<ServerAuthorization> {
   const { url } = definition
-  const { authorizationUrl, tokenUrl } = auth
+  const provider = providerOf(auth)
+  const authorizationUrl = auth.authorizationUrl ?? provider?.authorizationUrl
+  const tokenUrl = auth.tokenUrl ?? provider?.tokenUrl
   if (authorizationUrl !== undefined && tokenUrl !== undefined)
     return {
       resource: url,
       scopes: undefined,
       server: {
-        issuer: auth.issuer ?? new URL(authorizationUrl).origin,
+        issuer: issuerOf(auth, authorizationUrl),
         authorization_endpoint: authorizationUrl,
-        token_endpoint: tokenUrl
+        token_endpoint: tokenUrl,
+        ...(provider && { token_endpoint_auth_methods_supported: [provider.clientMethod] }),
+        // Of the provider itself, and of nothing that stands in its place.
+        ...(auth.tokenUrl === undefined && provider?.revocationUrl && { revocation_endpoint: provider.revocationUrl })
       }
     }
   const { resourceMetadata, scopes } = await readChallenge(await firstChallenge(url, fetch))

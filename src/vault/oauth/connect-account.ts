@@ -12,7 +12,7 @@ import { grantBegunKey, grantPendingKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import { type AccountClient, clientAt, ConnectRefused, redirectUriOf } from './account-client.ts'
 import { revokeAccount } from './account-renewal.ts'
-import { accountSourceOf } from './account-source.ts'
+import { accountFetch, accountSourceOf, providerOf } from './account-source.ts'
 import { authenticationOf } from './client-authentication.ts'
 import type { Account } from '../grant.ts'
 import type { Grants } from '../grants.ts'
@@ -49,8 +49,7 @@ interface AccountsOptions {
 }
 
 export function createAccounts({ store, values, grants, fetch, publicUrl, wall, log }: AccountsOptions) {
-  const fetchFor = ({ url }: HttpDefinition, { issuer, authorizationUrl, tokenUrl }: UserAuth): Fetch =>
-    fetch([url, issuer, authorizationUrl, tokenUrl])
+  const fetchFor = (definition: HttpDefinition, auth: UserAuth): Fetch => accountFetch(fetch, definition, auth)
   const insecure = { [oauth.allowInsecureRequests]: true } as const
 
   /** To its provider. Never rejects. */
@@ -76,9 +75,11 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
       const { server } = source
       const client = await clientAt({ tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall })
       const before = await grants.get(person, name)
+      const provider = providerOf(auth)
       const offline = server.scopes_supported?.includes('offline_access') === true ? ['offline_access'] : []
       const asked = auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])
-      const scopes = [...new Set([...asked, ...(before?.account?.scopes ?? []), ...(before?.missing ?? [])])]
+      const always = provider?.alwaysAsked ?? []
+      const scopes = [...new Set([...asked, ...always, ...(before?.account?.scopes ?? []), ...(before?.missing ?? [])])]
       const wanted = scopes.length === 0 ? [] : [...new Set([...scopes, ...offline])]
       const pending: Pending = {
         person: personKeyOf(person),
@@ -87,20 +88,23 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         redirectUri: redirectUriOf(publicUrl(), tenant),
         server: usedOf(server),
         client,
-        resource: auth.resource === 'none' ? undefined : (auth.resource ?? source.resource),
+        resource: auth.resource === 'none' ? undefined : (auth.resource ?? (provider ? undefined : source.resource)),
         scopes: wanted
       }
       const state = oauth.generateRandomState()
       await values.write(tenant, grantPendingKey(tenant, state), pending, { ttlMs: pendingMs })
       const url = new URL(server.authorization_endpoint ?? '')
       const parameters = {
+        ...provider?.parameters,
         client_id: client.id,
         response_type: 'code',
         redirect_uri: pending.redirectUri,
         state,
         code_challenge: await oauth.calculatePKCECodeChallenge(pending.verifier),
         code_challenge_method: 'S256',
-        ...(wanted.length > 0 && { scope: wanted.join(' ') }),
+        ...(wanted.length > 0 && {
+          [provider?.scopeParameter ?? 'scope']: wanted.join(provider?.scopeSeparator ?? ' ')
+        }),
         ...(pending.resource !== undefined && { resource: pending.resource }),
         // OpenID Connect Core section 11: without it many give no refresh token a second time.
         ...(wanted.includes('offline_access') && { prompt: 'consent' })

@@ -1,0 +1,92 @@
+// Providers of accounts that are no MCP authorization servers: where they sign people in, and what their answers differ
+// in from OAuth 2.1. Facts from their own documentation, which each entry names.
+
+/** How a provider differs; what is not given is as OAuth 2.1 has it. */
+export interface AccountProvider {
+  readonly issuer: string
+  readonly authorizationUrl: string
+  readonly tokenUrl: string
+  /** RFC 7009; not given: accounts cannot be given back. */
+  readonly revocationUrl?: string
+  readonly clientMethod: 'client_secret_basic' | 'client_secret_post'
+  /** The parameter that names scopes, and what stands between them. */
+  readonly scopeParameter?: string
+  readonly scopeSeparator?: ','
+  /** Asked for in any case: without them there is no refresh token. */
+  readonly alwaysAsked?: readonly string[]
+  /** Further parameters of the page where a person allows it. */
+  readonly parameters?: Readonly<Record<string, string>>
+  /** Requests for tokens are JSON. */
+  readonly jsonRequests?: true
+  /** The member of an answer that has the tokens of the person; those beside it are of a bot for all of them. */
+  readonly personIn?: string
+  /** Types of tokens that are sent as bearer tokens all the same. */
+  readonly tokenType?: string
+  /** Errors that mean `invalid_grant` (RFC 6749 section 5.2). */
+  readonly grantErrors?: readonly string[]
+}
+
+export const accountProviders = {
+  /** docs.github.com: "Authorizing OAuth apps", "Refreshing user access tokens", "Troubleshooting OAuth app access
+   * token request errors". */
+  github: {
+    issuer: 'https://github.com/login/oauth',
+    authorizationUrl: 'https://github.com/login/oauth/authorize',
+    tokenUrl: 'https://github.com/login/oauth/access_token',
+    clientMethod: 'client_secret_post',
+    grantErrors: ['bad_verification_code', 'bad_refresh_token']
+  },
+  /** developers.google.com: "Using OAuth 2.0 for Web Server Applications". */
+  google: {
+    issuer: 'https://accounts.google.com',
+    authorizationUrl: 'https://accounts.google.com/o/oauth2/v2/auth',
+    tokenUrl: 'https://oauth2.googleapis.com/token',
+    revocationUrl: 'https://oauth2.googleapis.com/revoke',
+    clientMethod: 'client_secret_post',
+    parameters: { access_type: 'offline', prompt: 'consent' }
+  },
+  /** docs.slack.dev: "Installing with OAuth", `oauth.v2.access`, "Using token rotation". */
+  slack: {
+    issuer: 'https://slack.com',
+    authorizationUrl: 'https://slack.com/oauth/v2/authorize',
+    tokenUrl: 'https://slack.com/api/oauth.v2.access',
+    clientMethod: 'client_secret_basic',
+    scopeParameter: 'user_scope',
+    scopeSeparator: ',',
+    personIn: 'authed_user',
+    tokenType: 'user',
+    grantErrors: ['invalid_code', 'code_already_used', 'invalid_refresh_token', 'token_revoked', 'token_expired']
+  },
+  /** developers.notion.com: "Authorization", "Create a token", "Refresh a token". */
+  notion: {
+    issuer: 'https://api.notion.com',
+    authorizationUrl: 'https://api.notion.com/v1/oauth/authorize',
+    tokenUrl: 'https://api.notion.com/v1/oauth/token',
+    clientMethod: 'client_secret_basic',
+    parameters: { owner: 'user' },
+    jsonRequests: true
+  },
+  /** linear.app/developers: "OAuth 2.0 authentication". */
+  linear: {
+    issuer: 'https://linear.app',
+    authorizationUrl: 'https://linear.app/oauth/authorize',
+    tokenUrl: 'https://api.linear.app/oauth/token',
+    revocationUrl: 'https://api.linear.app/oauth/revoke',
+    clientMethod: 'client_secret_post',
+    scopeSeparator: ','
+  },
+  /** developer.atlassian.com: "OAuth 2.0 (3LO) apps", "Implementing OAuth 2.0 (3LO)". */
+  atlassian: {
+    issuer: 'https://auth.atlassian.com',
+    authorizationUrl: 'https://auth.atlassian.com/authorize',
+    tokenUrl: 'https://auth.atlassian.com/oauth/token',
+    clientMethod: 'client_secret_post',
+    alwaysAsked: ['offline_access'],
+    parameters: { audience: 'api.atlassian.com', prompt: 'consent' },
+    jsonRequests: true
+  }
+} as const satisfies Readonly<Record<string, AccountProvider>>
+
+export type AccountProviderName = keyof typeof accountProviders
+
+export const accountProviderNames = Object.keys(accountProviders) as AccountProviderName[]
