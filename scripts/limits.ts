@@ -48,6 +48,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream_unavailable'
     ],
     ['vault/caller-definitions.ts idleMs', 'time without requests', 'caller', 'forgotten, connections close'],
+    ['vault/oauth/token-exchange.ts retryMs', 'time without asking again after a failure', 'token', 'told of that one'],
+    ['vault/oauth/token-exchange.ts maxTokens', 'tokens of one caller in use at once', 'caller', 'exchanged again'],
+    [
+      'vault/oauth/token-exchange.ts unsaidMs',
+      'time that other processes read a token whose end is not said',
+      'caller',
+      'the caller calls again'
+    ],
     ['vault/signed/assertions.ts lifetimeSeconds', 'life of an assertion of who calls', 'assertion', 'signed anew'],
     ['vault/signed/assertions.ts usedMs', 'time that requests carry the same one', 'caller', 'signed anew'],
     ['vault/signed/assertions.ts replaceMs', 'age from which a refused one is replaced', 'caller', 'the refusal stays'],

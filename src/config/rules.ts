@@ -49,8 +49,9 @@ export function checkRules(
     const path = ['tenants', id]
     const tenant = treeOf(value)
     checkAuth(tenant, [...path, 'auth'], report, { local, mayLetNobodyIn, publicUrl })
+    const issuers = listOf(treeOf(tenant['auth'])['issuers'])
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
-      checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report, vault)
+      checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report, { vault, issuers })
     if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)
       report.add(
         [...path, 'audit', 'required'],
@@ -97,9 +98,14 @@ function checkAuth(
   checkKeys(keys, Object.keys(treeOf(endpoints)), [...path, 'keys'], report)
 }
 
-function checkUpstream(upstream: Tree, path: Path, report: Report, vault: unknown): void {
+function checkUpstream(
+  upstream: Tree,
+  path: Path,
+  report: Report,
+  around: Parameters<typeof checkUpstreamAuth>[3]
+): void {
   const { type, era, headers } = upstream
-  checkUpstreamAuth(upstream, path, report, vault)
+  checkUpstreamAuth(upstream, path, report, around)
   // HTTP+SSE is the transport of 2024-11-05; revisions without a handshake do not have it.
   if (type === 'sse' && era === 'modern') {
     report.add(

@@ -233,10 +233,11 @@ export function createAdmission(
       }
     }
     const known = authenticate(place, suffix, request.raw, address, request.method)
-    if (!(known instanceof Promise) && views.load(place.tenant, known) === undefined) return admitted(known)
+    if (!(known instanceof Promise) && views.load(place.tenant, known, request.raw.rawHeaders) === undefined)
+      return admitted(known)
     const loaded = async (): Promise<RequestContext> => {
       const principal = await known
-      await views.load(place.tenant, principal)
+      await views.load(place.tenant, principal, request.raw.rawHeaders)
       return admitted(principal)
     }
     return loaded()

@@ -31,6 +31,7 @@ export const keyTable = {
   login: ['tenant', 'kind', 'id'],
   'login-grant': ['tenant', 'grant'],
   'vault-key': ['tenant'],
+  'exchanged-token': ['tenant', 'definition'],
   'assertion-keys': ['tenant'],
   'assertion-rotation': ['tenant'],
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
@@ -153,6 +154,7 @@ export const grantClientKey = keyMaker('grant-client')
 export const grantPendingKey = keyMaker('grant-pending')
 export const grantBegunKey = keyMaker('grant-begun')
 export const grantRenewalKey = keyMaker('grant-renewal')
+export const exchangedTokenKey = keyMaker('exchanged-token')
 export const assertionKeysKey = keyMaker('assertion-keys')
 export const assertionRotationKey = keyMaker('assertion-rotation')
 export const sealKeyKey = key('seal-key')

@@ -34,7 +34,10 @@ interface KnownCaller {
 
 /** Is it told who calls? Then there is no connection that several callers share. */
 export const followsCaller = (definition: UpstreamDefinition): definition is HttpDefinition =>
-  definition.type === 'http' && (definition.principalHeaders !== undefined || definition.auth?.type === 'signed')
+  definition.type === 'http' &&
+  (definition.principalHeaders !== undefined ||
+    definition.auth?.type === 'signed' ||
+    definition.auth?.type === 'tokenExchange')
 
 const isWhole = (viewer: AskingCaller): viewer is Caller => 'scopes' in viewer
 
@@ -179,7 +182,11 @@ function definitionFor(definition: HttpDefinition, key: string, caller: Caller):
   const { tenant, issuer, subject, clientId, scopes, groups, roles, claims } = caller
   const signed = auth?.type === 'signed' ? auth.claims : []
   const claimsTold = signed.map((claim) => valueOfCaller(caller, { name: principalNameOf(claim) }) ?? null)
-  const told = [name, Object.entries(headers), claimsTold, refusal]
+  const isExchanged = auth?.type === 'tokenExchange'
+  if (isExchanged && auth.issuer !== caller.issuer)
+    refusal = `it takes tokens that ${auth.issuer} exchanges, and this caller has none of it`
+  // Tokens of different rights are exchanged for different ones.
+  const told = [name, Object.entries(headers), claimsTold, refusal, isExchanged ? [...scopes].toSorted() : []]
   const id = hash('sha256', JSON.stringify([key, told]), 'base64url')
   return {
     ...definition,

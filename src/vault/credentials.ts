@@ -12,6 +12,7 @@ import { createClientCredentials } from './oauth/client-credentials.ts'
 import { followsCaller } from './caller-definitions.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
+import type { TokenExchanges } from './oauth/token-exchange.ts'
 import { accountFetch } from './oauth/account-source.ts'
 import { createUserAccount } from './oauth/user-account.ts'
 import type { VaultFetch } from './vault-fetch.ts'
@@ -19,8 +20,8 @@ import type { VaultFetch } from './vault-fetch.ts'
 interface CredentialsOptions {
   readonly fetch: VaultFetch
   readonly grants: Grants
-  readonly signingKeys: SigningKeys
-  readonly publicUrl: () => string
+  readonly signing: { readonly keys: SigningKeys; readonly publicUrl: () => string }
+  readonly exchanges: Pick<TokenExchanges, 'credentialOf'>
   readonly pages: { of(definition: UpstreamDefinition): ConnectPage }
   readonly clock: Clock
   /** The time of day. */
@@ -30,7 +31,7 @@ interface CredentialsOptions {
 
 /** One for a process: connections of the same definition share a token. */
 export function createCredentials(options: CredentialsOptions) {
-  const { fetch, grants, pages, signingKeys: keys, publicUrl, clock, wall, log } = options
+  const { fetch, grants, pages, signing, clock, wall, log } = options
   const known = new Map<string, UpstreamCredential>()
 
   function clientCredentials(definition: HttpDefinition, auth: ClientCredentialsAuth): UpstreamCredential {
@@ -49,8 +50,9 @@ export function createCredentials(options: CredentialsOptions) {
     if (definition.refusal !== undefined) return refusing(definition, definition.refusal)
     if (definition.type !== 'http') return undefined
     if (auth?.type === 'clientCredentials') return clientCredentials(definition, auth)
+    if (auth?.type === 'tokenExchange' && caller !== undefined) return options.exchanges.credentialOf(definition)
     if (auth?.type === 'signed' && caller !== undefined)
-      return createAssertions({ definition: { ...definition, caller }, auth, keys, publicUrl, wall })
+      return createAssertions({ definition: { ...definition, caller }, auth, ...signing, wall })
     return auth?.type === 'user' && person !== undefined ? userAccount(definition, person, auth) : undefined
   }
 

@@ -6,7 +6,13 @@ import type { Endpoint, Tenant, UpstreamDefinition } from '../config/snapshot.ts
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { UpstreamName } from '../protocol/messages.ts'
 import { personKeyOf } from '../auth/principal.ts'
-import type { CallerDefinitions, DefinitionsOfCaller, AskingCaller } from './caller-definitions.ts'
+import {
+  type AskingCaller,
+  type CallerDefinitions,
+  type DefinitionsOfCaller,
+  followsCaller
+} from './caller-definitions.ts'
+import type { TokenExchanges } from './oauth/token-exchange.ts'
 import type { Grant, GrantsOfPerson } from './grant.ts'
 import type { Grants } from './grants.ts'
 
@@ -47,12 +53,14 @@ export const hashOfEverybody = (hash: string): string => hash.split(separator, 1
 
 export function createPersonalViews(
   grants: Pick<Grants, 'peek' | 'last' | 'read' | 'onChange'>,
-  callers: CallerDefinitions
+  callers: CallerDefinitions,
+  exchanges: Pick<TokenExchanges, 'ensure'>
 ) {
   const personalOf = new WeakMap<Tenant, readonly UpstreamName[]>()
   const views = new WeakMap<GrantsOfPerson, WeakMap<DefinitionsOfCaller, WeakMap<Tenant, View>>>()
   /** By person and id of a grant: its definitions, the same ones as long as it holds. */
   const definitions = new Map<string, Map<string, WeakMap<UpstreamDefinition, UpstreamDefinition>>>()
+  const telling = new WeakMap<Tenant, boolean>()
   /** Ids of all grants whose connections may stay. */
   const held = new Set<string>()
   const listeners: Array<(person: string) => void> = []
@@ -111,7 +119,26 @@ export function createPersonalViews(
     return grants.last(personKeyOf({ tenant: tenant.id, issuer, subject })) ?? nothingGiven
   }
 
-  function load(tenant: Tenant, owner: Owner): Promise<unknown> | undefined {
+  /** Most tenants tell nobody who calls, and send no token of a caller anywhere: nothing is done for them. */
+  function tells(tenant: Tenant): boolean {
+    const known = telling.get(tenant) ?? [...tenant.upstreams.values()].some(followsCaller)
+    telling.set(tenant, known)
+    return known
+  }
+
+  function load(
+    tenant: Tenant,
+    caller: AskingCaller,
+    rawHeaders: readonly string[] | undefined
+  ): Promise<unknown> | undefined {
+    const exchanging = rawHeaders && tells(tenant) ? exchanges.ensure(tenant, caller, rawHeaders) : undefined
+    const reading = readGrants(tenant, caller)
+    return exchanging === undefined || reading === undefined
+      ? (exchanging ?? reading)
+      : Promise.all([exchanging, reading])
+  }
+
+  function readGrants(tenant: Tenant, owner: Owner): Promise<unknown> | undefined {
     const names = upstreamsOf(tenant)
     if (names.length === 0) return undefined
     const person = { tenant: tenant.id, issuer: owner.issuer, subject: owner.subject }
@@ -120,12 +147,19 @@ export function createPersonalViews(
   }
 
   return {
-    /** Reads what `of` needs. @returns undefined where nothing has to be read */
+    /**
+     * Reads what `of` needs.
+     * @param rawHeaders of the request with which the caller comes, if they do
+     * @returns undefined where nothing has to be read
+     */
     load,
     /** The tenant and the endpoint as this person has them, as far as is known; often the same ones. */
     of<C extends Place>(context: C, viewer: AskingCaller): C {
       const { tenant, endpoint } = context
-      const [own, told] = [givenBy(tenant, viewer), callers.of(tenant, viewer) ?? nothingTold]
+      const [own, told] = [
+        givenBy(tenant, viewer),
+        (tells(tenant) ? callers.of(tenant, viewer) : undefined) ?? nothingTold
+      ]
       if (own.size === 0 && told.size === 0) return context
       const view = viewOf(tenant, viewer, own, told)
       const isOwn = (name: UpstreamName): boolean => view.tenant.upstreams.get(name) !== tenant.upstreams.get(name)

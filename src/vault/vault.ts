@@ -18,6 +18,7 @@ import { createGrants } from './grants.ts'
 import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
 import { createSigningKeys } from './signed/signing-keys.ts'
+import { createTokenExchanges } from './oauth/token-exchange.ts'
 import { createVaultFetch } from './vault-fetch.ts'
 import { createVaultKeys, type Epochs } from './vault-keys.ts'
 
@@ -52,9 +53,11 @@ export async function createVault(options: VaultOptions) {
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const signingKeys = createSigningKeys(store, values, (tenant) => epochs.epochOf(tenant), wall)
-  const credentials = createCredentials({ fetch, grants, pages, signingKeys, publicUrl, clock, wall, log })
   const callers = createCallerDefinitions(clock)
-  const views = createPersonalViews(grants, callers)
+  const exchanges = createTokenExchanges({ callers, fetch, store, sealer, wall, log })
+  const common = { fetch, grants, pages, clock, wall, log }
+  const credentials = createCredentials({ ...common, signing: { keys: signingKeys, publicUrl }, exchanges })
+  const views = createPersonalViews(grants, callers, exchanges)
   return {
     connections: createPeopleConnections({ grants, giveBack: accounts.giveBack }),
     sealer,
@@ -85,7 +88,7 @@ export async function createVault(options: VaultOptions) {
       // Others may get the names of tenants that are no more.
       for (const each of [grants, keys, callers, signingKeys]) each.retain(tenants)
       void keys.settle(tenants.keys())
-      for (const each of [...rooms, credentials]) each.retain(views.held(hashes))
+      for (const each of [...rooms, credentials, exchanges]) each.retain(views.held(hashes))
     },
     epochs,
     /** What a person has is another thing than before: many may be forgotten at once. */

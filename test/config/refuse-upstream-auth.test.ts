@@ -57,6 +57,19 @@ refusals(t, [
     message: /no clientId and clientSecret/
   },
   {
+    name: 'exchanging tokens at an issuer that callers have no tokens of is refused',
+    steps: [...tickets, 'auth', 'issuer'],
+    bad: 'https://other.example.com',
+    good: 'https://idp.example.com',
+    start: withValue(
+      [...tickets, 'auth'],
+      { type: 'tokenExchange', clientId: 'gateway', clientSecret: 'abc' },
+      withValue(['tenants', 'acme', 'auth', 'issuers'], [{ issuer: 'https://idp.example.com' }])
+    ),
+    path: `${at}.tickets.auth.issuer`,
+    message: /is no issuer of this tenant/
+  },
+  {
     name: 'signing without a vault for its keys is refused',
     steps: ['vault'],
     bad: undefined,

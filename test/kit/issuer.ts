@@ -4,8 +4,8 @@
 
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
-import { exportJWK, generateKeyPair, type JWK } from 'jose'
-import { Provider } from 'oidc-provider'
+import { createRemoteJWKSet, exportJWK, generateKeyPair, jwtVerify, type JWK } from 'jose'
+import { errors, Provider } from 'oidc-provider'
 import { listen, type Teardown } from './listen.ts'
 
 export interface IssuerOptions {
@@ -41,6 +41,12 @@ export interface Issuer {
   readonly introspection: { readonly url: string; readonly clientId: string; readonly clientSecret: string }
   introspectionRequests(): number
   revoke(token: string): Promise<void>
+  /** A client that may exchange tokens (RFC 8693). */
+  readonly exchanger: { readonly clientId: string; readonly clientSecret: string }
+  /** Subject tokens of requests to exchange one, in order. */
+  readonly exchanges: string[]
+  /** Refuses to exchange any. */
+  exchangeRefused: boolean
 }
 
 export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<Issuer> {
@@ -52,6 +58,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
   let keys: JWK[] = await freshKeys()
   const secret = randomUUID()
   const asker = 'gateway'
+  const exchanging = { exchanges: [] as string[], exchangeRefused: false }
 
   const url = await listen(
     t,
@@ -75,7 +82,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
       clients: [...clients, asker].map((client) => ({
         client_id: client,
         client_secret: secret,
-        grant_types: ['client_credentials'],
+        grant_types: ['client_credentials', ...(client === asker ? [exchangeGrant] : [])],
         redirect_uris: [],
         response_types: []
       })),
@@ -98,11 +105,12 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
         }
       }
     })
+    registerExchange(provider, url, exchanging)
     handle = provider.callback()
   }
 
   publish()
-  return {
+  const made: Omit<Issuer, keyof typeof exchanging> = {
     url,
     jwksUri: `${url}/jwks`,
 
@@ -142,6 +150,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
 
     keySetRequests: () => requests,
     introspection: { url: `${url}/token/introspection`, clientId: asker, clientSecret: secret },
+    exchanger: { clientId: asker, clientSecret: secret },
     introspectionRequests: () => introspections,
     async revoke(token) {
       await fetch(`${url}/token/revocation`, {
@@ -151,6 +160,53 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
       })
     }
   }
+  return Object.assign(exchanging, made)
+}
+
+const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange'
+
+/** RFC 8693: a token that this issuer gave for one of the same subject for another resource. */
+function registerExchange(
+  provider: Provider,
+  url: string,
+  state: { readonly exchanges: string[]; exchangeRefused: boolean }
+): void {
+  const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'audience', 'scope']
+  const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
+  provider.registerGrantType(
+    exchangeGrant,
+    async (context) => {
+      const { client } = context.oidc
+      const params = context.oidc.params ?? ({} as Record<string, unknown>)
+      const subjectToken = String(params['subject_token'])
+      state.exchanges.push(subjectToken)
+      if (state.exchangeRefused) throw new errors.InvalidGrant('this one is not exchanged')
+      const { payload } = await jwtVerify(subjectToken, keys, { issuer: url, typ: 'at+jwt' })
+      const resource = String(params['resource'])
+      const token = new provider.AccessToken({
+        accountId: String(payload.sub),
+        client: client as NonNullable<typeof client>,
+        scope: String(payload['scope']),
+        gty: 'token_exchange',
+        grantId: 'none'
+      } as never)
+      token.resourceServer = new provider.ResourceServer(resource, {
+        scope: String(payload['scope']),
+        audience: resource,
+        accessTokenFormat: 'jwt',
+        accessTokenTTL: 600,
+        jwt: { sign: { alg: 'ES256' } }
+      })
+      context.body = {
+        access_token: await token.save(),
+        issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+        token_type: 'Bearer',
+        expires_in: 600,
+        scope: payload['scope']
+      }
+    },
+    parameters
+  )
 }
 
 export async function freshKeys(): Promise<JWK[]> {

@@ -12,9 +12,14 @@ const commandVariable = new RegExp(
 
 /**
  * @param path of the upstream
- * @param vault of the configuration
+ * @param around `vault` of the configuration; `issuers` of the tenant
  */
-export function checkUpstreamAuth(upstream: Tree, path: Path, report: Report, vault: unknown): void {
+export function checkUpstreamAuth(
+  upstream: Tree,
+  path: Path,
+  report: Report,
+  { vault, issuers }: { readonly vault: unknown; readonly issuers: readonly unknown[] }
+): void {
   const auth = treeOf(upstream['auth'])
   const { type } = auth
   const place = [...path, 'auth']
@@ -22,6 +27,12 @@ export function checkUpstreamAuth(upstream: Tree, path: Path, report: Report, va
   checkWritten(upstream, auth, path, report)
   if (type === 'clientCredentials') checkClientCredentials(auth, place, report)
   if (type === 'user') checkUser(auth, place, report)
+  if (type === 'tokenExchange' && !issuers.some((each) => treeOf(each)['issuer'] === auth['issuer']))
+    report.add(
+      [...place, 'issuer'],
+      'is no issuer of this tenant: its callers have no tokens of it',
+      'Name one of auth.issuers of the tenant, exactly as it stands there.'
+    )
   if (type === 'signed') checkSigned(auth, place, report)
   if ((type === 'user' || type === 'signed' || type === 'userSecret') && listOf(treeOf(vault)['keys']).length === 0)
     report.add(

@@ -7,6 +7,7 @@ import type { TenantInput } from '../schema/config.ts'
 export type UpstreamAuth = NonNullable<Extract<TenantInput['upstreams'][string], { url: string }>['auth']>
 export type StdioAuth = NonNullable<Extract<TenantInput['upstreams'][string], { command: string }>['auth']>
 export type UserAuth = Extract<UpstreamAuth, { type: 'user' }>
+export type TokenExchangeAuth = Extract<UpstreamAuth, { type: 'tokenExchange' }>
 export type SignedAuth = Extract<UpstreamAuth, { type: 'signed' }>
 export type ClientCredentialsAuth = Extract<UpstreamAuth, { type: 'clientCredentials' }>
 

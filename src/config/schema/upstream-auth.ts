@@ -131,6 +131,28 @@ const UserSchema = closedObject(
   { title: 'upstream auth by an account of each person' }
 )
 
+const { scopes: askedScopes, resource, clientId, clientSecret } = tokenSource
+
+const TokenExchangeSchema = closedObject(
+  {
+    type: Type.Enum(['tokenExchange'] as const, {
+      description:
+        'The token of each caller, exchanged at the identity provider that issued it for one that the upstream takes ' +
+        '(RFC 8693).'
+    }),
+    issuer: formatted('issuer', 'The identity provider: one of the issuers of the tenant.'),
+    tokenUrl: Type.Optional(formatted('jwks-url', 'Its token endpoint, where it has no metadata.')),
+    clientId,
+    clientSecret,
+    audience: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 2_048, description: 'Whom the token is for, as the provider calls it.' })
+    ),
+    resource,
+    scopes: askedScopes
+  },
+  { title: 'upstream auth by token exchange' }
+)
+
 const SignedSchema = closedObject(
   {
     type: Type.Enum(['signed'] as const, {
@@ -154,7 +176,7 @@ export const optionalStdioAuth = Type.Optional(
 )
 
 export const optionalUpstreamAuth = Type.Optional(
-  Type.Union([UserSchema, UserHeaderSchema, ClientCredentialsSchema, SignedSchema], {
+  Type.Union([UserSchema, UserHeaderSchema, ClientCredentialsSchema, TokenExchangeSchema, SignedSchema], {
     description:
       'What the server is shown of who calls, besides `headers` ([connections.md](connections.md)). Never the token ' +
       'of a caller.'

@@ -84,7 +84,7 @@ export function createContextOf(snapshot: () => Snapshot, views: Pick<PersonalVi
   return Object.assign(contextOf, {
     async load(id: TenantId, endpoint: EndpointName, owner: Owner) {
       const tenant = snapshot().tenants.get(id)
-      if (tenant !== undefined) await views.load(tenant, owner)
+      if (tenant !== undefined) await views.load(tenant, owner, undefined)
       return contextOf(id, endpoint, owner)
     }
   })

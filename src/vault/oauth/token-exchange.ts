@@ -1,0 +1,201 @@
+// `auth: { type: tokenExchange }`: the token of a caller is exchanged at the identity provider that issued it for one
+// that the upstream takes (RFC 8693). The caller's own token goes nowhere else, and is not kept.
+
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import * as oauth from 'oauth4webapi'
+import type { TokenExchangeAuth } from '../../config/auth/upstream-auth.ts'
+import type { HttpDefinition, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import { exchangedTokenKey } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { Sealer } from '../../store/seal.ts'
+import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
+import type { AskingCaller, CallerDefinitions } from '../caller-definitions.ts'
+import type { VaultFetch } from '../vault-fetch.ts'
+import { authenticationOf } from './client-authentication.ts'
+import { serverMetadata } from './discovery.ts'
+import { isGood, type Tokens, tokensFrom } from './tokens.ts'
+
+const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const accessToken = 'urn:ietf:params:oauth:token-type:access_token'
+/** After a failure nobody is asked again so soon for the same token. */
+const retryMs = 5_000
+/** Tokens of one caller that are in use at once. */
+const maxTokens = 4
+/** Where the provider does not say when a token ends, other processes read it so long. */
+const unsaidMs = 60_000
+const purpose = 'exchanged-token'
+const noSecrets: readonly string[] = []
+
+interface Exchanged {
+  readonly tokens: Tokens
+  readonly since: number
+}
+
+type Outcome = Exchanged | { readonly error: GatewayError; readonly since: number }
+
+/** Of one caller at one upstream. */
+interface Held {
+  /** By digest of the caller's token. */
+  readonly byToken: LRUCache<string, Outcome>
+  readonly pending: Map<string, Promise<void>>
+  /** Of whoever called last. */
+  latest: Outcome | undefined
+  lines: string
+  secrets: readonly string[]
+}
+
+type ExchangingDefinition = HttpDefinition & { readonly auth: TokenExchangeAuth }
+
+interface ExchangeOptions {
+  readonly callers: Pick<CallerDefinitions, 'of'>
+  readonly fetch: VaultFetch
+  readonly store: Pick<Store, 'get' | 'set'>
+  readonly sealer: Pick<Sealer, 'seal' | 'open'>
+  readonly wall: { now(): number }
+  readonly log: Log
+}
+
+const exchanges = (definition: UpstreamDefinition): definition is ExchangingDefinition =>
+  definition.type === 'http' && definition.auth?.type === 'tokenExchange'
+
+export type TokenExchanges = ReturnType<typeof createTokenExchanges>
+
+export function createTokenExchanges({ callers, fetch, store, sealer, wall, log }: ExchangeOptions) {
+  const heldOf = new Map<string, Held>()
+
+  function held(definitionHash: string): Held {
+    const known = heldOf.get(definitionHash) ?? {
+      byToken: new LRUCache<string, Outcome>({ max: maxTokens }),
+      pending: new Map<string, Promise<void>>(),
+      latest: undefined,
+      lines: '',
+      secrets: noSecrets
+    }
+    heldOf.set(definitionHash, known)
+    return known
+  }
+
+  const isFresh = (outcome: Outcome, now: number): boolean =>
+    'error' in outcome
+      ? now >= outcome.since && now - outcome.since < retryMs
+      : isGood(outcome.tokens, outcome.since, now)
+
+  function use(own: Held, outcome: Outcome): void {
+    if (own.latest === outcome) return
+    own.latest = outcome
+    own.lines = 'error' in outcome ? '' : `authorization: Bearer ${outcome.tokens.accessToken}\r\n`
+    own.secrets = 'error' in outcome ? noSecrets : [outcome.tokens.accessToken]
+  }
+
+  /** Never rejects: what went wrong is told to whoever calls the upstream. */
+  async function exchange(definition: ExchangingDefinition, own: Held, digest: string, token: string): Promise<void> {
+    const { name, tenant } = definition
+    let outcome: Outcome
+    try {
+      outcome = { tokens: await exchanged(definition, token), since: wall.now() }
+      await keep(definition, outcome)
+    } catch (err) {
+      log.warn({ err, upstream: name, tenant }, 'the token of a caller cannot be exchanged for one of an upstream')
+      const why = err instanceof oauth.ResponseBodyError ? `its identity provider answers ${err.error}` : 'see the log'
+      outcome = { error: noToken(name, why, err), since: wall.now() }
+    }
+    own.byToken.set(digest, outcome)
+    use(own, outcome)
+  }
+
+  async function exchanged({ url, auth }: ExchangingDefinition, token: string): Promise<Tokens> {
+    const own = fetch([auth.issuer, auth.tokenUrl])
+    const server =
+      auth.tokenUrl === undefined
+        ? await serverMetadata(auth.issuer, own)
+        : { issuer: auth.issuer, token_endpoint: auth.tokenUrl }
+    // Whatever metadata says: who has the token of a caller can be that caller.
+    if (server.token_endpoint !== undefined && new URL(server.token_endpoint).origin === new URL(url).origin)
+      throw new Error('the token endpoint is the upstream itself, which never gets the token of a caller')
+    const client: oauth.Client = { client_id: auth.clientId }
+    const { audience, scopes, resource = audience === undefined ? url : 'none' } = auth
+    const response = await oauth.genericTokenEndpointRequest(
+      server,
+      client,
+      await authenticationOf(auth, server),
+      grantType,
+      {
+        subject_token: token,
+        subject_token_type: accessToken,
+        requested_token_type: accessToken,
+        ...(audience !== undefined && { audience }),
+        ...(resource !== 'none' && { resource }),
+        ...(scopes.length > 0 && { scope: scopes.join(' ') })
+      },
+      { [oauth.customFetch]: own, [oauth.allowInsecureRequests]: true }
+    )
+    return tokensFrom(await oauth.processGenericTokenEndpointResponse(server, client, response), wall.now())
+  }
+
+  /** For the process that holds the session of the caller, which their token does not come to. */
+  async function keep({ tenant, hash: place }: UpstreamDefinition, outcome: Exchanged): Promise<void> {
+    const { expiresAt = outcome.since + unsaidMs } = outcome.tokens
+    const ttlMs = Math.max(1, expiresAt - outcome.since)
+    const text = sealer.seal(purpose, [tenant, place], JSON.stringify(outcome))
+    await store.set(exchangedTokenKey(tenant, place), text, { ttlMs })
+  }
+
+  async function fromStore({ tenant, name, hash: place }: UpstreamDefinition, own: Held): Promise<void> {
+    const text = await store.get(exchangedTokenKey(tenant, place))
+    const opened = text === undefined ? undefined : sealer.open(purpose, [tenant, place], text)
+    if (opened === undefined) throw noToken(name, 'its caller has to call again')
+    use(own, JSON.parse(opened) as Exchanged)
+  }
+
+  return {
+    /**
+     * Exchanges the token of a caller for those of the tenant's upstreams that want one.
+     * @param rawHeaders of a request that was let in
+     * @returns undefined where nothing is to be waited for. Never rejects
+     */
+    ensure(tenant: Tenant, caller: AskingCaller, rawHeaders: readonly string[]): Promise<unknown> | undefined {
+      const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization')
+      const token = /^\S+ (\S+)$/.exec(rawHeaders[at + 1] ?? '')?.[1]
+      if (at === -1 || token === undefined) return undefined
+      const digest = hash('sha256', token, 'base64url')
+      const now = wall.now()
+      const work = [...(callers.of(tenant, caller)?.values() ?? [])].flatMap((definition) => {
+        if (!exchanges(definition) || definition.refusal !== undefined) return []
+        const own = held(definition.hash)
+        const known = own.byToken.get(digest)
+        if (known !== undefined && isFresh(known, now)) return (use(own, known), [])
+        const pending =
+          own.pending.get(digest) ?? exchange(definition, own, digest, token).finally(() => own.pending.delete(digest))
+        own.pending.set(digest, pending)
+        return [pending]
+      })
+      return work.length === 0 ? undefined : Promise.all(work)
+    },
+    credentialOf(definition: UpstreamDefinition): UpstreamCredential {
+      const own = held(definition.hash)
+      return {
+        lines: () => own.lines,
+        secrets: () => own.secrets,
+        ready() {
+          const { latest } = own
+          if (latest === undefined || !isFresh(latest, wall.now())) return fromStore(definition, own)
+          return 'error' in latest ? Promise.reject(latest.error) : undefined
+        },
+        refused: (lines) => Promise.resolve(lines !== own.lines)
+      }
+    },
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
+      for (const each of heldOf.keys()) if (!hashes.has(each)) heldOf.delete(each)
+    }
+  }
+}
+
+const noToken = (upstream: string, why: string, cause?: unknown): GatewayError =>
+  new GatewayError(
+    'upstream_unavailable',
+    `Upstream ${upstream} was not called: the token of this caller could not be exchanged (${why}).`,
+    { cause, data: { upstream } }
+  )
