@@ -44,11 +44,23 @@ export function foreignSecrets(world: World, own: House | undefined, text: strin
 
 const capabilities = { elicitation: { form: {} }, extensions: { 'io.modelcontextprotocol/tasks': {} } }
 
-/** @param seed of what everybody does; how they overlap is chance */
-export async function isolation(world: World, operations: number, seed: number): Promise<IsolationReport> {
+/** Operations between two looks at what was said meanwhile. */
+const lookEvery = 200
+/** Characters of a stream, which is then opened anew: a long run would not fit into memory. */
+const maxStreamChars = 100_000
+
+/**
+ * @param seed of what everybody does; how they overlap is chance
+ * @param options `seconds` after which it ends, whatever it has done; `look` is called from time to time
+ */
+export async function isolation(
+  world: World,
+  { operations, seconds, seed, look }: { operations: number; seconds: number; seed: number; look: () => void }
+): Promise<IsolationReport> {
+  const until = performance.now() + seconds * 1_000
   const report: IsolationReport = { operations: 0, kinds: {}, leaks: [] }
   const actors = world.houses.flatMap((house, at) =>
-    house.people.map((person, n): Actor => ({ house, person, chance: random(seed, at * 10 + n), known: {} }))
+    house.people.map((person, n): Actor => ({ house, person, chance: random(seed, at * 1_000 + n), known: {} }))
   )
 
   function judge({ house }: Actor, kind: string, text: string): void {
@@ -58,8 +70,8 @@ export async function isolation(world: World, operations: number, seed: number):
 
   async function live(actor: Actor): Promise<void> {
     const others = actors.filter(({ house }) => house !== actor.house)
-    while (report.operations < operations && report.leaks.length === 0) {
-      report.operations++
+    while (report.operations < operations && report.leaks.length === 0 && performance.now() < until) {
+      if (++report.operations % lookEvery === 0) look()
       const [kind, act] = actor.chance.pick(actor.known.session === undefined ? openings : acts)
       const count = (report.kinds[kind] ??= { done: 0, ok: 0 })
       count.done++
@@ -261,6 +273,12 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
           headers: { ...known.session.headers, accept: 'text/event-stream' }
         })
         known.eventId = known.stream.lastId() ?? known.eventId
+      }
+      if (known.listen !== undefined && known.listen.text.length > maxStreamChars) {
+        const text = known.listen.text
+        known.listen.close()
+        delete known.listen
+        return [{ status: 200, headers: {}, text }]
       }
       known.listen ??= await modernListen(
         urlOf(acting),

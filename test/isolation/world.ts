@@ -71,11 +71,12 @@ function policyOf(chance: Random): object {
   return { default: 'allow', rules }
 }
 
-export async function buildWorld(t: Teardown, chance: Random): Promise<World> {
+export async function buildWorld(t: Teardown, chance: Random, peopleOfHouse: number): Promise<World> {
   const houses = await Promise.all(
     ['north', 'south', 'west'].map(async (id): Promise<House> => {
       const canary = `canary-${id}-${randomBytes(6).toString('hex')}`
-      const people = ['ada', 'bob'].map((name) => ({
+      const others = Array.from({ length: peopleOfHouse - 2 }, (_, n) => `person-${n}`)
+      const people = ['ada', 'bob', ...others].map((name) => ({
         name,
         key: `gh_${id}_${name}_${randomBytes(12).toString('hex')}`
       }))
