@@ -13,7 +13,7 @@ import type { Log } from '../observe/log.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-import { createTokenAdministrators } from './oidc/token-administrators.ts'
+import { createTokenAdministrators, holderName } from './oidc/token-administrators.ts'
 import { AdminProblem } from './problem.ts'
 
 export type AdminRole = AdminKeyConfig['role']
@@ -106,18 +106,19 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
     return tooMany('This address has sent too many wrong admin keys.', 'Wait a minute. A right key is still accepted.')
   }
 
-  /** @param counted by which its requests are counted, this one first. @throws AdminProblem rate_limited */
+  /** @throws AdminProblem rate_limited */
+  function count(counted: string): void {
+    if (!perKey.take(counted)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
+  }
+
+  /** @param counted by which its requests are counted */
   function charged(administrator: Identified, counted: string): Administrator {
-    const take = (): void => {
-      if (!perKey.take(counted)) throw tooMany('This key sends too many requests.', 'Send more slowly.')
-    }
-    take()
     let paid = 0
     const charge = (chars: number): void => {
       const due = chars - paid
       // Of short ones the request is counted already.
       if (administrator.role === 'platform-admin' || due < charsPerRequest) return
-      take()
+      count(counted)
       perKey.spend(counted, due / charsPerRequest)
     }
     return {
@@ -138,11 +139,13 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
   async function byToken(token: string, config: TokenCredential['config'], address: string): Promise<Administrator> {
     if (!tokens.isKnown(token, config) && !perAddress.take(address))
       throw tooMany('This address sends too many requests without a token that is known.', 'Send more slowly.')
-    const administrator = await tokens.administratorOf(token, config).catch((error: unknown) => {
+    const holder = await tokens.holderOf(token, config).catch((error: unknown) => {
       if (!(error instanceof GatewayError) || error.code !== 'unauthenticated') throw error
       throw failed(error.message, address)
     })
-    return charged(administrator, administrator.name)
+    // Also of those who have no role here: everybody at the issuer may get a good token.
+    count(holderName(holder))
+    return charged(tokens.administratorFor(holder, config), holderName(holder))
   }
 
   return {
@@ -159,6 +162,7 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
         return await byToken(presented, oidc, address)
       if (key === undefined) throw refused(presented, address)
       const { name, role, tenants, sha256 } = key
+      count(sha256)
       return charged({ name, role, tenants: tenants === undefined ? undefined : new Set(tenants), by: key }, sha256)
     },
     /** Is what let it in still there, as it was? */

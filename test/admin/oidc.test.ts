@@ -114,6 +114,17 @@ t.test(
   }
 )
 
+t.test('whoever has a good token and no role here is slowed down as well, and nobody else with them', async (t) => {
+  const { as, idp } = await start(t)
+  const eve = await idp.sign({ sub: 'eve', groups: ['nobody'] })
+  t.equal((await as(eve)).status, 403)
+  await until('some are refused', async () => {
+    const answers = await Promise.all(Array.from({ length: 120 }, () => as(eve)))
+    return answers.some(({ status }) => status === 429)
+  })
+  t.equal((await as(await idp.sign({ sub: 'pia', groups: ['platform'] }))).status, 200)
+})
+
 t.test('who is not in the configuration any more is out at once, streams included', async (t) => {
   const { as, idp, options, oidc, reload, adminUrl } = await start(t)
   const vera = await idp.sign({ sub: 'vera' })

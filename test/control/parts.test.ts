@@ -94,3 +94,40 @@ t.test('a limit of calls is put, holds for calls, is shown by name, and is remov
   t.equal((await call('DELETE', place, { headers: any })).status, 204)
   t.match((await echo()).json, { result: {} })
 })
+
+t.test('what a platform-admin has reserved no tenant-admin changes, removes or frees', async (t) => {
+  const { call } = await start(t)
+  const key = adminKeys.globex
+  const everybody = { perDay: 100 }
+  const policy = { default: 'allow', rules: [{ name: 'no-pid', effect: 'deny', what: { names: ['pid'] } }] }
+  const reserved = ['limits/everybody', 'policy', 'audit']
+  const put = await call('PATCH', path, { body: { limits: { everybody }, policy, reserved }, headers: any })
+  t.equal(put.status, 200, put.text)
+  const { configuration } = put.json as { configuration: Record<string, unknown> }
+  const { reserved: _freed, ...freed } = configuration
+  const attempts: ReadonlyArray<readonly [method: string, place: string, body?: unknown]> = [
+    ['DELETE', `${path}/limits/everybody`],
+    ['PUT', `${path}/limits/everybody`, { perDay: 1_000_000 }],
+    ['PATCH', `${path}/limits/everybody`, { per: ['principal'] }],
+    ['DELETE', `${path}/policy`],
+    ['PUT', `${path}/policy`, { default: 'allow' }],
+    ['PATCH', path, { audit: { arguments: true } }],
+    ['PATCH', path, { limits: null }],
+    ['PATCH', path, { reserved: null }],
+    ['PATCH', path, { reserved: [] }],
+    ['PUT', path, freed],
+    ['POST', '/v1/apply', { tenants: { initech: freed } }],
+    ['POST', '/v1/plan', { tenants: { initech: freed } }]
+  ]
+  for (const [method, place, body] of attempts) {
+    const { status, text } = await call(method, place, { key, body, headers: any })
+    t.equal(status, 403, `${method} ${place}: ${text}`)
+    t.match(text, /reserved for platform-admins/)
+  }
+  // What is not reserved is the tenant's own, limits beside the reserved one with it.
+  const own = { key, body: { perSecond: 5 } }
+  t.equal((await call('PUT', `${path}/limits/own`, own)).status, 201)
+  t.equal((await call('PATCH', path, { key, body: { origins: ['https://a.example'] }, headers: any })).status, 200)
+  t.match((await call('GET', path)).json, { configuration: { limits: { everybody }, reserved } })
+  t.equal((await call('DELETE', `${path}/limits/everybody`, { headers: any })).status, 204, 'a platform-admin may')
+})

@@ -66,8 +66,10 @@ t.test(`seed ${seed}, ${operations} operations`, { timeout: 60_000 + seconds * 2
   const report = await isolation(world, { operations, seconds, seed, look: witness.look })
   witness.look()
   t.same(report.leaks, [])
+  // Of a long run some may fail: a machine may stand still for longer than anybody waits.
+  t.ok(report.failures.length <= operations / 10_000, report.failures.slice(0, 5).join('\n'))
   t.same(witness.leaks, [], 'what servers were told, and the log')
-  t.comment(`${report.operations} operations: ${JSON.stringify(report.kinds)}`)
+  t.comment(`${report.operations} operations, ${report.failures.length} failed: ${JSON.stringify(report.kinds)}`)
   // Otherwise it would show nothing.
   const [north, south] = world.houses
   t.same(foreignSecrets(world, north, `${south?.canary}`), [south?.id])

@@ -15,6 +15,8 @@ export interface IsolationReport {
   /** By kind: how often, and how often it was answered with a result. */
   readonly kinds: Record<string, { done: number; ok: number }>
   readonly leaks: string[]
+  /** Exchanges without an answer, and why. */
+  readonly failures: string[]
 }
 
 /** What one person knows that others could steal. */
@@ -58,7 +60,7 @@ export async function isolation(
   { operations, seconds, seed, look }: { operations: number; seconds: number; seed: number; look: () => void }
 ): Promise<IsolationReport> {
   const until = performance.now() + seconds * 1_000
-  const report: IsolationReport = { operations: 0, kinds: {}, leaks: [] }
+  const report: IsolationReport = { operations: 0, kinds: {}, leaks: [], failures: [] }
   const actors = world.houses.flatMap((house, at) =>
     house.people.map((person, n): Actor => ({ house, person, chance: random(seed, at * 1_000 + n), known: {} }))
   )
@@ -75,7 +77,10 @@ export async function isolation(
       const [kind, act] = actor.chance.pick(actor.known.session === undefined ? openings : acts)
       const count = (report.kinds[kind] ??= { done: 0, ok: 0 })
       count.done++
-      const texts = await act({ ...actor, world, victim: actor.chance.pick(others) })
+      const texts = await act({ ...actor, world, victim: actor.chance.pick(others) }).catch((error: unknown) => {
+        report.failures.push(`${kind}: ${String(error)}`.slice(0, 300))
+        return []
+      })
       for (const { status, headers, text } of texts) {
         judge(actor, kind, JSON.stringify(headers) + text)
         if (status < 300 && !text.includes('"error"')) count.ok++

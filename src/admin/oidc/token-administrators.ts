@@ -72,13 +72,11 @@ export function createTokenAdministrators({
     /** Was it found good a short while ago? */
     isKnown: (token: string, config: OidcConfig): boolean =>
       cacheOf(config).get(digestOf(config.audience, token)) !== undefined,
-    /**
-     * @throws GatewayError unauthenticated, unavailable where the issuer cannot be asked; AdminProblem forbidden where
-     * its holder has no role here
-     */
-    async administratorOf(token: string, config: OidcConfig): Promise<Identified> {
-      const principal =
-        cacheOf(config).get(digestOf(config.audience, token))?.principal ?? (await verified(token, config))
+    /** @throws GatewayError unauthenticated, unavailable where the issuer cannot be asked */
+    holderOf: async (token: string, config: OidcConfig): Promise<Principal> =>
+      cacheOf(config).get(digestOf(config.audience, token))?.principal ?? (await verified(token, config)),
+    /** @throws AdminProblem forbidden where the holder of the token has no role here */
+    administratorFor(principal: Principal, config: OidcConfig): Identified {
       const { issuer, subject, expiresAt } = principal
       const access = config.access.find((each) => isMeant(each, principal))
       if (access === undefined) {
@@ -91,7 +89,7 @@ export function createTokenAdministrators({
       }
       const { role, tenants } = access
       return {
-        name: `${subject} (${issuer})`,
+        name: holderName(principal),
         role,
         tenants: tenants === undefined ? undefined : new Set(tenants),
         by: { kind: 'token', config, expiresAt: expiresAt ?? 0 }
@@ -102,6 +100,10 @@ export function createTokenAdministrators({
     }
   }
 }
+
+/** An issuer has no space in it: two holders never have one name, nor has a key that of a holder. */
+export const holderName = ({ subject, issuer }: Pick<Principal, 'subject' | 'issuer'>): string =>
+  `${subject} (${issuer})`
 
 /** One of the values of each member that is given. */
 function isMeant({ issuers, subjects, groups, roles }: OidcConfig['access'][number], principal: Principal): boolean {

@@ -113,7 +113,16 @@ export const TenantSchema = closedObject({
     'Who may use what ([policy.md](policy.md)). Not given: everybody who is let in may use everything.'
   ),
   limits: optionalCallLimits,
-  audit: defaulted(TenantAuditSchema)
+  audit: defaulted(TenantAuditSchema),
+  reserved: list(
+    Type.String({
+      pattern: '^(?:auth|audit|endpoints|limits|origins|policy|upstreams)(?:/[^/]+)?$',
+      patternErrorMessage:
+        'must be a member of a tenant, such as "policy", or a part of one, such as "limits/everybody"'
+    }),
+    'Parts of a tenant of the admin API that only a platform-admin changes or removes, such as `policy`, `audit` or ' +
+      '`limits/everybody`. What a tenant-admin adds beside them can only take more away.'
+  )
 })
 
 export const ConfigSchema = closedObject(

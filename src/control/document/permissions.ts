@@ -1,5 +1,5 @@
-// What a tenant-admin may not put into the document of a tenant, because it would reach beyond the tenant: programs of
-// the gateway's machine, its secrets, and hosts that only its network reaches.
+// What a tenant-admin may not put into the document of a tenant: what would reach beyond the tenant (programs of the
+// gateway's machine, its secrets, hosts that only its network reaches), and what a platform-admin has reserved.
 
 import { isAllowedHost } from '../../config/formats.ts'
 import type { Problem } from '../../config/problems.ts'
@@ -21,11 +21,24 @@ export function checkTenantAdmin(
 ): void {
   if (before === undefined || next === undefined)
     throw refused('Only a platform-admin makes and removes tenants.', 'Ask a platform-admin.')
+  checkReserved(before, next)
   checkReferences(new Map(unitsOf(before)), unitsOf(next))
   const problems = [...upstreamFaults(before, next, allowedHosts), ...issuerFaults(before, next, allowedHosts)]
   if (problems.length === 0) return
   throw new ControlError('forbidden', 'Only a platform-admin may change this.', 'See errors.', problems)
 }
+
+/** What a platform-admin has reserved stays as it is, and so does the list of it. */
+function checkReserved(before: Tree, next: Tree): void {
+  for (const place of [...listOf(before['reserved']).map(String), 'reserved'])
+    if (!isSame(partAt(before, place) ?? null, partAt(next, place) ?? null))
+      throw refused(`${place} is reserved for platform-admins (reserved).`, 'Ask a platform-admin.')
+}
+
+const partAt = (tree: Tree, place: string): unknown =>
+  place
+    .split('/')
+    .reduce<unknown>((part, name) => (isTree(part) && Object.hasOwn(part, name) ? part[name] : undefined), tree)
 
 /** Parts that lead a secret somewhere else only together; each as often as it is there, whatever its form. */
 function unitsOf(tree: Tree): ReadonlyArray<readonly [unit: string, value: unknown]> {
