@@ -120,8 +120,8 @@ export const TenantSchema = closedObject({
       patternErrorMessage:
         'must be a member of a tenant, such as "policy", or a part of one, such as "limits/everybody"'
     }),
-    'Parts of a tenant of the admin API that only a platform-admin changes or removes, such as `policy`, `audit` or ' +
-      '`limits/everybody`. What a tenant-admin adds beside them can only take more away.'
+    'Parts of a tenant of the admin API that only a platform-admin changes or removes, such as ' +
+      '`reserved: [policy, audit, limits/everybody]`. What a tenant-admin adds beside them can only take more away.'
   )
 })
 
