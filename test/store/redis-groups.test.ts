@@ -80,6 +80,29 @@ for (const how of ['dies', 'hangs'] as const) {
   })
 }
 
+for (const [isFenced, title] of [
+  [true, 'acknowledges nothing that would be lost, where min-replicas-to-write is set'],
+  [false, 'takes writes that are lost, where it is not']
+] as const) {
+  t.test(`a primary that was only slow, and was deposed, ${title}`, async (t) => {
+    const { url, primary, replica } = await sentinelGroup(t, isFenced ? ['--min-replicas-to-write', '1'] : [])
+    const store = await open(t, url)
+    const roleOf = async (server: PrivateRedis): Promise<string> =>
+      String(await redisCommand(server, 'role')).slice(0, 6)
+    await until(() => answered(t, store.set('before', 'v', { ttlMs })))
+
+    // No command is on its way meanwhile, whose silence would end the connection.
+    primary.pause()
+    await until(async () => (await roleOf(replica)) === 'master')
+    primary.resume()
+    await until(async () => /connected_slaves:0/.test(String(await redisCommand(primary, 'info', 'replication'))))
+
+    t.equal(await answered(t, store.set('k', 'v', { ttlMs })), !isFenced)
+    t.equal(await redisCommand(replica, 'get', 'gatehouse:k'), null, 'the new primary has nothing of it')
+    t.equal(await roleOf(primary), 'master', 'the old one has not heard that it is none')
+  })
+}
+
 t.test('passwords of Redis and of its Sentinel are used, and are in no log', async (t) => {
   const password = 's3cret/@:word'
   const primary = await redis(t, ['--requirepass', password])
