@@ -79,8 +79,6 @@ class DirectConnection {
   private reply: SocketReply | undefined
   /** A request is being answered, or waits to be. */
   private isBusy = false
-  /** It is closed, or Node's. */
-  private isReleased = false
   /** Of a request that has not come whole, or of one that came before the answer to the one before it. */
   private held: Buffer | undefined
   private requests = 0
@@ -213,22 +211,17 @@ class DirectConnection {
 
   private release(): void {
     const { socket } = this
-    this.isReleased = true
     socket.off('data', this.onData).off('end', this.onEnd).off('timeout', this.onTimeout)
     socket.off('drain', this.onDrain).off('error', this.onError).off('close', this.onClose)
     this.context.left(this)
   }
 
   /** Timers come before what has arrived in a turn that was held up: that is read first, and is not late. */
-  private readonly onTimeout = (): void => {
-    const { bytesRead } = this.socket
-    setImmediate(() => {
-      if (!this.isReleased && this.socket.bytesRead === bytesRead) this.timedOut()
-    })
-  }
+  private readonly onTimeout = (): void => void setImmediate(this.timedOut, this.socket.bytesRead)
 
-  private timedOut(): void {
+  private readonly timedOut = (bytesRead: number): void => {
     const { isBusy, held, socket } = this
+    if (socket.bytesRead !== bytesRead || !socket.listeners('timeout').includes(this.onTimeout)) return
     if (isBusy) this.reply?.emit('timeout')
     else if (held !== undefined) this.handOver(held)
     else if (this.requests === 0) this.context.silent(socket)
