@@ -12,7 +12,7 @@ import { meetClient, meetServer, type Outcome } from '../test/interop/kit/foreig
 const root = join(import.meta.dirname, '..')
 const folder = join(root, '.interop')
 const sources = join(root, 'test', 'interop')
-const installMs = 120_000
+const installMs = 300_000
 
 interface Language {
   readonly name: string

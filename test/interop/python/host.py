@@ -5,6 +5,7 @@ input; FastMCP listens itself. Prints `ok NAME` or `not ok NAME: REASON` for eac
 """
 
 import asyncio
+import os
 import sys
 from urllib.parse import parse_qs, urlsplit
 
@@ -71,8 +72,11 @@ async def by_sdk():
 async def by_fastmcp():
     from fastmcp import Client as FastClient
 
-    async with FastClient(URL, auth="oauth") as client:
-        await steps(client, lambda result: result.content[0].text)
+    client = FastClient(URL, auth="oauth")
+    await client.__aenter__()
+    await steps(client, lambda result: result.content[0].text)
+    # Its listener for the way back would wait until the browser has let go of its connection.
+    os._exit(0)
 
 
 asyncio.run({"sdk": by_sdk, "fastmcp": by_fastmcp}[KIND]())
