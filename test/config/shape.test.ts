@@ -31,6 +31,8 @@ const strings = [
   Buffer.alloc(32).toString('base64'),
   '10.0.0.0/8',
   '2027-01-31',
+  'https://a.example/logo.png',
+  'policy',
   ...urls
 ]
 const values = [null, true, 0, 1, -1, 1.5, 5_000, 1e9, 1e300, [], [[]], [1], ['a'], {}, { a: 1 }, ...strings]

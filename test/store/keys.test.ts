@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
 import {
+  assertionKeysKey,
+  assertionRotationKey,
   auditHeadsKey,
   auditIndexKey,
   auditSegmentKey,
@@ -17,6 +19,7 @@ import {
   controlVersionKey,
   digest,
   eventsKey,
+  exchangedTokenKey,
   grantClientKey,
   grantIndexKey,
   grantKey,
@@ -183,6 +186,9 @@ t.test('the table says how many parts a key has', async (t) => {
     login: loginKey('a', 'b', 'c'),
     'login-grant': loginGrantKey('a', 'b'),
     'vault-key': vaultKeyKey('a'),
+    'exchanged-token': exchangedTokenKey('a', 'b'),
+    'assertion-keys': assertionKeysKey('a'),
+    'assertion-rotation': assertionRotationKey('a'),
     grant: grantKey('a', 'b', 'c', 'd'),
     'grant-index': grantIndexKey('a'),
     'grant-client': grantClientKey('a', 'b'),
