@@ -9,6 +9,7 @@ import { adminEvents } from '../kit/admin-events.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const canary = 'CANARYq7Xw2Zr9Lk4Vb8Nt6'
+const issuer = 'https://as.example.com'
 const apiKey = `gh_${canary}_of_a_tenant`
 /** As they are, and as digests of them would be told. */
 const forms = [canary, hash('sha256', apiKey), hash('sha256', canary), hash('sha256', apiKey, 'base64url')]
@@ -27,6 +28,7 @@ t.test('no route, event or line of the log tells a secret that was put, in any f
   const document = {
     auth: {
       keys: [{ name: 'ci', key: apiKey }],
+      issuers: [{ issuer, introspection: { clientId: 'gw', clientSecret: canary } }],
       login: { provider: { issuer: 'https://idp.example.com', clientId: 'gw', clientSecret: canary } }
     },
     upstreams: {
@@ -52,6 +54,9 @@ t.test('no route, event or line of the log tells a secret that was put, in any f
   })
   await call('PUT', `${path}/upstreams/up`, { body: { ...changed, type: canary }, headers: any })
   await call('POST', `${path}/keys`, { body: { name: canary, scopes: ['a b'] } })
+  t.match((await call('GET', `${path}/issuers/${encodeURIComponent(issuer)}`)).json, {
+    configuration: { introspection: { clientSecret: { secret: true } } }
+  })
   const names: Readonly<Record<string, string>> = { tenant: 'initech', upstream: 'up', endpoint: 'default' }
   for (const key of [adminKeys.platform, adminKeys.auditor, adminKeys.viewer])
     for (const route of adminRoutes.filter(({ method }) => method === 'GET')) {

@@ -4,7 +4,6 @@ import type { Static } from 'typebox'
 import { CallLimitSchema } from '../../config/schema/call-limits.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
-import { treeOf } from '../../config/shape.ts'
 import type { CallLimit } from '../../config/snapshot.ts'
 import type { TenantDocument } from '../../control/document/tenant-document.ts'
 import { tenantId } from '../../protocol/messages.ts'
@@ -18,10 +17,9 @@ import {
   etagHeader,
   managedBySchema,
   managedOf,
-  mayRead,
+  shownPart,
   versionSchema
 } from './managed.ts'
-import { placeOf } from './parts.ts'
 
 const CallLimitEntry = closedObject({
   name: Type.String({ description: 'Its name in this tenant, which refusals and `RateLimit` headers tell.' }),
@@ -53,8 +51,7 @@ export function callLimitAnswer(
   const limit = Object.hasOwn(limits, name) ? limits[name] : undefined
   if (limit === undefined) throw noSuch('limit')
   const document = documentsKnown(control).get(id)
-  const part = document && mayRead(role) ? placeOf('limit', name).read(document.tree) : undefined
-  const configuration = part === undefined ? null : treeOf(part)
+  const configuration = shownPart(document, role, 'limit', name)
   const body: Static<typeof CallLimitDetails> = { ...entryOf(name, limit, document), configuration }
   return new AdminReply(body, etagHeader(document), status)
 }

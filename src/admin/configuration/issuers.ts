@@ -3,7 +3,6 @@
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
-import { treeOf } from '../../config/shape.ts'
 import { placeholderOf, type IssuerConfig } from '../../config/auth/auth-config.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import type { TenantDocument } from '../../control/document/tenant-document.ts'
@@ -18,10 +17,9 @@ import {
   etagHeader,
   managedBySchema,
   managedOf,
-  mayRead,
+  shownPart,
   versionSchema
 } from './managed.ts'
-import { placeOf } from './parts.ts'
 
 const IssuerEntry = closedObject({
   issuer: Type.String({ description: 'The `iss` of its tokens.' }),
@@ -71,8 +69,7 @@ export function issuerAnswer(
     issuer === name || (start !== name && issuer.startsWith(start ?? ''))
   const found = tenant?.auth.issuers.find(isMeant)
   if (tenant === undefined || found === undefined) throw noSuch('issuer')
-  const part = document && mayRead(role) ? placeOf('issuer', name).read(document.tree) : undefined
-  const configuration = part === undefined ? null : treeOf(part)
+  const configuration = shownPart(document, role, 'issuer', name)
   const body: Static<typeof IssuerDetails> = { ...issuerEntry(found, tenant, document), configuration }
   return new AdminReply(body, etagHeader(document), status)
 }

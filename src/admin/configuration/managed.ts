@@ -2,12 +2,14 @@
 // configuration.
 
 import { Type } from '../../config/schema/type.ts'
+import { treeOf, type Tree } from '../../config/shape.ts'
 import type { Documents } from '../../control/compiled-documents.ts'
 import type { Control } from '../../control/control.ts'
-import type { TenantDocument } from '../../control/document/tenant-document.ts'
+import { shownDocument, type TenantDocument } from '../../control/document/tenant-document.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import type { AdminRole } from '../access.ts'
 import { etagOf } from './conditions.ts'
+import { type PartKind, placeOf } from './parts.ts'
 
 export const managedBySchema = Type.Enum(['file', 'api'], {
   description: '`file`: the configuration file, where alone it can be changed. `api`: this API.'
@@ -33,6 +35,21 @@ export const etagHeader = (document: TenantDocument | undefined): Readonly<Recor
 
 /** URLs and arguments may hold what is nobody else's business. */
 export const mayRead = (role: AdminRole): boolean => role === 'platform-admin' || role === 'tenant-admin'
+
+/**
+ * What is shown of a part of the configuration of a tenant: no secret in it.
+ * @returns null where there is none, or the role may not change it
+ */
+export function shownPart(
+  document: TenantDocument | undefined,
+  role: AdminRole,
+  kind: PartKind,
+  name: string
+): Tree | null {
+  if (document === undefined || !mayRead(role)) return null
+  const part = placeOf(kind, name).read(shownDocument(document.tree))
+  return part === undefined ? null : treeOf(part)
+}
 
 /** For reading what is in use: without a store there is nothing more to tell. */
 export function documentsKnown(control: Control): Documents {
