@@ -174,6 +174,23 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'those used least are left out'
     ],
+    [
+      'admin/live/call-steps.ts minutesKept',
+      'minutes in which calls are counted by time, 40 KiB for each row',
+      'row',
+      'forgotten'
+    ],
+    ['admin/live/series.ts maxTenants', 'tenants whose calls are counted by time', 'process', 'counted together'],
+    [
+      'admin/live/series.ts maxRows',
+      'tenants, endpoints, upstreams and tools that are counted by time',
+      'process',
+      'counted together'
+    ],
+    ['admin/live/series.ts maxNames', 'endpoints, upstreams, or tools, of them', 'tenant', 'counted together'],
+    ['admin/live/series-routes.ts maxNamesTold', 'names of an answer', 'request', 'told together'],
+    ['admin/live/refused-lately.ts maxCounted', 'tenants and limits whose refusals are counted', 'process', 'not told'],
+    ['admin/live/problems.ts maxProblemsOfKind', 'problems of an answer', 'kind', 'counted only'],
     ['audit/read.ts segmentsPerPage', 'segments of an audit log that are searched', 'request', 'the page is shorter'],
     ['store/keys.ts usageTtlMs', 'time for which usage is kept', 'tenant', 'forgotten'],
     [
@@ -1466,6 +1483,13 @@ cli/admin/transfer.ts tenantsAtOnce
 cli/admin/transfer.ts charsAtOnce
 admin/oidc/token-administrators.ts leewaySeconds
 admin/live/usage.ts dayMs
+admin/live/call-steps.ts stepMs
+admin/live/call-steps.ts stepsPerMinute
+admin/live/call-steps.ts ratio
+admin/live/call-steps.ts classes
+admin/live/refused-lately.ts minuteMs
+admin/live/refused-lately.ts refusedMinutes
+admin/live/problems.ts nearly
 admin/live/event-streams.ts lastWordMs
 admin/live/watch.ts renewMs
 admin/live/watch.ts believedMs

@@ -139,15 +139,16 @@ export async function createGateway(
   const modern = createModernHandler({ ...handling, serverInfo, relay: modernRelay })
   const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes, replicas })
   const storeHealth = createStoreHealth(store, steadyClock, log)
+  const storeFault = async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined)
   const server = await createServer({
     state,
     authenticator,
     handlers: { legacy, modern, httpSse, login },
     memory,
-    storeHealth: { fault: async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined) },
+    storeHealth: { fault: storeFault },
     vault,
     ...observers,
-    metrics,
+    metrics: now?.meter,
     requestId: () => randomUUID(),
     descriptors
   })
@@ -155,8 +156,7 @@ export async function createGateway(
   const { listings, catalogOf } = shared
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
-  const services = { ...shown, vault, watch: now?.watch, usage: now?.usage, renew: now?.renew }
-  const admin = createAdminServer({ ...services, version, descriptors, log })
+  const admin = createAdminServer({ ...shown, ...now, vault, node, storeFault, descriptors, version, log })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits

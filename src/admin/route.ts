@@ -19,6 +19,8 @@ import type { Pool } from '../upstream/pool/pool.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { Administrator, AdminRole } from './access.ts'
 import type { Conditions } from './configuration/conditions.ts'
+import type { RefusedLately } from './live/refused-lately.ts'
+import type { Series } from './live/series.ts'
 import type { Usage } from './live/usage.ts'
 import type { Watch } from './live/watch.ts'
 import { AdminProblem, noSuch } from './problem.ts'
@@ -27,7 +29,7 @@ import { AdminProblem, noSuch } from './problem.ts'
 interface Held {
   readonly live: { readonly size: number }
   readonly streams: { readonly size: number }
-  readonly connections: { readonly openCount: number }
+  readonly connections: { readonly openCount: number; readonly max: number }
   readonly memory: { readonly held: number; readonly budgetBytes: number }
   readonly modernRelay: { readonly parkedCalls: number; readonly listenStreams: number }
   readonly httpSse: { readonly streams: { readonly size: number } }
@@ -45,10 +47,14 @@ export interface AdminServices {
   readonly sessions: Pick<Sessions, 'index' | 'end'>
   readonly control: Control
   readonly vault: Pick<Vault, 'connections'>
-  /** undefined only where there is no admin API; so is `usage`. */
-  readonly watch: Pick<Watch, 'listen'> | undefined
-  readonly usage: Pick<Usage, 'read'> | undefined
-  readonly renew: ((renewal: { readonly hash: string; readonly atOnce: boolean }) => void) | undefined
+  /** Names this process among several. */
+  readonly node: string
+  /** Not given only where there is no admin API; so are those up to `renew`. */
+  readonly watch?: Pick<Watch, 'listen'>
+  readonly usage?: Pick<Usage, 'read'>
+  readonly series?: Pick<Series, 'read' | 'failuresSince'>
+  readonly refusedLately?: Pick<RefusedLately, 'read'>
+  readonly renew?: (renewal: { readonly hash: string; readonly atOnce: boolean }) => void
   readonly store: Store
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
@@ -58,6 +64,10 @@ export interface AdminServices {
   /** undefined only where there is no admin API. */
   readonly metrics: Pick<Metrics, 'text'> | undefined
   readonly held: Held
+  /** What keeps this process from being ready; undefined: nothing. */
+  readonly storeFault: () => Promise<string | undefined>
+  /** That the process may have open. */
+  readonly descriptors: number
 }
 
 export interface AdminRequest<Query = unknown, Body = unknown> {

@@ -50,8 +50,6 @@ interface AdminServerOptions extends AdminServices {
   readonly version: string
   /** Measures durations. */
   readonly clock: Clock
-  /** That the process may have open. */
-  readonly descriptors: number
 }
 
 export function createAdminServer(options: AdminServerOptions): AdminListener {

@@ -15,6 +15,8 @@ import { questionRoutes } from './questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
 import { liveRoutes } from './live/routes.ts'
 import { reconnectRoute } from './live/reconnect.ts'
+import { problemRoute } from './live/problem-routes.ts'
+import { seriesRoutes } from './live/series-routes.ts'
 import { usageRoute } from './live/usage-routes.ts'
 import { connectionRoutes } from './live/connections.ts'
 import { sessionRoutes } from './live/sessions.ts'
@@ -49,5 +51,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...connectionRoutes,
   ...liveRoutes,
   usageRoute,
+  ...seriesRoutes,
+  problemRoute,
   reconnectRoute
 ]

@@ -122,6 +122,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     get openCount() {
       return open.size
     },
+    max,
     /** A client has connected. */
     opened(socket: Socket): void {
       count++

@@ -3,11 +3,14 @@
 import { callLine, type CallMeter } from '../../observe/calls.ts'
 import type { LiveEvents } from '../../observe/live.ts'
 import type { Log } from '../../observe/log.ts'
+import type { RefusalObservers } from '../../observe/refused-requests.ts'
 import type { Bus } from '../../session/bus/bus.ts'
 import { everyNode } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
+import { createRefusedLately } from './refused-lately.ts'
+import { createSeries } from './series.ts'
 import { createUsage } from './usage.ts'
 import { createWatch } from './watch.ts'
 
@@ -19,7 +22,7 @@ interface Renewal {
 
 interface NowOptions {
   readonly live: LiveEvents
-  readonly metrics: CallMeter | undefined
+  readonly metrics: (CallMeter & NonNullable<RefusalObservers['metrics']>) | undefined
   readonly store: Store
   readonly bus: Pick<Bus, 'tell' | 'hear' | 'node' | 'shared'>
   readonly pool: Pick<Pool, 'renew'>
@@ -34,18 +37,28 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log }:
     if (from !== bus.node) pool.renew(hash, atOnce)
   })
   const usage = createUsage({ store, node: bus.node, clock, wall, log })
+  const series = createSeries(wall)
+  const refusedLately = createRefusedLately(wall)
   const watch = createWatch({ live, bus, clock })
-  const meter: CallMeter = {
+  const meter: NonNullable<NowOptions['metrics']> = {
     callEnded(call, ended) {
       metrics?.callEnded(call, ended)
       usage.meter.callEnded(call, ended)
+      series.meter.callEnded(call, ended)
+      refusedLately.note(ended.outcome, call.tenant.id, 'call')
       live.happened('call', call.tenant.id, () =>
         JSON.stringify({ time: new Date(wall.now()).toISOString(), ...callLine(call, ended) })
       )
+    },
+    refused(reason, tenant) {
+      metrics?.refused(reason, tenant)
+      refusedLately.note(reason, tenant, 'request')
     }
   }
   return {
     usage,
+    series,
+    refusedLately,
     watch,
     meter,
     /** At every process. */

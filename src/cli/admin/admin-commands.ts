@@ -91,6 +91,14 @@ const adminRows: readonly AdminRow[] = [
   ...part('issuer', 'issuers', ['issuer', 'jwksUri', 'requireTyp', 'audiences', 'managedBy']),
   ...part('limit', 'limits', ['name', 'per', 'perSecond', 'perMinute', 'perDay', 'perMonth', 'concurrent']),
   {
+    name: 'problems',
+    summary: 'what is wrong now, the worst first, at the process that answers',
+    method: 'GET',
+    path: '/v1/problems*',
+    columns: ['severity', 'sentence', 'remedy'],
+    example: 'problems'
+  },
+  {
     name: 'usage',
     summary: 'how much a tenant uses, now and in seven days',
     operands: '<tenant>',

@@ -3,7 +3,18 @@
 
 import type { Type as Builder, TProperties, TSchema } from 'typebox'
 
-type Kinds = 'Array' | 'Boolean' | 'Enum' | 'Integer' | 'Literal' | 'Null' | 'Object' | 'Optional' | 'Record' | 'String'
+type Kinds =
+  | 'Array'
+  | 'Boolean'
+  | 'Enum'
+  | 'Integer'
+  | 'Literal'
+  | 'Null'
+  | 'Number'
+  | 'Object'
+  | 'Optional'
+  | 'Record'
+  | 'String'
 
 const optional = new WeakSet<object>()
 
@@ -14,6 +25,7 @@ const plain = {
   Integer: (options?: object) => ({ type: 'integer', ...options }),
   Literal: (value: string, options?: object) => ({ type: typeof value, const: value, ...options }),
   Null: (options?: object) => ({ type: 'null', ...options }),
+  Number: (options?: object) => ({ type: 'number', ...options }),
   Object: (properties: TProperties, options?: object) => {
     const required = Object.keys(properties).filter((key) => !optional.has(properties[key] ?? {}))
     return { type: 'object', ...(required.length > 0 ? { required } : {}), properties, ...options }

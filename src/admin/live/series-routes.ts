@@ -1,0 +1,85 @@
+// How calls go: the last hour of the process that answers, for plots.
+
+import type { Static } from 'typebox'
+import { choice, closedObject, integer } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import { defineRoute, everyRole, type AdminServices } from '../route.ts'
+import { minutesKept } from './call-steps.ts'
+import { seriesKinds, type SeriesKind } from './series.ts'
+
+/** Of an answer: others are told together. */
+const maxNamesTold = 20
+
+const counts = (description: string) => Type.Array(Type.Integer(), { description })
+const durations = (description: string) => Type.Array(Type.Union([Type.Number(), Type.Null()]), { description })
+
+const steps = {
+  calls: counts('Requests that ended in each step.'),
+  errors: counts('Of them, those that ended with an error, of the gateway or of an upstream.'),
+  toolErrors: counts('Of them, those whose tool says that it has failed.'),
+  p50: durations('Milliseconds that half of them took at most, within a fifth; null where there were none.'),
+  p95: durations('The same of 95 %.'),
+  p99: durations('The same of 99 %.')
+}
+
+const SeriesAnswer = closedObject({
+  process: Type.String({ description: 'Which process answers, and counted them: each has its own.' }),
+  from: Type.String({ description: 'When the first step begins (RFC 3339). The last one goes on.' }),
+  stepMs: Type.Integer(),
+  steps: Type.Integer({ description: 'How many there are.' }),
+  total: closedObject(steps),
+  items: Type.Array(
+    closedObject({
+      tenant: Type.String({ description: 'Empty for `other`.' }),
+      name: Type.String({
+        description: 'Of a tool UPSTREAM/TOOL. `other`: those that are not told, or not counted, by themselves.'
+      }),
+      ...steps
+    }),
+    { description: 'Those with the most calls first.' }
+  )
+})
+
+const queryOf = (kinds: readonly [SeriesKind, ...SeriesKind[]]) =>
+  closedObject({
+    by: choice(kinds, kinds[0], 'What is told apart.'),
+    minutes: integer(1, minutesKept, minutesKept, 'How many, up to now.'),
+    top: integer(0, maxNamesTold, 8, 'How many are told by name.')
+  })
+
+function answer(
+  { series, node }: AdminServices,
+  tenants: ReadonlySet<string> | undefined,
+  { by, minutes, top }: { readonly by: SeriesKind; readonly minutes: number; readonly top: number }
+): Static<typeof SeriesAnswer> | undefined {
+  const found = series?.read(by, tenants, minutes, top)
+  return found && { process: node, ...found }
+}
+
+const [, ...kindsOfTenant] = seriesKinds
+const what = 'How many calls ended, how many of them with an error, and how long they took, in steps of ten seconds'
+
+export const seriesRoutes = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/series',
+      roles: everyRole,
+      summary: `${what}, in the last hour at the process that answers: of the tenants that the key is for.`,
+      query: queryOf(seriesKinds),
+      response: SeriesAnswer
+    },
+    ({ administrator: { tenants }, query }, services) => answer(services, tenants, query)
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/series',
+      roles: everyRole,
+      summary: `${what}, of one tenant.`,
+      query: queryOf(kindsOfTenant),
+      response: SeriesAnswer
+    },
+    ({ tenant, query }, services) => answer(services, new Set([tenant.id]), query)
+  )
+] as const

@@ -1,0 +1,145 @@
+// How calls went in the last hour, in steps of ten seconds, from the same record as metrics: for the plots of whoever
+// looks now. Of this process and in its memory only; what is older is told by metrics.
+
+import type { CallMeter } from '../../observe/calls.ts'
+import type { Clock } from '../../time/clock.ts'
+import { callsSince, countCall, errorsSince, minuteOf, minutesKept, spanOf, stepsOf, type Row } from './call-steps.ts'
+
+/** Of the process: those that are counted by themselves. Beyond, and beyond those of one tenant, they are `other`. */
+const maxTenants = 64
+const maxRows = 192
+const maxNames = 40
+
+/** They stay open as long as their client likes: how long says nothing. */
+const openEnded: ReadonlySet<string> = new Set(['subscriptions/listen'])
+
+export const seriesKinds = ['tenant', 'endpoint', 'upstream', 'tool'] as const
+export type SeriesKind = (typeof seriesKinds)[number]
+
+interface TenantRows {
+  readonly all: Row
+  readonly parts: Readonly<Record<Exclude<SeriesKind, 'tenant'>, Map<string, Row>>>
+}
+
+interface NamedRows {
+  readonly tenant: string
+  readonly name: string
+  readonly rows: readonly Row[]
+}
+
+export type Series = ReturnType<typeof createSeries>
+
+const other = 'other'
+
+/** @param wall the time of day */
+export function createSeries(wall: Pick<Clock, 'now'>) {
+  const tenants = new Map<string, TenantRows>()
+  /** Calls of tenants that are not counted by themselves. */
+  const others: Row = new Map()
+  let rows = 0
+
+  function tenantRows(tenant: string): TenantRows | undefined {
+    const known = tenants.get(tenant)
+    if (known !== undefined) return known
+    if (tenants.size >= maxTenants || rows >= maxRows) forgetIdle()
+    if (tenants.size >= maxTenants || rows >= maxRows) return undefined
+    rows++
+    const made = { all: new Map(), parts: { endpoint: new Map(), upstream: new Map(), tool: new Map() } }
+    tenants.set(tenant, made)
+    return made
+  }
+
+  function rowOf(parts: Map<string, Row>, name: string): Row {
+    const known = parts.get(name)
+    if (known !== undefined) return known
+    const isFull = (): boolean => parts.size >= maxNames || rows >= maxRows
+    if (isFull()) forgetIdle()
+    if (isFull()) name = other
+    else rows++
+    const row = parts.get(name) ?? new Map()
+    parts.set(name, row)
+    return row
+  }
+
+  /** What had no call within the hour makes room. */
+  let forgottenAt = -1
+  function forgetIdle(): void {
+    const now = minuteOf(wall.now())
+    if (now === forgottenAt) return
+    forgottenAt = now
+    const isIdle = (row: Row): boolean => [...row.values()].every(({ at }) => at <= now - minutesKept)
+    for (const [tenant, { all, parts }] of tenants) {
+      for (const part of Object.values(parts))
+        for (const [name, row] of part) {
+          if (!isIdle(row)) continue
+          part.delete(name)
+          if (name !== other) rows--
+        }
+      if (!isIdle(all)) continue
+      tenants.delete(tenant)
+      rows--
+    }
+  }
+
+  const callEnded: CallMeter['callEnded'] = ({ tenant, endpoint, request: { method }, record }, { outcome, ms }) => {
+    if (openEnded.has(method)) return
+    const now = wall.now()
+    const found = tenantRows(tenant.id)
+    countCall(found?.all ?? others, now, outcome, ms)
+    if (found === undefined) return
+    const { parts } = found
+    countCall(rowOf(parts.endpoint, endpoint.name), now, outcome, ms)
+    if (record?.route === undefined) return
+    const { upstream, name } = record.route
+    countCall(rowOf(parts.upstream, upstream), now, outcome, ms)
+    if (method === 'tools/call') countCall(rowOf(parts.tool, `${upstream}/${name}`), now, outcome, ms)
+  }
+
+  function named(kind: SeriesKind, isWanted: (tenant: string) => boolean): NamedRows[] {
+    return [...tenants]
+      .filter(([tenant]) => isWanted(tenant))
+      .flatMap(([tenant, { all, parts }]) =>
+        kind === 'tenant'
+          ? [{ tenant, name: tenant, rows: [all] }]
+          : [...parts[kind]].map(([name, row]) => ({ tenant, name, rows: [row] }))
+      )
+  }
+
+  return {
+    meter: { callEnded } satisfies CallMeter,
+    /**
+     * Those with the most calls by name, the rest together, and all of them.
+     * @param wanted tenants; undefined: all
+     */
+    read(kind: SeriesKind, wanted: ReadonlySet<string> | undefined, minutes: number, top: number) {
+      const now = wall.now()
+      const isWanted = (tenant: string): boolean => wanted?.has(tenant) !== false
+      const totals = named('tenant', isWanted).flatMap(({ rows: all }) => all)
+      if (wanted === undefined) totals.push(others)
+      const parts = named(kind, isWanted)
+      if (kind === 'tenant' && wanted === undefined) parts.push({ tenant: '', name: other, rows: [others] })
+      const since = minuteOf(now) - minutes
+      const sorted = parts
+        .map((part) => ({ part, calls: callsSince(part.rows, since) }))
+        .filter(({ calls }) => calls > 0)
+        .sort((a, b) => Number(a.part.name === other) - Number(b.part.name === other) || b.calls - a.calls)
+        .map(({ part }) => part)
+      const [shown, left] = [sorted.slice(0, top), sorted.slice(top)]
+      const rest = { tenant: '', name: other, rows: left.flatMap((part) => part.rows) }
+      return {
+        ...spanOf(now, minutes),
+        total: stepsOf(totals, now, minutes),
+        items: [...shown, ...(left.length > 0 ? [rest] : [])].map(({ tenant, name, rows: own }) => ({
+          tenant,
+          name,
+          ...stepsOf(own, now, minutes)
+        }))
+      }
+    },
+    /** Calls to an upstream that failed since then, as far as they are kept. */
+    failuresSince(tenant: string, upstream: string, since: number): number {
+      const row = tenants.get(tenant)?.parts.upstream.get(upstream)
+      return row === undefined ? 0 : errorsSince(row, since)
+    }
+  }
+}
