@@ -270,8 +270,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Audit log': [
     ['audit/syslog.ts maxSendMs', 'wait for a syslog server to take records', 'write', 'it is tried again'],
-    ['audit/otlp.ts maxAnswerMs', 'wait for the answer of a collector', 'write', 'it is tried again'],
-    ['audit/otlp.ts maxAnswerBytes', 'what is read of that answer', 'write', 'the rest is not read'],
+    ['observe/otlp/send-logs.ts maxAnswerMs', 'wait for the answer of a collector', 'write', 'it is tried again'],
+    ['observe/otlp/send-logs.ts maxAnswerBytes', 'what is read of that answer', 'write', 'the rest is not read'],
     [
       'audit/refusals.ts refusalsPerSecond',
       'records of refused requests a second',
@@ -332,14 +332,30 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['audit/verify.ts hashesKept', 'records among which a repeated one is known', 'run', 'it counts as altered'],
     ['audit/segments.ts headsPerRecord', 'ends of other runs that are named', 'record', 'named by a later one'],
     ['audit/verify.ts maxListed', 'problems and notes that are listed', 'verification', 'not listed'],
-    ['observe/traces/traces.ts maxQueuedSpans', 'spans that wait to be sent', 'process', 'lost'],
+    ['observe/traces/traces.ts maxQueuedSpans', 'spans that wait to be sent', 'process', 'lost, and counted'],
     [
       'observe/traces/traces.ts maxSpansAtOnce',
       'spans in one message to the collector',
       'message',
       'sent with the next'
     ],
-    ['observe/traces/traces.ts sendMs', 'answer of the collector', 'message', 'its spans are lost'],
+    ['observe/traces/traces.ts sendMs', 'answer of the collector', 'message', 'its spans are lost, and counted'],
+    [
+      'observe/otlp/log-export.ts maxWaitingLines',
+      'lines of the log that wait to be sent',
+      'process',
+      'lost, and counted'
+    ],
+    ['observe/otlp/log-export.ts maxWaitingChars chars', 'the same', 'process', 'the same'],
+    [
+      'observe/otlp/log-export.ts maxLinesAtOnce',
+      'lines in one message to the collector',
+      'message',
+      'sent with the next'
+    ],
+    ['observe/otlp/metric-export.ts maxPointsAtOnce', 'points in one message', 'message', 'sent in the next'],
+    ['observe/otlp/metric-export.ts sendMs', 'answer of the collector', 'message', 'its points are lost, and counted'],
+    ['observe/telemetry.ts lastSendMs', 'wait for the collector when the gateway ends', 'process', 'the rest is lost'],
     ['cli/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
   ],
   Memory: [
@@ -1449,6 +1465,9 @@ cli/admin/admin-client.ts timeoutMs
 cli/client/mcp-client.ts maxShownChars
 observe/traces/trace-context.ts maxTracestateChars
 observe/traces/traces.ts sendAfterMs
+observe/otlp/log-export.ts sendAfterMs
+observe/otlp/log-export.ts firstRetryMs
+observe/otlp/log-export.ts maxRetryMs
 cli/doctor/exchange.ts maxBodyChars
 cli/doctor/endpoint-hops.ts largeMessageBytes
 session/session-index.ts readAtOnce

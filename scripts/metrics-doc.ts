@@ -48,7 +48,7 @@ scrape_configs:
 Each process answers for itself: scrape every replica at its own address, which it accepts as \`Host\`, not through a load balancer; a name goes into \`admin.hosts\`.
 \`docker compose --profile observability up\` has a Prometheus that does so, and a Grafana; [deployment.md](deployment.md#autoscaling) says how on Kubernetes. Names are those of the OpenTelemetry conventions for
 [MCP](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/) and for Node where these have them; \`gatehouse.*\` is ours. In Prometheus dots become
-underscores, in names and labels, and the unit stands at the end of the name. Nothing is counted without the admin listener.
+underscores, in names and labels, and the unit stands at the end of the name. The same go to a collector with \`telemetry\` ([tracing.md](tracing.md)). Nothing is counted without one of the two.
 
 | metric | in Prometheus | kind | unit | attributes | meaning |
 |---|---|---|---|---|---|
@@ -59,6 +59,7 @@ ${rows.join('\n')}
 - No attribute has a value that a client can make up: other methods are \`_OTHER\`, names are those of tools and prompts that there are, by their upstream's own names. The first 200 names of tools, prompts and
   upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric a tenant has at most 1,000 series with names, codes and endpoints; beyond these all of them are \`other\`. All tenants
   together have at most 10,000; what is beyond is counted together, with the label \`otel_metric_overflow\`.
+- Exemplars are not written ([tracing.md](tracing.md#metrics) says why, and how to get from a series to its traces).
 - \`gatehouse.requests.refused\` has a tenant where the caller was let in.
 
 ## Alerts

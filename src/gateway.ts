@@ -3,6 +3,7 @@
 
 import { randomInt, randomUUID } from 'node:crypto'
 import { createNow } from './admin/live/now.ts'
+import { readingsOf } from './admin/metrics.ts'
 import { createAdminServer } from './admin/server.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
@@ -22,7 +23,7 @@ import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import { createLiveEvents } from './observe/live.ts'
 import type { Log } from './observe/log.ts'
-import { openTraces } from './observe/traces/open-traces.ts'
+import { openTelemetry } from './observe/telemetry.ts'
 import { contextsOf, createContextOf, upstreamHashesOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
 import { createModernRelay } from './relay/modern-relay.ts'
@@ -100,7 +101,8 @@ export async function createGateway(
   state.snapshot = control.snapshot()
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
-  const metrics = initial.admin && (await import('./observe/metrics/metrics.ts')).createMetrics({ version, node })
+  const telemetry = await openTelemetry(initial, { version, node, ...clocks, log })
+  const { metrics, traces } = telemetry
   const events = createLiveEvents()
   const recording = { store, snapshot, run: newId(), live: events, ...clocks, log }
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
@@ -123,8 +125,7 @@ export async function createGateway(
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
   const contextOf = createContextOf(snapshot, vault.views)
   const now = initial.admin && createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
-  const traces = await openTraces(initial.telemetry, { version, node })
-  const observers = { clock: steadyClock, log, audit, metrics: now?.meter, traces }
+  const observers = { clock: steadyClock, log, audit, metrics: now?.meter ?? metrics, traces }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
@@ -156,6 +157,7 @@ export async function createGateway(
   const { listings, catalogOf } = shared
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
+  await telemetry.sendMetrics(() => readingsOf(shown))
   const admin = createAdminServer({ ...shown, ...now, vault, node, storeFault, descriptors, version, log })
 
   async function shutDown(): Promise<void> {
@@ -182,7 +184,7 @@ export async function createGateway(
     await pool.close()
     for (const each of [supervisor, authenticator]) each.close()
     for (const each of [sessions, vault]) await each.close()
-    await Promise.all([callLimits.close(), audit?.close(), metrics?.close(), now?.close(), traces?.close()])
+    await Promise.all([callLimits.close(), audit?.close(), telemetry.close(), now?.close()])
     await store.close()
   }
 

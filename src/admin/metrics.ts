@@ -33,7 +33,8 @@ export const metricsRoute = defineRoute(
   }
 )
 
-function readingsOf({ snapshot, pool, held }: AdminServices): Readings {
+/** What the parts of the gateway hold now. */
+export function readingsOf({ snapshot, pool, held }: Pick<AdminServices, 'snapshot' | 'pool' | 'held'>): Readings {
   const tenants = [...snapshot().tenants.values()]
   const running = new Map<string, number>(tenants.map(({ id }) => [id, 0]))
   for (const tenant of held.calls.tenants()) running.set(tenant, (running.get(tenant) ?? 0) + 1)

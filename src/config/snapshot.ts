@@ -209,7 +209,7 @@ export interface Snapshot {
   /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
   readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
-  readonly telemetry?: ConfigInput['telemetry'] // Undefined: no traces are sent.
+  readonly telemetry?: ConfigInput['telemetry'] // Undefined: no collector is sent anything.
   readonly admin: AdminConfig | undefined // Undefined: there is no admin API.
   /** Undefined: nothing is recorded. */
   readonly audit: AuditConfig | undefined

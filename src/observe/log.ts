@@ -21,6 +21,21 @@ export function createLog(level: string, form: LogForm): Log {
   return pino(settings, lines)
 }
 
+/** Each line that the log and its children write goes to `take`, too, as JSON with a line break. @returns what ends it */
+export function alsoTo(log: Log, take: (line: string) => void): () => void {
+  const inner = log as unknown as Record<symbol, { write(text: string): unknown; flushSync?(): void }>
+  const destination = inner[pino.symbols.streamSym]
+  if (destination === undefined) return () => {}
+  inner[pino.symbols.streamSym] = {
+    write(text: string) {
+      destination.write(text)
+      take(text)
+    },
+    flushSync: () => destination.flushSync?.()
+  }
+  return () => void (inner[pino.symbols.streamSym] = destination)
+}
+
 /** A log whose lines go to a function, as they are logged. */
 export function createLineLog(level: string, take: (line: Readonly<Record<string, unknown>>) => void): Log {
   const settings = { level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }

@@ -47,7 +47,7 @@ t.test('they count as those of OpenTelemetry do', async () => {
       const reader = new Reader()
       const provider = new MeterProvider({ readers: [reader] })
       const theirs = provider.getMeter('test').createHistogram(name, { advice: { explicitBucketBoundaries } })
-      const ours = createCallSeries(name)
+      const ours = createCallSeries(name, Date)
       for (const [value, tenant, tool] of calls) {
         const attributes = attributesOf(tenant, tool)
         ours.record(value, tenant, attributes)
@@ -63,7 +63,7 @@ t.test('they count as those of OpenTelemetry do', async () => {
 })
 
 t.test('a tenant with too many is counted without names, and none goes uncounted', async (t) => {
-  const series = createCallSeries(name)
+  const series = createCallSeries(name, Date)
   const calls = 1_500
   for (let at = 0; at < calls; at++) series.record(1, 'acme', attributesOf('acme', `tool ${at}`))
   series.record(1, 'globex', attributesOf('globex', 'echo'))
@@ -77,7 +77,7 @@ t.test('a tenant with too many is counted without names, and none goes uncounted
 })
 
 t.test('all tenants together have so many, and what is beyond is counted together', async (t) => {
-  const series = createCallSeries(name)
+  const series = createCallSeries(name, Date)
   for (let at = 0; at < maxSeries + 500; at++) series.record(1, `t${at}`, attributesOf(`t${at}`, 'echo'))
   const points = series.data().dataPoints
   t.equal(points.length, maxSeries)

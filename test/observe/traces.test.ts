@@ -58,7 +58,7 @@ const attributesOf = ({ attributes }: Span): Record<string, unknown> =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
 const traced = (endpoint: string, more: object = {}) => ({
-  top: { telemetry: { otlp: { endpoint, headers: { 'X-Api-Key': 'of the collector' } }, ...more } }
+  top: { telemetry: { otlp: { endpoint, headers: { 'X-Api-Key': 'of the collector' } }, signals: ['traces'], ...more } }
 })
 const parent = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' }
 const traceparent = `00-${parent.trace}-${parent.span}-01`

@@ -167,7 +167,8 @@ export const ConfigSchema = closedObject(
     telemetry: Type.Optional(
       Type.Union([TelemetrySchema], {
         description:
-          'Where traces are sent ([tracing.md](tracing.md)). Not given: nowhere, and nothing is loaded for it.'
+          'Where traces, metrics and the log are sent ([tracing.md](tracing.md)). Not given: nowhere, and nothing ' +
+          'is loaded for it.'
       })
     ),
     admin: optionalAdmin,

@@ -1,4 +1,4 @@
-// The configuration of traces.
+// The configuration of what a collector is sent.
 
 import { closedObject, defaulted, formatted, integer, record } from './parts.ts'
 import { Type } from './type.ts'
@@ -9,8 +9,8 @@ export const TelemetrySchema = closedObject(
       {
         endpoint: formatted(
           'upstream-url',
-          'Base URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to ' +
-            '`/v1/traces` below it.'
+          'Base URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; `/v1/traces`, ' +
+            '`/v1/metrics` and `/v1/logs` below it are sent to.'
         ),
         headers: defaulted(
           record({ format: 'header-name' }, Type.String({ format: 'header-value' }), {
@@ -21,6 +21,15 @@ export const TelemetrySchema = closedObject(
       },
       { description: 'The OpenTelemetry collector that they go to.' }
     ),
+    signals: defaulted(
+      Type.Array(Type.Enum(['traces', 'metrics', 'logs']), {
+        minItems: 1,
+        uniqueItems: true,
+        default: ['traces', 'metrics', 'logs'],
+        description: 'What it is sent. `logs` are the lines of the log, one for each call among them.'
+      })
+    ),
+    metricsEverySeconds: integer(1, 3_600, 60, 'How often metrics are sent.'),
     samplePercent: integer(
       0,
       100,

@@ -2,7 +2,7 @@
 // OpenTelemetry's histogram, which sorts the attributes of each call and writes them as JSON to find theirs: 8 % of the
 // CPU time of a small call for two metrics.
 
-import { type Attributes as OtelAttributes, ValueType } from '@opentelemetry/api'
+import { type Attributes as OtelAttributes, type HrTime, ValueType } from '@opentelemetry/api'
 import { AggregationTemporality, DataPointType, type MetricData } from '@opentelemetry/sdk-metrics'
 import type { Attributes } from './call-attributes.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
@@ -26,7 +26,9 @@ interface Series {
   count: number
 }
 
-export function createCallSeries(name: MetricName) {
+/** @param wall the time of day */
+export function createCallSeries(name: MetricName, wall: { now(): number }) {
+  const startTime = timeOf(wall)
   const boundaries = bucketsOf[name] ?? []
   const tenants = new Map<string, Map<string, Series>>()
   const all: Series[] = []
@@ -64,19 +66,26 @@ export function createCallSeries(name: MetricName) {
     /** As OpenTelemetry has it; a copy of what there is now. */
     data(): MetricData {
       const { unit, description } = instruments[name]
+      const endTime = timeOf(wall)
       return {
         descriptor: { name, unit, description, valueType: ValueType.DOUBLE },
         dataPointType: DataPointType.HISTOGRAM,
         aggregationTemporality: AggregationTemporality.CUMULATIVE,
         dataPoints: all.map(({ attributes, counts, sum, count }) => ({
-          startTime: [0, 0],
-          endTime: [0, 0],
+          startTime,
+          endTime,
           attributes,
           value: { buckets: { boundaries, counts: [...counts] }, sum, count }
         }))
       }
     }
   }
+}
+
+/** As OpenTelemetry has it: seconds, and nanoseconds. */
+const timeOf = (wall: { now(): number }): HrTime => {
+  const ms = Math.trunc(wall.now())
+  return [Math.trunc(ms / 1_000), (ms % 1_000) * 1e6]
 }
 
 const hasNames = (attributes: Attributes): boolean =>

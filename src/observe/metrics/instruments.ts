@@ -44,6 +44,12 @@ export const instruments = {
     description: 'Requests that were refused before they became a call.',
     attributes: ['gatehouse.reason', 'gatehouse.tenant']
   },
+  'gatehouse.telemetry.dropped': {
+    kind: 'counter',
+    unit: '{item}',
+    description: 'Spans, points of metrics and lines of the log that a collector did not get.',
+    attributes: ['gatehouse.signal']
+  },
   'gatehouse.calls.running': {
     kind: 'upDownCounter',
     unit: '{call}',

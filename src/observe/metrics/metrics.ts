@@ -1,10 +1,10 @@
-// Metrics by OpenTelemetry, read as Prometheus writes them. Loaded only where the configuration has an admin listener,
-// which serves them.
+// Metrics by OpenTelemetry, read as Prometheus writes them, or sent to a collector. Loaded only where the configuration
+// has an admin listener, which serves them, or such a collector.
 
 import { Readable } from 'node:stream'
 import type { BatchObservableResult, Observable } from '@opentelemetry/api'
 import { resourceFromAttributes } from '@opentelemetry/resources'
-import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
+import { MeterProvider, MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 import { runSteps } from '../../time/turns.ts'
 import type { CallOutcome, ObservedCall } from '../calls.ts'
@@ -33,25 +33,25 @@ export interface Readings {
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** @param node names this process among several */
-export function createMetrics({ version, node }: { readonly version: string; readonly node: string }) {
+/** @param resource what names this process. @param wall the time of day */
+export function createMetrics(
+  { resource, version }: { readonly resource: Readonly<Record<string, string>>; readonly version: string },
+  wall: { now(): number }
+) {
   const reader = new PulledReader()
   const provider = new MeterProvider({
-    resource: resourceFromAttributes({
-      'service.name': 'gatehouse',
-      'service.version': version,
-      'service.instance.id': node
-    }),
+    resource: resourceFromAttributes({ ...resource }),
     readers: [reader],
     views: [{ instrumentName: '*', aggregationCardinalityLimit: maxSeries }]
   })
   const scope = { name: 'gatehouse', version }
   const meter = provider.getMeter(scope.name, version)
   const attributesOf = createCallAttributes()
-  const served = createCallSeries('mcp.server.operation.duration')
-  const sent = createCallSeries('mcp.client.operation.duration')
+  const served = createCallSeries('mcp.server.operation.duration', wall)
+  const sent = createCallSeries('mcp.client.operation.duration', wall)
   const pauses = histogram('v8js.gc.duration')
   const refusals = meter.createCounter('gatehouse.requests.refused', optionsOf('gatehouse.requests.refused'))
+  const losses = meter.createCounter('gatehouse.telemetry.dropped', optionsOf('gatehouse.telemetry.dropped'))
   const runtime = watchRuntime((seconds, attributes) => pauses.record(seconds, plain(attributes)))
   const observables = new Map<string, Observable>()
   let readings: Readings | undefined
@@ -85,6 +85,14 @@ export function createMetrics({ version, node }: { readonly version: string; rea
     }
   }
 
+  async function collect(now: Readings): Promise<ResourceMetrics> {
+    readings = now
+    const { resourceMetrics, errors } = await reader.collect()
+    if (errors[0] !== undefined) throw errors[0]
+    const calls = { scope, metrics: [served.data(), sent.data()].filter(({ dataPoints }) => dataPoints.length > 0) }
+    return { ...resourceMetrics, scopeMetrics: [calls, ...resourceMetrics.scopeMetrics] }
+  }
+
   return {
     /** A call has been answered, or will not be. */
     callEnded(call: ObservedCall, ended: CallOutcome): void {
@@ -98,18 +106,19 @@ export function createMetrics({ version, node }: { readonly version: string; rea
     refused(reason: string, tenant: string | undefined): void {
       refusals.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
     },
+    /** A collector did not get so many spans, points or lines. */
+    dropped(signal: string, items: number): void {
+      losses.add(items, { 'gatehouse.signal': signal })
+    },
+    /** All metrics as they are now. */
+    collect,
     /**
      * All metrics as they are now, in the text format of Prometheus, version 0.0.4, made in parts as they are read.
      * @returns undefined where too many are being read already
      */
     async text(now: Readings): Promise<Readable | undefined> {
       if (answers.size >= maxAnswers) return undefined
-      readings = now
-      const { resourceMetrics, errors } = await reader.collect()
-      if (errors[0] !== undefined) throw errors[0]
-      const calls = { scope, metrics: [served.data(), sent.data()].filter(({ dataPoints }) => dataPoints.length > 0) }
-      const all = { ...resourceMetrics, scopeMetrics: [calls, ...resourceMetrics.scopeMetrics] }
-      const answer = Readable.from(partsOf(prometheusText(all)), { objectMode: false })
+      const answer = Readable.from(partsOf(prometheusText(await collect(now))), { objectMode: false })
       answers.add(answer)
       answer.once('close', () => answers.delete(answer))
       return answer

@@ -5,6 +5,7 @@ import {
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   trace as api,
   type Attributes,
   type Span
@@ -15,11 +16,14 @@ import {
   BatchSpanProcessor,
   ParentBasedSampler,
   TraceIdRatioBasedSampler,
-  TracerProvider
+  TracerProvider,
+  type SpanExporter,
+  type SpanProcessor
 } from '@opentelemetry/sdk-trace'
-import type { Snapshot } from '../../config/snapshot.ts'
 import { isObject, type Request } from '../../protocol/messages.ts'
 import { firstOf } from '../../protocol/own-text.ts'
+import type { Losses } from '../otlp/losses.ts'
+import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
 import { maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
 
@@ -27,37 +31,26 @@ import { maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } f
 const maxQueuedSpans = 4_096
 const maxSpansAtOnce = 512
 const sendAfterMs = 2_000
-const sendMs = 10_000
+const sendMs = 5_000
 
 export type Traces = ReturnType<typeof createTraces>
 
-/** @param node names this process among several */
-export function createTraces(
-  { otlp, samplePercent }: NonNullable<Snapshot['telemetry']>,
-  { version, node }: { readonly version: string; readonly node: string }
-) {
-  const exporter = new OTLPTraceExporter({
-    url: `${otlp.endpoint.replace(/\/$/, '')}/v1/traces`,
-    headers: { ...otlp.headers },
-    timeoutMillis: sendMs
-  })
+export interface TracesOptions {
+  readonly place: LogsPlace
+  readonly samplePercent: number
+  /** What names this process. */
+  readonly resource: Readonly<Record<string, string>>
+  readonly version: string
+  readonly losses: Losses
+}
+
+export function createTraces({ place, samplePercent, resource, version, losses }: TracesOptions) {
+  const exporter = new OTLPTraceExporter({ ...place, headers: { ...place.headers }, timeoutMillis: sendMs })
   const provider = new TracerProvider({
-    resource: resourceFromAttributes({
-      'service.name': 'gatehouse',
-      'service.version': version,
-      'service.instance.id': node
-    }),
+    resource: resourceFromAttributes({ ...resource }),
     // Whoever calls has decided already; else a part of all traces.
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplePercent / 100) }),
-    spanProcessors: [
-      new BatchSpanProcessor({
-        exporter,
-        maxQueueSize: maxQueuedSpans,
-        maxExportBatchSize: maxSpansAtOnce,
-        scheduledDelayMillis: sendAfterMs,
-        exportTimeoutMillis: sendMs
-      })
-    ]
+    spanProcessors: [countedSpans(exporter, losses)]
   })
   const tracer = provider.getTracer('gatehouse', version)
 
@@ -123,6 +116,39 @@ export function createTraces(
         span.end()
       }
     }
+  }
+}
+
+/** The batches of OpenTelemetry, which drops in silence what its queue has no room for: here that is counted. */
+function countedSpans(exporter: SpanExporter, losses: Losses): SpanProcessor {
+  let waiting = 0
+  const batches = new BatchSpanProcessor({
+    exporter: {
+      export(spans, done) {
+        waiting -= spans.length
+        exporter.export(spans, (result) => {
+          if (result.error === undefined) losses.delivered()
+          else losses.lost(spans.length, result.error)
+          done(result)
+        })
+      },
+      shutdown: () => exporter.shutdown()
+    },
+    maxQueueSize: maxQueuedSpans,
+    maxExportBatchSize: maxSpansAtOnce,
+    scheduledDelayMillis: sendAfterMs,
+    exportTimeoutMillis: sendMs
+  })
+  return {
+    onStart: () => {},
+    onEnd(span) {
+      if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return
+      if (waiting >= maxQueuedSpans) return losses.lost(1)
+      waiting++
+      batches.onEnd(span)
+    },
+    forceFlush: () => batches.forceFlush(),
+    shutdown: () => batches.shutdown()
   }
 }
 

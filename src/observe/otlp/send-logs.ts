@@ -1,0 +1,86 @@
+// Log records to a collector by OTLP over HTTP, in JSON (OpenTelemetry Protocol 1.x, "OTLP/HTTP").
+
+import { isObject } from '../../protocol/messages.ts'
+import { timeoutSignal } from '../../time/clock.ts'
+
+/** How long the collector may take to answer, in milliseconds. */
+const maxAnswerMs = 5_000
+/** Bytes of its answer that are read. */
+const maxAnswerBytes = 65_536
+
+export type AnyValue =
+  | { readonly stringValue: string }
+  | { readonly boolValue: boolean }
+  | { readonly intValue: string }
+  | { readonly doubleValue: number }
+
+export interface KeyValue {
+  readonly key: string
+  readonly value: AnyValue
+}
+
+export interface LogRecord {
+  readonly timeUnixNano: string
+  readonly observedTimeUnixNano: string
+  readonly severityNumber: number
+  readonly severityText: string
+  readonly eventName?: string | undefined
+  readonly body: AnyValue
+  readonly attributes: readonly KeyValue[]
+  readonly traceId?: string | undefined
+}
+
+export interface LogsPlace {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export const attribute = (key: string, stringValue: string): KeyValue => ({ key, value: { stringValue } })
+
+/**
+ * @param scope what made the records
+ * @returns how many the collector has refused for good: they are not to be sent again
+ * @throws Error where it could not be reached, or took none
+ */
+export async function sendLogs(
+  { url, headers }: LogsPlace,
+  resource: readonly KeyValue[],
+  scope: string,
+  logRecords: readonly LogRecord[]
+): Promise<number> {
+  const body = {
+    resourceLogs: [{ resource: { attributes: resource }, scopeLogs: [{ scope: { name: scope }, logRecords }] }]
+  }
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { ...headers, 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+    // Its headers are for the collector alone.
+    redirect: 'error',
+    signal: timeoutSignal(maxAnswerMs)
+  })
+  const text = await textOf(answer)
+  if (!answer.ok) throw new Error(`the collector answers ${answer.status}`)
+  return rejectedIn(text)
+}
+
+async function textOf(answer: Response): Promise<string> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of answer.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true })
+    if (text.length > maxAnswerBytes) break
+  }
+  return text
+}
+
+/** "Partial Success". */
+function rejectedIn(text: string): number {
+  try {
+    const answer = JSON.parse(text === '' ? '{}' : text) as unknown
+    const partial = isObject(answer) ? answer['partialSuccess'] : undefined
+    return isObject(partial) ? Number(partial['rejectedLogRecords'] ?? 0) : 0
+  } catch {
+    return 0 // It has taken them, whatever it says.
+  }
+}

@@ -1,0 +1,77 @@
+// What is counted and sent of calls, as the configuration wants it: metrics, for an admin listener or a collector;
+// traces and the log, for a collector. Nothing of OpenTelemetry is loaded for what nobody wants.
+
+import type { Snapshot } from '../config/snapshot.ts'
+import { type Clock, settledWithin } from '../time/clock.ts'
+import { alsoTo, type Log } from './log.ts'
+import type { Readings } from './metrics/metrics.ts'
+import { createLogExport } from './otlp/log-export.ts'
+import { createLosses, type Signal } from './otlp/losses.ts'
+
+/** For what waits when the gateway ends. */
+const lastSendMs = 3_000
+
+export interface TelemetryOptions {
+  readonly version: string
+  /** Names this process among several. */
+  readonly node: string
+  readonly clock: Clock
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+export async function openTelemetry(
+  { admin, telemetry }: Pick<Snapshot, 'admin' | 'telemetry'>,
+  { version, node, clock, wall, log }: TelemetryOptions
+) {
+  const resource = { 'service.name': 'gatehouse', 'service.version': version, 'service.instance.id': node }
+  const wants = (signal: Signal): boolean => telemetry?.signals.includes(signal) === true
+  const metrics =
+    admin !== undefined || wants('metrics')
+      ? (await import('./metrics/metrics.ts')).createMetrics({ resource, version }, wall)
+      : undefined
+  const lossesOf = (signal: Signal) => createLosses(signal, log, metrics)
+  const placeOf = (signal: Signal) => ({
+    url: `${telemetry?.otlp.endpoint.replace(/\/$/, '')}/v1/${signal}`,
+    headers: { ...telemetry?.otlp.headers }
+  })
+  const traces =
+    telemetry !== undefined && wants('traces')
+      ? (await import('./traces/traces.ts')).createTraces({
+          place: placeOf('traces'),
+          samplePercent: telemetry.samplePercent,
+          resource,
+          version,
+          losses: lossesOf('traces')
+        })
+      : undefined
+  const lines = wants('logs')
+    ? createLogExport({ place: placeOf('logs'), resource, losses: lossesOf('logs'), clock })
+    : undefined
+  const untap = lines && alsoTo(log, lines.take)
+  let sent: { close(): Promise<void> } | undefined
+
+  return {
+    metrics,
+    traces,
+    /** @param read what the parts of the gateway hold now */
+    async sendMetrics(read: () => Readings): Promise<void> {
+      if (telemetry === undefined || metrics === undefined || !wants('metrics')) return
+      const { createMetricExport } = await import('./otlp/metric-export.ts')
+      sent = createMetricExport({
+        place: placeOf('metrics'),
+        everySeconds: telemetry.metricsEverySeconds,
+        read: () => metrics.collect(read()),
+        losses: lossesOf('metrics'),
+        clock
+      })
+    },
+    /** Sends what waits; a collector that is away holds it up for some seconds. Never rejects. */
+    async close(): Promise<void> {
+      untap?.()
+      await settledWithin(clock, lastSendMs, Promise.all([sent?.close(), traces?.close(), lines?.close()]))
+      await metrics?.close()
+    }
+  }
+}

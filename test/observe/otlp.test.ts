@@ -1,0 +1,154 @@
+// Metrics and the log, as a collector gets them over OTLP; and one that is away, refuses or never answers.
+
+import t from 'tap'
+import pino from 'pino'
+import { alsoTo } from '../../src/observe/log.ts'
+import { createLogExport } from '../../src/observe/otlp/log-export.ts'
+import { createLosses } from '../../src/observe/otlp/losses.ts'
+import { createCallSeries } from '../../src/observe/metrics/call-series.ts'
+import { createMetricExport } from '../../src/observe/otlp/metric-export.ts'
+import { steadyClock } from '../../src/time/clock.ts'
+import { adminGateway } from '../kit/admin.ts'
+import { legacyClient, send } from '../kit/client.ts'
+import { gateway, key } from '../kit/gateway.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+import { collector, valuesOf } from './collector.ts'
+import { samplesOf } from './samples.ts'
+
+const upstream = await startUpstream()
+t.teardown(() => upstream.close())
+const upstreams = { up: { url: upstream.url } }
+const telemetry = (endpoint: string, more: object = {}) => ({
+  telemetry: { otlp: { endpoint, headers: { 'X-Api-Key': 'of the collector' } }, ...more }
+})
+
+t.test('metrics and the log reach a collector, without an admin listener', async (t) => {
+  const to = await collector(t)
+  const made = await gateway(t, { upstreams, top: telemetry(to.endpoint, { metricsEverySeconds: 1 }) })
+  const client = await legacyClient(made.url(), key)
+  await client.request('tools/call', { name: 'up__echo', arguments: { canary: 'of-an-argument' } })
+  await client.request('tools/call', { name: 'up__fail', arguments: {} })
+  await send(made.url(), { body: '{}' })
+
+  const point = await until('the call is in a histogram', () =>
+    to.metrics
+      .filter(({ name }) => name === 'mcp.server.operation.duration')
+      .flatMap(({ histogram }) => histogram?.dataPoints ?? [])
+      .find(({ attributes }) => valuesOf(attributes)['gen_ai.tool.name'] === 'echo')
+  )
+  t.match(valuesOf(point.attributes), {
+    'mcp.method.name': 'tools/call',
+    'gatehouse.tenant': 'acme',
+    'gatehouse.outcome': 'ok'
+  })
+  t.match(point, { count: 1, sum: Number })
+  t.equal(point.bucketCounts?.length, 15)
+  t.ok(Number(point.timeUnixNano) >= Number(point.startTimeUnixNano) && Number(point.startTimeUnixNano) > 1e18)
+  const histogram = to.metrics.find(({ name }) => name === 'mcp.server.operation.duration')
+  t.match(histogram, { unit: 's', histogram: { aggregationTemporality: 2 } })
+  const named = (wanted: string) => until(wanted, () => to.metrics.find(({ name }) => name === wanted))
+  t.match(await named('gatehouse.requests.refused'), { sum: { isMonotonic: true, dataPoints: [{ asDouble: 1 }] } })
+  for (const name of ['process.memory.usage', 'gatehouse.sessions', 'gatehouse.upstream.available']) await named(name)
+
+  await until(
+    'the lines are there',
+    () => to.logs.filter(({ eventName }) => eventName === 'gatehouse.call').length >= 2
+  )
+  const lineOf = (tool: string) => to.logs.find(({ attributes }) => valuesOf(attributes)['gen_ai.tool.name'] === tool)
+  const logged = made.log.find(({ tool }) => tool === 'fail')
+  t.match(lineOf('fail'), { body: { stringValue: 'call' }, severityText: 'INFO', traceId: logged?.['traceId'] })
+  t.match(valuesOf(lineOf('fail')?.attributes ?? []), {
+    'gatehouse.request_id': logged?.['requestId'],
+    'gatehouse.outcome': 'tool_error',
+    'gatehouse.api_key': 'test',
+    'mcp.method.name': 'tools/call'
+  })
+  t.ok(to.logs.some(({ eventName }) => eventName === 'gatehouse.refused'))
+  t.notMatch(JSON.stringify([to.logs, to.metrics]), 'of-an-argument')
+  await made.close()
+  t.same(new Set(to.seen.map(({ path }) => path)), new Set(['/v1/metrics', '/v1/logs', '/v1/traces']))
+  t.ok(
+    to.seen.every(({ key: sent }) => sent === 'of the collector'),
+    'with its headers'
+  )
+  t.match(to.seen[0]?.resource, { 'service.name': 'gatehouse', 'service.version': '0.0.0-test' })
+})
+
+t.test('a collector that refuses holds up nobody: what is dropped is counted, and said once', async (t) => {
+  const to = await collector(t)
+  to.status = 400
+  const top = telemetry(to.endpoint, { metricsEverySeconds: 1, signals: ['metrics', 'logs'] })
+  const made = await adminGateway(t, { upstreams, top })
+  const client = await legacyClient(made.url(), key)
+  const dropped = async (signal: string): Promise<number> => {
+    const { text } = await made.call('GET', '/metrics')
+    const found = samplesOf(text).find(
+      ({ name, labels }) => name === 'gatehouse_telemetry_dropped_total' && labels['gatehouse_signal'] === signal
+    )
+    return found?.value ?? 0
+  }
+  await until('points are dropped', async () => (await dropped('metrics')) > 0)
+  t.match((await client.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
+  const warnings = () => made.log.filter(({ msg }) => String(msg).startsWith('telemetry does not reach'))
+  await until('both are said', () => warnings().length === 2)
+  const before = await dropped('metrics')
+  await until('more are dropped', async () => (await dropped('metrics')) > before)
+  t.equal(warnings().length, 2, 'and said no more')
+  to.status = undefined
+  await until('it is well again', () =>
+    ['metrics', 'logs'].every((signal) =>
+      made.log.some((line) => line['signal'] === signal && line['msg'] === 'telemetry reaches the collector again')
+    )
+  )
+  await until('what waited was not lost', () =>
+    to.logs.some(({ attributes }) => valuesOf(attributes)['gen_ai.tool.name'] === 'echo')
+  )
+})
+
+t.test('lines for a collector that never answers are bounded', async (t) => {
+  const to = await collector(t)
+  to.status = 0
+  t.teardown(() => to.open.forEach((response) => response.destroy()))
+  let lost = 0
+  const log = pino({ base: null }, { write: () => {} })
+  const losses = createLosses('logs', log, { dropped: (_signal, items) => (lost += items) })
+  const exported = createLogExport({
+    place: { url: `${to.endpoint}/v1/logs`, headers: {} },
+    resource: {},
+    losses,
+    clock: steadyClock
+  })
+  const untap = alsoTo(log, exported.take)
+  for (let line = 0; line < 10_000; line++) log.child({ line }).info('a line')
+  // With the line that says so.
+  t.equal(lost, 10_001 - 8_192)
+  untap()
+  log.info('not sent any more')
+  t.equal(lost, 10_001 - 8_192)
+  await until('the first are on their way', () => to.open.length === 1)
+  to.status = undefined
+  to.open[0]?.writeHead(200).end('')
+  await exported.close()
+  t.equal(to.logs.length, 8_192 - 256, 'the rest has been sent')
+})
+
+t.test('many series are sent in parts, and none is missing', async (t) => {
+  const to = await collector(t)
+  const series = createCallSeries('mcp.client.operation.duration', Date)
+  for (let each = 0; each < 900; each++) series.record(1, 'acme', { 'gen_ai.tool.name': `tool-${each}` })
+  const scopeMetrics = [{ scope: { name: 'gatehouse' }, metrics: [series.data()] }]
+  const exported = createMetricExport({
+    place: { url: `${to.endpoint}/v1/metrics`, headers: {} },
+    everySeconds: 3_600,
+    read: async () =>
+      ({ resource: { attributes: {}, getRawAttributes: () => [], merge: () => undefined }, scopeMetrics }) as never,
+    losses: createLosses('metrics', pino({ enabled: false }), undefined),
+    clock: steadyClock
+  })
+  await exported.close()
+  t.same(
+    to.metrics.map(({ histogram }) => histogram?.dataPoints.length),
+    [500, 400]
+  )
+})
