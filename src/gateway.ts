@@ -110,8 +110,7 @@ export async function createGateway(
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log })
   const authenticator = createAuthenticator({ clock: wallClock, fetch: login.fetchKeys(createFetch()), store, log })
-  const copyLimits = copyLimitsFor(memory.budgetBytes)
-  const holders = createStreamHolders(bus)
+  const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })
   serveHeldStreams(bus, streams)
   const live = createLiveSessions(steadyClock, node, () => longestIdleMs(state.snapshot))

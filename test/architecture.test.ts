@@ -49,6 +49,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   observe: [
     'pino',
     '@opentelemetry/api',
+    '@opentelemetry/exporter-metrics-otlp-http',
     '@opentelemetry/exporter-trace-otlp-http',
     '@opentelemetry/resources',
     '@opentelemetry/sdk-metrics',

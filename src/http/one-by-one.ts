@@ -4,7 +4,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { passOverRequests } from '../limits/counted-pieces.ts'
-import { sendError } from './reply.ts'
+import type { RefuseUnbegun } from './reply.ts'
 import type { RequestTurns } from './request-turns.ts'
 
 /** That came at once, on one connection. */
@@ -18,7 +18,7 @@ interface Exchange {
 }
 
 /** Puts itself in front of the listener that the server has. */
-export function serveOneByOne(server: Server, turns: RequestTurns): void {
+export function serveOneByOne(server: Server, turns: RequestTurns, refuseUnbegun: RefuseUnbegun): void {
   const [serve] = server.listeners('request') as [RequestListener]
   /** What came on a connection while a request of it was begun in this turn, or waits. */
   const following = new WeakMap<Socket, Exchange[]>()
@@ -52,7 +52,7 @@ export function serveOneByOne(server: Server, turns: RequestTurns): void {
       begin: () => begin(exchange),
       refuse(error) {
         following.delete(socket)
-        sendError(response, error, '', { Connection: 'close' }, null)
+        refuseUnbegun(response, error)
       }
     })
     if (waits) pause(socket)

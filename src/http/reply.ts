@@ -121,6 +121,9 @@ export function sendError(
   })
 }
 
+/** Answers a request of which nobody has looked at more than the head. */
+export type RefuseUnbegun = (reply: ClientReply, error: GatewayError) => void
+
 /** The id of the request in a body, if it is one. */
 export function idOf(body: unknown): RequestId | undefined {
   return isObject(body) && isRequestId(body['id']) && typeof body['method'] === 'string' ? body['id'] : undefined

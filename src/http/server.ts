@@ -6,30 +6,23 @@ import { fastify, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
-import { noteRefused, type RefusalObservers, type RefusedRequest } from '../observe/refused-requests.ts'
+import type { RefusalObservers } from '../observe/refused-requests.ts'
 import { GatewayError, tenantId } from '../protocol/messages.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
-import {
-  addressOf,
-  clientAddressOf,
-  type RouteReply,
-  type RouteRequest,
-  type PathParams,
-  type RequestContext
-} from './admission.ts'
+import { addressOf, type PathParams, type RequestContext } from './admission.ts'
 import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
-import { checkNames, corsHeadersOf, corsOptionsOf, hostCheck, isAllowedOrigin } from './headers.ts'
+import { checkNames, corsOptionsOf, hostCheck, isAllowedOrigin } from './headers.ts'
 import { serveDirectly } from './direct/direct-connections.ts'
 import { serveUsualRequests } from './direct/usual-requests.ts'
 import { serveOneByOne } from './one-by-one.ts'
-import { type ClientRequest, sendError, stopping, type ReadId, type ReplyHeaders } from './reply.ts'
+import { createRequestRefusals } from './refuse.ts'
+import { type ClientRequest, stopping } from './reply.ts'
 import { createRequestRates } from './request-rates.ts'
 import { createRequestTurns } from './request-turns.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
-import { sendUnreadable, translateFastifyError } from './unreadable.ts'
 
 const socketLimits = {
   forceCloseConnections: 'idle' as const,
@@ -74,8 +67,9 @@ const noSchemas = () => () => {
 }
 
 export async function createServer(options: ServerOptions) {
-  const { state, log, requestId, descriptors, audit } = options
+  const { state, log, requestId, descriptors } = options
   const bodyLimit = state.snapshot.limits.bodyBytes
+  const { refuse, ...refusals } = createRequestRefusals({ ...options, maxHeaderBytes: socketLimits.http.maxHeaderSize })
   const server = fastify({
     ...socketLimits,
     logger: false,
@@ -87,29 +81,13 @@ export async function createServer(options: ServerOptions) {
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     // Paths that the router cannot read never reach a hook.
     frameworkErrors: (error, request, reply) => refuse(request, reply, error, null),
-    clientErrorHandler: (error, socket) => sendUnreadable(socket, error, socketLimits.http.maxHeaderSize),
+    clientErrorHandler: (error, socket) => refusals.refuseUnreadable(socket, error),
     // People paste URLs with a slash at their end.
     routerOptions: { maxParamLength: 128, ignoreTrailingSlash: true }
   })
   const connections = createConnections(descriptors, options.memory.budgetBytes, log)
   server.server.on('connection', connections.opened)
 
-  const refuse = (request: RouteRequest, reply: RouteReply, thrown: unknown, id: ReadId): void => {
-    reply.hijack()
-    // The client hung up while it was sending: nobody's fault, and nobody is there to read.
-    if (thrown === request.raw.errored) return log.debug({ path: request.routeOptions.url }, 'a request broke off')
-    const error = translateFastifyError(thrown)
-    if (error instanceof GatewayError) {
-      const { tenant, endpoint = 'default' } = (request.params ?? {}) as PathParams
-      const known = tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)) ? tenant : undefined
-      const refused = refusedRequest(request, clientAddressOf(request.raw, state.snapshot))
-      noteRefused(options, refused, known, error)
-      if (known !== undefined) audit?.refused(known, endpoint, refused, error.code)
-    } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
-    // Nobody who was not let in keeps a connection, and with it a descriptor, for the next request.
-    const close: ReplyHeaders = request.context === undefined ? { Connection: 'close' } : {}
-    sendError(reply.raw, error, request.id, { ...corsHeadersOf(reply), ...close }, id)
-  }
   // Both come before the body is parsed: what a handler refuses after it does not come here.
   server.setErrorHandler((error, request, reply) => refuse(request, reply, error, null))
   server.setNotFoundHandler((request, reply) => refuse(request, reply, noPage(), null))
@@ -175,13 +153,14 @@ export async function createServer(options: ServerOptions) {
   const usual = { state, bodyLimit, requestId, checkHostAndOrigin, routes, readBody, refuse }
   const usualRequests = serveUsualRequests(server.server, usual)
   const turns = createRequestTurns({ connections, memory: options.memory, state, clock: steadyClock, log })
-  serveOneByOne(server.server, turns)
+  serveOneByOne(server.server, turns, refusals.refuseUnbegun)
   const direct = serveDirectly(server.server, {
     ...socketLimits,
     ...socketLimits.http,
     ...usualRequests,
     turns,
-    silent: (socket) => sendUnreadable(socket, requestTimeout, socketLimits.http.maxHeaderSize)
+    refuse: refusals.refuseUnbegun,
+    silent: refusals.closeSilent
   })
 
   let portClosed: Promise<void> | undefined
@@ -223,14 +202,6 @@ export async function createServer(options: ServerOptions) {
     }
   }
 }
-
-const refusedRequest = (
-  { id, method, url, headers, context }: RouteRequest,
-  address: string | undefined
-): RefusedRequest => ({ id, method, url, headers, context, address })
-
-/** As Node's server says it. */
-const requestTimeout = Object.assign(new Error('nothing came'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
 
 /** Health is for probes, which know neither names nor tokens. */
 const isHealth = ({ routeOptions: { url } }: FastifyRequest): boolean => url?.startsWith('/health/') === true

@@ -21,7 +21,7 @@ export function createLog(level: string, form: LogForm): Log {
   return pino(settings, lines)
 }
 
-/** Each line that the log and its children write goes to `take`, too, as JSON with a line break. @returns what ends it */
+/** Each line that the log and its children write goes to `take`, too: JSON with a line break. @returns what ends it */
 export function alsoTo(log: Log, take: (line: string) => void): () => void {
   const inner = log as unknown as Record<symbol, { write(text: string): unknown; flushSync?(): void }>
   const destination = inner[pino.symbols.streamSym]

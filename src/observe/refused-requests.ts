@@ -7,6 +7,7 @@ import { shortError, type Log } from './log.ts'
 
 export interface RefusedRequest {
   readonly id: string
+  /** '' where it could not be read; so is its URL. */
   readonly method: string
   /** As it was asked for. */
   readonly url: string
@@ -40,8 +41,7 @@ export function noteRefused(
       requestId: id,
       tenant,
       ...(context && callerFieldsOf(context.principal)),
-      method: method.slice(0, 16),
-      path: firstOf(path, maxLoggedChars),
+      ...(method !== '' && { method: method.slice(0, 16), path: firstOf(path, maxLoggedChars) }),
       ...(code === 'forbidden_host' && { host: firstOf(headers.host ?? '', maxLoggedChars) }),
       ...(code === 'forbidden_origin' && { origin: firstOf(headers.origin ?? '', maxLoggedChars) }),
       reason: code,

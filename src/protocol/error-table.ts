@@ -200,7 +200,7 @@ export const errorTable = {
     503,
     'The gateway has more to do than it can: the request waited longer than limits.queueMs, or would have, and was ' +
       'not begun. Retry after the time in Retry-After.',
-    { retry: true }
+    { level: 'debug', retry: true }
   ),
   shutting_down: http(503, 'The gateway is shutting down. Retry: another process will answer.', { retry: true }),
   internal: http(500, 'A fault of the gateway. Its log has the details under the request id of the response.', {

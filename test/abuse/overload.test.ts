@@ -47,6 +47,12 @@ t.test(
       refused.every(({ text }) => says.test(text)),
       'they are told why, and when to come again'
     )
+    const ids = refused.map(({ text }) => /x-request-id: (\S+)\r\n[^]*"requestId":"(\S+?)"/i.exec(text)?.slice(1))
+    t.ok(
+      ids.every((pair) => pair !== undefined && pair[0] === pair[1]),
+      'each has an id'
+    )
+    t.equal(new Set(ids.map((pair) => pair?.[0])).size, refused.length)
     t.equal((await probe).status, 200, 'a probe hears that it lives, however long it waits')
 
     for (const { socket } of all) socket.destroy()
@@ -54,6 +60,6 @@ t.test(
     await until('the control: with less to do it serves again', servesAgain)
     const lines = gateway.log().filter(({ msg }) => String(msg).startsWith('overloaded'))
     t.match(lines[0], { queueMs: 50, level: 40 })
-    t.ok(lines.length <= 2, 'the log says it once, not for each')
+    t.ok(lines.length <= 2, 'the log says it once at level info, not for each')
   }
 )

@@ -125,3 +125,20 @@ t.test('a refused request leaves one line, with its real path and the name that 
   }
   t.notMatch(JSON.stringify(acme.log), new RegExp(secret))
 })
+
+t.test('what cannot be read as a request leaves its line, and its answer has the id', async (t) => {
+  const acme = await acmeGateway(t)
+  for (const [bytes, status, reason] of [
+    [acme.post('{}', `X-Long: ${'x'.repeat(33_000)}\r\n`), 431, 'headers_too_large'],
+    ['NO REQUEST\r\n\r\n', 400, 'invalid_request']
+  ] as const) {
+    const before = acme.log.length
+    const answer = await acme.exchange(bytes)
+    t.equal(answer.status, status)
+    const requestId = /x-request-id: (\S+)/i.exec(answer.text)?.[1]
+    const lines = acme.log.slice(before).filter(({ level }) => Number(level) >= 30)
+    t.match(lines, [{ level: 30, msg: 'refused', reason, requestId, address: '127.0.0.1' }])
+    t.equal(lines.length, 1)
+    t.match(answer.text, `"requestId":"${requestId}"`)
+  }
+})

@@ -69,6 +69,9 @@ t.test('a replica that is killed: the outcome of its calls is unknown, soon', as
     ['the call', asking.stream]
   ] as const)
     t.match(stream.messages().at(-1), { id, error: { data: { reason: 'upstream_lost', outcome: 'unknown' } } })
+  const isLost = (line: Record<string, unknown>): boolean =>
+    line['msg'] === 'call' && line['outcome'] === 'upstream_lost'
+  await rig.nodes[2]?.logged('a lost call has its line where it came in', isLost)
   const answer = await post(rig.at(2), asked, { id: asking.serverRequest['id'], result: { action: 'accept' } })
   t.match([answer.status, answer.json], [400, { error: { data: { reason: 'invalid_request' } } }])
 

@@ -65,4 +65,8 @@ t.test('a client that sends or reads too slowly loses its connection, and no oth
   t.ok(socketTimeouts.has(15_000))
   t.ok(reader < bytes, `${reader} bytes of it were on the way`)
   t.equal((await send(`${gateway.publicUrl}/health/live`, { method: 'GET' })).status, 200)
+  t.ok(
+    gateway.log.some((line) => line['reason'] === 'request_timeout' && line['address'] === '127.0.0.1'),
+    'a request that did not come whole has its line'
+  )
 })

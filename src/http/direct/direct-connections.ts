@@ -5,7 +5,7 @@
 
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { type ClientReply, type ClientRequest, sendError } from '../reply.ts'
+import type { ClientReply, ClientRequest, RefuseUnbegun } from '../reply.ts'
 import type { RequestTurns } from '../request-turns.ts'
 import { type RequestHead, readRequestHead } from './request-head.ts'
 import { createDateHeader, type ReplySettings, SocketReply } from './socket-reply.ts'
@@ -23,6 +23,7 @@ export interface DirectOptions extends ConnectionTimes {
   accepts(head: RequestHead): boolean
   /** @param body of a POST */
   serve(request: ClientRequest, reply: ClientReply, body: Buffer): void
+  readonly refuse: RefuseUnbegun
   /** Nothing came on the connection for `headersTimeout`. */
   silent(socket: Socket): void
 }
@@ -161,11 +162,10 @@ class DirectConnection {
       socket,
       bytes: bytes.length,
       begin: () => this.begin(head, bytes, bodyStart),
-      refuse: (error) => sendError(this.replyTo(head), error, '', { Connection: 'close' }, null)
+      refuse: (error) => context.refuse(this.replyTo(head), error)
     })
     if (waits) socket.pause()
   }
-
   private begin(head: RequestHead, bytes: Buffer, bodyStart: number): void {
     const { context, socket, held } = this
     if (socket.destroyed) return

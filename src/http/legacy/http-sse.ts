@@ -21,7 +21,8 @@ import {
   type HttpSseSession
 } from './http-sse-session.ts'
 import { forwardHttpSsePosts, httpSseIdOf } from './http-sse-forward.ts'
-import { createSessionMessages, isRequest, ownerOf, type LegacyOptions } from './messages.ts'
+import { ownerOf } from './initialize.ts'
+import { createSessionMessages, isRequest, type LegacyOptions } from './messages.ts'
 
 export interface HttpSseOptions extends LegacyOptions {
   readonly randomBytes: (size: number) => Buffer

@@ -13,9 +13,9 @@ import {
 } from '../../protocol/messages.ts'
 import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
-import type { NegotiatedClient } from '../../session/session-record.ts'
+import type { NegotiatedClient, Owner } from '../../session/session-record.ts'
 import { observe, type CallObservers } from '../../observe/calls.ts'
-import { type CallContext } from '../admission.ts'
+import type { CallContext, RequestContext } from '../admission.ts'
 import { callRecordOf } from '../calls-in-flight.ts'
 
 /** What a client says of itself in `initialize`. @throws GatewayError invalid_params */
@@ -69,3 +69,10 @@ export function observeInitialize<T>(
   const record = callRecordOf(context, { revision, software, session: key })
   return observe({ tenant, endpoint, principal, request, record }, { ...observers, audit: undefined }, run)
 }
+
+export const ownerOf = ({ principal: { tenant, issuer, subject, clientId } }: RequestContext): Owner => ({
+  tenant,
+  issuer,
+  subject,
+  clientId
+})

@@ -17,13 +17,12 @@ import type { RequestContext } from '../admission.ts'
 import { refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
 import { sendAccepted, sendJson, sseHeaders } from '../reply.ts'
-import { initializeResult, observeInitialize, readInitializeParams } from './initialize.ts'
+import { initializeResult, observeInitialize, ownerOf, readInitializeParams } from './initialize.ts'
 import {
   checkBatch,
   createSessionMessages,
   invalidMessage,
   mayBeResponse,
-  ownerOf,
   refuseInitialize,
   settleInvalidResponse
 } from './messages.ts'

@@ -24,7 +24,6 @@ import { shapeNotification } from '../../protocol/translate/revision-shape.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
 import type { CallInFlight, LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import type { Owner } from '../../session/session-record.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { SessionBus } from '../../session/session-bus.ts'
 import type { Clock } from '../../time/clock.ts'
@@ -128,7 +127,13 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
       try {
         // The process that runs it writes about it.
         if (refusal === undefined && forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
-          const answer = await homes.forward(context, session, message, streams, { notify: push, signal })
+          const sent = homes.forward(context, session, message, streams, { notify: push, signal })
+          const answer = await sent.catch((error: unknown) => {
+            // One that the other process has begun is in its log.
+            if (signal.aborted || isToldByStatus(error)) throw error
+            refusal = error
+            return undefined
+          })
           if (answer !== undefined) return answer.text
         }
         return await observe(call, observers, async () => {
@@ -141,7 +146,7 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
         if (cancelled) return undefined
         // While nothing was sent, the status and its headers say it: a client then asks for a token with the scopes
         // (2025-11-25 basic/authorization "Scope Challenge Handling"), or waits.
-        if (error instanceof GatewayError && toldByStatus.has(error.code)) {
+        if (isToldByStatus(error)) {
           if (canRefuse(context)) throw withScopeChallenge(error, context)
           // The process that the request came to has its HTTP answer.
           if (forwarded !== undefined) throw error
@@ -179,18 +184,14 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
 
 const toldByStatus: ReadonlySet<ErrorCode> = new Set(['insufficient_scope', 'rate_limited', 'quota_exceeded'])
 
+const isToldByStatus = (error: unknown): error is GatewayError =>
+  error instanceof GatewayError && toldByStatus.has(error.code)
+
 /** Has the request an HTTP answer of its own, of which nothing was sent? */
 const canRefuse = (context: CallContext | RequestContext): context is RequestContext =>
   'raw' in context && !context.raw.headersSent
 
 const callOver = 'the call that asked is over'
-
-export const ownerOf = ({ principal: { tenant, issuer, subject, clientId } }: RequestContext): Owner => ({
-  tenant,
-  issuer,
-  subject,
-  clientId
-})
 
 export const invalidMessage = (reason: string): GatewayError =>
   new GatewayError('invalid_request', `Not a JSON-RPC message: ${reason}.`)

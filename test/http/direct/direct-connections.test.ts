@@ -166,6 +166,7 @@ t.test('what came in time is not late because the gateway was held up', async (t
       answered.push(`${request.url} ${String(body)}`)
       reply.writeHead(200, { 'Content-Length': '2', Connection: 'close' }).end('ok')
     },
+    refuse: () => {},
     silent(socket) {
       silent++
       socket.destroy()
