@@ -1453,6 +1453,7 @@ session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
+observe/pseudonyms.ts pseudonymChars
 login/sign-in-pages.ts interactionMs
 login/sign-in.ts maxReasonChars
 login/identities.ts pollMs

@@ -44,9 +44,17 @@ interface AuthenticatorParts {
   /** For proofs that were used. */
   readonly store: Pick<Store, 'set'>
   readonly log: Log
+  /** What somebody is called in the log. */
+  readonly nameOf?: (tenant: string, subject: string) => string
 }
 
-export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorParts) {
+export function createAuthenticator({
+  clock,
+  fetch,
+  store,
+  log,
+  nameOf = (_tenant, name) => name
+}: AuthenticatorParts) {
   const proofs = createProofs({ store, clock })
   const verifier = createVerifier({ clock, fetch, log })
   const readCredential = createCredentialReader()
@@ -146,7 +154,8 @@ export function createAuthenticator({ clock, fetch, store, log }: AuthenticatorP
       notStopped(principal, tenant)
       const { requiredScopes: scopes = tenant.auth.requiredScopes } = place
       if (scopes.every((scope) => principal.scopes.has(scope))) return principal
-      const { issuer, subject } = principal
+      const { issuer } = principal
+      const subject = nameOf(tenant.id, principal.subject)
       log.debug({ tenant: tenant.id, issuer, subject, reason: 'scope' }, 'authentication refused')
       const isKeyOnly = !hasIssuer(tenant.auth)
       const description =

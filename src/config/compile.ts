@@ -56,6 +56,7 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
     ...(input.vault && { vault: input.vault }),
     egress: input.egress,
     telemetry: input.telemetry,
+    ...(input.pseudonyms && { pseudonyms: input.pseudonyms }),
     limits: { readyDelayMs: isLoopback(listen.host) ? 0 : usualReadyDelayMs, ...input.limits },
     audit: input.audit === 'none' ? undefined : compileAudit(input.audit, folder),
     tenants: frozenMap(input.tenants, tenantId, (tenant, id) => compileTenant(id, tenant, context, publicUrl))

@@ -191,6 +191,7 @@ const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unk
   ['audit', ({ audit }) => JSON.stringify(audit)],
   ['egress', ({ egress }) => JSON.stringify(egress)],
   ['telemetry', ({ telemetry }) => JSON.stringify(telemetry)],
+  ['pseudonyms', ({ pseudonyms }) => JSON.stringify(pseudonyms)],
   ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
   ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
   ['limits.processes', ({ limits }) => limits.processes],

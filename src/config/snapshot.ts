@@ -210,6 +210,8 @@ export interface Snapshot {
   readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
   readonly telemetry?: ConfigInput['telemetry'] // Undefined: no collector is sent anything.
+  /** Undefined: people are shown by their names. */
+  readonly pseudonyms?: { readonly key: string } | undefined
   readonly admin: AdminConfig | undefined // Undefined: there is no admin API.
   /** Undefined: nothing is recorded. */
   readonly audit: AuditConfig | undefined

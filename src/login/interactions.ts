@@ -72,8 +72,6 @@ export function createInteractions(options: InteractionsOptions) {
       answer === 'allow'
         ? { consent: { grantId: await saveGrant(provider, details) } }
         : { error: 'access_denied', error_description: 'the person did not allow it' }
-    const [subject, client] = [details.session?.accountId, details.params['client_id']]
-    if (answer === 'allow') log.info({ tenant: tenant.id, subject, client }, 'a client was allowed to act for a person')
     await provider.interactionFinished(request, response, result)
   }
 

@@ -8,6 +8,7 @@ import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createSemaphore } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import type { LoginOrigin } from '../observe/login-event.ts'
+import { shownName } from '../observe/pseudonyms.ts'
 import { GatewayError, type TenantId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
@@ -54,7 +55,8 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, aud
     const inTurn = createSemaphore(maxAtOnce)
     const signIn = createSignIn(config, (url, init) => inTurn(() => fetch(url, init)), wall)
     const identities = createIdentities({ records, signIn, config, clock, wall })
-    const note = createLoginEvents(tenant, config, audit, origins)
+    const nameOf = (id: string, subject: string): string => shownName(snapshot(), id, subject)
+    const note = createLoginEvents(tenant, config, { audit, log, nameOf }, origins)
     const consents = createConsents({ config, records, identities, note })
     const interactions = createInteractions({ tenant, config, records, signIn, identities, consents, note, log })
     let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined

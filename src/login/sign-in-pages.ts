@@ -89,7 +89,6 @@ export function createSignInPages({ tenant, config, records, signIn, identities,
     try {
       const identity = await signIn.finish(url.searchParams, pending)
       await identities.keep(identity)
-      log.info({ tenant: tenant.id, subject: identity.subject }, 'signed in')
       note(request, { action: 'sign-in', subject: identity.subject })
       return { login: { accountId: identity.subject } }
     } catch (error) {

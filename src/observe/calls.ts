@@ -49,6 +49,8 @@ export interface CallRecord {
   readonly traceHeaders?: TraceHeaders | undefined
   /** Where traces are sent. */
   trace?: CallTrace
+  /** As it is told; undefined: by its own names. */
+  caller?: ObservedPrincipal
   startedAt?: number
   /** The upstream and the original name that a public name leads to. */
   route?: { readonly upstream: string; readonly name: string }
@@ -122,6 +124,8 @@ export interface CallObservers {
   readonly audit?: CallAuditor | undefined
   readonly metrics?: CallMeter | undefined
   readonly traces?: { begin(call: ObservedCall): CallTrace } | undefined
+  /** Undefined: callers are told of by their own names. */
+  readonly shownCaller?: ((tenant: string, principal: ObservedPrincipal) => ObservedPrincipal) | undefined
 }
 
 /** Of what a client, a caller, an upstream or a stranger chose, in characters. */
@@ -129,10 +133,11 @@ export const maxLoggedChars = 200
 
 /** Runs the call, and writes down how it ended. Never changes its outcome. */
 export async function observe<T>(call: ObservedCall, observers: CallObservers, run: () => Promise<T>): Promise<T> {
-  const { clock, audit, metrics, traces } = observers
+  const { clock, audit, metrics, traces, shownCaller } = observers
   const { record } = call
   const startedAt = clock.now()
   if (record !== undefined) record.startedAt = startedAt
+  if (record !== undefined && shownCaller !== undefined) record.caller = shownCaller(call.tenant.id, call.principal)
   if (record !== undefined && traces !== undefined) record.trace = traces.begin(call)
   let err: unknown
   let audited: ReturnType<CallAuditor['begin']> | undefined
@@ -197,14 +202,14 @@ function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): Ca
 /** What is told of a call that has ended. */
 export function callLine(call: ObservedCall, ended: CallOutcome) {
   const { request, tenant, endpoint, principal, record = noRecord } = call
-  const { route, software, waitMs, upstreamMs, session } = record
+  const { route, software, waitMs, upstreamMs, session, caller = principal } = record
   const isTool = request.method === 'tools/call'
   return {
     requestId: record.requestId,
     traceId: record.trace?.traceId,
     tenant: tenant.id,
     endpoint: endpoint.name,
-    ...callerFieldsOf(principal),
+    ...callerFieldsOf(caller),
     software: software && `${software.name} ${software.version}`,
     revision: record.revision,
     session: session?.slice(-loggedSessionChars),

@@ -2,7 +2,7 @@
 
 import type { GatewayError } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import { callerFieldsOf, maxLoggedChars, type ObservedPrincipal } from './calls.ts'
+import { callerFieldsOf, type CallObservers, maxLoggedChars, type ObservedPrincipal } from './calls.ts'
 import { shortError, type Log } from './log.ts'
 
 export interface RefusedRequest {
@@ -20,6 +20,7 @@ export interface RefusedRequest {
 
 export interface RefusalObservers {
   readonly log: Log
+  readonly shownCaller?: CallObservers['shownCaller']
   readonly metrics?: { refused(reason: string, tenant: string | undefined): void } | undefined
 }
 
@@ -28,7 +29,7 @@ export interface RefusalObservers {
  * @param tenant that its path names, where there is such a tenant
  */
 export function noteRefused(
-  { log, metrics }: RefusalObservers,
+  { log, metrics, shownCaller = asTheyAre }: RefusalObservers,
   request: RefusedRequest,
   tenant: string | undefined,
   error: GatewayError
@@ -40,7 +41,7 @@ export function noteRefused(
     {
       requestId: id,
       tenant,
-      ...(context && callerFieldsOf(context.principal)),
+      ...(context && callerFieldsOf(shownCaller(tenant ?? '', context.principal))),
       ...(method !== '' && { method: method.slice(0, 16), path: firstOf(path, maxLoggedChars) }),
       ...(code === 'forbidden_host' && { host: firstOf(headers.host ?? '', maxLoggedChars) }),
       ...(code === 'forbidden_origin' && { origin: firstOf(headers.origin ?? '', maxLoggedChars) }),
@@ -53,3 +54,5 @@ export function noteRefused(
   )
   metrics?.refused(code, context === undefined ? undefined : tenant)
 }
+
+const asTheyAre = (_tenant: string, principal: ObservedPrincipal): ObservedPrincipal => principal

@@ -64,6 +64,8 @@ export interface Collector {
   /** The newest of each name; where it comes in parts, all of them. */
   readonly metrics: MetricMessage[]
   readonly logs: LogMessage[]
+  /** Each message to the letter. */
+  readonly raw: string[]
   /** Of each message. */
   readonly seen: Array<{ readonly path: string | undefined; readonly key: unknown; readonly resource: object }>
   /** Answers of messages that are not answered yet. */
@@ -73,9 +75,10 @@ export interface Collector {
 }
 
 export async function collector(t: Teardown): Promise<Collector> {
-  const state: Omit<Collector, 'endpoint'> = { metrics: [], logs: [], seen: [], open: [], status: undefined }
+  const state: Omit<Collector, 'endpoint'> = { metrics: [], logs: [], raw: [], seen: [], open: [], status: undefined }
   const take = (path: string | undefined, headers: IncomingMessage['headers'], body: string): void => {
     const { resourceMetrics = [], resourceLogs = [], resourceSpans = [] } = JSON.parse(body) as Message
+    state.raw.push(body)
     for (const { resource } of [...resourceMetrics, ...resourceLogs, ...resourceSpans])
       state.seen.push({ path, key: headers['x-api-key'], resource: valuesOf(resource.attributes) })
     state.metrics.push(...resourceMetrics.flatMap((each) => each.scopeMetrics.flatMap(({ metrics }) => metrics)))

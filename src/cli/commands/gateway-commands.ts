@@ -194,6 +194,18 @@ SHA-256 only (docs/admin-api.md).`,
       (await import('../admin-key.ts')).runAdminKey(options, stdout, stderr)
   },
   {
+    name: 'pseudonym',
+    summary: 'what somebody is called in the log, where the configuration has pseudonyms',
+    operands: '<name>',
+    options: [configOption, { flags: '--tenant <id>', text: 'in which they are' }],
+    text: `
+NAME is the subject of their tokens, or the name of an API key. With the pseudonym requests are found in the log
+("gatehouse tail LOG --user PSEUDONYM"), among live calls and in traces (enduser.id).`,
+    examples: ['gatehouse pseudonym ada --config gatehouse.yaml --tenant acme'],
+    run: async ({ operands: [name = ''], options }, io) =>
+      await (await import('../pseudonym.ts')).runPseudonym(name, options, io)
+  },
+  {
     name: 'audit export',
     summary: 'write the records of the audit log to standard output, as lines of JSON',
     options: [configOption, { flags: '--tenant <id>', text: 'of this one only' }],

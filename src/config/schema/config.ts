@@ -171,6 +171,27 @@ export const ConfigSchema = closedObject(
           'is loaded for it.'
       })
     ),
+    pseudonyms: Type.Optional(
+      Type.Union(
+        [
+          closedObject(
+            {
+              key: Type.String({
+                minLength: 32,
+                maxLength: 512,
+                description: 'A secret of 32 characters or more; who has it can find out whose a pseudonym is.'
+              })
+            },
+            { title: 'pseudonyms' }
+          )
+        ],
+        {
+          description:
+            'Shows people and API keys under pseudonyms in the log, in traces and among live calls ' +
+            '([logging.md](logging.md#pseudonyms)). Not given: by their names.'
+        }
+      )
+    ),
     admin: optionalAdmin,
     audit: defaulted(
       Type.Union([Type.Literal('none', { title: 'none' }), AuditSchema], {

@@ -191,6 +191,6 @@ function attributesOf({ request, record, principal }: ObservedCall, { outcome, c
     ...(bodyBytes !== undefined && { 'gatehouse.bytes_in': bodyBytes }),
     ...(answerBytes !== undefined && { 'gatehouse.bytes_out': answerBytes }),
     'gatehouse.outcome': outcome,
-    'enduser.id': principal.subject
+    'enduser.id': (record?.caller ?? principal).subject
   }
 }

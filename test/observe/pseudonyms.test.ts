@@ -1,0 +1,89 @@
+// With pseudonyms nobody's name is in the log, in a trace or among live calls; who has the key finds them.
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { authOf, keyOf } from '../kit/acme-gateway.ts'
+import { legacyClient, send } from '../kit/client.ts'
+import { forgingIssuer } from '../kit/forging-issuer.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+import { cli } from '../cli/kit.ts'
+import { shownName } from '../../src/observe/pseudonyms.ts'
+import { collector } from './collector.ts'
+
+const pseudonyms = { key: 'a secret of the operators, 32 characters or more' }
+const person = 'ada.lovelace@example.com'
+
+t.test(
+  'people and keys are called by pseudonyms wherever calls are told of, and by name in the audit log',
+  async (t) => {
+    const to = await collector(t)
+    const upstream = await startUpstream()
+    t.teardown(() => upstream.close())
+    const issuer = await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })
+    const made = await adminGateway(t, {
+      upstreams: { up: { url: upstream.url } },
+      auth: { ...(authOf(issuer) as object), requiredScopes: ['mcp'] },
+      top: { pseudonyms, audit: {}, telemetry: { otlp: { endpoint: to.endpoint }, signals: ['traces', 'logs'] } }
+    })
+    const claims = { aud: made.url(), sub: person, client_id: 'app', scope: 'mcp' }
+    const events = await fetch(`${made.adminUrl}/v1/calls`, {
+      headers: { Authorization: `Bearer ${adminKeys.platform}`, Accept: 'text/event-stream' }
+    })
+    let live = ''
+    const heard = (async () => {
+      for await (const part of events.body ?? []) live += Buffer.from(part as Uint8Array).toString()
+    })().catch(() => {})
+    const client = await legacyClient(made.url(), await issuer.sign(claims))
+    await client.request('tools/call', { name: 'up__echo', arguments: {} })
+    await client.request('tools/call', { name: 'up__none', arguments: {} })
+    // Let in and refused; refused for want of a scope; with an API key whose name is that of a person.
+    const headers = { authorization: `Bearer ${await issuer.sign(claims)}`, 'content-type': 'application/json' }
+    t.equal((await send(made.url(), { headers, body: 'no JSON' })).status, 400)
+    const lacking = `Bearer ${await issuer.sign({ ...claims, scope: 'other' })}`
+    t.equal((await send(made.url(), { headers: { ...headers, authorization: lacking }, body: '{}' })).status, 403)
+
+    const pseudonym = shownName({ pseudonyms }, 'acme', person)
+    t.match(pseudonym, /^p_[\w-]{16}$/)
+    await until('the live call is heard', () => live.includes('"tool":"echo"'))
+    const calls = made.log.filter(({ msg }) => msg === 'call')
+    t.ok(calls.length >= 3 && calls.every(({ user }) => user === pseudonym), 'the same each time')
+    t.match(
+      made.log.find(({ reason }) => reason === 'parse_error'),
+      { user: pseudonym, client: 'app' }
+    )
+    t.match(made.log.find(({ reason }) => reason === 'insufficient_scope')?.['cause'], { reason: 'scope' })
+    const { text: audited } = await made.call('GET', '/v1/tenants/acme/audit')
+    t.match(audited, person, 'the control: the audit log has the name')
+    await made.close()
+    await heard
+    t.ok(to.logs.length > 0)
+    t.ok(to.seen.some(({ path }) => path === '/v1/traces'))
+    for (const [where, text] of Object.entries({ log: JSON.stringify(made.log), collector: to.raw.join(''), live })) {
+      t.notMatch(text, person, where)
+      t.match(text, pseudonym, where)
+    }
+  }
+)
+
+t.test('a pseudonym is of one tenant, and one command finds it', async (t) => {
+  t.not(shownName({ pseudonyms }, 'acme', person), shownName({ pseudonyms }, 'globex', person))
+  t.not(shownName({ pseudonyms }, 'acme', person), shownName({ pseudonyms: { key: 'x'.repeat(32) } }, 'acme', person))
+  t.equal(shownName({}, 'acme', person), person)
+  const file = join(t.testdir(), 'gatehouse.yaml')
+  const tenants = { acme: { auth: { keys: [{ name: 'ada', key: keyOf.ada }] }, upstreams: {} } }
+  writeFileSync(file, JSON.stringify({ pseudonyms: { key: '${KEY}' }, tenants }))
+  const args = ['pseudonym', person, '--config', file, '--tenant', 'acme']
+  t.match(await cli(args, { KEY: pseudonyms.key }), {
+    code: 0,
+    out: `${shownName({ pseudonyms }, 'acme', person)}\n`,
+    err: ''
+  })
+  t.match(await cli([...args.slice(0, -1), 'globx'], { KEY: pseudonyms.key }), { code: 0, err: /no tenant "globx"/ })
+  t.match(await cli(args, { KEY: 'short' }), { code: 1, err: /pseudonyms\.key/ })
+  writeFileSync(file, JSON.stringify({ tenants }))
+  await t.rejects(cli(args), /has no "pseudonyms"/)
+  t.match(await cli(['pseudonym', 'ada']), { code: 2 })
+})
