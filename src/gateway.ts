@@ -23,7 +23,6 @@ import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import { createLiveEvents } from './observe/live.ts'
 import type { Log } from './observe/log.ts'
-import { createShownCaller, shownName } from './observe/pseudonyms.ts'
 import { openTelemetry } from './observe/telemetry.ts'
 import { contextsOf, createContextOf, upstreamHashesOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
@@ -103,14 +102,13 @@ export async function createGateway(
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
   const telemetry = await openTelemetry(initial, { version, node, ...clocks, log })
-  const [{ metrics, traces }, shownCaller] = [telemetry, createShownCaller(initial)]
+  const { metrics, traces, shownCaller, nameOf } = telemetry
   const events = createLiveEvents()
   const recording = { store, snapshot, run: newId(), live: events, ...clocks, log }
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log })
-  const nameOf = (tenant: string, name: string): string => shownName(initial, tenant, name)
   const fetch = login.fetchKeys(createFetch())
   const authenticator = createAuthenticator({ clock: wallClock, fetch, store, nameOf, log })
   const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]
@@ -127,8 +125,7 @@ export async function createGateway(
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
   const contextOf = createContextOf(snapshot, vault.views)
   const now = initial.admin && createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
-  const meter = now?.meter ?? metrics
-  const observers = { clock: steadyClock, log, audit, metrics: meter, traces, shownCaller }
+  const observers = { clock: steadyClock, log, audit, metrics: now?.meter ?? metrics, traces, shownCaller }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }
   const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
@@ -152,7 +149,6 @@ export async function createGateway(
     storeHealth: { fault: storeFault },
     vault,
     ...observers,
-    metrics: meter,
     requestId: () => randomUUID(),
     descriptors
   })

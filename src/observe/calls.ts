@@ -49,8 +49,7 @@ export interface CallRecord {
   readonly traceHeaders?: TraceHeaders | undefined
   /** Where traces are sent. */
   trace?: CallTrace
-  /** As it is told; undefined: by its own names. */
-  caller?: ObservedPrincipal
+  caller?: ObservedPrincipal // As it is told; undefined: by its own names.
   startedAt?: number
   /** The upstream and the original name that a public name leads to. */
   route?: { readonly upstream: string; readonly name: string }
@@ -124,8 +123,7 @@ export interface CallObservers {
   readonly audit?: CallAuditor | undefined
   readonly metrics?: CallMeter | undefined
   readonly traces?: { begin(call: ObservedCall): CallTrace } | undefined
-  /** Undefined: callers are told of by their own names. */
-  readonly shownCaller?: ((tenant: string, principal: ObservedPrincipal) => ObservedPrincipal) | undefined
+  readonly shownCaller?: ((tenant: string, caller: ObservedPrincipal) => ObservedPrincipal) | undefined
 }
 
 /** Of what a client, a caller, an upstream or a stranger chose, in characters. */

@@ -6,6 +6,7 @@ import { type Clock, settledWithin } from '../time/clock.ts'
 import { alsoTo, type Log } from './log.ts'
 import type { Readings } from './metrics/metrics.ts'
 import { createLogExport } from './otlp/log-export.ts'
+import { createShownCaller, shownName } from './pseudonyms.ts'
 import { createLosses, type Signal } from './otlp/losses.ts'
 
 /** For what waits when the gateway ends. */
@@ -22,9 +23,10 @@ export interface TelemetryOptions {
 }
 
 export async function openTelemetry(
-  { admin, telemetry }: Pick<Snapshot, 'admin' | 'telemetry'>,
+  initial: Pick<Snapshot, 'admin' | 'telemetry' | 'pseudonyms'>,
   { version, node, clock, wall, log }: TelemetryOptions
 ) {
+  const { admin, telemetry } = initial
   const resource = { 'service.name': 'gatehouse', 'service.version': version, 'service.instance.id': node }
   const wants = (signal: Signal): boolean => telemetry?.signals.includes(signal) === true
   const metrics =
@@ -55,6 +57,9 @@ export async function openTelemetry(
   return {
     metrics,
     traces,
+    shownCaller: createShownCaller(initial),
+    /** What somebody is called in the log. */
+    nameOf: (tenant: string, name: string): string => shownName(initial, tenant, name),
     /** @param read what the parts of the gateway hold now */
     async sendMetrics(read: () => Readings): Promise<void> {
       if (telemetry === undefined || metrics === undefined || !wants('metrics')) return
