@@ -1,8 +1,8 @@
 // docs/cli.md: every command, from the tables of src/cli/commands.
 
 import { help } from '../src/cli/arguments.ts'
-import { catalogue } from '../src/cli/doctor/catalogue.ts'
-import { hopNames } from '../src/cli/doctor/misconfiguration.ts'
+import { catalogue } from '../src/hosts/doctor/catalogue.ts'
+import { hopNames } from '../src/hosts/doctor/misconfiguration.ts'
 import { commandGroups } from '../src/cli/commands/commands.ts'
 
 export function doctorMarkdown(): string {
@@ -11,7 +11,7 @@ export function doctorMarkdown(): string {
   )
   return `# Doctor
 
-*Written by \`npm run docs\` from the table in src/cli/doctor/catalogue.ts; do not edit.*
+*Written by \`npm run docs\` from the table in src/hosts/doctor/catalogue.ts; do not edit.*
 
 \`gatehouse doctor --url URL\` goes the way of a host to an endpoint, hop by hop, and stops at the first one that fails:
 

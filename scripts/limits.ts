@@ -1469,8 +1469,8 @@ observe/traces/traces.ts sendAfterMs
 observe/otlp/log-export.ts sendAfterMs
 observe/otlp/log-export.ts firstRetryMs
 observe/otlp/log-export.ts maxRetryMs
-cli/doctor/exchange.ts maxBodyChars
-cli/doctor/endpoint-hops.ts largeMessageBytes
+hosts/doctor/exchange.ts maxBodyChars
+hosts/doctor/endpoint-hops.ts largeMessageBytes
 session/session-index.ts readAtOnce
 control/version-records.ts readAtOnce
 control/request-memory.ts underWayMs

@@ -18,7 +18,7 @@ const roomOrder: readonly (readonly string[])[] = [
   ['config'],
   ['observe'],
   ['store'],
-  ['auth', 'session', 'upstream', 'audit', 'control'],
+  ['auth', 'session', 'upstream', 'audit', 'control', 'hosts'],
   ['policy', 'login', 'vault'],
   ['relay'],
   ['http', 'admin'],
@@ -65,6 +65,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   relay: ['lru-cache'],
   http: ['fastify', '@fastify/cors'],
   admin: ['fastify', 'lru-cache', 'typebox'],
+  hosts: ['smol-toml', 'yaml'],
   cli: ['commander', 'eventsource-parser', 'jsonc-parser', 'smol-toml', 'yaml']
 }
 

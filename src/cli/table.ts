@@ -18,9 +18,3 @@ export function tableText(heads: readonly string[], rows: ReadonlyArray<readonly
     )
     .join('')
 }
-
-/** A value of an answer, as text: nothing for what is not there, JSON for what has members. */
-export function cellText(value: unknown): string {
-  if (value === null || value === undefined) return ''
-  return typeof value === 'string' ? value : JSON.stringify(value)
-}

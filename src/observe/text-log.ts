@@ -65,3 +65,9 @@ const word = (value: unknown): string =>
  */
 export const visible = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`)
+
+/** A value of an answer, as text: nothing for what is not there, JSON for what has members. */
+export function cellText(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { help } from '../../src/cli/arguments.ts'
 import { commandGroups } from '../../src/cli/commands/commands.ts'
-import { hosts } from '../../src/cli/client/hosts.ts'
+import { hosts } from '../../src/hosts/hosts.ts'
 import { cli } from './kit.ts'
 
 const commands = commandGroups.flatMap((group) => group.commands)

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
 import t from 'tap'
 import { parse as parseYaml } from 'yaml'
-import { herePlace, hosts } from '../../src/cli/client/hosts.ts'
+import { herePlace, hosts } from '../../src/hosts/hosts.ts'
 import { cli } from './kit.ts'
 
 const url = 'https://mcp.example.com/t/acme/mcp'

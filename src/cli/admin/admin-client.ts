@@ -3,10 +3,9 @@
 import { readFile } from 'node:fs/promises'
 import { createParser } from 'eventsource-parser'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
-import { visible } from '../../observe/text-log.ts'
+import { visible, cellText } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io, type OptionSpec } from '../commands/command.ts'
 import { connectionFault } from '../client/call.ts'
-import { cellText } from '../table.ts'
 
 export const adminOptions: readonly OptionSpec[] = [
   { flags: '--admin <url>', text: 'the admin API. Default: GATEHOUSE_ADMIN_URL, or http://127.0.0.1:8081' },

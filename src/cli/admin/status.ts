@@ -2,9 +2,9 @@
 
 import type { JsonObject } from '../../protocol/messages.ts'
 import { isObject } from '../../protocol/messages.ts'
-import { tableText, cellText } from '../table.ts'
+import { tableText } from '../table.ts'
 import type { Given, Io } from '../commands/command.ts'
-import { visible } from '../../observe/text-log.ts'
+import { visible, cellText } from '../../observe/text-log.ts'
 import { openAdminApi } from './admin-client.ts'
 import { orRefusal } from './run-admin.ts'
 

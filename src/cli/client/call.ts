@@ -3,9 +3,9 @@
 import { parse } from 'yaml'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { nearest } from '../../config/problems.ts'
-import { visible } from '../../observe/text-log.ts'
+import { visible, cellText } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
-import { tableText, cellText } from '../table.ts'
+import { tableText } from '../table.ts'
 import { McpRefusal, openMcpClient, type McpClient } from './mcp-client.ts'
 import { endpointUrl, headersOf, timeoutOf } from './target.ts'
 

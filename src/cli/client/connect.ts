@@ -5,9 +5,10 @@ import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { applyEdits, modify, parseTree, findNodeAtLocation, type ParseError } from 'jsonc-parser'
 import { stringify as toml, parse as parseToml } from 'smol-toml'
-import { parseDocument, stringify as yaml } from 'yaml'
+import { parseDocument } from 'yaml'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
-import { herePlace, hosts, type Connection, type HostFile } from './hosts.ts'
+import { herePlace, hosts, type Connection, type HostFile } from '../../hosts/hosts.ts'
+import { snippetOf } from '../../hosts/snippet.ts'
 import { credentialOf, endpointUrl } from './target.ts'
 
 /** @returns the exit code. @throws UsageError */
@@ -27,7 +28,7 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
     const done = await written(file)
     stdout.write(`${file.path}: ${done}\n`)
   } else {
-    if (file !== undefined) stdout.write(`Into ${file.path}:\n\n${indented(snippet(file))}\n`)
+    if (file !== undefined) stdout.write(`Into ${file.path}:\n\n${indented(snippetOf(file))}\n`)
     const command = host.command?.(connection)
     if (command !== undefined) stdout.write(`${file === undefined ? 'Run' : 'Or run'}:\n\n  ${command}\n\n`)
     const link = host.link?.(connection)
@@ -41,14 +42,6 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
 }
 
 const indented = (text: string): string => text.trimEnd().replaceAll(/^(?=.)/gm, '  ') + '\n'
-
-const nested = ({ at, entry }: HostFile): Record<string, unknown> =>
-  at.reduceRight<Record<string, unknown>>((inner, key) => ({ [key]: inner }), { ...entry })
-
-function snippet(file: HostFile): string {
-  if (file.format === 'json') return JSON.stringify(nested(file), null, 2)
-  return file.format === 'yaml' ? yaml(nested(file), { lineWidth: 0 }) : toml(nested(file))
-}
 
 /** @returns what was done. @throws {Error} where the file cannot be read as what it should be */
 async function written(file: HostFile): Promise<string> {

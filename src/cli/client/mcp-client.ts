@@ -1,9 +1,9 @@
 // An MCP client of the command line: Streamable HTTP of 2025-11-25, a request at a time. It shows what any host would
 // be told, and offers nothing that a server could ask for.
 
+import { cellText } from '../../observe/text-log.ts'
 import { createParser } from 'eventsource-parser'
 import { isObject, latestLegacy, rpcCodes, type JsonObject } from '../../protocol/messages.ts'
-import { cellText } from '../table.ts'
 
 export interface McpAnswer {
   readonly status: number

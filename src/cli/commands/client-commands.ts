@@ -68,7 +68,7 @@ authorization server, as each host does. The page is opened in a browser, unless
       'gatehouse doctor --url https://mcp.example.com/t/acme/mcp --login',
       'gatehouse doctor --url http://127.0.0.1:8080/t/demo/mcp --key-file data/api-key'
     ],
-    run: async (given, io) => await (await import('../doctor/doctor.ts')).runDoctor(given, io)
+    run: async (given, io) => await (await import('../client/doctor.ts')).runDoctor(given, io)
   },
   {
     name: 'tail',

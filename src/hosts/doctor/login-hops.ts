@@ -5,7 +5,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { JsonObject } from '../../protocol/messages.ts'
-import { cellText } from '../table.ts'
+import { cellText } from '../../observe/text-log.ts'
+import { steadyClock } from '../../time/clock.ts'
 import { Diagnosis } from './catalogue.ts'
 import type { Announced } from './credential.ts'
 import { reached, type ExaminedEndpoint } from './endpoint-hops.ts'
@@ -190,11 +191,10 @@ export async function logIn(
   if (location.startsWith(redirectUri)) judgeReturn(new URL(location).searchParams, { resource, scope, state })
   person.browse(authorize.href)
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => late.reject(new Diagnosis('login_not_finished', { seconds: person.waitMs / 1_000 })),
-    person.waitMs
+  const timer = steadyClock.timer(person.waitMs, () =>
+    late.reject(new Diagnosis('login_not_finished', { seconds: person.waitMs / 1_000 }))
   )
-  const returned = await Promise.race([person.came, late.promise]).finally(() => clearTimeout(timer))
+  const returned = await Promise.race([person.came, late.promise]).finally(() => timer.close())
   const code = judgeReturn(returned, { resource, scope, state })
   const form = { grant_type: 'authorization_code', code, client_id: clientId, redirect_uri: redirectUri, resource }
   const answer = await atIssuer(send, server.issuer)(server.token, {

@@ -2,7 +2,7 @@
 // works.
 
 import { isObject, latestLegacy, type JsonObject } from '../../protocol/messages.ts'
-import { cellText } from '../table.ts'
+import { cellText } from '../../observe/text-log.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
 import { ConnectionFault, diagnosisOf, type Exchanged, type SendOnce, type Way } from './exchange.ts'
 

@@ -1,13 +1,8 @@
-// `doctor`: goes the way of a host to an endpoint, hop by hop, and says at the first one that fails what is wrong, who
-// has to act, and what they do.
+// Goes the way of a host to an endpoint, hop by hop, and says at the first one that fails what is wrong, who has to
+// act, and what they do.
 
-import { spawn } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
-import { visible } from '../../observe/text-log.ts'
-import { UsageError, type Given, type Io } from '../commands/command.ts'
-import { cellText } from '../table.ts'
-import { credentialOf } from '../client/target.ts'
-import { catalogue, Diagnosis, type FaultCode } from './catalogue.ts'
+import { cellText } from '../../observe/text-log.ts'
+import { Diagnosis } from './catalogue.ts'
 import { judgeCredential, type Announced } from './credential.ts'
 import {
   judgeFirstAnswer,
@@ -17,7 +12,7 @@ import {
   type ExaminedEndpoint
 } from './endpoint-hops.ts'
 import { addressesOf, sender } from './exchange.ts'
-import { hopNames, type HopName } from './misconfiguration.ts'
+import type { HopName } from './misconfiguration.ts'
 import { discoverLogin, logIn, metadataUrlIn, openCallback, readMetadata, registerClient } from './login-hops.ts'
 
 export interface DoctorOptions {
@@ -104,61 +99,4 @@ async function useEndpoint(
   passed('initialize', `revision ${revision}`)
   await trySession(endpoint, answer, revision, token, passed)
   return ''
-}
-
-/** @returns the exit code: 1 where a hop fails. @throws UsageError */
-export async function runDoctor(given: Given, { env, stdout, stderr, version }: Io): Promise<number> {
-  const { url, login, 'client-id': clientId, origin, ca: caFile, timeout, json } = given.options
-  if (url === undefined) throw new UsageError('doctor needs --url URL, as hosts are given it.')
-  const seconds = timeout === undefined ? 20 : Number(timeout)
-  if (!(seconds > 0 && seconds <= 600)) throw new UsageError('--timeout takes seconds, at most 600.')
-  const ca = caFile === undefined ? undefined : await readFile(caFile, 'utf8').catch(() => '')
-  if (ca === '') throw new UsageError(`${caFile} cannot be read. --ca takes a file with certificates (PEM).`)
-  const token = login === undefined ? await credentialOf(given, env) : undefined
-  const hops: Array<{ hop: HopName; text: string }> = []
-  const passed = (hop: HopName, text: string): void => {
-    hops.push({ hop, text })
-    if (json === undefined) stdout.write(`ok    ${hopNames[hop].padEnd(hopWidth)}  ${visible(text)}\n`)
-  }
-  const browse = (page: string): void => {
-    stderr.write(`Sign in here:\n\n  ${page}\n\n`)
-    if (env['GATEHOUSE_NO_BROWSER'] === undefined) openPage(page)
-  }
-  const options = { url, token, login: login !== undefined, clientId, origin, ca, timeoutMs: seconds * 1_000, version }
-  try {
-    const untried = await examine(options, { passed, browse, waitMs: 300_000 })
-    if (json !== undefined) stdout.write(`${JSON.stringify({ hops, fault: null, untried }, null, 2)}\n`)
-    else stdout.write(untried === '' ? 'All hops are well.\n' : `All hops that were tried are well. ${untried}\n`)
-    return 0
-  } catch (error) {
-    if (!(error instanceof Diagnosis)) throw error
-    const { code, message, remedy } = error
-    const { hop, side } = catalogue[code]
-    if (json !== undefined)
-      stdout.write(`${JSON.stringify({ hops, fault: { code, hop, side, problem: message, remedy } }, null, 2)}\n`)
-    else stdout.write(faultText(code, message, remedy))
-    return 1
-  }
-}
-
-const hopWidth = Math.max(...Object.values(hopNames).map((name) => name.length))
-
-function faultText(code: FaultCode, problem: string, remedy: string): string {
-  const { hop, side } = catalogue[code]
-  return (
-    `FAILS ${hopNames[hop].padEnd(hopWidth)}  ${visible(problem)}\n\n` +
-    `What to do, at the side of the ${side}:\n  ${visible(remedy)}\n\n(${code}, docs/doctor.md)\n`
-  )
-}
-
-function openPage(page: string): void {
-  const [command, ...args] =
-    process.platform === 'darwin'
-      ? ['open', page]
-      : process.platform === 'win32'
-        ? ['rundll32', 'url.dll,FileProtocolHandler', page]
-        : ['xdg-open', page]
-  const child = spawn(command ?? '', args, { stdio: 'ignore', detached: true })
-  child.on('error', () => {}) // The URL is printed, too.
-  child.unref()
 }

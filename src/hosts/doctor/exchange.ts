@@ -6,6 +6,7 @@ import { request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { steadyClock } from '../../time/clock.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
 
 export interface Exchanged {
@@ -67,7 +68,7 @@ export const sender =
         const isStream = given['content-type']?.startsWith('text/event-stream') === true
         let text = ''
         const done = (): void => {
-          clearTimeout(timer)
+          timer.close()
           resolve({ status, headers: given, text, json: jsonOf(text, isStream) })
           outgoing.destroy()
         }
@@ -81,9 +82,11 @@ export const sender =
         answer.on('error', fail)
       }
     )
-    const timer = setTimeout(() => outgoing.destroy(new ConnectionFault('ETIMEDOUT', 'no answer in time')), timeoutMs)
+    const timer = steadyClock.timer(timeoutMs, () =>
+      outgoing.destroy(new ConnectionFault('ETIMEDOUT', 'no answer in time'))
+    )
     function fail(error: NodeJS.ErrnoException): void {
-      clearTimeout(timer)
+      timer.close()
       reject(new ConnectionFault(error.code ?? '', error.message, error))
     }
     outgoing.on('error', fail)

@@ -1,7 +1,7 @@
 // Why a credential is not taken. A token is read, and not trusted: only the gateway can say that one is good.
 
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
-import { cellText } from '../table.ts'
+import { cellText } from '../../observe/text-log.ts'
 import { Diagnosis } from './catalogue.ts'
 import { reasonIn, saidIn } from './endpoint-hops.ts'
 import type { Exchanged } from './exchange.ts'
