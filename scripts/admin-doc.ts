@@ -94,6 +94,8 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
   Of a caller that is stopped the thousand sessions of the tenant that were opened last are looked at and ended; older ones are refused while the kill lasts. A task that its server runs by itself goes on there.
 - What goes on can be listened to, with \`Accept: text/event-stream\`: calls as they end (\`GET /v1/calls\`, \`GET /v1/tenants/{tenant}/calls\`) and audit records as they are made (\`GET /v1/tenants/{tenant}/audit\`), from every process on the store.
   Nothing is kept for a reader that is away; one that does not read, or whose key is taken away, is let go of and told why. \`curl -N -H "Accept: text/event-stream" …\` shows it.
+- \`POST …/endpoints/{endpoint}/try\` calls a tool as whoever the credential in its body is, at the gateway's own listener: an administrator gains nothing by it. Where a server asks for more (\`resultType: input_required\`), the
+  answers are sent as \`inputResponses\` with the \`requestState\` that came, to the same route. What is tried is in the audit log twice: who tried it, and the call.
 - A POST with an \`Idempotency-Key\` (a UUID) that is sent again gets the answer of the first time, for a day.
 - A 503 says that the store does not answer: then the change was not made, or, where its answer was lost, made whole. Read, and see.
 - Where the document of a tenant cannot be used at one process (a variable is not set there), the tenant stays there as it was, the log says why, and so does \`problems\` of \`GET /v1/tenants/{tenant}\`. Nobody else is

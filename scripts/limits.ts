@@ -147,11 +147,17 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
     [
-      'admin/questions.ts maxListingWaitMs',
+      'admin/clients/catalog.ts maxListingWaitMs',
       'wait for upstreams whose lists are not known',
       'request',
       'named as unknown in the answer'
     ],
+    ['admin/clients/try.ts maxTries', 'tools that are tried at once', 'process', '429'],
+    ['admin/clients/try.ts maxTryMs', 'time of a tool that is tried', 'call', 'cancelled'],
+    ['admin/clients/own-way.ts maxCredentialLength chars', 'a credential that is tried', 'request', '400'],
+    ['admin/clients/doctor.ts maxExaminations', 'endpoints that are examined at once', 'process', '429'],
+    ['admin/clients/doctor.ts examinedMs', 'time of one exchange of an examination', 'exchange', 'told as a fault'],
+    ['hosts/own-request.ts maxShownChars', 'an answer of a tool that is tried', 'call', '409, the call was made'],
     ['admin/live/event-streams.ts maxStreams', 'streams of events', 'process', '429'],
     ['admin/live/event-streams.ts maxStreamsPerKey', 'the same', 'admin key', '429'],
     ['admin/live/event-streams.ts maxUnreadBytes bytes', 'events that are not read', 'stream', 'the stream ends'],
@@ -1503,6 +1509,7 @@ cli/admin/transfer.ts tenantsAtOnce
 cli/admin/transfer.ts charsAtOnce
 admin/oidc/token-administrators.ts leewaySeconds
 admin/live/usage.ts dayMs
+admin/clients/catalog.ts charactersPerToken
 admin/live/call-steps.ts stepMs
 admin/live/call-steps.ts stepsPerMinute
 admin/live/call-steps.ts ratio

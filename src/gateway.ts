@@ -157,7 +157,7 @@ export async function createGateway(
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
   await telemetry.sendMetrics(() => readingsOf(shown))
-  const admin = createAdminServer({ ...shown, ...now, vault, node, storeFault, descriptors, version, log })
+  const admin = createAdminServer({ ...shown, ...now, state, vault, node, storeFault, descriptors, version, log })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
@@ -222,7 +222,7 @@ export async function createGateway(
       const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
       const loopbackPort = address === '::1' || address.startsWith('127.') ? port : undefined
       const publicUrl = state.snapshot.publicUrl ?? url
-      state.address = { publicUrl, loopbackPort }
+      state.address = { url, publicUrl, loopbackPort }
       return { url, publicUrl, adminUrl }
     },
     warm: async () => void (await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))),

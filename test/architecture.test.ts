@@ -65,7 +65,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   relay: ['lru-cache'],
   http: ['fastify', '@fastify/cors'],
   admin: ['fastify', 'lru-cache', 'typebox'],
-  hosts: ['smol-toml', 'yaml'],
+  hosts: ['eventsource-parser', 'smol-toml', 'yaml'],
   cli: ['commander', 'eventsource-parser', 'jsonc-parser', 'smol-toml', 'yaml']
 }
 

@@ -8,6 +8,7 @@ import { checkShape } from '../config/shape.ts'
 import type { Control } from '../control/control.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { tenantId } from '../protocol/messages.ts'
+import type { OwnListener } from '../hosts/own-request.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { CatalogCache } from '../relay/catalog/client-catalogs.ts'
@@ -56,6 +57,9 @@ export interface AdminServices {
   readonly refusedLately?: Pick<RefusedLately, 'read'>
   readonly renew?: (renewal: { readonly hash: string; readonly atOnce: boolean }) => void
   readonly store: Store
+  /** Where the gateway listens; undefined: it does not yet. */
+  readonly state: { readonly address: OwnListener | undefined }
+  readonly version: string
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
@@ -101,9 +105,9 @@ export class AdminReply {
 
 /** An answer that goes on, as server-sent events. */
 export class AdminStream {
-  readonly open: (send: (event: string, data: string) => void) => () => void
+  readonly open: (send: (event: string, data: string) => void, end: () => void) => () => void
 
-  /** @param open begins to send, and returns what ends it. `data` is one line */
+  /** @param open begins to send, and returns what stops it; `end`: nothing more comes. `data` is one line */
   constructor(open: AdminStream['open']) {
     this.open = open
   }

@@ -47,7 +47,6 @@ export interface AdminListener {
 }
 
 interface AdminServerOptions extends AdminServices {
-  readonly version: string
   /** Measures durations. */
   readonly clock: Clock
 }

@@ -9,6 +9,10 @@ import { killRoutes } from './configuration/kills.ts'
 import { planRoutes } from './configuration/plan.ts'
 import { policyRoutes } from './configuration/policies.ts'
 import { versionRoutes } from './configuration/versions.ts'
+import { catalogRoutes } from './clients/catalog.ts'
+import { doctorRoute } from './clients/doctor.ts'
+import { hostsRoute } from './clients/hosts.ts'
+import { tryRoute } from './clients/try.ts'
 import { endpointRoutes } from './endpoints.ts'
 import { metricsRoute } from './metrics.ts'
 import { questionRoutes } from './questions.ts'
@@ -46,7 +50,11 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...versionRoutes,
   ...planRoutes,
   ...killRoutes,
+  ...catalogRoutes,
   ...questionRoutes,
+  tryRoute,
+  doctorRoute,
+  hostsRoute,
   ...sessionRoutes,
   ...connectionRoutes,
   ...liveRoutes,

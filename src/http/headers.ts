@@ -7,6 +7,8 @@ import { GatewayError, isLegacyRevision, legacyRevisions, type Revision } from '
 import { requestIdHeader, type ClientRequest, type ReplyHeaders } from './reply.ts'
 
 export interface ServerAddress {
+  /** Where it listens. */
+  readonly url: string
   /** Origin of the public URL, such as https://mcp.example.com. */
   readonly publicUrl: string
   /** The port, when bound to loopback; the loopback names are hosts of ours there too. */

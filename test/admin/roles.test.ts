@@ -10,6 +10,9 @@ const nameOf = ({ method, path }: { readonly method: string; readonly path: stri
 
 /** A body for each route that takes one. */
 const bodies: Readonly<Record<string, unknown>> = {
+  'POST /v1/tenants/{tenant}/endpoints/{endpoint}/catalog/diff': { from: {}, to: {} },
+  'POST /v1/tenants/{tenant}/endpoints/{endpoint}/try': { tool: 'up__echo' },
+  'POST /v1/tenants/{tenant}/endpoints/{endpoint}/doctor': {},
   'POST /v1/tenants/{tenant}/endpoints/{endpoint}/catalog': {},
   'POST /v1/tenants/{tenant}/keys': { name: 'new' },
   'POST /v1/tenants/{tenant}/connections/revoke': { all: true },

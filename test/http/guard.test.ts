@@ -14,11 +14,10 @@ const outcome = (run: () => void): string => {
 }
 
 t.test('behind a public name, only that name and the listed ones are hosts', async (t) => {
-  const check = hostCheck({ publicUrl: 'https://mcp.example.com', loopbackPort: undefined }, [
-    'gatehouse.internal',
-    '10.0.0.5:8080',
-    'Mixed.Example'
-  ])
+  const check = hostCheck(
+    { url: 'http://127.0.0.1:8080', publicUrl: 'https://mcp.example.com', loopbackPort: undefined },
+    ['gatehouse.internal', '10.0.0.5:8080', 'Mixed.Example']
+  )
   for (const host of [
     'mcp.example.com',
     'mcp.example.com:443',
@@ -69,7 +68,7 @@ t.test('behind a public name, only that name and the listed ones are hosts', asy
 })
 
 t.test('on loopback, the loopback names with the listening port are hosts', async (t) => {
-  const check = hostCheck({ publicUrl: 'http://127.0.0.1:8080', loopbackPort: 8080 }, [])
+  const check = hostCheck({ url: 'http://127.0.0.1:8080', publicUrl: 'http://127.0.0.1:8080', loopbackPort: 8080 }, [])
   for (const host of ['127.0.0.1:8080', 'localhost:8080', '[::1]:8080', 'LOCALHOST:8080'])
     t.equal(
       outcome(() => check(host)),

@@ -1,6 +1,6 @@
 // A reader of the event streams of the admin API.
 
-import { get, type IncomingMessage } from 'node:http'
+import { request, type IncomingMessage } from 'node:http'
 import { adminKeys } from './admin.ts'
 import { until, type Teardown } from './until.ts'
 
@@ -28,13 +28,21 @@ export async function adminEvents(
   t: Teardown,
   adminUrl: string,
   path: string,
-  key: string = adminKeys.platform
+  key: string = adminKeys.platform,
+  /** Sent as JSON, by POST; not given: GET. */
+  body?: object
 ): Promise<AdminEvents> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  const outgoing = get(`${adminUrl}${path}`, {
+  const outgoing = request(`${adminUrl}${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
     agent: false,
-    headers: { Authorization: `Bearer ${key}`, Accept: 'text/event-stream' }
+    headers: {
+      Authorization: `Bearer ${key}`,
+      Accept: 'text/event-stream',
+      ...(body !== undefined && { 'Content-Type': 'application/json' })
+    }
   })
+  outgoing.end(body === undefined ? undefined : JSON.stringify(body))
   outgoing.on('response', resolve).on('error', reject)
   t.teardown(() => outgoing.destroy())
   const answer = await promise

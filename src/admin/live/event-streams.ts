@@ -80,11 +80,18 @@ export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
       })
       raw.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream; charset=utf-8' })
       raw.write('retry: 3000\n\n')
-      const stop = stream.open((event, data) => {
-        if (!check()) return
-        if (raw.writableLength + data.length > maxUnreadBytes) end('slow')
-        else write(event, data)
-      })
+      const stop = stream.open(
+        (event, data) => {
+          if (!check()) return
+          if (raw.writableLength + data.length > maxUnreadBytes) end('slow')
+          else write(event, data)
+        },
+        () => {
+          if (hasEnded) return
+          finish()
+          raw.end()
+        }
+      )
     },
     close(): void {
       isClosing = true

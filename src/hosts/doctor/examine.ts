@@ -11,7 +11,7 @@ import {
   trySession,
   type ExaminedEndpoint
 } from './endpoint-hops.ts'
-import { addressesOf, sender } from './exchange.ts'
+import { addressesOf, ConnectionFault, sender, type SendOnce } from './exchange.ts'
 import type { HopName } from './misconfiguration.ts'
 import { discoverLogin, logIn, metadataUrlIn, openCallback, readMetadata, registerClient } from './login-hops.ts'
 
@@ -31,6 +31,8 @@ export interface Surroundings {
   passed(hop: HopName, text: string): void
   /** Opens a page before a person. */
   browse(url: string): void
+  /** Not given: anybody may be asked. */
+  mayAsk?(url: URL): boolean
   /** How long that person may take. */
   readonly waitMs: number
 }
@@ -41,7 +43,7 @@ export async function examine(options: DoctorOptions, surroundings: Surroundings
   const url = URL.parse(options.url)
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Diagnosis('url_invalid', { url: options.url })
   const way = { ca: options.ca, timeoutMs: options.timeoutMs }
-  const send = sender(way)
+  const send = onlyTo(surroundings, sender(way))
   const endpoint: ExaminedEndpoint = { url, origin: options.origin, send, way, version: options.version }
   passed('dns', `${url.hostname} is ${(await addressesOf(url)).join(', ')}`)
 
@@ -82,6 +84,13 @@ export async function examine(options: DoctorOptions, surroundings: Surroundings
     callback.close()
   }
 }
+
+const onlyTo =
+  ({ mayAsk }: Surroundings, send: SendOnce): SendOnce =>
+  async (to, wanted) => {
+    if (mayAsk?.(to) === false) throw new ConnectionFault('', 'it is none of those that the gateway asks')
+    return await send(to, wanted)
+  }
 
 async function useEndpoint(
   endpoint: ExaminedEndpoint,

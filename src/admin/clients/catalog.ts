@@ -1,0 +1,166 @@
+// What a caller sees at an endpoint, in a revision of its client; and in what two of them differ.
+
+import type { Static } from 'typebox'
+import { choice, closedObject, defaulted } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import type { Tenant } from '../../config/snapshot.ts'
+import { canonicalJsonOf } from '../../protocol/json-text.ts'
+import { latestLegacy, legacyRevisions, modernRevisions, type JsonObject } from '../../protocol/messages.ts'
+import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
+import { describedPrincipal } from '../../relay/methods/explain.ts'
+import { page, pageQuery, pageSchema } from '../paging.ts'
+import { asked, CallerSchema, catalogKind } from '../questions.ts'
+import { defineRoute, everyRole, type AdminServices } from '../route.ts'
+import { namedEndpoint } from './own-way.ts'
+
+/** How long a question waits for upstreams whose lists are not known yet, in milliseconds. */
+const maxListingWaitMs = 5_000
+/** An estimate: what hosts give to the model is this text. */
+const charactersPerToken = 4
+const tokensOf = (value: unknown): number => Math.ceil(JSON.stringify(value).length / charactersPerToken)
+
+const revision = choice(
+  [...legacyRevisions, ...modernRevisions],
+  latestLegacy,
+  'Of its client: what that does not have is converted or left out.'
+)
+
+const definition = Type.Object({}, { description: 'As clients get it: with schema and annotations.' })
+
+const CatalogEntry = closedObject({
+  name: Type.String({ description: 'What the caller sees: a name, or the URI of a resource or template.' }),
+  upstream: Type.String({ description: 'Whose it is.' }),
+  upstreamName: Type.String({ description: 'What its upstream calls it.' }),
+  tokens: Type.Integer({ description: 'Of its definition, at four characters each: an estimate.' }),
+  definition: Type.Optional(definition)
+})
+
+const unknownUpstreams = Type.Array(Type.String(), {
+  description: 'Upstreams of the endpoint whose lists are not known now: what they have is missing here.'
+})
+
+const CatalogPage = closedObject({
+  ...pageSchema(CatalogEntry).properties,
+  count: Type.Integer({ description: 'Entries of all pages.' }),
+  tokens: Type.Integer({ description: 'The same of all pages: an estimate.' }),
+  unknown: unknownUpstreams
+})
+
+const Seen = closedObject({ caller: defaulted(CallerSchema), revision })
+
+const CatalogDiff = closedObject({
+  onlyFrom: Type.Array(Type.String(), { description: 'Names that only the first one sees.' }),
+  onlyTo: Type.Array(Type.String(), { description: 'Names that only the second one sees.' }),
+  changed: Type.Array(closedObject({ name: Type.String(), from: definition, to: definition }), {
+    description: 'What both see, and differently.'
+  }),
+  same: Type.Integer({ description: 'How many both see alike.' }),
+  tokens: closedObject({ from: Type.Integer(), to: Type.Integer() }),
+  unknown: unknownUpstreams
+})
+
+/** Of each kind: its list, and what an entry of it is known by. */
+const lists = {
+  tool: ['tools', 'name'],
+  prompt: ['prompts', 'name'],
+  resource: ['resources', 'uri'],
+  template: ['templates', 'uriTemplate']
+} as const
+
+interface SeenEntry {
+  readonly name: string
+  readonly upstream: string
+  readonly upstreamName: string
+  readonly definition: JsonObject
+}
+
+/** @throws AdminProblem not_found, invalid_request */
+async function seenBy(
+  tenant: Tenant,
+  endpoint: string,
+  kind: keyof typeof lists,
+  { caller, revision: wanted }: Static<typeof Seen>,
+  { snapshot, listings, catalogOf }: AdminServices
+): Promise<{ readonly entries: SeenEntry[]; readonly unknown: string[] }> {
+  const context = { snapshot: snapshot(), tenant, endpoint: namedEndpoint(tenant, endpoint) }
+  const principal = asked(() => describedPrincipal(tenant, caller))
+  const definitions = definitionsOf(context)
+  await listings.awaitListings(definitions, Math.min(maxListingWaitMs, context.snapshot.limits.coldStartMs))
+  const catalog = catalogOf({ ...context, principal }, undefined)
+  const [list, member] = lists[kind]
+  const routes = catalog.routes(list)
+  const entries = catalog.list(list, wanted).map((entry, at) => ({
+    name: String(entry[member]),
+    upstream: String(routes[at]?.upstream),
+    upstreamName: routes[at]?.name ?? '',
+    definition: entry
+  }))
+  const unknown = definitions.filter((each) => listings.peek(each) === undefined).map(({ name }) => String(name))
+  return { entries, unknown }
+}
+
+export const catalogRoutes = [
+  defineRoute(
+    {
+      method: 'POST',
+      path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog',
+      roles: everyRole,
+      summary:
+        'What a caller sees at an endpoint, with a client that declares nothing. Starts upstreams that are needed.',
+      body: closedObject({
+        ...Seen.properties,
+        kind: catalogKind,
+        definitions: defaulted(Type.Boolean({ default: false, description: 'With the definition of each.' })),
+        ...pageQuery
+      }),
+      response: CatalogPage
+    },
+    async ({ tenant, params, body }, services): Promise<Static<typeof CatalogPage>> => {
+      const { entries, unknown } = await seenBy(tenant, params['endpoint'] ?? '', body.kind, body, services)
+      const { items, nextCursor } = page(entries, ({ name, upstream }) => `${name}\n${upstream}`, body)
+      return {
+        items: items.map(({ definition: told, ...entry }) => ({
+          ...entry,
+          tokens: tokensOf(told),
+          ...(body.definitions && { definition: told })
+        })),
+        nextCursor,
+        count: entries.length,
+        tokens: tokensOf(entries.map((each) => each.definition)),
+        unknown
+      }
+    }
+  ),
+  defineRoute(
+    {
+      method: 'POST',
+      path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog/diff',
+      roles: everyRole,
+      summary: 'In what that differs between two callers, or between two revisions.',
+      body: closedObject({ kind: catalogKind, from: Seen, to: Seen }),
+      response: CatalogDiff
+    },
+    async ({ tenant, params, body }, services): Promise<Static<typeof CatalogDiff>> => {
+      const seen = (each: Static<typeof Seen>) => seenBy(tenant, params['endpoint'] ?? '', body.kind, each, services)
+      const from = await seen(body.from)
+      const to = await seen(body.to)
+      return { ...diffOf(from.entries, to.entries), unknown: to.unknown }
+    }
+  )
+] as const
+
+function diffOf(from: readonly SeenEntry[], to: readonly SeenEntry[]) {
+  const [before, after] = [from, to].map((each) => new Map(each.map(({ name, definition: told }) => [name, told])))
+  const both = from.flatMap(({ name, definition: told }) => {
+    const other = after?.get(name)
+    return other === undefined ? [] : [{ name, from: told, to: other }]
+  })
+  const changed = both.filter((each) => canonicalJsonOf(each.from) !== canonicalJsonOf(each.to))
+  return {
+    onlyFrom: from.map(({ name }) => name).filter((name) => after?.has(name) !== true),
+    onlyTo: to.map(({ name }) => name).filter((name) => before?.has(name) !== true),
+    changed,
+    same: both.length - changed.length,
+    tokens: { from: tokensOf(from.map((each) => each.definition)), to: tokensOf(to.map((each) => each.definition)) }
+  }
+}

@@ -1,0 +1,101 @@
+// The way of a host to an endpoint, examined from the gateway: at its own public URL and at the issuers of the tenant,
+// and nowhere else.
+
+import type { Static } from 'typebox'
+import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import type { Tenant } from '../../config/snapshot.ts'
+import { catalogue, Diagnosis } from '../../hosts/doctor/catalogue.ts'
+import { examine } from '../../hosts/doctor/examine.ts'
+import { hopNames, type HopName } from '../../hosts/doctor/misconfiguration.ts'
+import { administrators, AdminStream, defineRoute } from '../route.ts'
+import { createPlaces, credentialSchema, namedEndpoint, ownListener } from './own-way.ts'
+
+const maxExaminations = 4
+/** Of one exchange. */
+const examinedMs = 10_000
+
+const hopText = Type.String({ description: 'As [doctor.md](doctor.md) calls it.' })
+
+const Examined = closedObject({
+  url: Type.String({ description: 'What was examined: the URL that hosts are given.' }),
+  hops: Type.Array(closedObject({ hop: hopText, text: Type.String({ description: 'What was seen.' }) }), {
+    description: 'Those that are well, in the order in which a host comes to them.'
+  }),
+  fault: Type.Union(
+    [
+      closedObject({
+        code: Type.String({ description: 'As in [doctor.md](doctor.md).' }),
+        hop: hopText,
+        side: Type.String({ description: 'Who has to act.' }),
+        problem: Type.String(),
+        remedy: Type.String()
+      }),
+      Type.Null()
+    ],
+    { description: 'The first one that is not; null: all that were tried are.' }
+  ),
+  untried: Type.String({ description: 'What was not tried, and why; empty: all was.' })
+})
+
+const places = createPlaces(maxExaminations, 'Too many endpoints are being examined.')
+
+export const doctorRoute = defineRoute(
+  {
+    method: 'POST',
+    path: '/v1/tenants/{tenant}/endpoints/{endpoint}/doctor',
+    roles: administrators,
+    summary:
+      'Goes the way of a host to the public URL of an endpoint, from the machine of the gateway, and says at the ' +
+      'first hop that fails who has to act. It asks only that URL and the issuers of the tenant.',
+    body: closedObject({
+      credential: credentialSchema('with which a session is tried, too'),
+      origin: Type.Optional(
+        Type.String({ maxLength: 512, description: 'Of the page of a host that runs in a browser.' })
+      )
+    }),
+    response: Examined,
+    events: '`event: hop` for each that is well, then one `event: answer`, whose `data` is the answer without events.'
+  },
+  ({ tenant, params, body: { credential, origin }, wantsEvents }, services) => {
+    const { path } = namedEndpoint(tenant, params['endpoint'] ?? '')
+    const { publicUrl } = ownListener(services)
+    const url = `${publicUrl}${path}`
+    const options = { url, token: credential, origin, timeoutMs: examinedMs, version: services.version }
+    const leave = places.take()
+    async function run(tell: (hop: string, text: string) => void): Promise<Static<typeof Examined>> {
+      const hops: Array<{ hop: string; text: string }> = []
+      const passed = (hop: HopName, text: string): void => {
+        hops.push({ hop: hopNames[hop], text })
+        tell(hopNames[hop], text)
+      }
+      try {
+        const told = { passed, browse() {}, waitMs: 0, mayAsk: isAskedBy(tenant, publicUrl) }
+        return { url, hops, fault: null, untried: await examine(options, told) }
+      } catch (error) {
+        if (!(error instanceof Diagnosis)) throw error
+        const { code, message: problem, remedy } = error
+        const { hop, side } = catalogue[code]
+        return { url, hops, fault: { code, hop: hopNames[hop], side, problem, remedy }, untried: '' }
+      } finally {
+        leave()
+      }
+    }
+    if (!wantsEvents) return run(() => {})
+    return new AdminStream((send, end) => {
+      void run((hop, text) => send('hop', JSON.stringify({ hop, text })))
+        .then(
+          (answer) => send('answer', JSON.stringify(answer)),
+          (err: unknown) => services.log.error({ err }, 'an examination failed by a fault of the gateway')
+        )
+        .finally(end)
+      return () => {}
+    })
+  }
+)
+
+/** What an answer names does not make the gateway ask anybody else. */
+function isAskedBy({ auth }: Tenant, publicUrl: string): (url: URL) => boolean {
+  const origins = new Set([publicUrl, ...auth.issuers.map(({ issuer }) => issuer)].map((each) => new URL(each).origin))
+  return ({ origin }) => origins.has(origin)
+}

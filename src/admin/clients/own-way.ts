@@ -1,0 +1,50 @@
+// What the routes that go the way of a host have in common: which endpoint, at which listener, with which credential,
+// and not too many at once.
+
+import { Type } from '../../config/schema/type.ts'
+import type { Endpoint, Tenant } from '../../config/snapshot.ts'
+import type { OwnListener } from '../../hosts/own-request.ts'
+import { endpointName } from '../../protocol/messages.ts'
+import { AdminProblem, noSuch } from '../problem.ts'
+import type { AdminServices } from '../route.ts'
+
+/** Longer ones are none that the gateway would take. In characters. */
+const maxCredentialLength = 16_384
+
+/** A member of a body. @param whose in words */
+export const credentialSchema = (whose: string) =>
+  Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: maxCredentialLength,
+      description: `An API key of the tenant, or a token, ${whose}. It is neither kept nor written down.`
+    })
+  )
+
+/** @throws AdminProblem not_found */
+export function namedEndpoint({ endpoints }: Tenant, name: string): Endpoint {
+  const endpoint = endpoints.get(endpointName(name))
+  if (endpoint === undefined) throw noSuch('endpoint')
+  return endpoint
+}
+
+/** @throws AdminProblem unavailable while it does not listen yet */
+export function ownListener({ state: { address } }: Pick<AdminServices, 'state'>): OwnListener {
+  if (address !== undefined) return address
+  throw new AdminProblem('unavailable', 'The gateway does not listen yet.', 'Try again in a second.')
+}
+
+export function createPlaces(max: number, message: string) {
+  let taken = 0
+  return {
+    /** @returns what frees the place again. @throws AdminProblem rate_limited */
+    take(): () => void {
+      if (taken >= max)
+        throw new AdminProblem('rate_limited', message, 'Wait until one has ended.', {
+          headers: { 'Retry-After': '5' }
+        })
+      taken++
+      return () => void taken--
+    }
+  }
+}
