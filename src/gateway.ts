@@ -140,13 +140,13 @@ export async function createGateway(
   const modern = createModernHandler({ ...handling, serverInfo, relay: modernRelay })
   const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes, replicas })
   const storeHealth = createStoreHealth(store, steadyClock, log)
-  const storeFault = async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined)
+  const fault = async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined)
   const server = await createServer({
     state,
     authenticator,
     handlers: { legacy, modern, httpSse, login },
     memory,
-    storeHealth: { fault: storeFault },
+    storeHealth: { fault },
     vault,
     ...observers,
     requestId: () => randomUUID(),
@@ -155,9 +155,9 @@ export async function createGateway(
 
   const { listings, catalogOf } = shared
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
-  const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...clocks }
+  const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...runtime }
   await telemetry.sendMetrics(() => readingsOf(shown))
-  const admin = createAdminServer({ ...shown, ...now, state, vault, node, storeFault, descriptors, version, log })
+  const admin = createAdminServer({ ...shown, ...now, state, vault, node, fault, descriptors, version })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits

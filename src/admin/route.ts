@@ -69,7 +69,7 @@ export interface AdminServices {
   readonly metrics: Pick<Metrics, 'text'> | undefined
   readonly held: Held
   /** What keeps this process from being ready; undefined: nothing. */
-  readonly storeFault: () => Promise<string | undefined>
+  readonly fault: () => Promise<string | undefined>
   /** That the process may have open. */
   readonly descriptors: number
 }

@@ -9,7 +9,7 @@ import { latestLegacy, legacyRevisions, modernRevisions, type JsonObject } from 
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { describedPrincipal } from '../../relay/methods/explain.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
-import { asked, CallerSchema, catalogKind } from '../questions.ts'
+import { asked, CallerSchema, catalogKind } from './questions.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { namedEndpoint } from './own-way.ts'
 

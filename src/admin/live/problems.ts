@@ -51,8 +51,8 @@ export async function problemsNow(administrator: Administrator, services: AdminS
   return { items: shown.toSorted((a, b) => rank(a) - rank(b)), leftOut: all - shown.length }
 }
 
-async function storeProblems({ storeFault }: AdminServices): Promise<FoundProblem[]> {
-  const fault = await storeFault()
+async function storeProblems(services: AdminServices): Promise<FoundProblem[]> {
+  const fault = await services.fault()
   if (fault === undefined) return []
   return [
     {

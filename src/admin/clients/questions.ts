@@ -1,11 +1,11 @@
 // Why something of an endpoint may be used or not; and how such questions say who calls.
 
-import { closedObject, choice, defaulted } from '../config/schema/parts.ts'
-import { Type } from '../config/schema/type.ts'
-import { explainRoute, QuestionError } from '../relay/methods/explain.ts'
-import { namedEndpoint } from './clients/own-way.ts'
-import { AdminProblem } from './problem.ts'
-import { defineRoute, everyRole } from './route.ts'
+import { closedObject, choice, defaulted } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import { explainRoute, QuestionError } from '../../relay/methods/explain.ts'
+import { namedEndpoint } from './own-way.ts'
+import { AdminProblem } from '../problem.ts'
+import { defineRoute, everyRole } from '../route.ts'
 
 const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
 
