@@ -1,6 +1,5 @@
-// What the client half of the suite starts: a gateway in front of the suite's own server (its URL is the last
-// argument), and a client of the second SDK that uses all that is behind the gateway. MCP_CONFORMANCE_PROTOCOL_VERSION
-// says which era both speak.
+// What a scenario of the client half of the suite drives: a gateway in front of the suite's own server, and a client of
+// the second SDK that uses all that is behind the gateway.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { randomBytes } from 'node:crypto'
@@ -20,27 +19,43 @@ interface ToolCall {
   readonly arguments: Record<string, unknown>
 }
 
-const {
-  MCP_CONFORMANCE_SCENARIO: scenario,
-  MCP_CONFORMANCE_PROTOCOL_VERSION: version = '2025-11-25',
-  MCP_CONFORMANCE_CONTEXT: context = '{}'
-} = process.env
-const modern = version >= '2026-07-28'
+/** As the suite says it to the command that it starts. */
+export interface ClientRun {
+  readonly scenario: string
+  /** The revision that both sides speak. */
+  readonly version: string
+  /** What the scenario gives its client: credentials, calls to make. */
+  readonly context: Readonly<Record<string, unknown>>
+  /** Of the suite's server. */
+  readonly url: string
+}
+
 const authorization = `Bearer ${key}`
-/** A person connects an account; the client of the gateway has no part in it. */
-const signsIn = scenario?.startsWith('auth/') === true && !scenario.startsWith('auth/client-credentials')
 /** The document that the suite's authorization server knows. */
 const suiteClient = 'https://conformance-test.local/client-metadata.json'
 
-const closers: Array<() => unknown> = []
-const { url, publicUrl } = await gateway(
-  {
-    teardown: (close) => {
-      closers.unshift(close)
-    }
-  },
-  {
-    upstreams: { suite: { type: 'http', url: process.argv.at(-1), auth: authOf(scenario) } },
+/** A person connects an account; the client of the gateway has no part in it. */
+const signsIn = ({ scenario }: ClientRun): boolean =>
+  scenario.startsWith('auth/') && !scenario.startsWith('auth/client-credentials')
+const isModern = ({ version }: ClientRun): boolean => version >= '2026-07-28'
+
+/** @throws Error where the client meets one, as a host would */
+export async function drive(run: ClientRun): Promise<void> {
+  const closers: Array<() => unknown> = []
+  try {
+    await useGateway(run, {
+      teardown: (close: () => unknown) => {
+        closers.unshift(close)
+      }
+    })
+  } finally {
+    for (const close of closers) await close()
+  }
+}
+
+async function useGateway(run: ClientRun, t: Parameters<typeof gateway>[0]): Promise<void> {
+  const { url, publicUrl } = await gateway(t, {
+    upstreams: { suite: { type: 'http', url: run.url, auth: authOf(run) } },
     top: {
       // The suite's servers are on loopback.
       egress: { allow: ['127.0.0.0/8', '::1/128'] },
@@ -48,39 +63,40 @@ const { url, publicUrl } = await gateway(
     },
     endpoints: { default: { upstreams: ['suite'], prefix: '' } },
     limits: { coldStartMs: 30_000 }
-  }
-)
-
-const client = new Client(
-  { name: 'driver', version: '1' },
-  {
-    capabilities: { elicitation: { form: { applyDefaults: true } } },
-    versionNegotiation: { mode: modern ? { pin: version } : 'legacy' }
-  }
-)
-// An empty form: what it has defaults for, the SDK fills in.
-client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: {} }))
-await client.connect(new StreamableHTTPClientTransport(new URL(url()), { requestInit: { headers: { authorization } } }))
-
-if (signsIn) await useAccount()
-
-const { tools, resources, prompts } = signsIn ? {} : (client.getServerCapabilities() ?? {})
-if (tools !== undefined) {
-  const { toolCalls } = JSON.parse(context) as { toolCalls?: ToolCall[] }
-  const all = await listed()
-  // Its server shows a tool and cannot call it.
-  const calls = scenario === 'json-schema-ref-no-deref' ? [] : (toolCalls ?? all.map((tool) => plain(tool, all)))
-  for (const call of calls) await client.callTool(call)
+  })
+  const client = new Client(
+    { name: 'driver', version: '1' },
+    {
+      capabilities: { elicitation: { form: { applyDefaults: true } } },
+      versionNegotiation: { mode: isModern(run) ? { pin: run.version } : 'legacy' }
+    }
+  )
+  // An empty form: what it has defaults for, the SDK fills in.
+  client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: {} }))
+  const transport = new StreamableHTTPClientTransport(new URL(url()), { requestInit: { headers: { authorization } } })
+  await client.connect(transport)
+  if (signsIn(run)) await useAccount(client, publicUrl)
+  else await useAll(client, run, url())
+  await client.close()
 }
-if (resources !== undefined)
-  for (const { uri } of (await client.listResources()).resources) await client.readResource({ uri })
-if (prompts !== undefined) for (const { name } of (await client.listPrompts()).prompts) await client.getPrompt({ name })
 
-await client.close()
-for (const close of closers) await close()
+async function useAll(client: Client, run: ClientRun, url: string): Promise<void> {
+  const { tools, resources, prompts } = client.getServerCapabilities() ?? {}
+  if (tools !== undefined) {
+    const { toolCalls } = run.context as { toolCalls?: ToolCall[] }
+    const all = await listed(client, run, url)
+    // Its server shows a tool and cannot call it.
+    const calls = run.scenario === 'json-schema-ref-no-deref' ? [] : (toolCalls ?? all.map((tool) => plain(tool, all)))
+    for (const call of calls) await client.callTool(call)
+  }
+  if (resources !== undefined)
+    for (const { uri } of (await client.listResources()).resources) await client.readResource({ uri })
+  if (prompts !== undefined)
+    for (const { name } of (await client.listPrompts()).prompts) await client.getPrompt({ name })
+}
 
 /** As a person would: connects an account, uses it, and connects it again while the page says that this is needed. */
-async function useAccount(): Promise<void> {
+async function useAccount(client: Client, publicUrl: string): Promise<void> {
   for (let round = 0; round < 3; round++) {
     const { tab, page } = await signedIn(`${publicUrl}/t/acme/connections`, key)
     if (round > 0 && !page.html.includes('has to be connected again')) return
@@ -93,13 +109,13 @@ async function useAccount(): Promise<void> {
 }
 
 /** What the gateway is configured with to sign in where the scenario wants that. */
-function authOf(name = ''): object | undefined {
-  if (!name.startsWith('auth/')) return undefined
-  const given = JSON.parse(context) as Record<string, string>
-  if (signsIn)
+function authOf(run: ClientRun): object | undefined {
+  const { scenario, context: given } = run
+  if (!scenario.startsWith('auth/')) return undefined
+  if (signsIn(run))
     return {
       type: 'user',
-      clientId: given['client_id'] ?? (name === 'auth/basic-cimd' ? suiteClient : undefined),
+      clientId: given['client_id'] ?? (scenario === 'auth/basic-cimd' ? suiteClient : undefined),
       clientSecret: given['client_secret']
     }
   return {
@@ -115,11 +131,12 @@ function authOf(name = ''): object | undefined {
  * The tools as the gateway lists them. A client of its own, since the SDK leaves out what the gateway must not show in
  * the first place.
  */
-async function listed(): Promise<readonly Tool[]> {
+async function listed(client: Client, run: ClientRun, url: string): Promise<readonly Tool[]> {
   const { tools } = await client.listTools()
-  if (!modern) return tools as Tool[]
+  if (!isModern(run)) return tools as Tool[]
+  const { version } = run
   const _meta = { 'io.modelcontextprotocol/protocolVersion': version, 'io.modelcontextprotocol/clientCapabilities': {} }
-  const { text, json } = await send(url(), {
+  const { text, json } = await send(url, {
     headers: { ...jsonHeaders, authorization, 'mcp-protocol-version': version, 'mcp-method': 'tools/list' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta } })
   })

@@ -47,3 +47,33 @@ export const gaps: Readonly<Record<Requirements, readonly Gap[]>> = {
     }
   ]
 }
+
+/** Of the client half, none of which is scored. */
+export const clientGaps: readonly Gap[] = [
+  {
+    scenario: 'auth/dpop',
+    checks: ['sep-1932-client-token-request-proof', 'sep-1932-client-dpop-auth-scheme', 'sep-1932-client-fresh-proof'],
+    reason: 'Tokens for upstreams are bearer tokens; the gateway does not bind them to a key.'
+  },
+  {
+    scenario: 'auth/dpop-nonce',
+    checks: [
+      'sep-1932-client-token-request-proof',
+      'sep-1932-client-dpop-auth-scheme',
+      'sep-1932-client-fresh-proof',
+      'sep-1932-client-as-nonce',
+      'sep-1932-client-rs-nonce'
+    ],
+    reason: 'As above.'
+  },
+  {
+    scenario: 'auth/wif-jwt-bearer',
+    checks: ['wif-grant-type'],
+    reason: 'The gateway has no workload identity of its own to present.'
+  },
+  {
+    scenario: 'auth/enterprise-managed-authorization',
+    checks: ['complete-flow-token-exchange', 'complete-flow-jwt-bearer'],
+    reason: 'The gateway exchanges tokens at the identity provider alone.'
+  }
+]
