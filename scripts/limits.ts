@@ -102,6 +102,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['vault/vault-fetch.ts maxBytes bytes', 'an answer of an authorization server', 'request', 'no token'],
     ['vault/vault-fetch.ts timeoutMs', 'time for such an answer', 'request', 'no token'],
     ['vault/oauth/tokens.ts maxTokenLength chars', 'a token, and a refresh token', 'token', 'no token'],
+    ['vault/oauth/exchange-request.ts maxAssertionLength chars', 'an identity assertion', 'token', 'no token'],
+    [
+      'login/login.ts idTokenMarginMs',
+      'time before its end from which an ID token is not exchanged',
+      'token',
+      'a new one'
+    ],
     ['vault/oauth/tokens.ts marginMs', 'time before its end from which a token is not used', 'token', 'a new one'],
     ['vault/oauth/discovery.ts maxServers', 'authorization servers that an upstream names', 'upstream', 'no token'],
     ['vault/oauth/discovery.ts maxScopes', 'scopes of a challenge', 'upstream', 'the rest is left out'],

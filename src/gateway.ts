@@ -120,7 +120,7 @@ export async function createGateway(
   const descriptors = descriptorLimit()
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const vault = await createVault({ state, store, sealer, epochs: sessions, ...clocks, log })
+  const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log })
   const { credentials } = vault
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
   const contextOf = createContextOf(snapshot, vault.views)

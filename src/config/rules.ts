@@ -49,9 +49,11 @@ export function checkRules(
     const path = ['tenants', id]
     const tenant = treeOf(value)
     checkAuth(tenant, [...path, 'auth'], report, { local, mayLetNobodyIn, publicUrl })
-    const issuers = listOf(treeOf(tenant['auth'])['issuers'])
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
-      checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report, { vault, issuers })
+      checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report, {
+        vault,
+        tenantAuth: treeOf(tenant['auth'])
+      })
     if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)
       report.add(
         [...path, 'audit', 'required'],

@@ -2,6 +2,7 @@
 // (registration, resource indicators). It signs people in at that provider, and issues short tokens for one endpoint.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { decodeJwt } from 'jose'
 import { createFetch, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
@@ -41,6 +42,8 @@ export type Login = ReturnType<typeof createLogin>
 const maxAtOnce = 8
 
 const minuteMs = 60_000
+/** An ID token that ends so soon is not shown to anybody: a request may be on its way for as long. */
+const idTokenMarginMs = 30_000
 const hourMs = 60 * minuteMs
 
 export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, audit, log }: LoginOptions) {
@@ -64,6 +67,7 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, aud
     return {
       keysOf,
       records,
+      identities,
       interactions,
       async provider(): ReturnType<typeof createProvider> {
         const keys = await keysOf()
@@ -141,6 +145,19 @@ export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, aud
       return true
     },
 
+    /**
+     * The ID token that the provider gave somebody last, one that holds for a while.
+     * @returns undefined where there is none: they have to sign in again
+     * @throws Error where the provider cannot be asked
+     */
+    async idTokenOf(tenant: Tenant, subject: string): Promise<string | undefined> {
+      const { identities } = frontFor(tenant)?.front ?? {}
+      const known = await identities?.get(subject)
+      if (holds(known?.idToken, wall.now())) return known?.idToken
+      const current = await identities?.current(subject)
+      return holds(current?.idToken, wall.now()) ? current?.idToken : undefined
+    },
+
     /** As `inner`; the key sets of login fronts are had without a request. */
     fetchKeys:
       (inner: Fetch): Fetch =>
@@ -214,3 +231,7 @@ function sendAway(
     .writeHead(status, { 'content-type': 'application/json', 'retry-after': `${retrySeconds}`, connection: 'close' })
     .end(JSON.stringify({ error: 'temporarily_unavailable', error_description: description }))
 }
+
+/** Its signature was verified when it came. */
+const holds = (idToken: string | undefined, now: number): boolean =>
+  idToken !== undefined && (decodeJwt(idToken).exp ?? 0) * 1000 - idTokenMarginMs > now

@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache'
 import { personKeyOf } from '../auth/principal.ts'
 import { claimOf, headerFormOf, type PrincipalText, valueOfCaller } from '../config/auth/principal-text.ts'
 import { principalNameOf } from '../config/auth/told-caller.ts'
-import type { Caller } from '../config/auth/upstream-auth.ts'
+import { bringsIdToken, type Caller } from '../config/auth/upstream-auth.ts'
 import type { HttpDefinition, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import type { TenantId, UpstreamName } from '../protocol/messages.ts'
 import { type Clock, every } from '../time/clock.ts'
@@ -89,12 +89,13 @@ export function createCallerDefinitions(clock: Clock) {
   })
 
   function made(
+    tenant: Tenant,
     definition: HttpDefinition,
     key: string,
     caller: Caller,
     known: KnownCaller['made']
   ): UpstreamDefinition {
-    const next = definitionFor(definition, key, caller)
+    const next = definitionFor(definition, key, caller, tenant)
     const id = next.hash.split('.')[2] ?? ''
     const before = known.get(definition.hash) ?? new Map<string, UpstreamDefinition>()
     const found = before.get(id) ?? next
@@ -119,7 +120,7 @@ export function createCallerDefinitions(clock: Clock) {
       for (const id of definitions.keys()) held.delete(id)
     }
     const definitions = new Map(
-      upstreamsOf(tenant).map((definition) => [definition.name, made(definition, key, caller, all)])
+      upstreamsOf(tenant).map((definition) => [definition.name, made(tenant, definition, key, caller, all)])
     )
     const isSame =
       before?.tenant === tenant && [...definitions].every(([name, each]) => before.definitions.get(name) === each)
@@ -168,7 +169,7 @@ export function createCallerDefinitions(clock: Clock) {
   }
 }
 
-function definitionFor(definition: HttpDefinition, key: string, caller: Caller): UpstreamDefinition {
+function definitionFor(definition: HttpDefinition, key: string, caller: Caller, of: Tenant): UpstreamDefinition {
   const { name, principalHeaders = {}, auth } = definition
   const headers: Record<string, string> = {}
   let refusal: string | undefined
@@ -183,7 +184,7 @@ function definitionFor(definition: HttpDefinition, key: string, caller: Caller):
   const signed = auth?.type === 'signed' ? auth.claims : []
   const claimsTold = signed.map((claim) => valueOfCaller(caller, { name: principalNameOf(claim) }) ?? null)
   const isExchanged = auth?.type === 'tokenExchange'
-  if (isExchanged && auth.issuer !== caller.issuer)
+  if (isExchanged && auth.issuer !== caller.issuer && !bringsIdToken(of, auth, caller.issuer))
     refusal = `it takes tokens that ${auth.issuer} exchanges, and this caller has none of it`
   // Tokens of different rights are exchanged for different ones.
   const told = [name, Object.entries(headers), claimsTold, refusal, isExchanged ? [...scopes].toSorted() : []]

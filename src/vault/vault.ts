@@ -18,7 +18,7 @@ import { createGrants } from './grants.ts'
 import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
 import { createSigningKeys } from './signed/signing-keys.ts'
-import { createTokenExchanges } from './oauth/token-exchange.ts'
+import { createTokenExchanges, type IdTokenOf } from './oauth/token-exchange.ts'
 import { createVaultFetch } from './vault-fetch.ts'
 import { createVaultKeys, type Epochs } from './vault-keys.ts'
 
@@ -33,6 +33,7 @@ interface VaultOptions {
   /** What changes while the gateway runs; its address is known once it listens. */
   readonly state: { readonly snapshot: Snapshot; readonly address: { readonly publicUrl: string } | undefined }
   readonly epochs: Epochs
+  readonly login: { readonly idTokenOf: IdTokenOf }
   readonly clock: Clock
   /** The time of day. */
   readonly wall: Clock
@@ -42,7 +43,7 @@ interface VaultOptions {
 export type Vault = Awaited<ReturnType<typeof createVault>>
 
 export async function createVault(options: VaultOptions) {
-  const { state, store, sealer, epochs, clock, wall, log } = options
+  const { state, store, sealer, epochs, login, clock, wall, log } = options
   const snapshot = (): Snapshot => state.snapshot
   const publicUrl = (): string => state.address?.publicUrl ?? ''
   const keys = createVaultKeys({ store, snapshot, epochs, clock, log })
@@ -54,7 +55,7 @@ export async function createVault(options: VaultOptions) {
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const signingKeys = createSigningKeys(store, values, (tenant) => epochs.epochOf(tenant), wall)
   const callers = createCallerDefinitions(clock)
-  const exchanges = createTokenExchanges({ callers, fetch, store, sealer, wall, log })
+  const exchanges = createTokenExchanges({ callers, idTokenOf: login.idTokenOf, fetch, store, sealer, wall, log })
   const common = { fetch, grants, pages, clock, wall, log }
   const credentials = createCredentials({ ...common, signing: { keys: signingKeys, publicUrl }, exchanges })
   const views = createPersonalViews(grants, callers, exchanges)

@@ -3,6 +3,8 @@
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { randomBytes } from 'node:crypto'
+import { createFetch } from '../../src/auth/fetch.ts'
+import { exchangedTokens, type ExchangingDefinition } from '../../src/vault/oauth/exchange-request.ts'
 import { connectAccount, signedIn } from '../kit/connect-page.ts'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
@@ -35,8 +37,9 @@ const authorization = `Bearer ${key}`
 const suiteClient = 'https://conformance-test.local/client-metadata.json'
 
 /** A person connects an account; the client of the gateway has no part in it. */
-const signsIn = ({ scenario }: ClientRun): boolean =>
-  scenario.startsWith('auth/') && !scenario.startsWith('auth/client-credentials')
+const signsIn = (run: ClientRun): boolean =>
+  run.scenario.startsWith('auth/') && !run.scenario.startsWith('auth/client-credentials') && !isAsserted(run)
+const isAsserted = ({ scenario }: ClientRun): boolean => scenario === 'auth/enterprise-managed-authorization'
 const isModern = ({ version }: ClientRun): boolean => version >= '2026-07-28'
 
 /** @throws Error where the client meets one, as a host would */
@@ -55,7 +58,7 @@ export async function drive(run: ClientRun): Promise<void> {
 
 async function useGateway(run: ClientRun, t: Parameters<typeof gateway>[0]): Promise<void> {
   const { url, publicUrl } = await gateway(t, {
-    upstreams: { suite: { type: 'http', url: run.url, auth: authOf(run) } },
+    upstreams: { suite: { type: 'http', url: run.url, ...(await credentialOf(run)) } },
     top: {
       // The suite's servers are on loopback.
       egress: { allow: ['127.0.0.0/8', '::1/128'] },
@@ -106,6 +109,27 @@ async function useAccount(client: Client, publicUrl: string): Promise<void> {
     for (const { name } of all.filter((tool) => !tool.name.startsWith('connect_')))
       await client.callTool({ name, arguments: {} })
   }
+}
+
+/**
+ * The suite's identity provider signs nobody in: it gives an ID token, and says nowhere with which key it was signed. So
+ * what the gateway does with one that came of a sign-in is done with that one (src/vault/oauth/exchange-request.ts; whole
+ * in test/vault/identity-assertion.test.ts).
+ */
+async function credentialOf(run: ClientRun): Promise<object> {
+  if (!isAsserted(run)) return { auth: authOf(run) }
+  const given = run.context as Record<string, string>
+  const auth = {
+    issuer: given['idp_issuer'],
+    tokenUrl: given['idp_token_endpoint'],
+    clientId: given['idp_client_id'],
+    subjectToken: 'idToken',
+    scopes: [],
+    identityAssertion: { clientId: given['client_id'], clientSecret: given['client_secret'], algorithm: 'ES256' }
+  }
+  const definition = { url: run.url, auth } as unknown as ExchangingDefinition
+  const tokens = await exchangedTokens(definition, given['idp_id_token'] ?? '', createFetch(), Date.now)
+  return { headers: { Authorization: `Bearer ${tokens.accessToken}` } }
 }
 
 /** What the gateway is configured with to sign in where the scenario wants that. */

@@ -70,10 +70,5 @@ export const clientGaps: readonly Gap[] = [
     scenario: 'auth/wif-jwt-bearer',
     checks: ['wif-grant-type'],
     reason: 'The gateway has no workload identity of its own to present.'
-  },
-  {
-    scenario: 'auth/enterprise-managed-authorization',
-    checks: ['complete-flow-token-exchange', 'complete-flow-jwt-bearer'],
-    reason: 'The gateway exchanges tokens at the identity provider alone.'
   }
 ]

@@ -9,7 +9,10 @@ import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 import { compiledCode } from '../kit/compiled-code.ts'
 
-const suite = fileURLToPath(new URL('../../node_modules/@modelcontextprotocol/conformance/', import.meta.url))
+const program = fileURLToPath(
+  new URL('../../node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url)
+)
+const suite = join(program, '..', '..')
 
 type Half = 'server' | 'client'
 
@@ -79,7 +82,7 @@ async function runHalf(half: Half, requirements: string, { imports, args, env }:
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-conformance-'))
   try {
     const suiteArgs = [half, ...args, '--requirements', requirements, '--output-dir', folder]
-    const child = spawn(process.execPath, [...imports, join(suite, 'dist', 'index.js'), ...suiteArgs], {
+    const child = spawn(process.execPath, [...imports, program, ...suiteArgs], {
       // Nothing more of the test runner's own environment: it would load itself into the suite.
       env: { PATH: process.env['PATH'], ...compiledCode, ...env },
       stdio: ['ignore', 'pipe', 'pipe']

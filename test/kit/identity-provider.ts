@@ -3,6 +3,7 @@
 
 import { createServer, type ServerResponse } from 'node:http'
 import { Provider } from 'oidc-provider'
+import { exchangeGrant, giveAssertions } from './identity-assertions.ts'
 import { freshKeys } from './issuer.ts'
 import { listen, type Teardown } from './listen.ts'
 
@@ -29,6 +30,10 @@ export interface IdentityProvider {
   down: boolean
   /** Requests to its token endpoint. */
   tokenRequests: number
+  /** As which client the gateway is known at authorization servers that take assertions, by their issuer. */
+  readonly clientAt: Map<string, string>
+  /** Whose ID tokens became assertions, in order. */
+  readonly asserted: string[]
 }
 
 export const providerClient = { clientId: 'gatehouse', clientSecret: 'the-secret-of-the-gateway-at-its-provider' }
@@ -47,7 +52,9 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     hasRefreshTokens: true,
     isSecretWrong: false,
     down: false,
-    tokenRequests: 0
+    tokenRequests: 0,
+    clientAt: new Map(),
+    asserted: []
   }
   const url = await listen(
     t,
@@ -71,14 +78,15 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
       }
     })
   )
+  const keys = await freshKeys()
   provider = new Provider(url, {
-    jwks: { keys: await freshKeys() },
+    jwks: { keys },
     cookies: { keys: ['cookies of the provider'] },
     clients: [
       {
         client_id: providerClient.clientId,
         client_secret: providerClient.clientSecret,
-        grant_types: ['authorization_code', 'refresh_token'],
+        grant_types: ['authorization_code', 'refresh_token', exchangeGrant],
         redirect_uris: [redirectUri],
         post_logout_redirect_uris: [redirectUri.replace(/callback$/, 'session/end/success')],
         response_types: ['code']
@@ -102,6 +110,7 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
           },
     features: { devInteractions: { enabled: false }, resourceIndicators: { enabled: false } }
   })
+  giveAssertions(provider, url, keys, { clients: state.clientAt, subjects: state.asserted })
   handle = provider.callback()
   return Object.assign(state, { url })
 }

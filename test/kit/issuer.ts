@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { createRemoteJWKSet, exportJWK, generateKeyPair, jwtVerify, type JWK } from 'jose'
 import { errors, Provider } from 'oidc-provider'
+import { assertionGrant, exchangeGrant, takeAssertions } from './identity-assertions.ts'
 import { listen, type Teardown } from './listen.ts'
 
 export interface IssuerOptions {
@@ -13,6 +14,8 @@ export interface IssuerOptions {
   readonly scopes?: readonly string[]
   readonly clients?: readonly string[]
   readonly lifetimeSeconds?: number
+  /** The issuer whose identity assertions (ID-JAG) are taken for tokens. */
+  readonly assertionsOf?: string
 }
 
 export interface TokenRequest {
@@ -50,7 +53,7 @@ export interface Issuer {
 }
 
 export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<Issuer> {
-  const { scopes = ['mcp'], clients = ['robot'], lifetimeSeconds = 600 } = options
+  const { scopes = ['mcp'], clients = ['robot'], lifetimeSeconds = 600, assertionsOf } = options
   let handle: ReturnType<Provider['callback']> | undefined
   let state: 'up' | 'down' = 'up'
   let requests = 0
@@ -58,6 +61,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
   let keys: JWK[] = await freshKeys()
   const secret = randomUUID()
   const asker = 'gateway'
+  const askerGrants = [exchangeGrant, ...(assertionsOf === undefined ? [] : [assertionGrant])]
   const exchanging = { exchanges: [] as string[], exchangeRefused: false }
 
   const url = await listen(
@@ -82,7 +86,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
       clients: [...clients, asker].map((client) => ({
         client_id: client,
         client_secret: secret,
-        grant_types: ['client_credentials', ...(client === asker ? [exchangeGrant] : [])],
+        grant_types: ['client_credentials', ...(client === asker ? askerGrants : [])],
         redirect_uris: [],
         response_types: []
       })),
@@ -106,6 +110,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
       }
     })
     registerExchange(provider, url, exchanging)
+    if (assertionsOf !== undefined) takeAssertions(provider, url, assertionsOf)
     handle = provider.callback()
   }
 
@@ -162,8 +167,6 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
   }
   return Object.assign(exchanging, made)
 }
-
-const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 /** RFC 8693: a token that this issuer gave for one of the same subject for another resource. */
 function registerExchange(

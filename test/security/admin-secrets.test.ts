@@ -34,6 +34,16 @@ t.test('no route, event or line of the log tells a secret that was put, in any f
     upstreams: {
       up: { type: 'http', url: `${upstream.url}?token=x`, headers: { Authorization: `Bearer ${canary}` } },
       robot: { url: upstream.url, auth: { type: 'clientCredentials', clientId: 'robot', clientSecret: canary } },
+      known: {
+        url: upstream.url,
+        auth: {
+          type: 'tokenExchange',
+          issuer,
+          clientId: 'gw',
+          clientSecret: canary,
+          identityAssertion: { clientId: 'gw', clientSecret: canary }
+        }
+      },
       child: { command: process.execPath, args: ['-e', ''], env: { TOKEN: canary } }
     }
   }
@@ -54,6 +64,9 @@ t.test('no route, event or line of the log tells a secret that was put, in any f
   })
   await call('PUT', `${path}/upstreams/up`, { body: { ...changed, type: canary }, headers: any })
   await call('POST', `${path}/keys`, { body: { name: canary, scopes: ['a b'] } })
+  t.match((await call('GET', `${path}/upstreams/known`)).json, {
+    configuration: { auth: { identityAssertion: { clientId: 'gw', clientSecret: { secret: true } } } }
+  })
   t.match((await call('GET', `${path}/issuers/${encodeURIComponent(issuer)}`)).json, {
     configuration: { introspection: { clientSecret: { secret: true } } }
   })

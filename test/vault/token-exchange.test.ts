@@ -1,6 +1,7 @@
 // The token of a caller, exchanged at its identity provider for one that the upstream takes: each caller their own, once
 // for each token, and the token of the caller goes nowhere else.
 
+import { inspect } from 'node:util'
 import t from 'tap'
 import { createFetch } from '../../src/auth/fetch.ts'
 import { createTokenExchanges } from '../../src/vault/oauth/token-exchange.ts'
@@ -83,11 +84,12 @@ t.test('callers of another issuer are refused, and so is an upstream that would 
 
 t.test('a process to which the token did not come finds what it was exchanged for in the store, sealed', async (t) => {
   const idp = await issuer(t, { clients: ['ada'] })
-  const auth = { type: 'tokenExchange', issuer: idp.url, ...idp.exchanger, scopes: [] }
+  const auth = { type: 'tokenExchange', issuer: idp.url, ...idp.exchanger, subjectToken: 'accessToken', scopes: [] }
   const definition = { type: 'http', name: 'up', tenant: 'acme', hash: 'h..c', url: 'http://127.0.0.1:1/mcp', auth }
   const kept = new Map<string, string>()
   const process = () =>
     createTokenExchanges({
+      idTokenOf: () => Promise.resolve(undefined),
       callers: { of: () => new Map([['up', definition]]) as never },
       fetch: () => createFetch(),
       store: {
@@ -102,12 +104,12 @@ t.test('a process to which the token did not come finds what it was exchanged fo
         }
       },
       wall: Date,
-      log: { warn: (...given: unknown[]) => t.fail(JSON.stringify(given)) } as never
+      log: { warn: (...given: unknown[]) => t.fail(inspect(given)) } as never
     })
   const [here, there] = [process(), process()]
   const { signal } = new AbortController()
   await t.rejects(Promise.resolve(there.credentialOf(definition as never).ready(signal)), /has to call again/)
-  const tenant = { id: 'acme', upstreams: new Map([['up', definition]]) }
+  const tenant = { id: 'acme', auth: {}, upstreams: new Map([['up', definition]]) }
   const token = await idp.token({ clientId: 'ada', resource: 'https://gateway.example/mcp' })
   await here.ensure(tenant as never, {} as never, ['Authorization', `Bearer ${token}`])
   const credential = there.credentialOf(definition as never)

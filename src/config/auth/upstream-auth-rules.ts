@@ -12,13 +12,13 @@ const commandVariable = new RegExp(
 
 /**
  * @param path of the upstream
- * @param around `vault` of the configuration; `issuers` of the tenant
+ * @param around `vault` of the configuration; `auth` of the tenant
  */
 export function checkUpstreamAuth(
   upstream: Tree,
   path: Path,
   report: Report,
-  { vault, issuers }: { readonly vault: unknown; readonly issuers: readonly unknown[] }
+  { vault, tenantAuth }: { readonly vault: unknown; readonly tenantAuth: Tree }
 ): void {
   const auth = treeOf(upstream['auth'])
   const { type } = auth
@@ -27,12 +27,7 @@ export function checkUpstreamAuth(
   checkWritten(upstream, auth, path, report)
   if (type === 'clientCredentials') checkClientCredentials(auth, place, report)
   if (type === 'user') checkUser(auth, place, report)
-  if (type === 'tokenExchange' && !issuers.some((each) => treeOf(each)['issuer'] === auth['issuer']))
-    report.add(
-      [...place, 'issuer'],
-      'is no issuer of this tenant: its callers have no tokens of it',
-      'Name one of auth.issuers of the tenant, exactly as it stands there.'
-    )
+  if (type === 'tokenExchange') checkTokenExchange(auth, place, report, tenantAuth)
   if (type === 'signed') checkSigned(auth, place, report)
   if ((type === 'user' || type === 'signed' || type === 'userSecret') && listOf(treeOf(vault)['keys']).length === 0)
     report.add(
@@ -89,6 +84,19 @@ function checkUser(auth: Tree, place: Path, report: Report): void {
     report.add([...place, 'clientSecret'], 'is of no client', 'Give its clientId, too.')
 }
 
+function checkTokenExchange(auth: Tree, place: Path, report: Report, { issuers, login }: Tree): void {
+  const signsIn = auth['subjectToken'] === 'idToken' && treeOf(treeOf(login)['provider'])['issuer'] === auth['issuer']
+  if (!signsIn && !listOf(issuers).some((each) => treeOf(each)['issuer'] === auth['issuer']))
+    report.add(
+      [...place, 'issuer'],
+      'is no issuer of this tenant: its callers have no tokens of it',
+      'Name one of auth.issuers of the tenant, exactly as it stands there; or, with subjectToken: idToken, the ' +
+        'issuer of auth.login.provider.'
+    )
+  const assertion = treeOf(auth['identityAssertion'])
+  if (auth['identityAssertion'] !== undefined) checkOneProof(assertion, [...place, 'identityAssertion'], report)
+}
+
 /** Those that the gateway itself writes, or that mean that a token is bound. */
 const ownClaims: ReadonlySet<string> = new Set([
   'iss',
@@ -114,17 +122,21 @@ function checkSigned({ claims }: Tree, place: Path, report: Report): void {
 }
 
 function checkClientCredentials(auth: Tree, place: Path, report: Report): void {
-  const { clientSecret, privateKey, issuer, tokenUrl } = auth
-  if ((clientSecret === undefined) === (privateKey === undefined))
-    report.add(
-      place,
-      clientSecret === undefined ? 'has neither clientSecret nor privateKey' : 'has both clientSecret and privateKey',
-      'Give one of the two: it proves who the client is.'
-    )
+  const { issuer, tokenUrl } = auth
+  checkOneProof(auth, place, report)
   if (issuer !== undefined && tokenUrl !== undefined)
     report.add(
       place,
       'has both issuer and tokenUrl',
       'Remove one of the two: tokenUrl is for servers without metadata.'
+    )
+}
+
+function checkOneProof({ clientSecret, privateKey }: Tree, place: Path, report: Report): void {
+  if ((clientSecret === undefined) === (privateKey === undefined))
+    report.add(
+      place,
+      clientSecret === undefined ? 'has neither clientSecret nor privateKey' : 'has both clientSecret and privateKey',
+      'Give one of the two: it proves who the client is.'
     )
 }

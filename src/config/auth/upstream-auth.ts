@@ -2,6 +2,7 @@
 
 import type { TenantId } from '../../protocol/messages.ts'
 import type { TenantInput } from '../schema/config.ts'
+import type { Tenant } from '../snapshot.ts'
 
 /** From the schema, because nothing of it is compiled. */
 export type UpstreamAuth = NonNullable<Extract<TenantInput['upstreams'][string], { url: string }>['auth']>
@@ -27,3 +28,14 @@ export interface Caller extends Person {
   /** Those of the token that the tenant tells its upstreams. */
   readonly claims?: Readonly<Record<string, string | readonly string[]>>
 }
+
+/**
+ * Is the caller somebody who signed in at the provider through the login front of the tenant, so that the ID token from
+ * there says who they are?
+ * @param issuer of the token of the caller
+ */
+export const bringsIdToken = (
+  { auth: { login } }: Pick<Tenant, 'auth'>,
+  auth: TokenExchangeAuth,
+  issuer: string
+): boolean => auth.subjectToken === 'idToken' && login?.issuer === issuer && login.provider.issuer === auth.issuer

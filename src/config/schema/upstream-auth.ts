@@ -32,6 +32,21 @@ const tokenSource = {
   )
 }
 
+/** How a client proves by a key who it is, instead of by a secret. */
+const clientKey = {
+  privateKey: Type.Optional(
+    formatted(
+      'private-key',
+      'A private key in PEM (PKCS #8), with which the client proves who it is (`private_key_jwt`), instead of a ' +
+        'secret.'
+    )
+  ),
+  algorithm: choice(['ES256', 'RS256', 'PS256', 'EdDSA'], 'ES256', 'Of the signature that `privateKey` makes.'),
+  keyId: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 256, description: 'What the authorization server calls the key (`kid`).' })
+  )
+}
+
 const ClientCredentialsSchema = closedObject(
   {
     type: Type.Enum(['clientCredentials'] as const, {
@@ -41,17 +56,7 @@ const ClientCredentialsSchema = closedObject(
     tokenUrl: Type.Optional(
       formatted('jwks-url', 'The token endpoint, where the authorization server has no metadata. Instead of `issuer`.')
     ),
-    privateKey: Type.Optional(
-      formatted(
-        'private-key',
-        'A private key in PEM (PKCS #8), with which the client proves who it is (`private_key_jwt`), instead of a ' +
-          'secret.'
-      )
-    ),
-    algorithm: choice(['ES256', 'RS256', 'PS256', 'EdDSA'], 'ES256', 'Of the signature that `privateKey` makes.'),
-    keyId: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 256, description: 'What the authorization server calls the key (`kid`).' })
-    )
+    ...clientKey
   },
   { title: 'upstream auth by client credentials' }
 )
@@ -144,11 +149,40 @@ const TokenExchangeSchema = closedObject(
     tokenUrl: Type.Optional(formatted('jwks-url', 'Its token endpoint, where it has no metadata.')),
     clientId,
     clientSecret,
+    subjectToken: choice(
+      ['accessToken', 'idToken'],
+      'accessToken',
+      'What is exchanged: the token of the caller; or the ID token with which the caller signed in at the provider ' +
+        'of `auth.login`, which `issuer` then names.'
+    ),
     audience: Type.Optional(
       Type.String({ minLength: 1, maxLength: 2_048, description: 'Whom the token is for, as the provider calls it.' })
     ),
     resource,
-    scopes: askedScopes
+    scopes: askedScopes,
+    identityAssertion: Type.Optional(
+      Type.Union(
+        [
+          closedObject(
+            {
+              issuer: Type.Optional(
+                formatted('issuer', 'That authorization server. Not given: the one that the upstream names.')
+              ),
+              clientId,
+              clientSecret,
+              ...clientKey
+            },
+            { title: 'upstream auth by an identity assertion' }
+          )
+        ],
+        {
+          description:
+            'Where the authorization server of the upstream wants an assertion of the identity provider (ID-JAG, ' +
+            'enterprise-managed authorization): the client registered for the gateway there. The provider is then ' +
+            'asked for an assertion in place of a token.'
+        }
+      )
+    )
   },
   { title: 'upstream auth by token exchange' }
 )

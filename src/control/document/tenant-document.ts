@@ -52,10 +52,13 @@ const withMembers = (tree: Tree, changes: Readonly<Record<string, (value: unknow
 /** Members of the `auth` of an upstream whose values are secrets. */
 const authSecrets = ['clientSecret', 'privateKey'] as const
 
-const withAuthSecrets = (auth: unknown, change: (secret: unknown, member: string) => unknown): unknown =>
-  isTree(auth)
-    ? withMembers(auth, Object.fromEntries(authSecrets.map((member) => [member, (secret) => change(secret, member)])))
+const withAuthSecrets = (auth: unknown, change: (secret: unknown, path: Path) => unknown, at: Path = []): unknown => {
+  const secret = (member: string) => [member, (value: unknown) => change(value, [...at, member])] as const
+  const inner = (value: unknown): unknown => withAuthSecrets(value, change, [...at, 'identityAssertion'])
+  return isTree(auth)
+    ? withMembers(auth, { ...Object.fromEntries(authSecrets.map(secret)), identityAssertion: inner })
     : auth
+}
 
 /** What the admin API shows of an upstream. */
 export const shownUpstream = (upstream: unknown): unknown =>
@@ -156,15 +159,12 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
     }
     const oldAuth = treeOf(treeOf(old)['auth'])
     const storedAuth = (auth: unknown): unknown =>
-      withAuthSecrets(auth, (secret, member) =>
-        kept(secret, oldAuth[member], ['upstreams', name, 'auth', member], isSame && sameBut(auth, oldAuth))
-      )
-    return isTree(upstream)
-      ? withMembers(upstream, {
-          ...Object.fromEntries(secretMaps.map((member) => [member, storedMap(member)])),
-          auth: storedAuth
-        })
-      : upstream
+      withAuthSecrets(auth, (secret, path) => {
+        const before = path.reduce((tree: unknown, member) => treeOf(tree)[member], oldAuth)
+        return kept(secret, before, ['upstreams', name, 'auth', ...path], isSame && sameBut(auth, oldAuth))
+      })
+    const maps = Object.fromEntries(secretMaps.map((member) => [member, storedMap(member)]))
+    return isTree(upstream) ? withMembers(upstream, { ...maps, auth: storedAuth }) : upstream
   }
   const oldKeys = new Map(listOf(treeOf(before?.['auth'])['keys']).map((key) => [treeOf(key)['name'], treeOf(key)]))
   const storedKey = (key: unknown, index: number): unknown => {

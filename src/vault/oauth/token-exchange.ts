@@ -4,8 +4,8 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as oauth from 'oauth4webapi'
-import type { TokenExchangeAuth } from '../../config/auth/upstream-auth.ts'
-import type { HttpDefinition, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import { bringsIdToken } from '../../config/auth/upstream-auth.ts'
+import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { exchangedTokenKey } from '../../store/keys.ts'
@@ -14,12 +14,9 @@ import type { Sealer } from '../../store/seal.ts'
 import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import type { AskingCaller, CallerDefinitions } from '../caller-definitions.ts'
 import type { VaultFetch } from '../vault-fetch.ts'
-import { authenticationOf } from './client-authentication.ts'
-import { serverMetadata } from './discovery.ts'
-import { isGood, type Tokens, tokensFrom } from './tokens.ts'
+import { exchangedTokens, type ExchangingDefinition } from './exchange-request.ts'
+import { isGood, type Tokens } from './tokens.ts'
 
-const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
-const accessToken = 'urn:ietf:params:oauth:token-type:access_token'
 /** After a failure nobody is asked again so soon for the same token. */
 const retryMs = 5_000
 /** Tokens of one caller that are in use at once. */
@@ -47,10 +44,15 @@ interface Held {
   secrets: readonly string[]
 }
 
-type ExchangingDefinition = HttpDefinition & { readonly auth: TokenExchangeAuth }
+/**
+ * The ID token with which somebody signed in at the provider of the tenant's login front, one that is good still.
+ * @returns undefined where they have to sign in again
+ */
+export type IdTokenOf = (tenant: Tenant, subject: string) => Promise<string | undefined>
 
 interface ExchangeOptions {
   readonly callers: Pick<CallerDefinitions, 'of'>
+  readonly idTokenOf: IdTokenOf
   readonly fetch: VaultFetch
   readonly store: Pick<Store, 'get' | 'set'>
   readonly sealer: Pick<Sealer, 'seal' | 'open'>
@@ -63,7 +65,7 @@ const exchanges = (definition: UpstreamDefinition): definition is ExchangingDefi
 
 export type TokenExchanges = ReturnType<typeof createTokenExchanges>
 
-export function createTokenExchanges({ callers, fetch, store, sealer, wall, log }: ExchangeOptions) {
+export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer, wall, log }: ExchangeOptions) {
   const heldOf = new Map<string, Held>()
 
   function held(definitionHash: string): Held {
@@ -91,11 +93,18 @@ export function createTokenExchanges({ callers, fetch, store, sealer, wall, log 
   }
 
   /** Never rejects: what went wrong is told to whoever calls the upstream. */
-  async function exchange(definition: ExchangingDefinition, own: Held, digest: string, token: string): Promise<void> {
-    const { name, tenant } = definition
+  async function exchange(
+    definition: ExchangingDefinition,
+    own: Held,
+    digest: string,
+    subjectToken: () => Promise<string>
+  ): Promise<void> {
+    const { name, tenant, url, auth } = definition
+    const reach = fetch([auth.issuer, auth.tokenUrl, auth.identityAssertion && url, auth.identityAssertion?.issuer])
     let outcome: Outcome
     try {
-      outcome = { tokens: await exchanged(definition, token), since: wall.now() }
+      const tokens = await exchangedTokens(definition, await subjectToken(), reach, wall.now)
+      outcome = { tokens, since: wall.now() }
       await keep(definition, outcome)
     } catch (err) {
       log.warn({ err, upstream: name, tenant }, 'the token of a caller cannot be exchanged for one of an upstream')
@@ -104,35 +113,6 @@ export function createTokenExchanges({ callers, fetch, store, sealer, wall, log 
     }
     own.byToken.set(digest, outcome)
     use(own, outcome)
-  }
-
-  async function exchanged({ url, auth }: ExchangingDefinition, token: string): Promise<Tokens> {
-    const own = fetch([auth.issuer, auth.tokenUrl])
-    const server =
-      auth.tokenUrl === undefined
-        ? await serverMetadata(auth.issuer, own)
-        : { issuer: auth.issuer, token_endpoint: auth.tokenUrl }
-    // Whatever metadata says: who has the token of a caller can be that caller.
-    if (server.token_endpoint !== undefined && new URL(server.token_endpoint).origin === new URL(url).origin)
-      throw new Error('the token endpoint is the upstream itself, which never gets the token of a caller')
-    const client: oauth.Client = { client_id: auth.clientId }
-    const { audience, scopes, resource = audience === undefined ? url : 'none' } = auth
-    const response = await oauth.genericTokenEndpointRequest(
-      server,
-      client,
-      await authenticationOf(auth, server),
-      grantType,
-      {
-        subject_token: token,
-        subject_token_type: accessToken,
-        requested_token_type: accessToken,
-        ...(audience !== undefined && { audience }),
-        ...(resource !== 'none' && { resource }),
-        ...(scopes.length > 0 && { scope: scopes.join(' ') })
-      },
-      { [oauth.customFetch]: own, [oauth.allowInsecureRequests]: true }
-    )
-    return tokensFrom(await oauth.processGenericTokenEndpointResponse(server, client, response), wall.now())
   }
 
   /** For the process that holds the session of the caller, which their token does not come to. */
@@ -168,7 +148,13 @@ export function createTokenExchanges({ callers, fetch, store, sealer, wall, log 
         const known = own.byToken.get(digest)
         if (known !== undefined && isFresh(known, now)) return (use(own, known), [])
         const pending =
-          own.pending.get(digest) ?? exchange(definition, own, digest, token).finally(() => own.pending.delete(digest))
+          own.pending.get(digest) ??
+          exchange(definition, own, digest, async () => {
+            if (!bringsIdToken(tenant, definition.auth, caller.issuer)) return token
+            const idToken = await idTokenOf(tenant, caller.subject)
+            if (idToken === undefined) throw new Error('its provider gave no ID token that holds: they sign in again')
+            return idToken
+          }).finally(() => own.pending.delete(digest))
         own.pending.set(digest, pending)
         return [pending]
       })

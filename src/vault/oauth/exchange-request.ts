@@ -1,0 +1,126 @@
+// The requests by which a token that says who somebody is becomes one that an upstream takes: token exchange at the
+// identity provider (RFC 8693), and, where the authorization server of the upstream wants an assertion of that
+// provider, the grant at which it is presented (RFC 7523; draft-ietf-oauth-identity-assertion-authz-grant, ID-JAG; the
+// extension enterprise-managed authorization of MCP).
+
+import * as oauth from 'oauth4webapi'
+import type { Fetch } from '../../auth/fetch.ts'
+import type { TokenExchangeAuth } from '../../config/auth/upstream-auth.ts'
+import type { HttpDefinition } from '../../config/snapshot.ts'
+import { authenticationOf } from './client-authentication.ts'
+import { discoverAuthorization, serverMetadata } from './discovery.ts'
+import { type Tokens, tokensFrom } from './tokens.ts'
+
+export type ExchangingDefinition = HttpDefinition & { readonly auth: TokenExchangeAuth }
+
+const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const assertionGrant = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+
+const tokenType = {
+  accessToken: 'urn:ietf:params:oauth:token-type:access_token',
+  idToken: 'urn:ietf:params:oauth:token-type:id_token',
+  identityAssertion: 'urn:ietf:params:oauth:token-type:id-jag'
+} as const
+
+/** In characters: an assertion is sent in a form. */
+const maxAssertionLength = 16_384
+
+/** Its message goes to operators. */
+class ExchangeFailed extends Error {}
+
+/**
+ * @param subjectToken of the caller: of the type that `auth.subjectToken` names
+ * @param fetch to where the definition leads
+ * @param now epoch ms
+ * @throws oauth4webapi's errors, ExchangeFailed, and those of discovery
+ */
+export async function exchangedTokens(
+  definition: ExchangingDefinition,
+  subjectToken: string,
+  fetch: Fetch,
+  now: () => number
+): Promise<Tokens> {
+  const { auth, url } = definition
+  const provider = await providerOf(definition, fetch)
+  if (auth.identityAssertion === undefined) {
+    const { audience, resource = audience === undefined ? url : 'none' } = auth
+    const wanted = { requested_token_type: tokenType.accessToken, ...named({ audience, resource }) }
+    return tokensFrom(await exchange(auth, provider, subjectToken, wanted, fetch), now())
+  }
+  const target = await discoverAuthorization(url, undefined, auth.identityAssertion.issuer, fetch)
+  const wanted = {
+    requested_token_type: tokenType.identityAssertion,
+    ...named({ audience: auth.audience ?? target.server.issuer, resource: auth.resource ?? target.resource })
+  }
+  const answer = await exchange(auth, provider, subjectToken, wanted, fetch)
+  if (answer['issued_token_type'] !== tokenType.identityAssertion)
+    throw new ExchangeFailed(`${auth.issuer} gave something else than an identity assertion (ID-JAG)`)
+  if (answer.access_token.length > maxAssertionLength)
+    throw new ExchangeFailed(`the identity assertion is longer than ${maxAssertionLength} characters`)
+  return await presented(auth, auth.identityAssertion, target.server, answer.access_token, { fetch, now: now() })
+}
+
+const named = (parameters: {
+  readonly audience: string | undefined
+  readonly resource: string
+}): Record<string, string> => ({
+  ...(parameters.audience !== undefined && { audience: parameters.audience }),
+  ...(parameters.resource !== 'none' && { resource: parameters.resource })
+})
+
+async function providerOf({ auth, url }: ExchangingDefinition, fetch: Fetch): Promise<oauth.AuthorizationServer> {
+  const server =
+    auth.tokenUrl === undefined
+      ? await serverMetadata(auth.issuer, fetch)
+      : { issuer: auth.issuer, token_endpoint: auth.tokenUrl }
+  // Whatever metadata says: who has the token of a caller can be that caller.
+  if (server.token_endpoint !== undefined && new URL(server.token_endpoint).origin === new URL(url).origin)
+    throw new ExchangeFailed('the token endpoint is the upstream itself, which never gets the token of a caller')
+  return server
+}
+
+async function exchange(
+  auth: TokenExchangeAuth,
+  server: oauth.AuthorizationServer,
+  subjectToken: string,
+  wanted: Readonly<Record<string, string>>,
+  fetch: Fetch
+): Promise<oauth.TokenEndpointResponse> {
+  const client: oauth.Client = { client_id: auth.clientId }
+  const response = await oauth.genericTokenEndpointRequest(
+    server,
+    client,
+    await authenticationOf(auth, server),
+    exchangeGrant,
+    {
+      subject_token: subjectToken,
+      subject_token_type: tokenType[auth.subjectToken],
+      ...wanted,
+      ...(auth.scopes.length > 0 && { scope: auth.scopes.join(' ') })
+    },
+    { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
+  )
+  // An assertion is no access token: `token_type` is `N_A` then (RFC 8693 section 2.2.1).
+  return await oauth.processGenericTokenEndpointResponse(server, client, response, {
+    recognizedTokenTypes: { n_a: () => {} }
+  })
+}
+
+async function presented(
+  { scopes }: TokenExchangeAuth,
+  credentials: NonNullable<TokenExchangeAuth['identityAssertion']>,
+  server: oauth.AuthorizationServer,
+  assertion: string,
+  { fetch, now }: { readonly fetch: Fetch; readonly now: number }
+): Promise<Tokens> {
+  const client: oauth.Client = { client_id: credentials.clientId }
+  const response = await oauth.genericTokenEndpointRequest(
+    server,
+    client,
+    await authenticationOf(credentials, server),
+    assertionGrant,
+    { assertion, ...(scopes.length > 0 && { scope: scopes.join(' ') }) },
+    { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
+  )
+  return tokensFrom(await oauth.processGenericTokenEndpointResponse(server, client, response), now)
+}
