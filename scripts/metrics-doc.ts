@@ -60,6 +60,8 @@ ${rows.join('\n')}
   upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric a tenant has at most 1,000 series with names, codes and endpoints; beyond these all of them are \`other\`. All tenants
   together have at most 10,000; what is beyond is counted together, with the label \`otel_metric_overflow\`.
 - Exemplars are not written ([tracing.md](tracing.md#metrics) says why, and how to get from a series to its traces).
+- \`gatehouse.limits.hit\` repeats those refusals and failed calls behind which a limit stands ([limits.md](limits.md)); \`gatehouse.upstream.silent\` is the state of the circuit breaker; misses of the lists of an upstream are its list requests in \`mcp.client.operation.duration\`.
+- \`mcp.server.session.duration\` knows sessions that their clients ended (DELETE): of those that are left to expire nobody knows when they were over.
 - \`gatehouse.requests.refused\` has a tenant where the caller was let in.
 
 ## Alerts
@@ -83,5 +85,12 @@ One process has more to do than one CPU can. Run more processes on the same Redi
 
 ### GatehouseRefusesMany
 By \`gatehouse_reason\` ([errors.md](errors.md)): \`unauthenticated\` in numbers is a host with an old token, or somebody who tries; \`rate_limited\` and \`too_many\` a caller beyond its limits. The log has each with its address; those beyond the rates at level \`debug\`.
+
+### GatehouseStoreSlow
+New sessions and calls across processes wait for the store. \`db.operation.name\` says which questions are slow, and \`error.type\` whether any fail. Redis: is its machine busy, its memory full, or a \`KEYS\` or \`SAVE\` of somebody else in the way
+(\`SLOWLOG GET\`)? A file: is its disk slow?
+
+### GatehouseReplicasDiffer
+A process has not taken what the admin API has made: it cannot reach the store (its log says so, and \`/health/ready\`), or is an older release that cannot read it. \`gatehouse versions\` names the newest; restart the one that is behind.
 `
 }

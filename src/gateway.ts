@@ -23,6 +23,7 @@ import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import { createLiveEvents } from './observe/live.ts'
 import type { Log } from './observe/log.ts'
+import { timedStore } from './observe/metrics/timed-store.ts'
 import { openTelemetry } from './observe/telemetry.ts'
 import { contextsOf, createContextOf, upstreamHashesOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
@@ -95,14 +96,15 @@ export async function createGateway(
   const [calls, serverInfo] = [createCallsInFlight(), { name: 'gatehouse', version }]
   const memory = overrides.memory ?? memoryAccountOfProcess(initial.limits.memoryBytes)
 
-  const store = overrides.store ?? (await openStore(initial.store, wallClock, log))
+  const telemetry = await openTelemetry(initial, { version, node, ...clocks, log })
+  const { metrics, traces, shownCaller, nameOf } = telemetry
+  const opened = overrides.store ?? (await openStore(initial.store, wallClock, log))
+  const store = timedStore(opened, steadyClock, metrics)
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const control = await createControl({ store, sealer, file: () => state.file, env, wall: wallClock, log })
   state.snapshot = control.snapshot()
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
-  const telemetry = await openTelemetry(initial, { version, node, ...clocks, log })
-  const { metrics, traces, shownCaller, nameOf } = telemetry
   const events = createLiveEvents()
   const recording = { store, snapshot, run: newId(), live: events, ...clocks, log }
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
@@ -117,9 +119,8 @@ export async function createGateway(
   const live = createLiveSessions(steadyClock, node, () => longestIdleMs(state.snapshot))
   dropWithSessions(sessions, live, streams)
 
-  const descriptors = descriptorLimit()
+  const [descriptors, serverRequestQuotas] = [descriptorLimit(), createServerRequestQuotas(undefined, memory)]
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
-  const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
   const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log })
   const { credentials } = vault
   const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
@@ -153,8 +154,8 @@ export async function createGateway(
     descriptors
   })
 
-  const { listings, catalogOf } = shared
-  const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections: server.connections }
+  const [{ listings, catalogOf }, { connections }] = [shared, server]
+  const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections, authenticator }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...runtime }
   await telemetry.sendMetrics(() => readingsOf(shown))
   const admin = createAdminServer({ ...shown, ...now, state, vault, node, fault, descriptors, version })

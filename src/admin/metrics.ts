@@ -34,7 +34,14 @@ export const metricsRoute = defineRoute(
 )
 
 /** What the parts of the gateway hold now. */
-export function readingsOf({ snapshot, pool, held }: Pick<AdminServices, 'snapshot' | 'pool' | 'held'>): Readings {
+export function readingsOf({
+  snapshot,
+  pool,
+  held,
+  listings,
+  control
+}: Pick<AdminServices, 'snapshot' | 'pool' | 'held' | 'listings' | 'control'>): Readings {
+  const { asked, misses } = listings.catalogs
   const tenants = [...snapshot().tenants.values()]
   const running = new Map<string, number>(tenants.map(({ id }) => [id, 0]))
   for (const tenant of held.calls.tenants()) running.set(tenant, (running.get(tenant) ?? 0) + 1)
@@ -47,8 +54,11 @@ export function readingsOf({ snapshot, pool, held }: Pick<AdminServices, 'snapsh
       'gatehouse.memory.held': held.memory.held,
       'gatehouse.memory.budget': held.memory.budgetBytes,
       'gatehouse.tenants': tenants.length,
-      'gatehouse.processes': held.supervisor.count()
+      'gatehouse.processes': held.supervisor.count(),
+      'gatehouse.snapshot.version': control.version
     },
+    processMemory: held.supervisor.memoryByTenant(),
+    caches: { credentials: held.authenticator.uses, catalogs: { hits: asked - misses, misses } },
     running,
     upstreams: pool.statesOf(tenants.flatMap(({ upstreams }) => [...upstreams.values()]))
   }

@@ -11,6 +11,7 @@ import { tenantId } from '../protocol/messages.ts'
 import type { OwnListener } from '../hosts/own-request.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
+import type { CacheUses } from '../auth/token-cache.ts'
 import type { CatalogCache } from '../relay/catalog/client-catalogs.ts'
 import type { Listings } from '../relay/catalog/listings.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -34,7 +35,8 @@ interface Held {
   readonly memory: { readonly held: number; readonly budgetBytes: number }
   readonly modernRelay: { readonly parkedCalls: number; readonly listenStreams: number }
   readonly httpSse: { readonly streams: { readonly size: number } }
-  readonly supervisor: { count(): number }
+  readonly supervisor: { count(): number; memoryByTenant(): ReadonlyMap<string, number> }
+  readonly authenticator: { readonly uses: CacheUses }
   /** The tenant of each call that runs. */
   readonly calls: { tenants(): Iterable<string> }
 }
@@ -42,7 +44,7 @@ interface Held {
 /** What the handlers look at, and what they act on. */
 export interface AdminServices {
   readonly snapshot: () => Snapshot
-  readonly listings: Pick<Listings, 'peek' | 'awaitListings' | 'revalidate'>
+  readonly listings: Pick<Listings, 'peek' | 'awaitListings' | 'revalidate' | 'catalogs'>
   readonly catalogOf: CatalogCache
   readonly pool: Pick<Pool, 'stateOf' | 'statesOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>

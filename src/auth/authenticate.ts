@@ -172,6 +172,7 @@ export function createAuthenticator({
 
     /** Forgets the tokens of tenants that are others than before; keys of issuers that are still trusted stay. */
     reload: verifier.reload,
+    uses: verifier.uses,
     close: verifier.close
   }
 }

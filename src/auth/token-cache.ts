@@ -14,6 +14,12 @@ export interface Verified {
 
 const maxAgeMs = 60_000
 
+/** How often something was asked for that may be remembered. */
+export interface CacheUses {
+  readonly hits: number
+  readonly misses: number
+}
+
 /**
  * The token itself is never a key, and a token that is good at one resource says nothing of another. No token contains
  * a line feed.

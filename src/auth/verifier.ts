@@ -82,8 +82,15 @@ export function createVerifier({ clock, fetch, log }: VerifierParts) {
     return made
   }
 
+  const uses = { hits: 0, misses: 0 }
+
   return {
-    remembered: (tenant: Tenant, digest: string): Verified | undefined => credentials.get(tenant)?.cache.get(digest),
+    uses,
+    remembered(tenant: Tenant, digest: string): Verified | undefined {
+      const found = credentials.get(tenant)?.cache.get(digest)
+      if (found !== undefined) uses.hits++
+      return found
+    },
 
     /**
      * What is good is remembered under its digest.
@@ -97,6 +104,7 @@ export function createVerifier({ clock, fetch, log }: VerifierParts) {
       digest: string,
       address?: string
     ): Promise<Verified> {
+      uses.misses++
       const { keyring, issuers, opaque, cache } = credentials.get(tenant) ?? credentialsOf(tenant)
       const now = clock.now()
       const checks = {

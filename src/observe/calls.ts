@@ -113,9 +113,9 @@ export interface CallTrace {
 /** Metrics, as seen by a call. */
 export interface CallMeter {
   callEnded(call: ObservedCall, ended: CallOutcome): void
+  sessionEnded?(seconds: number, session: Readonly<Record<'tenant' | 'endpoint' | 'revision', string>>): void
 }
 
-/** What calls are told to. */
 export interface CallObservers {
   /** For durations. */
   readonly clock: { now(): number }

@@ -23,7 +23,7 @@ export interface TelemetryOptions {
 }
 
 export async function openTelemetry(
-  initial: Pick<Snapshot, 'admin' | 'telemetry' | 'pseudonyms'>,
+  initial: Pick<Snapshot, 'admin' | 'telemetry' | 'pseudonyms' | 'store'>,
   { version, node, clock, wall, log }: TelemetryOptions
 ) {
   const { admin, telemetry } = initial
@@ -31,7 +31,7 @@ export async function openTelemetry(
   const wants = (signal: Signal): boolean => telemetry?.signals.includes(signal) === true
   const metrics =
     admin !== undefined || wants('metrics')
-      ? (await import('./metrics/metrics.ts')).createMetrics({ resource, version }, wall)
+      ? (await import('./metrics/metrics.ts')).createMetrics({ resource, version, database: initial.store.kind }, wall)
       : undefined
   const lossesOf = (signal: Signal) => createLosses(signal, log, metrics)
   const placeOf = (signal: Signal) => ({

@@ -1,6 +1,7 @@
 // The metrics of a gateway: their names, kinds and labels as docs/metrics.md has them, what they count, and what
 // nobody can put into them.
 
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { prometheusName } from '../../scripts/metrics-doc.ts'
 import { instruments, type MetricName } from '../../src/observe/metrics/instruments.ts'
@@ -16,13 +17,15 @@ import { until } from '../kit/until.ts'
 import { samplesOf, type Sample } from './samples.ts'
 
 const canary = 'canary-of-a-client'
+const stdioServer = join(import.meta.dirname, '../kit/stdio-server.ts')
 
 t.test('calls are counted by what they asked for and how they ended, under the names of the table', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const gateway = await adminGateway(t, {
     upstreams: { up: { type: 'http', url: upstream.url } },
-    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+    endpoints: { default: { upstreams: ['up'], prefix: '' } },
+    limits: { bodyBytes: 4_096 }
   })
   const client = await legacyClient(gateway.url(), key)
   const call = (name: string, args = {}) => client.request('tools/call', { name, arguments: { ...args, canary } })
@@ -34,11 +37,19 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   await client.request(canary, {})
   await modernRequest(gateway.url(), 'tools/call', { name: 'echo', arguments: {} }, { token: key })
   t.equal((await send(gateway.url(), { headers: { 'x-canary': canary }, body: '{}' })).status, 401)
+  const short = await legacyClient(gateway.url(), key)
+  await short.request('tools/call', { name: 'echo', arguments: {} })
+  await short.end()
+  // A limit: nothing may be larger than this.
+  const large = { headers: { ...client.headers, 'content-type': 'application/json' }, body: `"${'x'.repeat(5_000)}"` }
+  t.equal((await send(gateway.url(), large)).status, 413)
 
   // A metric without values is not there: that of the collector's pauses has some once it has run.
-  const answer = await until('the collector has run', async () => {
+  const answer = await until('the collector has run, and a connection to the upstream has ended', async () => {
     const read = await gateway.call('GET', '/metrics', { key: adminKeys.viewer })
-    return read.text.includes('v8js_gc_duration') ? read : undefined
+    return ['v8js_gc_duration', 'mcp_client_session_duration'].every((name) => read.text.includes(name))
+      ? read
+      : undefined
   })
   t.equal(answer.status, 200)
   t.equal(answer.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
@@ -59,13 +70,13 @@ t.test('calls are counted by what they asked for and how they ended, under the n
     gatehouse_endpoint: 'default',
     mcp_protocol_version: revision
   })
-  t.equal(served({ ...tool('echo', '2025-11-25'), gatehouse_outcome: 'ok', error_type: '' }), 2)
+  t.equal(served({ ...tool('echo', '2025-11-25'), gatehouse_outcome: 'ok', error_type: '' }), 3)
   t.equal(served({ ...tool('echo', '2026-07-28'), gatehouse_outcome: 'ok', error_type: '' }), 1)
   t.equal(served({ ...tool('fail', '2025-11-25'), gatehouse_outcome: 'tool_error', error_type: 'tool_error' }), 1)
   t.equal(served({ ...tool('rpcerror', '2025-11-25'), gatehouse_outcome: 'rpc_error', error_type: '7' }), 1)
   t.equal(served({ ...tool('', '2025-11-25'), error_type: '-32602', rpc_response_status_code: '-32602' }), 1)
   t.equal(served({ mcp_method_name: '_OTHER', error_type: '-32601' }), 1)
-  t.equal(served({ mcp_method_name: 'initialize', gatehouse_outcome: 'ok' }), 1)
+  t.equal(served({ mcp_method_name: 'initialize', gatehouse_outcome: 'ok' }), 2)
   const sent = (labels: Readonly<Record<string, string>>): number =>
     value('mcp_client_operation_duration_seconds_count', {
       gatehouse_tenant: 'acme',
@@ -73,13 +84,24 @@ t.test('calls are counted by what they asked for and how they ended, under the n
       network_transport: 'tcp',
       ...labels
     })
-  t.equal(sent({ gen_ai_tool_name: 'echo', error_type: '' }), 3)
+  t.equal(sent({ gen_ai_tool_name: 'echo', error_type: '' }), 4)
   t.equal(sent({ gen_ai_tool_name: 'fail', error_type: 'tool_error' }), 1)
   t.equal(sent({ gen_ai_tool_name: 'rpcerror', error_type: '7' }), 1)
   t.equal(value('gatehouse_requests_refused_total', { gatehouse_reason: 'unauthenticated', gatehouse_tenant: '' }), 1)
   t.equal(value('gatehouse_upstream_available_ratio', { gatehouse_upstream: 'up', gatehouse_tenant: 'acme' }), 1)
   t.ok(value('gatehouse_upstream_connections', { gatehouse_upstream: 'up' }) > 0)
   t.equal(value('gatehouse_sessions', {}), 1)
+  const ended = { gatehouse_tenant: 'acme', mcp_protocol_version: '2025-11-25', gatehouse_endpoint: 'default' }
+  t.equal(value('mcp_server_session_duration_seconds_count', ended), 1)
+  const closed = { gatehouse_upstream: 'up', network_transport: 'tcp', error_type: '' }
+  t.ok(value('mcp_client_session_duration_seconds_count', closed) >= 1)
+  const written = { db_system_name: 'sqlite', db_operation_name: 'set', error_type: '' }
+  t.ok(value('db_client_operation_duration_seconds_count', written) >= 2)
+  t.equal(value('gatehouse_limits_hit_total', { gatehouse_reason: 'too_large', gatehouse_tenant: 'acme' }), 1)
+  const asked = (cache: string, result: string): number =>
+    value('gatehouse_cache_requests_total', { gatehouse_cache: cache, gatehouse_result: result })
+  t.ok(asked('credentials', 'hit') > 0 && asked('credentials', 'miss') > 0 && asked('catalogs', 'miss') > 0)
+  t.equal(value('gatehouse_upstream_silent_ratio', { gatehouse_upstream: 'up' }), 0)
   t.equal(value('gatehouse_tenants', {}), 2)
   for (const name of ['process_memory_usage_bytes', 'gatehouse_memory_budget_bytes', 'v8js_memory_heap_used_bytes'])
     t.ok(value(name, {}) > 1_000_000, name)
@@ -114,6 +136,18 @@ t.test('a call that runs and an upstream that is away can be seen', async (t) =>
   stop.abort()
   await running
   await until('the call is over', async () => (await value('gatehouse_calls_running', acme)) === 0)
+})
+
+t.test('what the processes of a tenant take is told', async (t) => {
+  const upstreams = { pipe: { command: process.execPath, args: [stdioServer] } }
+  const gateway = await adminGateway(t, { upstreams, endpoints: { default: { upstreams: ['pipe'] } } })
+  const client = await legacyClient(gateway.url(), key)
+  await client.request('tools/list', {})
+  await until('a look was taken at them', async () => {
+    const { text } = await gateway.call('GET', '/metrics')
+    const told = samplesOf(text).find(({ name }) => name === 'gatehouse_processes_memory_bytes')
+    return told?.labels['gatehouse_tenant'] === 'acme' && told.value > 1_000_000
+  })
 })
 
 t.test('streams of every revision are counted while they are open', async (t) => {
@@ -182,8 +216,8 @@ function judgeContract(t: Test, text: string, samples: readonly Sample[]): void 
   for (const [name, kind] of typed) if (name !== 'target_info') t.equal(known.get(name)?.kind, kind, `kind of ${name}`)
   t.same(
     [...known.keys()].filter((name) => !typed.some(([each]) => each === name)),
-    ['gatehouse_telemetry_dropped_total'],
-    'all are there; no collector has missed anything'
+    ['gatehouse_telemetry_dropped_total', 'gatehouse_processes_memory_bytes'],
+    'all are there; no collector has missed anything, and no process runs'
   )
   const wrong = samples.flatMap(({ name, labels }) => {
     if (name === 'target_info') return []

@@ -50,6 +50,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log }:
         JSON.stringify({ time: new Date(wall.now()).toISOString(), ...callLine(call, ended) })
       )
     },
+    sessionEnded: (seconds, session) => metrics?.sessionEnded?.(seconds, session),
     refused(reason, tenant) {
       metrics?.refused(reason, tenant)
       refusedLately.note(reason, tenant, 'request')

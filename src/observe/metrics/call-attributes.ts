@@ -62,6 +62,13 @@ export function createCallAttributes() {
         'gatehouse.outcome': outcome
       }
     },
+    /** Of `mcp.client.session.duration`. @param error undefined: it was closed */
+    ofConnection: ({ tenant, name, type }: UpstreamRequest['definition'], error: string | undefined): Attributes => ({
+      'network.transport': transportOf(type),
+      'error.type': error,
+      'gatehouse.tenant': tenant,
+      'gatehouse.upstream': nameIn(tenant, name)
+    }),
     /** Of `mcp.client.operation.duration`. */
     ofSent({ definition, method, name: tool, error, isToolError }: UpstreamRequest): Attributes {
       const { tenant, name, type } = definition
@@ -71,7 +78,7 @@ export function createCallAttributes() {
         'gen_ai.tool.name': method === 'tools/call' && typeof tool === 'string' ? nameIn(tenant, tool) : undefined,
         'error.type': isToolError ? 'tool_error' : error === undefined ? undefined : (code ?? typeOf(error)),
         'rpc.response.status_code': code,
-        'network.transport': type === 'stdio' ? 'pipe' : 'tcp',
+        'network.transport': transportOf(type),
         'gatehouse.tenant': tenant,
         'gatehouse.upstream': nameIn(tenant, name)
       }
@@ -84,4 +91,5 @@ const ofMethod = (method: string): Attributes => ({
   'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined
 })
 
+const transportOf = (type: string): string => (type === 'stdio' ? 'pipe' : 'tcp')
 const typeOf = (error: unknown): string => (error instanceof GatewayError ? error.code : '_OTHER')

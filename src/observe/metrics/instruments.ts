@@ -38,11 +38,49 @@ export const instruments = {
     description: 'From when a request is sent to an upstream until that has answered.',
     attributes: [...ofCall, 'gen_ai.operation.name', 'network.transport', ...ofUpstream]
   },
+  'mcp.server.session.duration': {
+    kind: 'histogram',
+    unit: 's',
+    description: 'From the initialize of a session until its client ended it.',
+    attributes: ['mcp.protocol.version', 'gatehouse.tenant', 'gatehouse.endpoint']
+  },
+  'mcp.client.session.duration': {
+    kind: 'histogram',
+    unit: 's',
+    description: 'From when a connection to an upstream was open until it ended.',
+    attributes: ['network.transport', 'error.type', ...ofUpstream]
+  },
+  'db.client.operation.duration': {
+    kind: 'histogram',
+    unit: 's',
+    description: 'How long the store took to answer.',
+    attributes: ['db.system.name', 'db.operation.name', 'error.type']
+  },
   'gatehouse.requests.refused': {
     kind: 'counter',
     unit: '{request}',
     description: 'Requests that were refused before they became a call.',
     attributes: ['gatehouse.reason', 'gatehouse.tenant']
+  },
+  'gatehouse.limits.hit': {
+    kind: 'counter',
+    unit: '{request}',
+    description: 'Requests and calls that a limit has refused.',
+    attributes: ['gatehouse.reason', 'gatehouse.tenant']
+  },
+  'gatehouse.cache.requests': {
+    kind: 'observableCounter',
+    unit: '{request}',
+    description:
+      'How often something remembered was asked for, and whether it was there: `credentials`, and `catalogs`, which ' +
+      'are merged lists.',
+    attributes: ['gatehouse.cache', 'gatehouse.result']
+  },
+  'gatehouse.snapshot.version': {
+    kind: 'gauge',
+    unit: '{version}',
+    description: 'Version of what the admin API has made, as this process has it: replicas have the same one soon.',
+    attributes: []
   },
   'gatehouse.telemetry.dropped': {
     kind: 'counter',
@@ -104,10 +142,23 @@ export const instruments = {
     description: 'Child processes of stdio upstreams.',
     attributes: []
   },
+  'gatehouse.processes.memory': {
+    kind: 'upDownCounter',
+    unit: 'By',
+    description: 'Memory of these, with all that they have started, as it was within the last second or so.',
+    attributes: ['gatehouse.tenant']
+  },
   'gatehouse.upstream.available': {
     kind: 'gauge',
     unit: '1',
     description: '0 where the upstream could not be reached the last time, else 1.',
+    attributes: [...ofUpstream]
+  },
+  'gatehouse.upstream.silent': {
+    kind: 'gauge',
+    unit: '1',
+    description:
+      '1 where the upstream answers nothing, so that its calls are refused at once (circuit breaker), else 0.',
     attributes: [...ofUpstream]
   },
   'gatehouse.upstream.connections': {
@@ -186,9 +237,12 @@ export const instruments = {
 
 export type MetricName = keyof typeof instruments
 
-/** Of `mcp.*.operation.duration`, as the conventions advise, and of pauses; in seconds. */
+/** Of `mcp.*` and `db.*`, as the conventions advise, and of pauses; in seconds. */
 export const bucketsOf: Readonly<Partial<Record<MetricName, number[]>>> = {
   'mcp.server.operation.duration': [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
   'mcp.client.operation.duration': [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
+  'mcp.server.session.duration': [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
+  'mcp.client.session.duration': [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
+  'db.client.operation.duration': [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10],
   'v8js.gc.duration': [0.01, 0.1, 1, 10]
 }

@@ -20,24 +20,46 @@ const maxAnswers = 4
 /** What the parts of the gateway hold now. */
 export interface Readings {
   readonly counts: Readonly<Partial<Record<MetricName, number>>>
+  /** Of stdio upstreams, by tenant; in bytes. */
+  readonly processMemory: ReadonlyMap<string, number>
+  /** By its name. */
+  readonly caches: Readonly<Record<string, { readonly hits: number; readonly misses: number }>>
   /** Calls that run, by tenant. */
   readonly running: ReadonlyMap<string, number>
   readonly upstreams: Iterable<{
     readonly tenant: string
     readonly name: string
     readonly isAway: boolean
+    readonly isSilent: boolean
     readonly connections: number
     readonly calls: number
   }>
 }
 
+/** A session of a client that has ended. */
+export interface ServedSession {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly revision: string
+}
+
+/** Reasons of refusals (protocol/error-table.ts) behind which a limit stands. */
+const limits: ReadonlySet<string> = new Set([
+  ...['too_many', 'too_large', 'rate_limited', 'quota_exceeded', 'overloaded', 'headers_too_large']
+])
+
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** @param resource what names this process. @param wall the time of day */
-export function createMetrics(
-  { resource, version }: { readonly resource: Readonly<Record<string, string>>; readonly version: string },
-  wall: { now(): number }
-) {
+export interface MetricsOptions {
+  /** What names this process. */
+  readonly resource: Readonly<Record<string, string>>
+  readonly version: string
+  /** As the conventions call the store. */
+  readonly database: string
+}
+
+/** @param wall the time of day */
+export function createMetrics({ resource, version, database }: MetricsOptions, wall: { now(): number }) {
   const reader = new PulledReader()
   const provider = new MeterProvider({
     resource: resourceFromAttributes({ ...resource }),
@@ -49,8 +71,13 @@ export function createMetrics(
   const attributesOf = createCallAttributes()
   const served = createCallSeries('mcp.server.operation.duration', wall)
   const sent = createCallSeries('mcp.client.operation.duration', wall)
+  const sessions = createCallSeries('mcp.server.session.duration', wall)
+  const connections = createCallSeries('mcp.client.session.duration', wall)
+  const asked = createCallSeries('db.client.operation.duration', wall)
+  const series = [served, sent, sessions, connections, asked]
   const pauses = histogram('v8js.gc.duration')
   const refusals = meter.createCounter('gatehouse.requests.refused', optionsOf('gatehouse.requests.refused'))
+  const limitsHit = meter.createCounter('gatehouse.limits.hit', optionsOf('gatehouse.limits.hit'))
   const losses = meter.createCounter('gatehouse.telemetry.dropped', optionsOf('gatehouse.telemetry.dropped'))
   const runtime = watchRuntime((seconds, attributes) => pauses.record(seconds, plain(attributes)))
   const observables = new Map<string, Observable>()
@@ -69,7 +96,10 @@ export function createMetrics(
     return meter.createHistogram(name, { ...optionsOf(name), advice: { explicitBucketBoundaries } })
   }
 
-  function report(result: BatchObservableResult, { counts, running, upstreams }: Readings): void {
+  function report(
+    result: BatchObservableResult,
+    { counts, running, processMemory, caches, upstreams }: Readings
+  ): void {
     const tell = (name: MetricName, value: number, attributes: Attributes = {}): void => {
       const observable = observables.get(name)
       if (observable !== undefined) result.observe(observable, value, plain(attributes))
@@ -77,19 +107,33 @@ export function createMetrics(
     runtime.read(tell)
     for (const [name, value] of Object.entries(counts)) tell(name as MetricName, value)
     for (const [tenant, calls] of running) tell('gatehouse.calls.running', calls, { 'gatehouse.tenant': tenant })
-    for (const { tenant, name, isAway, connections, calls } of upstreams) {
+    for (const [tenant, bytes] of processMemory)
+      tell('gatehouse.processes.memory', bytes, { 'gatehouse.tenant': tenant })
+    for (const [cache, { hits, misses }] of Object.entries(caches))
+      for (const [result, uses] of Object.entries({ hit: hits, miss: misses }))
+        tell('gatehouse.cache.requests', uses, { 'gatehouse.cache': cache, 'gatehouse.result': result })
+    for (const { tenant, name, isAway, isSilent, connections, calls } of upstreams) {
       const attributes = { 'gatehouse.tenant': tenant, 'gatehouse.upstream': name }
       tell('gatehouse.upstream.available', isAway ? 0 : 1, attributes)
+      tell('gatehouse.upstream.silent', isSilent ? 1 : 0, attributes)
       tell('gatehouse.upstream.connections', connections, attributes)
       tell('gatehouse.upstream.calls', calls, attributes)
     }
+  }
+
+  function limitHit(reason: string, tenant: string | undefined): void {
+    if (!limits.has(reason)) return
+    limitsHit.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
   }
 
   async function collect(now: Readings): Promise<ResourceMetrics> {
     readings = now
     const { resourceMetrics, errors } = await reader.collect()
     if (errors[0] !== undefined) throw errors[0]
-    const calls = { scope, metrics: [served.data(), sent.data()].filter(({ dataPoints }) => dataPoints.length > 0) }
+    const calls = {
+      scope,
+      metrics: series.map((each) => each.data()).filter(({ dataPoints }) => dataPoints.length > 0)
+    }
     return { ...resourceMetrics, scopeMetrics: [calls, ...resourceMetrics.scopeMetrics] }
   }
 
@@ -97,6 +141,7 @@ export function createMetrics(
     /** A call has been answered, or will not be. */
     callEnded(call: ObservedCall, ended: CallOutcome): void {
       served.record(ended.ms / 1e3, call.tenant.id, attributesOf.ofServed(call, ended))
+      limitHit(ended.outcome, call.tenant.id)
     },
     /** @param ms since the request was sent to its upstream */
     requestEnded(ms: number, request: UpstreamRequest): void {
@@ -105,6 +150,25 @@ export function createMetrics(
     /** @param tenant of the caller who was let in */
     refused(reason: string, tenant: string | undefined): void {
       refusals.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
+      limitHit(reason, tenant)
+    },
+    /** A client has ended its session. */
+    sessionEnded(seconds: number, { tenant, endpoint, revision }: ServedSession): void {
+      const attributes = {
+        'mcp.protocol.version': revision,
+        'gatehouse.tenant': tenant,
+        'gatehouse.endpoint': endpoint
+      }
+      sessions.record(seconds, tenant, attributes)
+    },
+    /** A connection to an upstream has ended. */
+    connectionEnded(seconds: number, definition: UpstreamRequest['definition'], error: string | undefined): void {
+      connections.record(seconds, definition.tenant, attributesOf.ofConnection(definition, error))
+    },
+    /** The store has answered. */
+    storeAsked(seconds: number, operation: string, failure: string | undefined): void {
+      const attributes = { 'db.system.name': database, 'db.operation.name': operation, 'error.type': failure }
+      asked.record(seconds, '', attributes)
     },
     /** A collector did not get so many spans, points or lines. */
     dropped(signal: string, items: number): void {

@@ -64,7 +64,7 @@ export const definitionsOf = ({ tenant, endpoint }: EndpointContext): UpstreamDe
   endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
 
 /** @returns the catalog, built anew only where a listing of the endpoint has changed */
-export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'version' | 'changeCount'>, log: Log) {
+export function createCatalogCache(listings: Listings, log: Log) {
   const shared = new WeakMap<Endpoint, Entry>()
   const byView = new WeakMap<Endpoint, LRUCache<string, Entry>>()
   const bySession = new WeakMap<OwnListsByUpstream, Entry>()
@@ -72,6 +72,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'v
 
   function build(context: EndpointContext, viewKey: ViewKey | undefined, own: OwnListsByUpstream | undefined): Catalog {
     const { endpoint } = context
+    listings.catalogs.misses++
     const known = new Map<UpstreamName, Listing>()
     const away = new Map<UpstreamName, Listing>()
     for (const definition of definitionsOf(context)) {
@@ -96,6 +97,7 @@ export function createCatalogCache(listings: Pick<Listings, 'peek' | 'last' | 'v
     const known = entries.get(at)
     const changeCount = listings.changeCount()
     const isSame = known?.endpoint === endpoint && known.viewKey === viewKey?.key
+    listings.catalogs.asked++
     if (isSame && known.changeCount === changeCount) return known.catalog
     const versions = definitionsOf(context).map((definition) => listings.version(definition, viewKey))
     const hasChanged = !isSame || versions.some((version, index) => version !== known.versions[index])

@@ -139,6 +139,7 @@ export function createListings(options: ListingsOptions) {
   }
 
   return {
+    catalogs: { asked: 0, misses: 0 }, // How often merged lists were asked for, and had to be made.
     /** Undefined while the upstream is unknown, or has been down for several tries. */
     peek: (definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined =>
       (viewKey === undefined ? undefined : views.peek(definition, viewKey)) ?? watchers.get(definition.hash)?.peek(),

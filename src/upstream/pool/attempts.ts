@@ -90,7 +90,11 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
       }
     },
     /** The same of many, in short: the connections are gone through once. */
-    statesOf(definitions: readonly UpstreamDefinition[], connections: Iterable<PooledConnection>) {
+    statesOf(
+      definitions: readonly UpstreamDefinition[],
+      connections: Iterable<PooledConnection>,
+      isSilent: (hash: string) => boolean
+    ) {
       const counted = new Map<string, { connections: number; calls: number }>()
       const countOf = (hash: string) => counted.get(hash) ?? { connections: 0, calls: 0 }
       for (const { definition, upstream, inFlight } of connections) {
@@ -98,7 +102,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
         if (upstream) counted.set(definition.hash, { connections: before + 1, calls: calls + inFlight })
       }
       return definitions.map(({ tenant, name, hash }) => ({
-        ...{ tenant, name, isAway: backoff.isAway(hash) },
+        ...{ tenant, name, isAway: backoff.isAway(hash), isSilent: isSilent(hash) },
         ...countOf(hash)
       }))
     },

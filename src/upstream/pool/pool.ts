@@ -138,7 +138,7 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     /** What this process knows of an upstream. */
     stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
 
-    statesOf: (definitions: readonly UpstreamDefinition[]) => attempts.statesOf(definitions, current.values()),
+    statesOf: (all: readonly UpstreamDefinition[]) => attempts.statesOf(all, current.values(), breaker.isSilent),
 
     /** The open connection for a call: what is not open has to be acquired. */
     use(definition: UpstreamDefinition, scope: string): Upstream | undefined {

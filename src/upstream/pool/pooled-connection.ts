@@ -42,6 +42,7 @@ interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 
 /** Metrics, as seen by requests to upstreams. */
 export interface UpstreamMeter {
   requestEnded(ms: number, request: UpstreamRequest): void
+  connectionEnded(seconds: number, definition: UpstreamDefinition, error: string | undefined): void
 }
 
 interface PoolState {
@@ -65,6 +66,7 @@ export function createPooledConnection(
   let own: Pick<Upstream, 'close' | 'destroy'> | undefined
   let ended: Error | undefined
   let closesWhenIdle = false
+  let isTold = false
 
   function callEnded(error?: unknown): void {
     requestEnded(connection, error)
@@ -78,6 +80,13 @@ export function createPooledConnection(
     const refused = await breaker.refusal(definition)
     if (refused !== undefined) throw refused
     return await send()
+  }
+
+  function told(error?: Error): void {
+    if (isTold || connection.upstream === undefined) return
+    isTold = true
+    const type = error instanceof GatewayError ? error.code : error && 'upstream_lost'
+    metrics?.connectionEnded((clock.now() - connection.openedAt) / 1e3, definition, type)
   }
 
   function remove(): void {
@@ -158,6 +167,7 @@ export function createPooledConnection(
       try {
         await connection.ready
         await own?.close()
+        told()
       } catch (err) {
         // It never opened, or would not close: either way it is out of use.
         log.debug({ err, upstream: definition.name }, 'a connection ended while it was being closed')
@@ -166,6 +176,7 @@ export function createPooledConnection(
       }
     },
     destroy(reason) {
+      told(reason)
       remove()
       stop.abort(noReason)
       own?.destroy(reason)

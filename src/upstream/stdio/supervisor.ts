@@ -168,6 +168,7 @@ export function createSupervisor(options: SupervisorOptions) {
       return await starts.turn(definition, starter.quotaKey ?? '', signal)
     },
     count: () => running.size,
+    memoryByTenant: watch.taken,
     /** Synchronous, for `process.on('exit')`: KILL to every group. */
     killAllNow(): void {
       for (const child of running.keys()) child.kill()

@@ -27,6 +27,7 @@ interface UsageWatchOptions {
 
 /** Looks every second while servers run. */
 export function createUsageWatch({ usage, running, maxBytesPerTenant, clock, log }: UsageWatchOptions) {
+  let taken: ReadonlyMap<TenantId, number> = new Map()
   let timer: Timer | undefined
   let looking = false
 
@@ -63,6 +64,7 @@ export function createUsageWatch({ usage, running, maxBytesPerTenant, clock, log
         left.set(tenant, ofTenant)
       }
     }
+    taken = new Map([...left].map(([tenant, all]) => [tenant, all.reduce((sum, [, { bytes }]) => sum + bytes, 0)]))
     for (const [tenant, all] of left) endLargest(tenant, all)
   }
 
@@ -76,6 +78,7 @@ export function createUsageWatch({ usage, running, maxBytesPerTenant, clock, log
     }
     looking = false
     if (running()[Symbol.iterator]().next().done !== true) start()
+    else taken = new Map()
   }
 
   function start(): void {
@@ -87,6 +90,8 @@ export function createUsageWatch({ usage, running, maxBytesPerTenant, clock, log
   return {
     /** A server has started. */
     start,
+    /** What those of each tenant took at the last look, in bytes. */
+    taken: (): ReadonlyMap<TenantId, number> => taken,
     close(): void {
       timer?.close()
     }
