@@ -41,6 +41,8 @@ type Json = Readonly<Record<string, unknown>>
 export interface Stage {
   readonly folder: string
   readonly issuer: Issuer
+  /** Of OpenTelemetry, where the workload has one. */
+  collector: string
   /** A script of this folder that sends its origin when it is ready. */
   peer(script: string, side: Side, args?: readonly string[]): Promise<Peer>
   /**
@@ -86,6 +88,7 @@ export async function createStage(): Promise<Stage> {
   return {
     folder,
     issuer,
+    collector: '',
     async peer(script, side, args) {
       const child = start(script, side, args)
       return { child, pid: child.pid ?? 0, origin: (await nextMessage(child, script)) as string }

@@ -368,6 +368,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['observe/otlp/metric-export.ts maxPointsAtOnce', 'points in one message', 'message', 'sent in the next'],
     ['observe/otlp/metric-export.ts sendMs', 'answer of the collector', 'message', 'its points are lost, and counted'],
+    ['observe/samples.ts maxSampleChars chars', 'sampled arguments, and a sampled result', 'line', 'cut'],
     ['observe/telemetry.ts lastSendMs', 'wait for the collector when the gateway ends', 'process', 'the rest is lost'],
     ['cli/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
   ],

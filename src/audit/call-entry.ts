@@ -4,7 +4,7 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import type { TenantAudit } from '../config/snapshot.ts'
 import type { CallOutcome, ObservedCall } from '../observe/calls.ts'
-import { anyMatcher } from '../protocol/glob.ts'
+import { redactedJson } from '../observe/redact.ts'
 import { isLongText } from '../protocol/json-text.ts'
 import { longTextSteps } from '../protocol/json-writer.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
@@ -93,8 +93,6 @@ function hashOfArguments(args: JsonObject, key: KeyObject, tenant: string, calle
 
 /** @returns a copy in which values of members with these names are replaced; undefined where it is too long */
 function redacted(args: JsonObject, names: readonly string[]): unknown {
-  if (isLongText(args)) return undefined
-  const isSecret = names.length === 0 ? () => false : anyMatcher(names)
-  const text = JSON.stringify(args, (name, value: unknown) => (isSecret(name.toLowerCase()) ? '[redacted]' : value))
-  return text.length > maxArgumentChars ? undefined : (JSON.parse(text) as unknown)
+  const text = redactedJson(args, names)
+  return text === undefined || text.length > maxArgumentChars ? undefined : (JSON.parse(text) as unknown)
 }

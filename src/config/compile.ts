@@ -170,6 +170,7 @@ function compileTenant(
     policy: policyOfTenant(input.policy, enabled),
     limits: input.limits,
     audit: input.audit,
+    ...(input.logSample && { logSample: input.logSample }),
     tags: frozenMap(Object.fromEntries(enabled), upstreamName, ({ tags, trustAnnotations }) => ({
       tags,
       trustAnnotations

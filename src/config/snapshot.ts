@@ -137,6 +137,8 @@ export interface Tenant {
   /** Of calls, by name. */
   readonly limits?: CallLimitsConfig | undefined
   readonly audit: TenantAudit
+  /** Undefined: no argument or result is in the log. */
+  readonly logSample?: ConfigInput['tenants'][string]['logSample'] | undefined
   /** Done already to the rest of it; told by explain, and looked at for calls in flight. */
   readonly kills?: readonly Kill[]
 }

@@ -1,20 +1,20 @@
 // The record of a call: who asked for what, from where, by which client; where it led; how it ended and what it took.
 // It is made once and filled in on its way. The line of the log and the audit record are written from it alone, so that
-// they cannot disagree. Never a token, an argument or a result.
+// they cannot disagree. Never a token; arguments and results only where their tenant wants a sample.
 
-import type { Tenant, TenantAudit } from '../config/snapshot.ts'
+import type { Tenant } from '../config/snapshot.ts'
 import type { ErrorCode } from '../protocol/error-table.ts'
 import {
   GatewayError,
   RpcError,
   rpcCodeOf,
   type Implementation,
-  type JsonObject,
   type Request,
   type Revision
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import { type Log, writeInfo } from './log.ts'
+import { type CallSample, sampleFields, sampleOf } from './samples.ts'
 import type { TraceHeaders } from './traces/trace-context.ts'
 
 /** Of who was let in, what may be written down. */
@@ -22,7 +22,7 @@ export type ObservedPrincipal = Readonly<Record<'kind' | 'issuer' | 'subject' | 
 
 export interface ObservedCall {
   readonly request: { readonly method: string; readonly params?: Record<string, unknown> }
-  readonly tenant: { readonly id: string; readonly audit: TenantAudit }
+  readonly tenant: Pick<Tenant, 'audit' | 'logSample'> & { readonly id: string }
   readonly endpoint: { readonly name: string }
   readonly principal: ObservedPrincipal
   readonly record?: CallRecord | undefined
@@ -49,7 +49,10 @@ export interface CallRecord {
   readonly traceHeaders?: TraceHeaders | undefined
   /** Where traces are sent. */
   trace?: CallTrace
-  caller?: ObservedPrincipal // As it is told; undefined: by its own names.
+  /** As it is told; undefined: by its own names. */
+  caller?: ObservedPrincipal
+  /** Of its arguments and its result, where the tenant wants some. */
+  sample?: CallSample
   startedAt?: number
   /** The upstream and the original name that a public name leads to. */
   route?: { readonly upstream: string; readonly name: string }
@@ -137,6 +140,8 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
   if (record !== undefined) record.startedAt = startedAt
   if (record !== undefined && shownCaller !== undefined) record.caller = shownCaller(call.tenant.id, call.principal)
   if (record !== undefined && traces !== undefined) record.trace = traces.begin(call)
+  const sample = call.tenant.logSample && sampleOf(call.tenant.logSample, call.request, record?.requestId)
+  if (record !== undefined && sample !== undefined) record.sample = sample
   let err: unknown
   let audited: ReturnType<CallAuditor['begin']> | undefined
   try {
@@ -154,35 +159,6 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
     const recorded = audited?.end(ended)
     if (recorded !== undefined) await recorded
   }
-}
-
-/** It goes to its upstream now. @returns when, in milliseconds */
-export function noteSent(record: CallRecord | undefined, clock: { now(): number }): number {
-  const now = clock.now()
-  if (record?.startedAt !== undefined) record.waitMs ??= now - record.startedAt
-  return now
-}
-
-/** The request as it goes to an upstream: with its trace context, where traces are sent. */
-export const tracedRequest = (record: CallRecord | undefined, request: Request, upstream: string): Request =>
-  record?.trace === undefined ? request : record.trace.sent(request, upstream)
-
-/** The upstream has answered, or will not. */
-export function noteAnswered(record: CallRecord | undefined, clock: { now(): number }, sentAt: number): void {
-  if (record === undefined) return
-  record.upstreamMs = (record.upstreamMs ?? 0) + clock.now() - sentAt
-  record.trace?.answered()
-}
-
-/** What the answer says of the call. @param text as it is sent */
-export function noteAnswer(
-  record: CallRecord,
-  { method }: { readonly method: string },
-  result: JsonObject,
-  text: { readonly length: number }
-): void {
-  if (method === 'tools/call' && result['isError'] === true) record.isToolError = true
-  record.answerBytes = text.length
 }
 
 function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): CallOutcome {
@@ -230,7 +206,8 @@ export function callLine(call: ObservedCall, ended: CallOutcome) {
 }
 
 function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {
-  const line = callLine(call, ended)
+  const sample = call.record?.sample
+  const line = { ...callLine(call, ended), ...(sample && sampleFields(sample)) }
   // What is the matter with an upstream or the store is said once, by whoever watches it.
   if (ended.outcome === 'internal') log.error({ ...line, err }, 'call')
   else writeInfo(log, line, 'call')

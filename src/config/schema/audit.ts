@@ -69,6 +69,27 @@ export const AuditSchema = closedObject(
   { title: 'audit log' }
 )
 
+const secretNames = ['*password*', '*secret*', '*token*', '*key*', '*authorization*', '*credential*']
+
+const redact = (of: string) =>
+  defaulted(
+    Type.Array(Type.String({ maxLength: 200 }), {
+      maxItems: 200,
+      default: secretNames,
+      description: `Members whose values are left out of ${of}, at any depth: names in lower case; \`*\` is any text.`
+    })
+  )
+
+export const LogSampleSchema = closedObject(
+  {
+    percent: integer(1, 100, 1, 'Of how many of a hundred tool calls.'),
+    arguments: yesOrNo(true, 'Their arguments.'),
+    results: yesOrNo(true, 'Their results.'),
+    redact: redact('both')
+  },
+  { title: 'logSample' }
+)
+
 export const TenantAuditSchema = closedObject(
   {
     required: yesOrNo(
@@ -79,15 +100,7 @@ export const TenantAuditSchema = closedObject(
       false,
       'Records the arguments of calls, up to 16 KiB; their keyed hash is recorded in any case.'
     ),
-    redact: defaulted(
-      Type.Array(Type.String({ maxLength: 200 }), {
-        maxItems: 200,
-        default: ['*password*', '*secret*', '*token*', '*key*', '*authorization*', '*credential*'],
-        description:
-          'Names of members whose values are left out of recorded arguments, at any depth, in lower case; `*` is any ' +
-          'text.'
-      })
-    )
+    redact: redact('recorded arguments')
   },
   { description: 'What is recorded of this tenant.' }
 )

@@ -5,7 +5,7 @@ import type { Static } from 'typebox'
 
 import { optionalAdmin } from './admin.ts'
 import { TelemetrySchema } from './telemetry.ts'
-import { AuditSchema, TenantAuditSchema } from './audit.ts'
+import { AuditSchema, LogSampleSchema, TenantAuditSchema } from './audit.ts'
 import { optionalCallLimits } from './call-limits.ts'
 import { EndpointSchema } from './endpoint.ts'
 import { optionalPolicy } from './policy.ts'
@@ -114,9 +114,16 @@ export const TenantSchema = closedObject({
   ),
   limits: optionalCallLimits,
   audit: defaulted(TenantAuditSchema),
+  logSample: Type.Optional(
+    Type.Union([LogSampleSchema], {
+      description:
+        'Writes arguments and results of some tool calls into the log ([logging.md](logging.md#a-sample-of-arguments' +
+        '-and-results)). Not given: never. `{}` is one in a hundred.'
+    })
+  ),
   reserved: list(
     Type.String({
-      pattern: '^(?:auth|audit|endpoints|limits|origins|policy|upstreams)(?:/[^/]+)?$',
+      pattern: '^(?:auth|audit|endpoints|limits|logSample|origins|policy|upstreams)(?:/[^/]+)?$',
       patternErrorMessage:
         'must be a member of a tenant, such as "policy", or a part of one, such as "limits/everybody"'
     }),

@@ -1,6 +1,7 @@
 // An answer that is longer than its endpoint lets through: its caller gets what says so, and nothing of it.
 
-import { noteAnswer, type CallRecord } from '../../observe/calls.ts'
+import { noteAnswer } from '../../observe/call-notes.ts'
+import type { CallRecord } from '../../observe/calls.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, responseMessage, type Request, type RequestId, type Result } from '../../protocol/messages.ts'
 

@@ -2,7 +2,7 @@
 // the client (basic/patterns/mrtr), which sends the request again with it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { noteAnswered, noteSent, tracedRequest } from '../../observe/calls.ts'
+import { noteAnswered, noteSent, tracedRequest } from '../../observe/call-notes.ts'
 import type { CallLimits } from '../../policy/call-limits.ts'
 import { GatewayError, isObject, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
