@@ -368,6 +368,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['observe/otlp/metric-export.ts maxPointsAtOnce', 'points in one message', 'message', 'sent in the next'],
     ['observe/otlp/metric-export.ts sendMs', 'answer of the collector', 'message', 'its points are lost, and counted'],
+    [
+      'observe/log.ts maxHeldChars chars',
+      'lines of the log that wait some milliseconds to be written',
+      'process',
+      'written at once'
+    ],
     ['observe/samples.ts maxSampleChars chars', 'sampled arguments, and a sampled result', 'line', 'cut'],
     ['observe/telemetry.ts lastSendMs', 'wait for the collector when the gateway ends', 'process', 'the rest is lost'],
     ['cli/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
@@ -1467,6 +1473,7 @@ session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
+observe/log.ts writeEveryMs
 observe/pseudonyms.ts pseudonymChars
 login/sign-in-pages.ts interactionMs
 login/sign-in.ts maxReasonChars

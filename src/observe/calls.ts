@@ -206,10 +206,13 @@ export function callLine(call: ObservedCall, ended: CallOutcome) {
 }
 
 function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {
+  const isFault = ended.outcome === 'internal'
+  if (!isFault && !log.isLevelEnabled('info')) return
   const sample = call.record?.sample
-  const line = { ...callLine(call, ended), ...(sample && sampleFields(sample)) }
+  const told = callLine(call, ended)
+  const line = sample === undefined ? told : { ...told, ...sampleFields(sample) }
   // What is the matter with an upstream or the store is said once, by whoever watches it.
-  if (ended.outcome === 'internal') log.error({ ...line, err }, 'call')
+  if (isFault) log.error({ ...line, err }, 'call')
   else writeInfo(log, line, 'call')
 }
 

@@ -3,6 +3,7 @@
 
 import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
+import { type Clock, createDelay, steadyClock } from '../time/clock.ts'
 import { openStandardError } from './standard-error.ts'
 import { textLine } from './text-log.ts'
 
@@ -42,23 +43,37 @@ export function createLineLog(level: string, take: (line: Readonly<Record<string
   return pino(settings, { write: (line: string) => take(JSON.parse(line) as Record<string, unknown>) })
 }
 
+/** Between two writes under load, in milliseconds; and characters that do not wait so long. */
+const writeEveryMs = 10
+const maxHeldChars = 65_536
+
 /**
- * Writes the lines of one turn of the event loop together: under load, one system call per line costs more than the
- * line.
+ * Writes many lines together: under load, a system call for each costs more than the line. Where nothing was written a
+ * moment ago, a line goes out with the turn of the event loop that made it.
  */
-export function batched(destination: { write(text: string): unknown }) {
+export function batched(destination: { write(text: string): unknown }, clock: Clock = steadyClock) {
+  const delay = createDelay(clock)
   let lines = ''
+  let isDue = false
+  let writtenAt = -Infinity
   let ended = false
   function flushSync(): void {
     const text = lines
     lines = ''
-    if (text !== '') destination.write(text)
+    isDue = false
+    delay.close()
+    if (text === '') return
+    writtenAt = clock.now()
+    destination.write(text)
   }
   return {
     write(line: string): void {
-      if (lines === '' && !ended) setImmediate(flushSync)
       lines += line
-      if (ended) flushSync()
+      if (ended || lines.length > maxHeldChars) return flushSync()
+      if (isDue) return
+      isDue = true
+      if (clock.now() - writtenAt < writeEveryMs) delay.start(writeEveryMs, flushSync)
+      else setImmediate(flushSync)
     },
     /** pino calls it after a fatal line. */
     flushSync,

@@ -8,6 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { batched, redacted, shortError } from '../../src/observe/log.ts'
+import { handClock } from '../kit/connector.ts'
 import { textLine } from '../../src/observe/text-log.ts'
 
 const module = join(import.meta.dirname, '../../src/observe/log.ts')
@@ -56,17 +57,35 @@ t.test('a fatal line is out at once, with those before it', async (t) => {
   )
 })
 
-t.test('the lines of one turn of the event loop are one write', async (t) => {
+t.test('a line goes out with its turn; under load, lines of some milliseconds are one write', async (t) => {
   const written: string[] = []
-  const lines = batched({ write: (text) => written.push(text) })
+  const clock = handClock()
+  const lines = batched({ write: (text) => written.push(text) }, clock)
   lines.write('a\n')
   lines.write('b\n')
   t.same(written, [])
   await turn()
+  t.same(written, ['a\nb\n'])
   lines.write('c\n')
   await turn()
   await turn()
-  t.same(written, ['a\nb\n', 'c\n'])
+  lines.write('d\n')
+  t.same(written.length, 1, 'something was written a moment ago')
+  clock.advance(10)
+  t.same(written.slice(1), ['c\nd\n'])
+  clock.advance(10)
+  lines.write('e\n')
+  await turn()
+  t.same(written.slice(2), ['e\n'], 'the load is over')
+  lines.write('x'.repeat(70_000))
+  t.equal(written.length, 4, 'much does not wait')
+  lines.write('f\n')
+  lines.end()
+  lines.write('g\n')
+  t.same(written.slice(4), ['f\n', 'g\n'])
+  clock.advance(100)
+  await turn()
+  t.equal(written.length, 6)
 })
 
 t.test('names of secrets carry no value, in a line and in the objects of a line', async (t) => {
