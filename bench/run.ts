@@ -11,9 +11,10 @@ import { topOfProfile } from './profile.ts'
 import { addedLatency, machine, page, ratioHead, ratioRow, startsHead, startsRow, type Section } from './report.ts'
 import { measureWorkload, profileOf } from './rounds.ts'
 import { starts } from './starts.ts'
+import { telling } from './telling.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path']
+const others = ['start', 'W7', 'memory', 'path', 'telling']
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
@@ -82,6 +83,12 @@ if (wanted('path')) {
   const path = await pathOfACall({ seconds: 1.5 })
   figures['path'] = path.figures
   print(path.section)
+}
+if (wanted('telling')) {
+  const told = await telling()
+  figures['telling'] = told
+  const rows = Object.entries(told).map(([what, us]) => [what, us.toFixed(2)])
+  print({ head: ['told of a call', 'us'], rows, notes: [] })
 }
 process.stdout.write(`${machine()}\n${JSON.stringify(figures)}\n`)
 

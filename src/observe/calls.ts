@@ -125,7 +125,7 @@ export interface CallObservers {
   readonly log: Log
   readonly audit?: CallAuditor | undefined
   readonly metrics?: CallMeter | undefined
-  readonly traces?: { begin(call: ObservedCall): CallTrace } | undefined
+  readonly traces?: { begin(call: ObservedCall): CallTrace | undefined } | undefined
   readonly shownCaller?: ((tenant: string, caller: ObservedPrincipal) => ObservedPrincipal) | undefined
 }
 
@@ -139,7 +139,8 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
   const startedAt = clock.now()
   if (record !== undefined) record.startedAt = startedAt
   if (record !== undefined && shownCaller !== undefined) record.caller = shownCaller(call.tenant.id, call.principal)
-  if (record !== undefined && traces !== undefined) record.trace = traces.begin(call)
+  const trace = record && traces?.begin(call)
+  if (record !== undefined && trace !== undefined) record.trace = trace
   const sample = call.tenant.logSample && sampleOf(call.tenant.logSample, call.request, record?.requestId)
   if (record !== undefined && sample !== undefined) record.sample = sample
   let err: unknown

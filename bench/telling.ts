@@ -1,0 +1,89 @@
+// What is told of a call, and what that costs of CPU time: in this process alone, without a socket, so that the figures
+// hold on a busy machine. `npm run bench -- --only telling`.
+
+import pino from 'pino'
+import { createSeries } from '../src/admin/live/series.ts'
+import { createUsage } from '../src/admin/live/usage.ts'
+import { noteAnswer, noteAnswered, noteSent, tracedRequest } from '../src/observe/call-notes.ts'
+import { type CallObservers, type CallRecord, observe } from '../src/observe/calls.ts'
+import { batched, type Log } from '../src/observe/log.ts'
+import { createMetrics } from '../src/observe/metrics/metrics.ts'
+import { createShownCaller } from '../src/observe/pseudonyms.ts'
+import { createTraces } from '../src/observe/traces/traces.ts'
+import type { Request } from '../src/protocol/messages.ts'
+import { steadyClock as clock } from '../src/time/clock.ts'
+
+const calls = 10_000
+const rounds = 9
+
+const logOf = (level: string): Log => pino({ level, base: null }, batched({ write: () => true }))
+const request: Request = { method: 'tools/call', params: { name: 'echo', arguments: { a: 1 } } }
+const audit = { required: false, arguments: false, redact: [] }
+const principal = { kind: 'token', issuer: 'https://idp.example.com', subject: 'ada', clientId: 'app' }
+const call = { request, tenant: { id: 'acme', audit }, endpoint: { name: 'default' }, principal }
+const definition = { tenant: 'acme', name: 'up', type: 'http' }
+const recordOf = (): CallRecord => ({
+  address: '127.0.0.1',
+  requestId: '5d0c0c0e-4a3b-4c22-9a37-1df0a6f3b1c2',
+  bodyBytes: 120,
+  revision: '2025-11-25',
+  software: { name: 'host', version: '1' },
+  session: 'session:abcdefghijkl'
+})
+
+/** @returns microseconds of CPU time for each call, the lowest of the rounds, by what is told */
+export async function telling(): Promise<Readonly<Record<string, number>>> {
+  const metrics = createMetrics({ resource: {}, version: '1', database: 'sqlite' }, Date)
+  const nothing = { get: async () => undefined, set: async () => true, append: async () => {}, entries: async () => [] }
+  const usage = createUsage({ store: nothing, node: 'bench', clock, wall: Date, log: logOf('silent') })
+  const series = createSeries(Date)
+  const meter: CallObservers['metrics'] = {
+    callEnded(ended, outcome) {
+      for (const each of [metrics, usage.meter, series.meter]) each.callEnded(ended, outcome)
+    }
+  }
+  const tracesOf = (samplePercent: number) =>
+    createTraces({
+      place: { url: 'http://127.0.0.1:1/v1/traces', headers: {} },
+      samplePercent,
+      resource: {},
+      version: '1',
+      losses: { lost() {}, delivered() {} }
+    })
+  const counted = { clock, log: logOf('info'), metrics: meter }
+  const kinds: Readonly<Record<string, CallObservers>> = {
+    nothing: { clock, log: logOf('error') },
+    'a line of the log': { clock, log: logOf('info') },
+    'that, metrics, and what the admin API shows': counted,
+    'that, under pseudonyms': { ...counted, shownCaller: createShownCaller({ pseudonyms: { key: 'x'.repeat(32) } }) },
+    'that, and traces of one call in ten': { ...counted, traces: tracesOf(10) },
+    'that, and traces of all': { ...counted, traces: tracesOf(100) }
+  }
+  const lowest: Record<string, number> = {}
+  for (let round = 0; round < rounds; round++)
+    for (const [name, observers] of Object.entries(kinds)) {
+      const before = process.cpuUsage()
+      for (let each = 0; each < calls; each++) {
+        await tell(observers, observers.metrics === undefined ? undefined : metrics)
+        // As under load: some calls in each turn of the event loop.
+        if (each % 32 === 31) await new Promise((resolve) => setImmediate(resolve))
+      }
+      const { user, system } = process.cpuUsage(before)
+      lowest[name] = Math.min(lowest[name] ?? Infinity, (user + system) / calls)
+    }
+  await Promise.all([usage.close(), metrics.close()])
+  return lowest
+}
+
+/** A call that takes no time, and all that is noted of one. */
+async function tell(observers: CallObservers, metrics: ReturnType<typeof createMetrics> | undefined): Promise<void> {
+  const record = recordOf()
+  await observe({ ...call, record }, observers, async () => {
+    record.route = { upstream: 'up', name: 'echo' }
+    const sentAt = noteSent(record, clock)
+    tracedRequest(record, request, 'up')
+    noteAnswered(record, clock, sentAt)
+    metrics?.requestEnded(1, { definition, method: 'tools/call', name: 'echo', error: undefined, isToolError: false })
+    noteAnswer(record, request, {}, 'x')
+  })
+}
