@@ -11,7 +11,7 @@ import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { meetContainers, type Outcome, type Stack } from '../test/containers/meet.ts'
 import { installPodman } from './programs.ts'
-import { baseImages, hasImage, makeStandIns, run, standInDebian } from './stand-ins.ts'
+import { baseImages, hasImage, makeStandIns, run, standInDebian } from './stand-ins/stand-ins.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, '.interop', 'containers')
@@ -53,9 +53,10 @@ function prepareImages(): boolean {
     (name) => hasImage(name) || spawnSync('podman', ['pull', '--quiet', name], { timeout: pullMs }).status === 0
   )
   if (!pulled) {
-    if (process.getuid?.() !== 0 || spawnSync('debootstrap', ['--version']).status !== 0)
+    const has = (program: string, argument: string): boolean => spawnSync(program, [argument]).status === 0
+    if (process.getuid?.() !== 0 || !has('debootstrap', '--version') || !has('go', 'version'))
       throw new Error(
-        'No image registry can be reached, and stand-ins need root and debootstrap (apt-get install debootstrap).'
+        'No image registry can be reached, and stand-ins need root, debootstrap (apt-get install debootstrap) and Go.'
       )
     makeStandIns()
   }
@@ -117,7 +118,8 @@ try {
 }
 if (standIns)
   process.stdout.write(
-    'No image registry: stand-ins of this machine are used for the base images. There is none of Grafana, which is not run.\n'
+    'No image registry: stand-ins of this machine are used for the base images. That of the collector is built from its ' +
+      'own modules; that of Grafana takes the files that Grafana is given and answers for it, so its pages were not seen.\n'
   )
 const build = ['--network=host', '--pull=never', ...npmSettings()]
 const [port, loginPort, grafanaPort] = [await freePort(), await freePort(), await freePort()]
@@ -135,7 +137,7 @@ const stack: Stack = {
   name: (service) => `${project}_${service}_1`,
   podman: (...args) => run('podman', args),
   podmanInBackground: (...args) => promisify(execFile)('podman', args),
-  grafana: standIns ? undefined : `http://localhost:${grafanaPort}`,
+  grafana: `http://localhost:${grafanaPort}`,
   log: (service) => spawnSync('podman', ['logs', `${project}_${service}_1`], { encoding: 'utf8' }).stderr
 }
 /** Before the containers are removed. */
@@ -154,9 +156,7 @@ try {
   run('podman', ['build', ...build, '--target=with-runtimes', '--tag=localhost/gatehouse-with-runtimes:local', '.'], {
     cwd: root
   })
-  composed('up', '--detach', '--no-build')
-  // Grafana is in no Debian: where its image cannot be had, Prometheus is met alone.
-  composed('--profile=observability', 'up', '--detach', '--no-build', standIns ? 'prometheus' : 'grafana')
+  composed('--profile=observability', 'up', '--detach', '--no-build')
   outcomes.push(...(await meetContainers(stack)))
 } catch (error) {
   outcomes.push({ step: 'builds and starts', failure: String(error) })

@@ -2,9 +2,7 @@
 // clock or the environment.
 
 import { randomInt, randomUUID } from 'node:crypto'
-import { createNow } from './admin/live/now.ts'
 import { readingsOf } from './admin/metrics.ts'
-import { createAdminServer } from './admin/server.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createFetch } from './auth/fetch.ts'
@@ -122,10 +120,10 @@ export async function createGateway(
   const [descriptors, serverRequestQuotas] = [descriptorLimit(), createServerRequestQuotas(undefined, memory)]
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log })
-  const { credentials } = vault
-  const pool = openPool({ supervisor, random, log, serverRequestQuotas, memory, credentials }, metrics)
+  const pool = openPool({ ...vault, supervisor, random, log, serverRequestQuotas, memory }, metrics)
   const contextOf = createContextOf(snapshot, vault.views)
-  const now = initial.admin && createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
+  const adminRoom = initial.admin && (await loadAdmin())
+  const now = adminRoom?.createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
   const observers = { clock: steadyClock, log, audit, metrics: now?.meter ?? metrics, traces, shownCaller }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }
@@ -158,7 +156,7 @@ export async function createGateway(
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections, authenticator }
   const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...runtime }
   await telemetry.sendMetrics(() => readingsOf(shown))
-  const admin = createAdminServer({ ...shown, ...now, state, vault, node, fault, descriptors, version })
+  const admin = adminRoom?.createAdminServer({ ...shown, ...now, state, vault, node, fault, descriptors, version })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
@@ -175,7 +173,7 @@ export async function createGateway(
     await closed
     await httpSseClosed.then(replicas.homes.idle)
     drain.close()
-    await admin.close()
+    await admin?.close()
     await control.close()
     for (const each of [revalidator, streams]) each.close()
     await bus.close()
@@ -218,7 +216,7 @@ export async function createGateway(
   let closing: Promise<void> | undefined
   return {
     async listen() {
-      const adminUrl = await admin.listen()
+      const adminUrl = await admin?.listen()
       const { address, family, port } = await server.listen(state.snapshot.listen)
       const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
       const loopbackPort = address === '::1' || address.startsWith('127.') ? port : undefined
@@ -240,6 +238,9 @@ const longestIdleMs = ({ limits: { sessionIdleMs, sessionMaxMs } }: Snapshot): n
 /** The store is asked about each tenant then. */
 const differentTenants = (before: Snapshot, next: Snapshot): boolean =>
   before.isWhole !== next.isWhole || new Set(before.tenants.keys()).symmetricDifference(next.tenants).size > 0
+
+/** A tenth of what a gateway without an admin API would load at its start. */
+const loadAdmin = async () => ({ ...(await import('./admin/live/now.ts')), ...(await import('./admin/server.ts')) })
 
 const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>, metrics?: UpstreamMeter) => {
   const connector = createConnector({ ...parts, egress: createEgress(), clock: steadyClock })

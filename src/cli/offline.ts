@@ -2,7 +2,6 @@
 
 import { readFile } from 'node:fs/promises'
 import { stringify } from 'yaml'
-import { importMcpJson } from '../config/hosts/mcpjson.ts'
 import { ConfigError, countOf, problemLine } from '../config/problems.ts'
 import { ConfigSchema } from '../config/schema/config.ts'
 
@@ -31,6 +30,7 @@ export function runImport(file: string, stdout: Output, stderr: Output): Promise
       stderr.write(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.\n`)
       return 1
     }
+    const { importMcpJson } = await import('../config/hosts/mcpjson.ts')
     const { config, notes } = importMcpJson(text, file)
     stdout.write(stringify(config, { lineWidth: 0 }))
     const keyNote =

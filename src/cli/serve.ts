@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import { loadConfigApart } from '../config/load-apart.ts'
-import { importMcpJson } from '../config/hosts/mcpjson.ts'
 import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
@@ -77,6 +76,7 @@ async function serveMcpJson(options: ServeOptions): Promise<number> {
   })
   const given = env['GATEHOUSE_KEY']
   const key = given ?? (await localApiKey(data))
+  const { importMcpJson } = await import('../config/hosts/mcpjson.ts')
   const imported = importMcpJson(text, file)
   const vaultKey = 'vault' in imported.config ? (env['GATEHOUSE_VAULT_KEY'] ?? (await localVaultKey(data))) : undefined
   const { snapshot, notes, leftOut } = compileMcpJson(imported, {

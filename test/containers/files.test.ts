@@ -11,6 +11,7 @@ import { instruments, type MetricName } from '../../src/observe/metrics/instrume
 const root = join(import.meta.dirname, '..', '..')
 
 interface Service {
+  readonly image?: string
   readonly profiles?: readonly string[]
   readonly ports?: readonly string[]
   readonly read_only?: boolean
@@ -52,6 +53,20 @@ t.test('Prometheus is told of every gateway, and the gateways of its key, which 
   t.same(admin.hosts, gateways)
   t.match(admin.keys, [{ role: 'metrics' }])
   t.equal(admin.keys.length, 1)
+})
+
+t.test('gateways send their traces to where the collector listens, and the stand-in is of its version', async (t) => {
+  const read = (name: string): any => parse(readFileSync(join(root, 'deploy', 'compose', name), 'utf8')) // eslint-disable-line typescript/no-explicit-any
+  const { receivers, service } = read('collector.yaml')
+  const [, port] = /^0\.0\.0\.0:(\d+)$/.exec(receivers.otlp.protocols.http.endpoint) ?? []
+  t.equal(read('gatehouse.yaml').telemetry.otlp.endpoint, `http://collector:${port}`)
+  t.same(Object.keys(service.pipelines), ['traces', 'metrics', 'logs'])
+  const [own] = service.telemetry.metrics.readers
+  t.same(read('prometheus.yml').scrape_configs[1].static_configs[0].targets, [
+    `collector:${own.pull.exporter.prometheus.port}`
+  ])
+  const modules = readFileSync(join(root, 'scripts', 'stand-ins', 'collector', 'go.mod'), 'utf8')
+  t.equal(services['collector']?.image, `docker.io/otel/opentelemetry-collector:${/otelcol v(\S+)/.exec(modules)?.[1]}`)
 })
 
 t.test('each dashboard asks the data source that Grafana is given, for metrics that there are', async (t) => {

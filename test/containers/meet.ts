@@ -1,10 +1,12 @@
 // What docker-compose.yml promises, tried from outside while it runs (scripts/containers.ts brings it up).
 
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
+import { meetGrafana } from './grafana.ts'
 import { logIn } from './login.ts'
 
 export interface Stack {
@@ -13,8 +15,8 @@ export interface Stack {
   /** @throws {Error} where podman fails */
   podman(...args: string[]): string
   podmanInBackground(...args: string[]): Promise<unknown>
-  /** Where Grafana answers; undefined where its image cannot be had. */
-  readonly grafana: string | undefined
+  /** Where Grafana answers. */
+  readonly grafana: string
   /** What a service wrote to standard error. */
   log(service: string): string
 }
@@ -119,29 +121,15 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     assert.match(podman('exec', name('redis'), 'redis-cli', 'dbsize'), /NOAUTH/)
   })
 
-  await step('Prometheus reads every gateway, and has the alerts', async () => {
-    const query = (expression: string): string =>
-      podman('exec', name('prometheus'), 'promtool', 'query', 'instant', 'http://127.0.0.1:9090', expression).trim()
-    await until('all three are read', () => query('sum(up{job="gatehouse"})').startsWith('{} => 3 '), startMs)
-    assert.match(query('sum(gatehouse_tenants)'), /^\{\} => 3 /)
+  const question = (expression: string): string =>
+    podman('exec', name('prometheus'), 'promtool', 'query', 'instant', 'http://127.0.0.1:9090', expression).trim()
+  await step('Prometheus reads every gateway and the collector, and has the alerts', async () => {
+    await until('all three are read', () => question('sum(up{job="gatehouse"})').startsWith('{} => 3 '), startMs)
+    await until('the collector is read', () => question('sum(up{job="collector"})').startsWith('{} => 1 '), startMs)
+    assert.match(question('sum(gatehouse_tenants)'), /^\{\} => 3 /)
     const rules = `fetch('http://prometheus:9090/api/v1/rules').then((it) => it.text()).then(console.log)`
     assert.match(podman('exec', name('gateway-1'), 'node', '--eval', rules), /"name":"GatehouseUpstreamAway"/)
   })
-  if (stack.grafana !== undefined)
-    await step('Grafana shows a dashboard to whoever reaches it, and lets nobody change anything', async () => {
-      const ask = (path: string, init?: RequestInit): Promise<Response> => fetch(`${stack.grafana}${path}`, init)
-      await until(
-        'it is ready',
-        () =>
-          ask('/api/health').then(
-            ({ ok }) => ok,
-            () => false
-          ),
-        startMs
-      )
-      assert.equal((await ask('/api/dashboards/uid/gatehouse-overview')).status, 200)
-      assert.equal((await ask('/api/datasources', { method: 'POST', body: '{}' })).status, 403)
-    })
 
   let client: Client | undefined
   const host = (): Client => {
@@ -180,6 +168,28 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
       return machines.add(machine).size === gateways.length
     })
   })
+  await step(
+    'the trace of a call arrives at the collector, with the spans of the gateway and of its upstream',
+    async () => {
+      const key = podman('exec', name('gateway-1'), 'cat', '/run/secrets/api-key').trim()
+      const trace = randomBytes(16).toString('hex')
+      const _meta = { traceparent: `00-${trace}-${randomBytes(8).toString('hex')}-01` }
+      const call = { name: 'tickets__echo', arguments: { text: 'traced' }, _meta }
+      const { status } = await modernRequest(url, 'tools/call', call, { token: key })
+      assert.equal(status, 200)
+      const spans = (): string[] =>
+        stack
+          .log('collector')
+          .split('\n')
+          .filter((line) => line.includes(trace))
+      await until('both spans are in its log', () => spans().length === 2, startMs)
+      assert.match(spans().join('\n'), /gatehouse\.outcome=ok/)
+      assert.doesNotMatch(spans().join('\n'), /traced/, 'arguments are in no span')
+    }
+  )
+  await step('Grafana shows the dashboards to whoever reaches it, and lets nobody change anything', () =>
+    meetGrafana(stack.grafana)
+  )
   await step('a gateway is killed, and the session goes on at the others', async () => {
     podman('kill', '--signal=KILL', name('gateway-1'))
     for (let count = 0; count < 12; count += 1)

@@ -170,3 +170,22 @@ t.test('a collector that is away costs no call anything, and without telemetry n
   t.equal(seen?.headers['traceparent'], undefined)
   t.notMatch(JSON.stringify(seen?.message), 'traceparent')
 })
+
+t.test('a collector that takes connections and never answers does not hold up the end of the gateway', async (t) => {
+  const [asked, gaveUp] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
+  const endpoint = await listen(
+    t,
+    createServer((request) => {
+      asked.resolve('asked')
+      request.on('close', () => gaveUp.resolve('the collector was given up first'))
+    })
+  )
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await gateway(t, { upstreams: { up: { url: upstream.url } }, ...traced(endpoint) })
+  const session = await legacyClient(made.url(), key)
+  await session.request('tools/call', { name: 'up__echo', arguments: {} })
+  const closed = made.close().then(() => 'closed')
+  t.equal(await asked.promise, 'asked', 'the last spans are sent')
+  t.equal(await Promise.race([closed, gaveUp.promise]), 'closed')
+})
