@@ -226,6 +226,6 @@ export const callerFieldsOf = ({ kind, subject, clientId }: ObservedPrincipal): 
 const noRecord: CallRecord = {}
 
 /** Enough to tell the sessions of a caller apart. */
-const loggedSessionChars = 8
+export const loggedSessionChars = 8
 
 const rounded = (ms: number): number => Math.round(ms * 10) / 10

@@ -101,8 +101,11 @@ t.test('a call of a session is one trace: client, gateway, upstream', async (t) 
     'gatehouse.tenant': 'acme',
     'gatehouse.upstream': 'up',
     'gatehouse.outcome': 'ok',
-    'gatehouse.request_id': answer.headers.get('x-request-id')
+    'gatehouse.request_id': answer.headers.get('x-request-id'),
+    // By the same characters as the line of the log.
+    'gatehouse.session': String(line?.['session'])
   })
+  t.match(line?.['session'], /^[\w-]{8}$/)
   const seen = upstream.seen.find(isCall('echo'))
   const own = `00-${parent.trace}-${outside?.spanId}-01`
   t.equal(seen?.headers['traceparent'], own, 'the upstream is told by header')

@@ -25,7 +25,7 @@ import { firstOf } from '../../protocol/own-text.ts'
 import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
-import { maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
+import { loggedSessionChars, maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
 
 /** Spans that wait to be sent; what is beyond is dropped, and no call waits. */
 const maxQueuedSpans = 4_096
@@ -183,7 +183,7 @@ function attributesOf({ request, record, principal }: ObservedCall, { outcome, c
     ...(revision !== undefined && { 'mcp.protocol.version': revision }),
     ...(code !== undefined && { 'rpc.response.status_code': String(code) }),
     ...(route !== undefined && { 'gatehouse.upstream': route.upstream }),
-    ...(session !== undefined && { 'gatehouse.session': session.slice(0, 8) }),
+    ...(session !== undefined && { 'gatehouse.session': session.slice(-loggedSessionChars) }),
     ...(requestId !== undefined && { 'gatehouse.request_id': requestId }),
     ...(software !== undefined && {
       'gatehouse.client': firstOf(`${software.name} ${software.version}`, maxLoggedChars)
