@@ -374,6 +374,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'written at once'
     ],
+    [
+      'upstream/stdio/warm-children.ts maxUnreadBytes',
+      'what a process that waits may write before it is asked anything',
+      'process',
+      'it is ended'
+    ],
     ['observe/samples.ts maxSampleChars chars', 'sampled arguments, and a sampled result', 'line', 'cut'],
     ['observe/telemetry.ts lastSendMs', 'wait for the collector when the gateway ends', 'process', 'the rest is lost'],
     ['cli/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
@@ -1473,6 +1479,8 @@ session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
 observe/metrics/runtime.ts delayResolution
 observe/calls.ts loggedSessionChars
+upstream/stdio/warm-children.ts fillAfterMs
+upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
 observe/pseudonyms.ts pseudonymChars
 login/sign-in-pages.ts interactionMs
@@ -1599,8 +1607,8 @@ upstream/stdio/orphans.ts crowdedPauseMs
 upstream/stdio/orphans.ts markBytes
 upstream/stdio/orphans.ts searchPauseMs
 upstream/stdio/starts.ts processorsPerStart
-upstream/stdio/supervisor.ts perKept
-upstream/stdio/supervisor.ts perListing
+upstream/stdio/process-limits.ts perKept
+upstream/stdio/process-limits.ts perListing
 upstream/stdio/child-output.ts linesPerStep
 `
   .trim()

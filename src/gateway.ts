@@ -195,7 +195,7 @@ export async function createGateway(
     return { needsRestart: changedFixedSettings(before, next) }
   }
 
-  const retain = (): void => vault.retainIn([relay, modernRelay, pool], upstreamHashesOf(snapshot()))
+  const retain = (): void => vault.retainIn([relay, modernRelay, pool, supervisor], upstreamHashesOf(snapshot()))
   vault.onChange(retain, relay.tellPerson)
 
   function apply(next: Snapshot): void {

@@ -52,6 +52,8 @@ export interface StdioDefinition extends UpstreamBase {
   /** That it may take, with all that it has started; undefined: only the limit of its tenant holds. */
   readonly memoryBytes?: number
   readonly maxProcesses: number
+  /** Processes that wait for who comes next. */
+  readonly warm?: number
   /** By bubblewrap; `preferred`: without one where the system offers none. */
   readonly sandbox: 'off' | 'preferred' | 'required'
   /** Absolute paths that it sees in its sandbox, besides the programs of the system. */

@@ -133,6 +133,13 @@ export const StdioSchema = closedObject(
       'Processes that one server may be, with all that it has started. Beyond it the server is ended, and ' +
         'the calls that it ran fail.'
     ),
+    warm: integer(
+      0,
+      16,
+      0,
+      'How many processes are started ahead, for who comes next: a session then does not wait for the start ' +
+        '([upstreams.md](upstreams.md#starting-ahead)). Not where one process is shared, or has secrets of one person.'
+    ),
     sandbox: choice(
       ['off', 'preferred', 'required'],
       'off',

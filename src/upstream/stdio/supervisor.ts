@@ -1,13 +1,15 @@
 // Which child processes may start: how many at once, for one caller, one tenant and all; and the end of them all.
 
-import { GatewayError, type TenantId } from '../../protocol/messages.ts'
+import type { GatewayError } from '../../protocol/messages.ts'
 import { abortable, deadline } from '../../time/clock.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
 import { createOrphans } from './orphans.ts'
+import { createProcessLimits, isOwn, type Running, type Starter } from './process-limits.ts'
 import { createUsageReader } from './process-usage.ts'
 import { createSandbox } from './sandbox.ts'
 import { createStarts } from './starts.ts'
 import { createUsageWatch } from './usage-watch.ts'
+import { createWarmChildren } from './warm-children.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
@@ -22,32 +24,14 @@ interface SupervisorOptions extends Omit<ChildSurroundings, 'orphans' | 'sandbox
   readonly tenantCount: () => number
 }
 
-/** Part of all processes that is kept for tenants that have few; each has an equal part of it. */
-const perKept = 2
-/** Part of all processes that calls leave to lists and to what many share. */
-const perListing = 8
+/** Part of all processes beyond which none is started ahead. */
+const perWarm = 2
 /** So long a start waits for processes that are ending: they are killed after 4 s (child-process). */
 const maxEndMs = 6_000
 
-interface Running {
-  readonly tenant: TenantId
-  readonly definition: StdioDefinition
-  /** Undefined: nobody's own, so it counts for no caller and not for `processesPerTenant`. */
-  readonly own: { readonly quotaKey: string | undefined } | undefined
-}
-
-/** For whom a process starts, and for what. */
-interface Starter {
-  readonly use: LinkContext['use']
-  readonly quotaKey: string | undefined
-}
-
-/** Does it count for a caller, and for `processesPerTenant`? */
-const isOwn = (isolation: StdioDefinition['isolation'], use: LinkContext['use']): boolean =>
-  use === 'calls' && isolation !== 'shared'
-
 export function createSupervisor(options: SupervisorOptions) {
-  const { baseEnv, maxProcesses, maxPerTenant, maxBytesPerTenant, tenantCount, clock, log } = options
+  const { baseEnv, maxProcesses, maxBytesPerTenant, clock, log } = options
+  const refusal = createProcessLimits(options)
   /** Those that have not ended, with whom they count for. */
   const running = new Map<Child, Running>()
   const orphans = createOrphans({ path: baseEnv['PATH'], clock, log })
@@ -62,56 +46,35 @@ export function createSupervisor(options: SupervisorOptions) {
     clock,
     log
   })
+  const warm = createWarmChildren({
+    start(definition, events) {
+      const child = begin(definition, events)
+      running.set(child, { tenant: definition.tenant, definition, own: undefined })
+      return child
+    },
+    async mayStart(definition) {
+      const starter = { use: 'calls', quotaKey: '' } as const
+      const hasRoom = (): boolean =>
+        running.size < maxProcesses / perWarm && refusal(definition, starter, all()) === undefined
+      if (!hasRoom()) return false
+      await sandbox.ready(definition)
+      await starts.turn(definition, '')
+      return hasRoom()
+    },
+    clock,
+    log
+  })
   let ending: PromiseWithResolvers<void> | undefined
-  // One caller alone is hardly limited, and the next one still gets a process.
-  const maxPerCaller = Math.max(1, Math.floor((maxPerTenant * 3) / 4))
 
-  /**
-   * How many of the free processes a start of this tenant has to leave: to lists, if it is for calls; and, if the
-   * tenant has its part, what the others lack of theirs, so that not even all of them together take the last ones.
-   */
-  function kept(tenant: TenantId, forCalls: boolean, among: readonly Running[]): number {
-    const lists = among.filter(({ own }) => own === undefined).length
-    const forLists = forCalls ? Math.max(0, Math.floor(maxProcesses / perListing) - lists) : 0
-    const forTenants = Math.floor(maxProcesses / perKept)
-    const part = Math.max(1, Math.floor(forTenants / Math.max(1, tenantCount())))
-    const ofEach = Map.groupBy(among, (one) => one.tenant)
-    if ((ofEach.get(tenant)?.length ?? 0) < part) return forLists
-    ofEach.delete(tenant)
-    const have = ofEach.values().reduce((sum, { length }) => sum + Math.min(part, length), 0)
-    const lacking = Math.max(0, (tenantCount() - 1) * part - have)
-    return Math.min(forTenants, lacking) + forLists
-  }
-
-  /** @returns why a process more may not start beside these, if it may not */
-  function refusal(
-    { name, tenant, isolation }: StdioDefinition,
-    { use, quotaKey }: Starter,
-    among: readonly Running[]
-  ): GatewayError | undefined {
-    const limitError = (limit: string, why: string): GatewayError => {
-      const text = `Upstream ${name} cannot start: ${why}. Close sessions or raise the limit.`
-      return new GatewayError('too_many', text, { data: { upstream: name, limit } })
+  function begin(definition: StdioDefinition, events: ChildEvents): Child {
+    const ended = (reason: GatewayError): void => {
+      running.delete(child)
+      ending?.resolve()
+      ending = undefined
+      events.ended(reason)
     }
-    if (among.length >= maxProcesses) return limitError('processes', `limits.processes (${maxProcesses}) is reached`)
-    // One caller cannot multiply what many share, and without it the tenant would have nothing to call.
-    const counts = isOwn(isolation, use)
-    if (counts) {
-      const limit = 'processesPerTenant'
-      const ofTenant = among.filter((each) => each.own !== undefined && each.tenant === tenant)
-      if (ofTenant.length >= maxPerTenant) return limitError(limit, `limits.${limit} (${maxPerTenant}) is reached`)
-      const own = ofTenant.filter((each) => each.own?.quotaKey === quotaKey).length
-      if (quotaKey !== undefined && own >= maxPerCaller) {
-        return limitError(
-          limit,
-          `this caller has ${maxPerCaller} processes, and one caller may have no more than three quarters of ` +
-            `limits.${limit} (${maxPerTenant})`
-        )
-      }
-    }
-    if (maxProcesses - among.length > kept(tenant, counts, among)) return undefined
-    const rest = `the rest of limits.processes (${maxProcesses}) is kept for other tenants and for lists`
-    return limitError('processes', rest)
+    const child = startChild(definition, { ...events, ended }, { baseEnv, orphans, sandbox, clock, log })
+    return child
   }
 
   const all = (): Running[] => [...running.values()]
@@ -147,23 +110,21 @@ export function createSupervisor(options: SupervisorOptions) {
      */
     spawn(definition: StdioDefinition, { use, handshake }: LinkContext, events: ChildEvents): Child {
       const { quotaKey } = handshake
-      const refused = refusal(definition, { use, quotaKey }, all())
-      if (refused !== undefined) throw refused
       const { tenant, isolation } = definition
-      const ended = (reason: GatewayError): void => {
-        running.delete(child)
-        ending?.resolve()
-        ending = undefined
-        events.ended(reason)
-      }
-      const child = startChild(definition, { ...events, ended }, { baseEnv, orphans, sandbox, clock, log })
+      const ready = isOwn(isolation, use) ? warm.next(definition) : undefined
+      const others = running.entries().flatMap(([child, each]) => (child === ready ? [] : [each]))
+      const refused = refusal(definition, { use, quotaKey }, others.toArray())
+      if (refused !== undefined) throw refused
+      const child = (ready && warm.take(definition, events)) ?? begin(definition, events)
       running.set(child, { tenant, definition, own: isOwn(isolation, use) ? { quotaKey } : undefined })
       watch.start()
+      warm.fillSoon(definition)
       return child
     },
     /** Asked before `spawn`: waits for processes that are ending, where they are in the way, and see `createStarts`. */
     async turn(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
       await sandbox.ready(definition)
+      if (warm.next(definition) === undefined && refusal(definition, starter, notEnding()) !== undefined) warm.giveUp()
       await room(definition, starter, signal)
       return await starts.turn(definition, starter.quotaKey ?? '', signal)
     },
@@ -174,7 +135,9 @@ export function createSupervisor(options: SupervisorOptions) {
       for (const child of running.keys()) child.kill()
     },
     /** After the last child has ended. */
+    retain: warm.retain,
     close(): void {
+      warm.close()
       watch.close()
       orphans.close()
     }
