@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { withCompiledCode } from '../kit/compiled-code.ts'
 import { type Teardown, until } from '../kit/until.ts'
 import { gatehouse, logLine, type Running } from '../e2e/kit/process.ts'
+import type { Turns } from './turn-watcher.ts'
 
 /** Key of the caller who attacks, of another caller of the same tenant, and of the neighbour. */
 export const keys = {
@@ -52,6 +53,8 @@ export interface Attacked extends Running {
    * processes take their part.
    */
   longestTurnMs(mostMs: number, during: () => Promise<unknown>): Promise<number>
+  /** What the turns of its event loop took since that was asked for last. */
+  turns(): Promise<Turns>
   /** The largest resident set so far, in bytes. */
   peakMemory(): number
 }
@@ -107,10 +110,26 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
       ? {}
       : { node: '/bin/sh', nodeArgs: ['-c', `ulimit -n ${descriptors}; exec "$0" "$@"`, process.execPath] }),
     ...(watchTurns ? { nodeArgs: ['--import', new URL('turn-watcher.ts', import.meta.url).href] } : {}),
-    env: heapMiB === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMiB}` }
+    env: {
+      NODE_OPTIONS: [
+        // Such as `--cpu-prof`, for whoever looks for what an attack costs.
+        process.env['ABUSE_NODE_OPTIONS'] ?? '',
+        ...(heapMiB === undefined ? [] : [`--max-old-space-size=${heapMiB}`])
+      ].join(' ')
+    }
   })
   const origin = await running.ready
   const turnFile = join(folder, 'longest-turn')
+  const readTurns = (): Turns | undefined =>
+    existsSync(turnFile) ? (JSON.parse(readFileSync(turnFile, 'utf8')) as Turns) : undefined
+  async function turns(): Promise<Turns> {
+    const before = readTurns()?.asked ?? 0
+    running.signal('SIGUSR2')
+    return await until('it counts anew', () => {
+      const now = readTurns()
+      return now !== undefined && now.asked > before ? now : undefined
+    })
+  }
   const neighbourUrl = `${origin}/t/other/mcp`
   return {
     ...running,
@@ -121,22 +140,15 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     log: () => running.stderr.map(logLine).filter((line) => line !== undefined),
     neighbour: () => startNeighbour(t, neighbourUrl),
     async longestTurnMs(mostMs, during) {
-      const read = (): number[] => (existsSync(turnFile) ? readFileSync(turnFile, 'utf8').split(' ').map(Number) : [])
-      /** Since it was asked for last. */
-      async function longest(): Promise<number> {
-        const [before = 0] = read()
-        running.signal('SIGUSR2')
-        await until('it counts anew', () => (read()[0] ?? 0) > before)
-        return read()[1] ?? Infinity
-      }
       let least = Infinity
       for (let runs = 0; runs < 3 && least >= mostMs; runs++) {
-        await longest()
+        await turns()
         await during()
-        least = Math.min(least, await longest())
+        least = Math.min(least, (await turns()).longestMs)
       }
       return least
     },
+    turns,
     peakMemory: () =>
       Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${running.pid}/status`, 'utf8'))?.[1]) * 1024
   }
