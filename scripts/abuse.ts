@@ -39,13 +39,15 @@ const namesOf = ({ callers, memory: ofMemory, upstreams }: JudgedSlice['slice'])
 
 function line(judged: JudgedSlice): string {
   const { slice, verdict, reasons, neighbour, control, slowdown, peakBytes, turns } = judged
-  const calls = `neighbour ${neighbour.calls} calls, p50 ${neighbour.medianMs}, p99 ${neighbour.p99Ms} ms`
-  const long = `longest turn ${Math.round(turns.longestMs)} ms (${Math.round(turns.longestOwnMs)} without the collector)`
-  return (
-    `${slice.number}: ${verdict}; ${calls} (control p99 ${control.p99Ms}, slowed ${slowdown.toFixed(1)} times by the machine), ${inMiB(peakBytes)}, ${long}, load ${load()}\n` +
-    `   ${namesOf(slice)}\n` +
-    reasons.map((reason) => `   ${reason}\n`).join('')
-  )
+  const { longestMs, longestOwnMs } = turns
+  return [
+    `${slice.number}: ${verdict}; neighbour ${neighbour.calls} calls, p50 ${neighbour.medianMs}, `,
+    `p99 ${neighbour.p99Ms} ms (control p99 ${control.p99Ms}, slowed ${slowdown.toFixed(1)} times by the machine), `,
+    `${inMiB(peakBytes)}, longest turn ${Math.round(longestMs)} ms `,
+    `(${Math.round(longestOwnMs)} without the collector), load ${load()}\n`,
+    `   ${namesOf(slice)}\n`,
+    ...reasons.map((reason) => `   ${reason}\n`)
+  ].join('')
 }
 
 process.stdout.write(`seed ${seed}, ${minutes} minutes, limits.memoryBytes ${memory} MiB\n`)
@@ -76,15 +78,21 @@ writeFileSync(values.report, JSON.stringify({ seed, minutes, memory, slices }, n
 const most = (of: (slice: JudgedSlice) => number): number => Math.max(...slices.map(of))
 const sum = (of: (slice: JudgedSlice) => number): number => slices.reduce((total, slice) => total + of(slice), 0)
 const p99s = slices.map(({ neighbour }) => neighbour.p99Ms).sort((a, b) => a - b)
+const longest = most(({ turns }) => turns.longestMs)
+const longestOwn = most(({ turns }) => turns.longestOwnMs)
 process.stdout.write(
-  `${slices.length} slices: ${of('held').length} held, ${failed.length} failed, ${notJudged.length} not judged; ` +
-    `neighbour: ${sum(({ neighbour }) => neighbour.calls)} calls, ${sum(({ neighbour }) => neighbour.failures.length)} failed, ` +
-    `p99 at most ${most(({ neighbour }) => neighbour.p99Ms)} ms (in half of the slices ${p99s[p99s.length >> 1]}; ` +
-    `control at most ${most(({ control }) => control.p99Ms)})\n` +
-    `resident set at most ${inMiB(most(({ peakBytes }) => peakBytes))}; longest turn ${Math.round(most(({ turns }) => turns.longestMs))} ms, ` +
-    `without the collector ${Math.round(most(({ turns }) => turns.longestOwnMs))} ms; ` +
-    `${sum(({ turns }) => turns.long)} turns above 20 ms, ${sum(({ turns }) => turns.longByCollector)} of them by the collector alone; ` +
+  [
+    `${slices.length} slices: ${of('held').length} held, ${failed.length} failed, ${notJudged.length} not judged`,
+    `neighbour: ${sum(({ neighbour }) => neighbour.calls)} calls, of which ` +
+      `${sum(({ neighbour }) => neighbour.failures.length)} failed; p99 at most ` +
+      `${most(({ neighbour }) => neighbour.p99Ms)} ms, in half of the slices ${p99s[p99s.length >> 1]} ` +
+      `(control at most ${most(({ control }) => control.p99Ms)})`,
+    `resident set at most ${inMiB(most(({ peakBytes }) => peakBytes))}`,
+    `longest turn ${Math.round(longest)} ms, without the collector ${Math.round(longestOwn)} ms; ` +
+      `${sum(({ turns }) => turns.long)} turns above 20 ms, ` +
+      `${sum(({ turns }) => turns.longByCollector)} of them by the collector alone`,
     `${availableParallelism()} cores, load ${load()}\n`
+  ].join('\n')
 )
 for (const { slice } of failed)
   process.stdout.write(

@@ -398,6 +398,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       '-'
     ],
+    [
+      'limits/memory.ts heapGrowthPercent',
+      "growth of Node's heap between two collections, in percent, where the heap could outgrow `limits.memoryBytes`",
+      'process',
+      'the collector runs'
+    ],
     ['limits/memory.ts usableHeap', "part of Node's heap limit that is used", 'process', '-'],
     ['limits/memory.ts leastBudgetBytes', 'least memory for calls', 'process', '-'],
     [

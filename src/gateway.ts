@@ -108,7 +108,7 @@ export async function createGateway(
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
-  const login = createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log })
+  const login = await createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log })
   const fetch = login.fetchKeys(createFetch())
   const authenticator = createAuthenticator({ clock: wallClock, fetch, store, nameOf, log })
   const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]

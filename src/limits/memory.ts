@@ -2,7 +2,7 @@
 // it is used, and no tenant and no caller gets the whole of it. What is counted is an estimate from above.
 
 import { totalmem } from 'node:os'
-import { getHeapStatistics } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { JsonLimitError } from '../protocol/json-scan.ts'
 import type { JsonText } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
@@ -15,6 +15,11 @@ const defaultMemoryPart = 0.75
 const idleBytes = 160 * 1024 * 1024
 /** Values that were let go of stay in memory until the collector has run. */
 const garbageFactor = 2
+/**
+ * How much the heap may grow between two collections, in percent of what was live after the first. V8 would let it grow
+ * to four times that as long as it is far from its own limit, which is a part of the machine's memory.
+ */
+const heapGrowthPercent = 25
 /** Of the heap that V8 allows: beyond it the process does little else than collect. */
 const usableHeap = 0.7
 /** Too small a budget would serve nobody; in bytes. */
@@ -25,10 +30,16 @@ const shareDivisor = 2
 /** Of the container or machine, in bytes. */
 export const availableMemory = (): number => Math.min(process.constrainedMemory(), totalmem())
 
-/** @param memoryBytes `limits.memoryBytes` */
+/**
+ * Has V8 collect more often where the process may use less than its heap could grow to.
+ * @param memoryBytes `limits.memoryBytes`
+ */
 export function memoryAccountOfProcess(memoryBytes: number | undefined): MemoryAccount {
   const ceiling = memoryBytes ?? Math.floor(availableMemory() * defaultMemoryPart)
-  return createMemoryAccount(memoryBudget(ceiling, getHeapStatistics().heap_size_limit))
+  const heapBytes = getHeapStatistics().heap_size_limit
+  // V8 reads this one at each collection, unlike its sizes, which are fixed once it has started.
+  if (ceiling < heapBytes + idleBytes) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
+  return createMemoryAccount(memoryBudget(ceiling, heapBytes))
 }
 
 /**

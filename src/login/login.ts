@@ -36,7 +36,7 @@ interface LoginOptions {
   readonly log: Log
 }
 
-export type Login = ReturnType<typeof createLogin>
+export type Login = Awaited<ReturnType<typeof createLogin>>
 
 /** Requests of one front to its provider; the others wait. Each takes a descriptor, and a provider may hang. */
 const maxAtOnce = 8
@@ -46,7 +46,9 @@ const minuteMs = 60_000
 const idTokenMarginMs = 30_000
 const hourMs = 60 * minuteMs
 
-export function createLogin({ snapshot, store, epochOf, sealer, clock, wall, audit, log }: LoginOptions) {
+export async function createLogin({ snapshot, store, epochOf, sealer, clock, wall, audit, log }: LoginOptions) {
+  // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
+  if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
   const fetch = createFetch({ timeoutMs: 10_000 })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()

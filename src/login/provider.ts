@@ -45,7 +45,7 @@ export async function createProvider(
   options: ProviderOptions
 ): Promise<{ readonly provider: Provider; readonly answer: ReturnType<Provider['callback']> }> {
   const { tenant, config, keys, records, identities, clock, note, log } = options
-  // Loaded by the first request to a login front: who has none does without it.
+  // Who has no login front does without it.
   const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
   const clientMs = Math.max(clientSeconds, refreshSeconds) * 1_000

@@ -26,8 +26,7 @@ t.test('whatever one tenant sends, its neighbour is served and the memory stays 
   void broadcast(signal)
   const gateway = await attacked(t, {
     upstreams,
-    limits: { memoryBytes },
-    heapMiB: Math.round((memoryBytes / mebibyte) * 0.8)
+    limits: { memoryBytes }
   })
   const neighbour = await gateway.neighbour()
   const attack: Attack = { url: gateway.url, signal, ended: new Map(), sessions: [] }

@@ -1,6 +1,6 @@
-// `node attack-http-server.ts SEED`, with IPC: MCP servers over HTTP that attack, one for each path `/KIND`, and those of
-// the attacks on memory, in a process of their own. It tells `HostileServers`, and is told which slice it is and whether
-// that has its attacks on memory.
+// `node attack-http-server.ts SEED`, with IPC: MCP servers over HTTP that attack, one for each path `/KIND`, and those
+// of the attacks on memory, in a process of their own. It tells `HostileServers`, and is told of each slice whether it
+// has attacks on memory.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,6 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { random, type Random } from '../../fuzz/random.ts'
 import { memoryUpstreams } from '../memory-attacks.ts'
 import { callFloods, listFloods, politeResult, pour } from './floods.ts'
+import type { HttpKind } from './slices.ts'
 
 export interface HostileServers {
   readonly origin: string
@@ -39,7 +40,9 @@ const retryAfter = (chance: Random): string =>
   chance.pick(['1e300', '9'.repeat(400), '-1', 'Fri, 31 Dec 9999 23:59:59 GMT', '99999999999', 'x', '0'])
 
 /** Attacks that only HTTP carries. @returns false: the request is answered rightly */
-const httpAttacks: Readonly<Record<string, (response: ServerResponse, asked: Asked) => unknown>> = {
+type HttpAttack = (response: ServerResponse, asked: Asked) => unknown
+
+const httpAttacks: Readonly<Record<HttpKind, HttpAttack>> = {
   retryAfter(response, { chance, method }) {
     if (method !== 'tools/call' && chance.chance(0.7)) return false
     response.writeHead(chance.pick([429, 503]), { 'retry-after': retryAfter(chance) })
@@ -92,8 +95,6 @@ const httpAttacks: Readonly<Record<string, (response: ServerResponse, asked: Ask
   }
 }
 
-export const httpKinds = Object.keys(httpAttacks)
-
 /** Of the stream that a session listens on. */
 const said: readonly string[] = [
   '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
@@ -102,8 +103,10 @@ const said: readonly string[] = [
   '{"jsonrpc":"2.0","id":7,"method":"roots/list"}'
 ]
 
-/** Attacks on their streams go on only while their slice does. */
-let slice = 0
+const attackOf: Readonly<Record<string, HttpAttack | undefined>> = httpAttacks
+
+/** What goes on by itself does so only while its slice does. */
+let slice = new AbortController()
 
 async function bodyOf(request: IncomingMessage): Promise<Json> {
   const parts: Buffer[] = []
@@ -116,9 +119,9 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   const chance = random(seed, received++)
   const { id, method, params = {} } = (await bodyOf(request)) as { id?: unknown; method?: unknown; params?: Json }
   if (request.method === 'GET') {
-    const begun = slice
+    const { signal } = slice
     stream(response).write(': here\n\n')
-    for (; !response.destroyed && slice === begun; await wait(5))
+    for (; !response.destroyed && !signal.aborted; await wait(5))
       if (kind === 'changingLists' || kind === 'notifications')
         response.write(event(chance.pick(said)).repeat(chance.below(100)))
     return void response.end()
@@ -126,7 +129,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   if (request.method !== 'POST') return void response.writeHead(405).end()
   if (id === undefined || method === undefined) return void response.writeHead(202).end()
   const isModern = kind === 'inputRequests'
-  const attack = httpAttacks[kind]
+  const attack = attackOf[kind]
   if (attack !== undefined && attack(response, { id, method, chance }) !== false) return
   const flood = method === 'tools/call' ? callFloods[kind] : method === 'tools/list' ? listFloods[kind] : undefined
   if (flood !== undefined) {
@@ -170,11 +173,9 @@ const { upstreams: memory, broadcast } = await memoryUpstreams({ teardown: () =>
 const servers: HostileServers = { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, memory }
 process.send?.(servers)
 
-let ended = new AbortController()
-process.on('message', (next: { readonly slice: number; readonly onMemory: boolean }) => {
-  slice = next.slice
-  ended.abort()
-  ended = new AbortController()
-  if (next.onMemory) void broadcast(ended.signal)
+process.on('message', ({ onMemory }: { readonly onMemory: boolean }) => {
+  slice.abort()
+  slice = new AbortController()
+  if (onMemory) void broadcast(slice.signal)
 })
 process.once('disconnect', () => process.exit(0))

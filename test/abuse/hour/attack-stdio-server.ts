@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { random } from '../../fuzz/random.ts'
 import { callFloods, listFloods, politeResult, pour } from './floods.ts'
+import type { ProcessKind } from './slices.ts'
 
 type Json = Record<string, unknown>
 
@@ -15,7 +16,7 @@ const answer = (id: unknown, members: Json): void => {
 }
 
 /** Attacks that only a process can make, in answer to a call. */
-const processAttacks: Readonly<Record<string, () => void>> = {
+const processAttacks: Readonly<Record<ProcessKind, () => void>> = {
   crashes: () => process.kill(process.pid, 'SIGKILL'),
   exits: () => process.exit(3),
   floodsErrors: () =>
@@ -42,6 +43,8 @@ const processAttacks: Readonly<Record<string, () => void>> = {
   endsOutput: () => void process.stdout.end()
 }
 
+const attackOf: Readonly<Record<string, (() => void) | undefined>> = processAttacks
+
 process.stdout.on('error', () => process.exit(0))
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line) as { id?: unknown; method?: unknown; params?: Json }
@@ -50,8 +53,9 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   const said = { id, chance, frame: (text: string) => `${text}\n` }
   const flood = method === 'tools/call' ? callFloods[kind] : method === 'tools/list' ? listFloods[kind] : undefined
   if (flood !== undefined) return void pour(process.stdout, flood(said))
-  if (method === 'tools/call' && processAttacks[kind] !== undefined) {
-    processAttacks[kind]()
+  const attack = attackOf[kind]
+  if (method === 'tools/call' && attack !== undefined) {
+    attack()
     if (kind !== 'forks' && kind !== 'grows') return
   }
   if (method === 'initialize' && kind === 'exits' && chance.chance(0.5)) process.exit(4)

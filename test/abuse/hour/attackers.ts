@@ -1,5 +1,5 @@
-// `node attackers.ts`, with IPC: the attacking callers of one slice, in a process of their own. It is told `Orders`, and
-// tells how their requests ended, by attack.
+// `node attackers.ts`, with IPC: the attacking callers of one slice, in a process of their own. It is told `Orders`,
+// and tells how their requests ended, by attack.
 
 import { once } from 'node:events'
 import { setPriority } from 'node:os'

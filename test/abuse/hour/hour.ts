@@ -1,6 +1,6 @@
 // Attacks on availability, one slice after the other, on one gateway with its default limits: in each slice callers and
-// upstreams of one tenant do several things that are too much, while another tenant calls a tool. A second gateway, which
-// nobody attacks, is called in the same way at the same time: what its calls take is the machine's doing.
+// upstreams of one tenant do several things that are too much, while another tenant calls a tool. A second gateway,
+// which nobody attacks, is called in the same way at the same time: what its calls take is the machine's doing.
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -36,7 +36,7 @@ export interface JudgedSlice {
   readonly neighbour: Measured
   /** The same calls at a gateway that nobody attacks. */
   readonly control: Measured
-  /** How many times as long as on a machine of its own the main thread of the gateway took, as it waited for a processor. */
+  /** How many times as long as on a machine of its own the main thread took, as it waited for a processor. */
   readonly slowdown: number
   readonly peakBytes: number
   readonly turns: Turns
@@ -53,7 +53,8 @@ const people = Array.from({ length: 6 }, (_, at) => ({
   key: `gh_abuse_key_of_attacker_${at}_0123456789`
 }))
 
-function judge(
+/** @param memoryBytes what the process may use */
+export function judge(
   { neighbour, control, slowdown, peakBytes }: Pick<JudgedSlice, 'neighbour' | 'control' | 'slowdown' | 'peakBytes'>,
   memoryBytes: number
 ): { verdict: Verdict; reasons: string[] } {
@@ -154,12 +155,12 @@ export async function attackForHours(t: Teardown, options: HourOptions): Promise
   const { gateway, servers } = await startAttacked(t, options)
   const calm = await attacked(t)
   const judged: JudgedSlice[] = []
-  let isAlive = true
-  void gateway.ended.then(() => (isAlive = false))
+  const gone = new AbortController()
+  void gateway.ended.then(() => gone.abort())
   const deadline = performance.now() + ms
 
   async function run(slice: Slice): Promise<JudgedSlice> {
-    servers.send({ slice: slice.number, onMemory: slice.memory.length > 0 })
+    servers.send({ onMemory: slice.memory.length > 0 })
     forgetPeak(gateway.pid)
     await gateway.turns()
     const before = processorTime(gateway.pid)
@@ -171,7 +172,7 @@ export async function attackForHours(t: Teardown, options: HourOptions): Promise
     const measured = { neighbour, control: ofCalm, slowdown, peakBytes: gateway.peakMemory() }
     return { slice, ...judge(measured, memoryBytes), ...measured, turns: await gateway.turns(), ended }
   }
-  for (let number = from; isAlive && (performance.now() < deadline || judged.length === 0); number++) {
+  for (let number = from; !gone.signal.aborted && (performance.now() < deadline || judged.length === 0); number++) {
     const slice = sliceOf(seed, number)
     const one = await Promise.race([run(slice), gateway.ended.then((end) => goneIn(slice, end, gateway.stderr))])
     judged.push(one)

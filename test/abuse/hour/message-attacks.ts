@@ -118,7 +118,8 @@ export const messageAttacks: Readonly<Record<string, CallerAttack>> = {
     const capabilities = { elicitation: {}, sampling: {}, roots: {} }
     const text = 'x'.repeat(attack.chance.pick([1, 100_000]))
     await many(15, async () => {
-      const name = `${attack.chance.pick(['legacy', 'modern', 'calm'])}__${attack.chance.pick(['elicit', 'sample', 'roots'])}`
+      const upstream = attack.chance.pick(['legacy', 'modern', 'calm'])
+      const name = `${upstream}__${attack.chance.pick(['elicit', 'sample', 'roots'])}`
       const options = { token: key, capabilities, signal: soon(attack) }
       await modernRequest(attack.url, 'tools/call', { name, arguments: { text } }, options).catch(() => {})
     })

@@ -6,7 +6,7 @@ import { connectionAttacks } from './connection-attacks.ts'
 import { callFloods, listFloods } from './floods.ts'
 import { messageAttacks } from './message-attacks.ts'
 
-export const httpKinds = [
+const httpKinds = [
   'retryAfter',
   'neverEnds',
   'tinyChunks',
@@ -17,16 +17,7 @@ export const httpKinds = [
   'extraAnswers',
   'inputRequests'
 ] as const
-export const processKinds = [
-  'crashes',
-  'exits',
-  'floodsErrors',
-  'isDeaf',
-  'staysOn',
-  'forks',
-  'grows',
-  'endsOutput'
-] as const
+const processKinds = ['crashes', 'exits', 'floodsErrors', 'isDeaf', 'staysOn', 'forks', 'grows', 'endsOutput'] as const
 
 export type HttpKind = (typeof httpKinds)[number]
 export type ProcessKind = (typeof processKinds)[number]

@@ -1,0 +1,45 @@
+// The short form of `npm run abuse`: one slice of some seconds. One that failed is repeated by
+// `npm run abuse -- --seed N --from N`.
+
+import t from 'tap'
+import { attackForHours, judge } from './hour.ts'
+import { sliceOf } from './slices.ts'
+
+const memoryBytes = 600 * 1024 * 1024
+
+t.test('attacks of several kinds at once leave a neighbour and the memory alone', async (t) => {
+  // The same each time: what a new seed finds belongs to `npm run abuse`.
+  const [only, ...others] = await attackForHours(t, { seed: 1, ms: 1, sliceMs: 3_000, memoryBytes })
+  t.same(others, [])
+  t.not(only?.verdict, 'failed', String(only?.reasons))
+  t.ok((only?.neighbour.calls ?? 0) > 0)
+  const { callers = [], memory = [], upstreams = [] } = only?.slice ?? {}
+  for (const name of [...callers, ...memory, ...upstreams])
+    t.ok((only?.ended[name]?.['rounds'] ?? 0) > 0, `somebody attacked with ${name}`)
+})
+
+const calls = (p99Ms: number, failures: string[] = []) => ({ calls: 9, failures, medianMs: 1, p99Ms, longestMs: p99Ms })
+const measured = { neighbour: calls(200), control: calls(10), slowdown: 1, peakBytes: memoryBytes }
+
+t.test(
+  'a slice fails by what the neighbour and the memory show, and only where the machine does not explain it',
+  (t) => {
+    const verdict = (change: Partial<typeof measured>): string => judge({ ...measured, ...change }, memoryBytes).verdict
+    t.equal(verdict({}), 'held')
+    t.equal(verdict({ neighbour: calls(251) }), 'failed')
+    t.equal(verdict({ neighbour: calls(1, ['500']) }), 'failed')
+    t.equal(verdict({ peakBytes: memoryBytes + 1 }), 'failed')
+    t.equal(verdict({ neighbour: calls(251), slowdown: 1.5 }), 'not judged')
+    t.equal(verdict({ neighbour: calls(251), control: calls(100) }), 'not judged')
+    t.equal(verdict({ neighbour: calls(500), slowdown: 1.5, control: calls(100) }), 'failed')
+    t.equal(verdict({ control: calls(1, ['ECONNRESET']) }), 'not judged')
+    t.end()
+  }
+)
+
+t.test('the same seed makes the same slices', (t) => {
+  const slices = (seed: number): unknown[] => Array.from({ length: 20 }, (_, number) => sliceOf(seed, number))
+  t.same(slices(1), slices(1))
+  t.notSame(slices(1), slices(2))
+  t.end()
+})
