@@ -52,6 +52,12 @@ function line(judged: JudgedSlice): string {
 
 process.stdout.write(`seed ${seed}, ${minutes} minutes, limits.memoryBytes ${memory} MiB\n`)
 const closers: Array<() => unknown> = []
+async function close(): Promise<void> {
+  for (const each of closers.splice(0).toReversed()) await each()
+}
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void close().finally(() => process.exit(130)))
+
 async function run(): Promise<JudgedSlice[]> {
   try {
     return await attackForHours(
@@ -66,7 +72,7 @@ async function run(): Promise<JudgedSlice[]> {
       }
     )
   } finally {
-    for (const close of closers.toReversed()) await close()
+    await close()
   }
 }
 const slices = await run()
@@ -78,6 +84,8 @@ writeFileSync(values.report, JSON.stringify({ seed, minutes, memory, slices }, n
 const most = (of: (slice: JudgedSlice) => number): number => Math.max(...slices.map(of))
 const sum = (of: (slice: JudgedSlice) => number): number => slices.reduce((total, slice) => total + of(slice), 0)
 const p99s = slices.map(({ neighbour }) => neighbour.p99Ms).sort((a, b) => a - b)
+/** What would be left of it if the machine had nothing else to do. */
+const ownP99 = Math.round(most(({ neighbour, slowdown }) => neighbour.p99Ms / slowdown))
 const longest = most(({ turns }) => turns.longestMs)
 const longestOwn = most(({ turns }) => turns.longestOwnMs)
 process.stdout.write(
@@ -86,7 +94,7 @@ process.stdout.write(
     `neighbour: ${sum(({ neighbour }) => neighbour.calls)} calls, of which ` +
       `${sum(({ neighbour }) => neighbour.failures.length)} failed; p99 at most ` +
       `${most(({ neighbour }) => neighbour.p99Ms)} ms, in half of the slices ${p99s[p99s.length >> 1]} ` +
-      `(control at most ${most(({ control }) => control.p99Ms)})`,
+      `(control at most ${most(({ control }) => control.p99Ms)}), at most ${ownP99} without waiting for a processor`,
     `resident set at most ${inMiB(most(({ peakBytes }) => peakBytes))}`,
     `longest turn ${Math.round(longest)} ms, without the collector ${Math.round(longestOwn)} ms; ` +
       `${sum(({ turns }) => turns.long)} turns above 20 ms, ` +

@@ -53,6 +53,7 @@ await post({ method: 'notifications/initialized' }, sessionId)
 const times: number[] = []
 const failures: string[] = []
 let stopped = false
+process.once('disconnect', () => process.exit(1))
 process.once('message', () => {
   stopped = true
 })

@@ -27,6 +27,8 @@ setPriority(10)
 process.on('uncaughtException', () => {})
 process.on('unhandledRejection', () => {})
 
+process.once('disconnect', () => process.exit(1))
+
 const capabilities = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} }
 
 /** Somebody uses an upstream that attacks. */
