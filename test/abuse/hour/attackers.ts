@@ -87,5 +87,5 @@ const all = attacks.flatMap(([name, run], kind) =>
   run === undefined ? [] : Array.from({ length: slice.crowd }, (_, at) => attacker(name, run, kind * 50 + at))
 )
 // An attack that hangs is not waited for.
-await Promise.race([Promise.all(all), new Promise((resolve) => setTimeout(resolve, ms + 5_000).unref())])
+await Promise.race([Promise.all(all), new Promise((resolve) => setTimeout(resolve, ms + 30_000).unref())])
 process.send?.(ended satisfies Ended, () => process.exit(0))
