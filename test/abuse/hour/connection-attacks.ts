@@ -32,7 +32,7 @@ async function gone(attack: Attack, socket: Socket, ms: number): Promise<void> {
 
 function headOf({ url }: Attack, headers: object, method = 'POST'): string {
   const { host, pathname } = new URL(url)
-  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${String(value)}\r\n`)
+  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
   return `${method} ${pathname} HTTP/1.1\r\n${lines.join('')}`
 }
 
