@@ -143,7 +143,7 @@ async function attackersOf(t: Teardown, orders: Orders): Promise<Ended> {
   const told = once(child, 'message').then(([ended]) => ended as Ended)
   const ended = await Promise.race([
     told,
-    wait(orders.ms + 60_000).then((): Ended => ({ 'the attackers': { hung: 1 } }))
+    wait(orders.ms + 60_000, undefined, { ref: false }).then((): Ended => ({ 'the attackers': { hung: 1 } }))
   ])
   child.kill('SIGKILL')
   return ended
