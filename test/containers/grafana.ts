@@ -12,7 +12,7 @@ interface Dashboard {
 
 const folder = join(import.meta.dirname, '..', '..', 'deploy', 'grafana')
 const dashboards = readdirSync(folder).map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')) as Dashboard)
-const readyMs = 120_000
+const readyMs = 300_000
 /** What a person would choose at the top of a dashboard. */
 const chosen = { $tenant: 'demo', $upstream: 'tickets', $__rate_interval: '2m' }
 
