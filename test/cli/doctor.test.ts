@@ -230,6 +230,17 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     ...(await behind(t, { requestHeaders: { 'content-type': 'text/plain' } })),
     token: key
   }),
+  headers_not_passed: async (t) => ({
+    ...(await behind(t, { requestHeaders: { 'mcp-method': undefined } })),
+    token: key
+  }),
+  discover_not_passed: async (t) => ({
+    ...(await behind(t, {
+      answers: ({ headers }, response) =>
+        headers['mcp-method'] !== undefined && says(403, 'blocked by rule 941').answers(undefined, response)
+    })),
+    token: key
+  }),
   request_refused: async (t) => ({
     ...(await behind(t, { requestHeaders: { 'mcp-session-id': undefined } })),
     token: key
@@ -265,7 +276,7 @@ for (const [code, make] of Object.entries(made) as Array<[FaultCode, (typeof mad
 t.test('without a fault every hop passes: with a key over TLS, and by signing in', async (t) => {
   const overTls = await behind(t, {}, {}, 'good')
   t.same(await diagnosed({ ...overTls, ca: authority, token: key }), {
-    hops: ['dns', 'tls', 'host', 'challenge', 'credential', 'initialize', 'list', 'ping']
+    hops: ['dns', 'tls', 'host', 'challenge', 'credential', 'initialize', 'discover', 'list', 'ping']
   })
   const provider = await loginProvider(t)
   const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
@@ -281,6 +292,7 @@ t.test('without a fault every hop passes: with a key over TLS, and by signing in
     'token',
     'credential',
     'initialize',
+    'discover',
     'list',
     'ping'
   ])

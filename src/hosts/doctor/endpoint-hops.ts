@@ -1,7 +1,8 @@
 // The hops at the endpoint itself: what its first answer shows, whether a credential is taken, and whether a session
 // works.
 
-import { isObject, latestLegacy, type JsonObject } from '../../protocol/messages.ts'
+import { capabilitiesKey, clientInfoKey, versionKey } from '../../protocol/envelope.ts'
+import { isObject, latestLegacy, latestModern, type JsonObject } from '../../protocol/messages.ts'
 import { cellText } from '../../observe/text-log.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
 import { ConnectionFault, diagnosisOf, type Exchanged, type SendOnce, type Way } from './exchange.ts'
@@ -164,6 +165,23 @@ export function judgeInitialize(endpoint: ExaminedEndpoint, answer: Exchanged): 
     throw new Diagnosis('answer_changed', { detail: `${type}, beginning with ${JSON.stringify(text.slice(0, 60))}` })
   }
   throw new Diagnosis('initialize_refused', facts(endpoint, answer))
+}
+
+/** What a host of 2026-07-28 asks first, without a session. @throws Diagnosis. @returns the revisions that it hears */
+export async function discover(endpoint: ExaminedEndpoint, token: string | undefined): Promise<string> {
+  const method = 'server/discover'
+  const _meta = {
+    [versionKey]: latestModern,
+    [clientInfoKey]: { name: 'gatehouse-doctor', version: endpoint.version },
+    [capabilitiesKey]: {}
+  }
+  const headers = { ...bearer(token), 'MCP-Protocol-Version': latestModern, 'Mcp-Method': method }
+  const answer = await post(endpoint, message(method, { _meta }, 5), headers)
+  const result = answer.json?.['result']
+  if (isObject(result)) return [result['supportedVersions']].flat().map(cellText).join(', ')
+  const found = { ...facts(endpoint, answer), method }
+  if (!isOfGateway(answer)) throw new Diagnosis('discover_not_passed', found)
+  throw new Diagnosis(reasonIn(answer) === 'header_mismatch' ? 'headers_not_passed' : 'request_refused', found)
 }
 
 /** Lists, a ping, the stream, a large message and the end of a session. @throws Diagnosis. @returns what was seen */

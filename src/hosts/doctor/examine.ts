@@ -6,6 +6,7 @@ import { Diagnosis } from './catalogue.ts'
 import { judgeCredential, type Announced } from './credential.ts'
 import {
   judgeFirstAnswer,
+  discover,
   judgeInitialize,
   postInitialize,
   trySession,
@@ -106,6 +107,7 @@ async function useEndpoint(
   }
   const revision = cellText(judgeInitialize(endpoint, answer)['protocolVersion'])
   passed('initialize', `revision ${revision}`)
+  passed('discover', `revisions ${await discover(endpoint, token)}`)
   await trySession(endpoint, answer, revision, token, passed)
   return ''
 }

@@ -14,6 +14,7 @@ export const hopNames = {
   token: 'token',
   credential: 'credential',
   initialize: 'initialize',
+  discover: 'server/discover',
   list: 'list',
   ping: 'ping, stream and end'
 } as const

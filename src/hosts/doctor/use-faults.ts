@@ -3,7 +3,13 @@
 
 import { at } from './misconfiguration.ts'
 
-const [credential, initialize, list, ping] = [at('credential'), at('initialize'), at('list'), at('ping')]
+const [credential, initialize, discover, list, ping] = [
+  at('credential'),
+  at('initialize'),
+  at('discover'),
+  at('list'),
+  at('ping')
+]
 
 export const useFaults = {
   key_unknown: credential(
@@ -67,6 +73,18 @@ export const useFaults = {
     'Let the proxy pass response headers on, and requests with Mcp-Session-Id and MCP-Protocol-Version.'
   ),
   initialize_refused: initialize('gateway', 'initialize is refused: {said}', 'What it says is to do (docs/errors.md).'),
+  headers_not_passed: discover(
+    'proxy',
+    'A host of 2026-07-28 is refused: {said}',
+    'Let the proxy pass Mcp-Method, Mcp-Name, Mcp-Param-* and MCP-Protocol-Version on, unchanged: the gateway ' +
+      'compares them with the body.'
+  ),
+  discover_not_passed: discover(
+    'proxy',
+    'Something before the gateway answers a request of 2026-07-28 with {status}; those of a session pass.',
+    'Allow the headers Mcp-Method, Mcp-Name and Mcp-Param-*, and the methods that they name: a filter may know only ' +
+      'those of earlier revisions.'
+  ),
   request_refused: list(
     'gateway',
     '{method} is refused: {said}',
@@ -91,6 +109,6 @@ export const useFaults = {
   body_too_large_for_proxy: ping(
     'proxy',
     'A message of {size} is refused with {status} by something before the gateway.',
-    'Allow bodies as large as limits.maxBodyBytes (nginx: client_max_body_size).'
+    'Allow bodies as large as limits.bodyBytes (nginx: client_max_body_size).'
   )
 }
