@@ -48,15 +48,22 @@ t.test('links hold the name, the URL and the key', async (t) => {
 })
 
 t.test('--write puts it into the file, keeps all else with its comments, and keeps the file as it was', async (t) => {
-  const home = t.testdir()
+  const [home, folder] = [t.testdir(), process.cwd()]
+  // The files of Claude Code and VS Code are those of the folder.
+  process.chdir(home)
+  t.teardown(() => process.chdir(folder))
   const place = { ...herePlace({ HOME: home }), platform: process.platform }
   const before: Readonly<Record<string, string>> = {
     cursor: '{\n  // mine\n  "mcpServers": {\n    "own": { "command": "x" }, // stays\n  },\n}\n',
     zed: '{\n  // theme\n  "theme": "One"\n}\n',
     codex: '# my settings\nmodel = "x"\n\n[mcp_servers.own]\ncommand = "x"\n',
     goose: '# mine\nGOOSE_MODEL: x # stays\nextensions:\n  own: { enabled: true, type: stdio, cmd: x }\n',
+    vscode: '{\n  "servers": {\n    "own": { "command": "x" } // stays\n  }\n}\n',
+    'claude-code': '{ "mcpServers": { "own": { "command": "x" } } }\n',
     'claude-desktop': ''
   }
+  const withFiles = Object.keys(hosts).filter((host) => hosts[host]?.file !== undefined)
+  t.same(Object.keys(before).toSorted(), withFiles.toSorted(), 'every host that has a file')
   for (const [host, text] of Object.entries(before)) {
     const path = hosts[host]?.file?.({ name: 'gatehouse', url, key }, place).path ?? ''
     t.match(path, home)
