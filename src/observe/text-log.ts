@@ -25,6 +25,7 @@ export function textLine(json: string, hasColours: boolean): string {
   const paint = (style: typeof colour, text: string): string =>
     hasColours ? styleText(style, text, { validateStream: false }) : text
   if (Number(level) === 30 && msg === 'call') return `${clock} ${callLine(fields, paint)}\n`
+  if (msg === 'upstream is ready') return `${clock} ${readyLine(fields)}\n`
   let stack = ''
   const words = Object.entries(fields).map(([key, value]) => {
     if (!isObject(value) || typeof value['stack'] !== 'string') {
@@ -53,6 +54,12 @@ function callLine(fields: Record<string, unknown>, paint: Paint): string {
   const why = error === undefined ? '' : `: ${visible(error)}`
   const colour = outcome === 'ok' ? 'green' : 'yellow'
   return `${visible(what)} ${paint(colour, how)} ${took} ${visible(who)}${why}`
+}
+
+/** Such as `slow is ready: 13 tools, 13 s`. */
+function readyLine({ upstream, tenant, tools, seconds }: Record<string, unknown>): string {
+  const counted = tools === 1 ? '1 tool' : `${String(tools)} tools`
+  return visible(`${String(upstream)} is ready: ${counted}, ${String(seconds)} s (${String(tenant)})`)
 }
 
 const word = (value: unknown): string =>

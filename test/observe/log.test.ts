@@ -144,6 +144,13 @@ t.test('a call is one short line: what, how it ended, how long it took, for whom
   t.equal(line({ ...read, ...failed }), '22:47:09 files__read rpc_error -32050 36 ms alice: no such\\u{a}file\n')
 })
 
+t.test('an upstream that has come is one short line', async (t) => {
+  const time = new Date(2026, 0, 2, 22, 47, 9).getTime()
+  const fields = { upstream: 'slow', tenant: 'demo', tools: 13, seconds: 13 }
+  const line = textLine(JSON.stringify({ level: 30, time, msg: 'upstream is ready', ...fields }), false)
+  t.equal(line, '22:47:09 slow is ready: 13 tools, 13 s (demo)\n')
+})
+
 t.test('only the stack of an error stands below its line', async (t) => {
   const json = JSON.stringify({
     level: 50,
