@@ -59,7 +59,7 @@ changes. Keep a key for when the provider is away. \`client_id\` and \`sub\` are
 
 ## What holds for every request
 
-- The key, or the token, goes into \`Authorization: Bearer KEY\` and nowhere else. There are no cookies, no CORS headers, and no answer to a page of another origin: no browser can be made to call.
+- The key, or the token, goes into \`Authorization: Bearer KEY\` and nowhere else. There are no CORS headers, and no answer to a page of another origin; the one cookie is that of the [console](console.md), and worth nothing without a token that only its page has: no browser can be made to call.
 - Bodies are JSON objects. Unknown members, and parameters of a query that the route does not have, are refused. What a route does not name, it does not tell: values of headers,
   environment variables and digests of keys are in no answer; arguments of processes and paths of URLs only in \`configuration\`, for those who may change it.
 - A tenant that the key is not for is answered exactly like one that there is not.

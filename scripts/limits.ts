@@ -151,6 +151,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'the least recent are forgotten'
     ],
+    [
+      'admin/console/routes.ts maxSignInBody bytes',
+      'a key, or a token, with which somebody signs in',
+      'request',
+      '413'
+    ],
+    ['admin/console/sessions.ts sessionMs', 'time for which a browser stays signed in', 'session', 'signs in again'],
+    ['admin/console/sessions.ts maxSessions', 'sessions of the console', 'administrator', 'the oldest ends'],
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
     [

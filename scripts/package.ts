@@ -1,10 +1,11 @@
 // What `npm pack` and `npm publish` run before and after themselves (`prepack`, `postpack` in package.json): the
 // JavaScript of src in dist, with source maps that hold their sources, for Node strips no types below node_modules.
-// A checkout runs src as it is, and has no dist but while it is packed.
+// The console is bundled there, too. A checkout runs src as it is, and has no dist but while it is packed.
 
 import { spawnSync } from 'node:child_process'
 import { cpSync, globSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { bundleConsole } from './console.ts'
 
 const root = join(import.meta.dirname, '..')
 
@@ -24,4 +25,5 @@ if (!process.argv.includes('--clean')) {
   }
   for (const file of globSync('**/*.mjs', { cwd: join(root, 'src') }))
     cpSync(join(root, 'src', file), join(root, 'dist', file))
+  await bundleConsole(join(root, 'dist', 'console'))
 }

@@ -47,6 +47,16 @@ export function ensureNginx(): string {
   return found
 }
 
+/** For the tests of the console, in a real browser. @throws Error that says what to install */
+export function ensureChromium(): string {
+  const find = (): string | undefined =>
+    ['chromium', 'chromium-browser', 'google-chrome'].map(onPath).find((path) => path !== undefined)
+  if (find() === undefined) install('chromium')
+  const found = find()
+  if (found === undefined) throw new Error('The tests need Chromium (Debian: apt-get install chromium).')
+  return found
+}
+
 /** Debian keeps it where the PATH of most users does not lead. */
 const findNginx = (): string | undefined =>
   onPath('nginx') ?? (executable('/usr/sbin/nginx') ? '/usr/sbin/nginx' : undefined)

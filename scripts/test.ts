@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { ensureBubblewrap, ensurePrometheus, ensureRedis } from './programs.ts'
+import { ensureBubblewrap, ensureChromium, ensurePrometheus, ensureRedis } from './programs.ts'
 
 /** A check or a test file: a program that says by its exit code whether all is well. */
 interface Job {
@@ -73,6 +73,7 @@ const inOneThread = { GOMAXPROCS: '1', GOGC: '400' }
 
 const checks: readonly Job[] = [
   { name: 'types', args: ['tsc', '--noEmit', '--checkers', '1', '--incremental', '--tsBuildInfoFile', '.tap/types'] },
+  { name: 'types of the console', args: ['tsc', '--noEmit', '--checkers', '1', '--project', 'src/console'] },
   { name: 'lint', args: ['oxlint', '--type-aware'] },
   { name: 'format', args: ['oxfmt', '--check', 'src', 'test', 'bench', 'scripts', 'bin'] },
   { name: 'unused code', args: ['knip', '--cache', '--cache-location', '.tap/knip'] },
@@ -89,6 +90,7 @@ const atOnce = isReplicated ? Math.ceil(availableParallelism() / 2) : availableP
 
 ensureRedis()
 ensurePrometheus()
+ensureChromium()
 ensureBubblewrap()
 // Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
 // breaks that run.

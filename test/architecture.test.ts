@@ -288,6 +288,27 @@ t.test('numbers of JSON-RPC errors stand in protocol/messages.ts only', async (t
   t.same(unexcused('code', codes), [])
 })
 
+/** The console runs in browsers: its modules stand apart from all rooms. Its words are a table of any length. */
+const consoleFiles = readdirSync(join(src, 'console'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.js'))
+  .map((file) => file.split(sep).join('/'))
+const consolePackages = new Set(['preact', 'preact/hooks', '@preact/signals', 'htm', 'uplot'])
+
+t.test('the console imports its own modules and four packages, in files and functions of the same sizes', async (t) => {
+  t.ok(consoleFiles.length > 10)
+  for (const file of consoleFiles) {
+    const text = readFileSync(join(src, 'console', file), 'utf8')
+    const { imports, longFunctions } = scan(file, text)
+    for (const specifier of imports) {
+      const target = relative(src, resolve(src, 'console', dirname(file), specifier))
+      const isOwn = specifier.startsWith('.') && roomOf(target.split(sep).join('/')) === 'console'
+      t.ok(isOwn || consolePackages.has(specifier), `${file} imports ${specifier}`)
+    }
+    t.same(longFunctions, [])
+    if (file !== 'text.js') t.ok(text.trimEnd().split('\n').length <= maxFileLines, `${file} is not too long`)
+  }
+})
+
 t.test('exceptions from the rules are fewer than ten, each with its reason', async (t) => {
   t.ok(Object.keys(exceptions).length < 10)
   t.ok(Object.values(exceptions).every((reason) => reason.length > 20))

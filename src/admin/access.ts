@@ -13,7 +13,7 @@ import type { Log } from '../observe/log.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-import { createTokenAdministrators, holderName } from './oidc/token-administrators.ts'
+import { createTokenAdministrators, holderName, type TokenHolder } from './oidc/token-administrators.ts'
 import { AdminProblem } from './problem.ts'
 
 export type AdminRole = AdminKeyConfig['role']
@@ -43,8 +43,12 @@ export interface Administrator {
 /** Who it is, before what it sends is counted. */
 export type Identified = Omit<Administrator, 'charge' | 'chargeBody'>
 
+/** What a session of the console keeps of who signed in: the digest of a key, or what a token said. No credential. */
+export type Remembered = Pick<AdminKeyConfig, 'sha256'> | TokenHolder
+
 interface TokenCredential {
   readonly kind: 'token'
+  readonly holder: TokenHolder
   readonly config: NonNullable<AdminConfig['oidc']>
   /** Epoch ms. */
   readonly expiresAt: number
@@ -73,6 +77,8 @@ const failuresPerMinute = 10
 const warningsPerMinute = 1
 /** Addresses and keys whose requests are counted; beyond, the least recent are forgotten. */
 const maxCounted = 10_000
+
+export type AdminAccess = ReturnType<typeof createAdminAccess>
 
 export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAccessOptions) {
   const tokens = createTokenAdministrators({ wall, fetch, log })
@@ -149,6 +155,28 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
   }
 
   return {
+    /** Of whom nobody knows who it is: for a file of the console, or to sign in. @throws AdminProblem rate_limited */
+    countStranger(address: string): void {
+      if (!perAddress.take(address)) throw tooMany('This address sends too many requests.', 'Send more slowly.')
+    },
+    /**
+     * Whom a session of the console is for, as the configuration has it now.
+     * @throws AdminProblem forbidden where it has no role any more, rate_limited
+     * @returns undefined where it is not let in any more
+     */
+    remembered(remembered: Remembered): Administrator | undefined {
+      const { keys = [], oidc } = snapshot().admin ?? {}
+      if ('sha256' in remembered) {
+        const key = keys.find(({ sha256 }) => sha256 === remembered.sha256)
+        if (key === undefined) return undefined
+        count(key.sha256)
+        return charged(keyHolder(key), key.sha256)
+      }
+      const isTrusted = oidc?.issuers.some(({ issuer }) => issuer === remembered.issuer)
+      if (oidc === undefined || isTrusted !== true || wall.now() >= (remembered.expiresAt ?? 0)) return undefined
+      count(holderName(remembered))
+      return charged(tokens.administratorFor(remembered, oidc), holderName(remembered))
+    },
     /**
      * @param rawHeaders as node has them: name, value, name, value
      * @throws AdminProblem unauthenticated, forbidden, rate_limited; GatewayError unavailable where an issuer is away
@@ -161,9 +189,8 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
       if (key === undefined && oidc !== undefined && typeof presented === 'string' && isJwt(presented))
         return await byToken(presented, oidc, address)
       if (key === undefined) throw refused(presented, address)
-      const { name, role, tenants, sha256 } = key
-      count(sha256)
-      return charged({ name, role, tenants: tenants === undefined ? undefined : new Set(tenants), by: key }, sha256)
+      count(key.sha256)
+      return charged(keyHolder(key), key.sha256)
     },
     /** Is what let it in still there, as it was? */
     isLetIn({ by }: Administrator): boolean {
@@ -175,6 +202,13 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
     close: tokens.close
   }
 }
+
+const keyHolder = (key: AdminKeyConfig): Identified => ({
+  name: key.name,
+  role: key.role,
+  tenants: key.tenants === undefined ? undefined : new Set(key.tenants),
+  by: key
+})
 
 /** @returns unauthenticated where there is none, or more than one */
 function bearerOf(rawHeaders: readonly string[]): string | AdminProblem {

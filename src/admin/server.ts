@@ -1,6 +1,6 @@
 // The listener of the admin API. The checks of each request, in their order: the target, Host and Origin, the key and
 // its rate (without a right one, that of the address), the route, the role; then the body. No page of another origin
-// can call it: it has no CORS, and knows no cookies.
+// can call it: it has no CORS, and its one cookie, of the console, is worth nothing without a token of that page.
 
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
@@ -12,6 +12,8 @@ import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
 import { checkContentType, checkRole, checkTarget, mergePatchType } from './checks.ts'
 import { conditionsOf } from './configuration/conditions.ts'
+import { addConsole } from './console/routes.ts'
+import { createConsoleSessions } from './console/sessions.ts'
 import { adminSocketLimits, localHostOf, serveOneRequest } from './connection.ts'
 import { createEventStreams } from './live/event-streams.ts'
 import { openApiOf, plainText } from './openapi.ts'
@@ -52,10 +54,11 @@ interface AdminServerOptions extends AdminServices {
 }
 
 export function createAdminServer(options: AdminServerOptions): AdminListener {
-  const { snapshot, version, clock, descriptors, wall, log } = options
+  const { snapshot, version, clock, descriptors, wall, store, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
   const access = createAdminAccess({ snapshot, clock, wall, fetch: createFetch(), log })
   const eventStreams = createEventStreams({ clock, isLetIn: access.isLetIn })
+  const consoleSessions = createConsoleSessions({ store, wall, access })
   const openApi = openApiOf(adminRoutes, version)
   let ownHosts: ReadonlySet<string> = new Set()
   const server = fastify({
@@ -110,12 +113,14 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
       const { hosts = [] } = snapshot().admin ?? {}
       return ownHosts.has(given) || hosts.includes(given) || hosts.includes(given.replace(/:\d+$/, ''))
     })
+    if (request.routeOptions.config.isForStrangers === true) return access.countStranger(request.ip)
     // For unknown paths too: nobody without a key learns which there are.
-    request.administrator = await access.authenticate(request.raw.rawHeaders, request.ip)
+    request.administrator = await consoleSessions.authenticate(request)
     places.letIn(request.raw.socket, request.administrator.name)
     if (request.is404) throw noPath()
   })
 
+  addConsole(server, { access, sessions: consoleSessions, places })
   for (const route of adminRoutes) addRoute(route)
   for (const path of new Set(adminRoutes.map((route) => route.path))) addOtherMethods(path)
 

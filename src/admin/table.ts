@@ -1,6 +1,7 @@
 // Every route of the admin API.
 
 import { Type } from '../config/schema/type.ts'
+import { administratorRoute } from './administrator.ts'
 import { callLimitRoutes } from './configuration/call-limits.ts'
 import { documentRoutes } from './configuration/documents.ts'
 import { issuerRoutes } from './configuration/issuers.ts'
@@ -38,6 +39,7 @@ export const adminRoutes: readonly AdminRoute[] = [
     },
     ({ openApi }) => openApi
   ),
+  administratorRoute,
   metricsRoute,
   ...configurationRoutes,
   ...endpointRoutes,

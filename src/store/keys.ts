@@ -25,6 +25,7 @@ export const keyTable = {
   'control-version': ['number'],
   'control-request': ['admin key', 'Idempotency-Key'],
   'control-request-count': ['admin key'],
+  'console-session': ['administrator', 'place'],
   usage: ['tenant', 'day', 'process'],
   'usage-index': ['tenant', 'day'],
   limit: ['tenant', 'limit', 'whose', 'time'],
@@ -141,6 +142,7 @@ export const controlHeadKey = key('control-head')
 export const controlVersionKey = keyMaker('control-version')
 export const controlRequestKey = keyMaker('control-request')
 export const controlRequestCountKey = keyMaker('control-request-count')
+export const consoleSessionKey = keyMaker('console-session')
 export const usageKey = keyMaker('usage')
 export const usageIndexKey = keyMaker('usage-index')
 export const dpopProofKey = keyMaker('dpop-proof')

@@ -14,6 +14,9 @@ import type { Clock } from '../../time/clock.ts'
 import type { Identified } from '../access.ts'
 import { AdminProblem } from '../problem.ts'
 
+/** What a token says of who holds it, as far as it decides about access. */
+export type TokenHolder = Pick<Principal, 'issuer' | 'subject' | 'groups' | 'roles' | 'expiresAt'>
+
 type OidcConfig = NonNullable<AdminConfig['oidc']>
 
 const leewaySeconds = 30
@@ -76,8 +79,8 @@ export function createTokenAdministrators({
     holderOf: async (token: string, config: OidcConfig): Promise<Principal> =>
       cacheOf(config).get(digestOf(config.audience, token))?.principal ?? (await verified(token, config)),
     /** @throws AdminProblem forbidden where the holder of the token has no role here */
-    administratorFor(principal: Principal, config: OidcConfig): Identified {
-      const { issuer, subject, expiresAt } = principal
+    administratorFor(principal: TokenHolder, config: OidcConfig): Identified {
+      const { issuer, subject, groups, roles, expiresAt } = principal
       const access = config.access.find((each) => isMeant(each, principal))
       if (access === undefined) {
         log.info({ issuer, subject }, 'a token without a role here at the admin API')
@@ -92,7 +95,12 @@ export function createTokenAdministrators({
         name: holderName(principal),
         role,
         tenants: tenants === undefined ? undefined : new Set(tenants),
-        by: { kind: 'token', config, expiresAt: expiresAt ?? 0 }
+        by: {
+          kind: 'token',
+          holder: { issuer, subject, groups, roles, expiresAt },
+          config,
+          expiresAt: expiresAt ?? 0
+        }
       }
     },
     close(): void {
@@ -106,7 +114,7 @@ export const holderName = ({ subject, issuer }: Pick<Principal, 'subject' | 'iss
   `${subject} (${issuer})`
 
 /** One of the values of each member that is given. */
-function isMeant({ issuers, subjects, groups, roles }: OidcConfig['access'][number], principal: Principal): boolean {
+function isMeant({ issuers, subjects, groups, roles }: OidcConfig['access'][number], principal: TokenHolder): boolean {
   const hasOne = (wanted: readonly string[] | undefined, own: readonly string[]): boolean =>
     wanted === undefined || wanted.some((each) => own.includes(each))
   return (

@@ -1,0 +1,21 @@
+// Who asks: what a page or a program needs to know to offer what its key may do, and nothing else.
+
+import { closedObject } from '../config/schema/parts.ts'
+import { Type } from '../config/schema/type.ts'
+import { adminRoles } from '../config/schema/admin.ts'
+import { defineRoute, everyRole } from './route.ts'
+
+export const administratorRoute = defineRoute(
+  {
+    method: 'GET',
+    path: '/v1/administrator',
+    roles: everyRole,
+    summary: 'Who asks: the key, or the token, as it is configured now.',
+    response: closedObject({
+      name: Type.String({ description: 'Of the key; of a token its subject and issuer.' }),
+      role: Type.Enum([...adminRoles]),
+      tenants: Type.Union([Type.Array(Type.String()), Type.Null()], { description: 'null: all.' })
+    })
+  },
+  ({ administrator: { name, role, tenants } }) => ({ name, role, tenants: tenants === undefined ? null : [...tenants] })
+)

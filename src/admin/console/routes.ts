@@ -1,0 +1,100 @@
+// The console at /console: its files, which anybody may read who reaches the listener, and signing in and out. All else
+// that it shows and does goes through the routes of the admin API.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isObject } from '../../protocol/messages.ts'
+import type { AdminAccess } from '../access.ts'
+import type { AdminPlaces } from '../places.ts'
+import { AdminProblem } from '../problem.ts'
+import { createConsoleFiles, type ConsoleFile } from './files.ts'
+import type { ConsoleSessions } from './sessions.ts'
+
+/** In bytes: a key, or an access token. */
+const maxSignInBody = 16_384
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Nobody needs to be signed in. */
+    isForStrangers?: true
+  }
+}
+
+interface ConsoleOptions {
+  readonly access: AdminAccess
+  readonly sessions: ConsoleSessions
+  readonly places: AdminPlaces
+}
+
+const forStrangers = { config: { isForStrangers: true } } as const
+
+export function addConsole(server: FastifyInstance, { access, sessions, places }: ConsoleOptions): void {
+  const files = createConsoleFiles()
+
+  async function send(name: string, request: FastifyRequest, reply: FastifyReply) {
+    const file = await files.get(name)
+    if (file === undefined)
+      throw new AdminProblem('not_found', 'The console has no such file.', 'Open /console/ in a browser.')
+    void reply.headers({
+      'Cache-Control': 'no-cache',
+      'Content-Security-Policy': policyOf(await files.importMapDigest()),
+      'Cross-Origin-Opener-Policy': 'same-origin',
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      'Referrer-Policy': 'no-referrer',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Frame-Options': 'DENY',
+      Vary: 'Accept-Encoding',
+      ETag: file.etag
+    })
+    if (request.headers['if-none-match'] === file.etag) return await reply.code(304).send()
+    const [encoding, body] = encoded(file, request.headers['accept-encoding'])
+    if (encoding !== undefined) void reply.header('Content-Encoding', encoding)
+    return await reply.type(file.type).send(body)
+  }
+
+  server.get('/console', forStrangers, async (_request, reply) => await reply.redirect('/console/', 308))
+  server.get('/console/', forStrangers, async (request, reply) => await send('', request, reply))
+  server.get('/console/*', forStrangers, async (request, reply) => {
+    const { '*': name = '' } = request.params as Readonly<Record<string, string>>
+    return await send(name, request, reply)
+  })
+
+  server.post('/console/session', { ...forStrangers, bodyLimit: maxSignInBody }, async (request, reply) => {
+    const { body, ip, raw } = request
+    if (request.headers.origin === undefined)
+      throw new AdminProblem('forbidden_origin', 'The request comes from no page.', 'Sign in at /console/.')
+    const key = isObject(body) ? body['key'] : undefined
+    if (typeof key !== 'string') throw new AdminProblem('invalid_request', 'The body has no key.', 'Send {"key": "…"}.')
+    const administrator = await access.authenticate(['Authorization', `Bearer ${key}`], ip)
+    if (administrator.role === 'metrics')
+      throw new AdminProblem('forbidden', 'A key for metrics opens no console.', 'Use a key with another role.')
+    places.letIn(raw.socket, administrator.name)
+    const { cookie, token, until } = await sessions.signIn(administrator, request)
+    return await reply.headers({ 'Set-Cookie': cookie, 'Cache-Control': 'no-store' }).send({ token, until })
+  })
+
+  server.delete('/console/session', forStrangers, async (request, reply) => {
+    const lines = await sessions.signOut(request)
+    return await reply.code(204).headers({ 'Set-Cookie': lines, 'Cache-Control': 'no-store' }).send()
+  })
+}
+
+/** Nothing inline but the import map, nothing of others, and no text becomes markup (Trusted Types). */
+const policyOf = (importMap: string | undefined): string =>
+  [
+    "default-src 'none'",
+    `script-src 'self'${importMap === undefined ? '' : ` '${importMap}'`}`,
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'"
+  ].join('; ')
+
+function encoded(file: ConsoleFile, accepted = ''): readonly [string | undefined, Buffer] {
+  if (/\bbr\b/.test(accepted)) return ['br', file.brotli]
+  if (/\bgzip\b/.test(accepted)) return ['gzip', file.gzip]
+  return [undefined, file.plain]
+}

@@ -1,0 +1,144 @@
+// Sessions of the console: whoever signs in gets a cookie that no script can read, and a token that no other page can
+// read; each request needs both. Neither opens anything once its half is missing: a page of another port of the same
+// machine is sent the cookie, but not the token.
+
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { isObject } from '../../protocol/messages.ts'
+import { consoleSessionKey, digest } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { AdminAccess, Administrator, Remembered } from '../access.ts'
+import { AdminProblem } from '../problem.ts'
+
+/** Twelve hours: a working day. Then people sign in again. */
+const sessionMs = 12 * 60 * 60 * 1000
+/** Of one administrator; a further one ends the oldest. */
+const maxSessions = 8
+
+/** The prefix holds browsers to Secure, Path=/ and no Domain (RFC 6265bis section 4.1.3.2). */
+const secureCookie = '__Host-gatehouse-console'
+/** Over plain HTTP, which there is on loopback only, no browser keeps a cookie with that prefix. */
+const plainCookie = 'gatehouse-console'
+const consoleTokenHeader = 'gatehouse-console'
+
+/** What the store keeps: digests only, so that who reads it can use no session. */
+interface Session {
+  readonly id: string
+  readonly token: string
+  readonly who: Remembered
+  /** Epoch ms. */
+  readonly until: number
+}
+
+interface ConsoleSessionsOptions {
+  readonly store: Pick<Store, 'get' | 'set' | 'delete'>
+  readonly wall: Pick<Clock, 'now'>
+  readonly access: AdminAccess
+}
+
+export type ConsoleSessions = ReturnType<typeof createConsoleSessions>
+
+export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOptions) {
+  async function read(place: string): Promise<Session | undefined> {
+    const [owner = '', seat = ''] = place.split('.')
+    const text = await store.get(consoleSessionKey(owner, seat))
+    if (text === undefined) return undefined
+    const found = JSON.parse(text) as unknown
+    return isObject(found) && typeof found['until'] === 'number' && found['until'] > wall.now()
+      ? (found as unknown as Session)
+      : undefined
+  }
+
+  /** The first that is free, or that of the session which ends first. */
+  async function seatFor(owner: string): Promise<string> {
+    const seats = await Promise.all(
+      Array.from({ length: maxSessions }, async (_, at) => ({
+        seat: String(at),
+        until: (await read(`${owner}.${at}`))?.until ?? 0
+      }))
+    )
+    return seats.reduce((first, each) => (each.until < first.until ? each : first)).seat
+  }
+
+  /** @throws AdminProblem unauthenticated */
+  async function sessionOf(cookie: string, { headers, method }: FastifyRequest) {
+    checkOwnPage(headers, method)
+    const [owner = '', seat = '', id = ''] = cookie.split('.')
+    const session = await read(`${owner}.${seat}`)
+    const token = headers[consoleTokenHeader]
+    if (session === undefined || typeof token !== 'string') throw ended()
+    if (!isDigestOf(session.id, id) || !isDigestOf(session.token, token)) throw ended()
+    return { session, key: consoleSessionKey(owner, seat) }
+  }
+
+  return {
+    /** By a key or token where there is one, whatever cookies are sent along. @throws AdminProblem unauthenticated */
+    async authenticate(request: FastifyRequest): Promise<Administrator> {
+      const cookie = request.headers.authorization === undefined ? cookieOf(request) : undefined
+      if (cookie === undefined) return await access.authenticate(request.raw.rawHeaders, request.ip)
+      const administrator = access.remembered((await sessionOf(cookie, request)).session.who)
+      if (administrator === undefined) throw ended()
+      return administrator
+    },
+
+    /** @returns the cookie; the token, which the page keeps; and until when it is good, in epoch ms */
+    async signIn(administrator: Administrator, { headers }: FastifyRequest) {
+      const { by } = administrator
+      const who: Remembered = 'kind' in by ? by.holder : { sha256: by.sha256 }
+      const owner = digest(JSON.stringify(who))
+      const [id, token] = [randomBytes(32).toString('base64url'), randomBytes(32).toString('base64url')]
+      const ttlMs = Math.min(sessionMs, 'kind' in by ? by.expiresAt - wall.now() : sessionMs)
+      const until = wall.now() + ttlMs
+      const seat = await seatFor(owner)
+      const session: Session = { id: hash('sha256', id), token: hash('sha256', token), who, until }
+      await store.set(consoleSessionKey(owner, seat), JSON.stringify(session), { ttlMs })
+      return { cookie: cookieLine(headers.origin, `${owner}.${seat}.${id}`, Math.floor(ttlMs / 1000)), token, until }
+    },
+
+    /** @returns the lines that take both cookies away */
+    async signOut(request: FastifyRequest): Promise<string[]> {
+      const cookie = cookieOf(request)
+      if (cookie !== undefined) await store.delete((await sessionOf(cookie, request)).key)
+      return [cookieLine('http:', '', 0), ...(isSecure(request.headers.origin) ? [cookieLine('https:', '', 0)] : [])]
+    }
+  }
+}
+
+/**
+ * A browser says which page a request comes from, and no page can make it say otherwise. @throws AdminProblem
+ * forbidden_origin
+ */
+function checkOwnPage({ origin, 'sec-fetch-site': site }: FastifyRequest['headers'], method: string): void {
+  const isUnsafe = method !== 'GET'
+  if ((site === undefined || site === 'same-origin') && (origin !== undefined || !isUnsafe)) return
+  throw new AdminProblem(
+    'forbidden_origin',
+    'The request does not come from the console.',
+    'Sign in to the console; programs send a key in Authorization, and no cookie.'
+  )
+}
+
+function cookieOf({ headers }: FastifyRequest): string | undefined {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
+  for (const name of [secureCookie, plainCookie]) {
+    const pair = pairs.find((each) => each.startsWith(`${name}=`))
+    if (pair !== undefined) return pair.slice(name.length + 1)
+  }
+  return undefined
+}
+
+function cookieLine(origin: string | undefined, value: string, seconds: number): string {
+  const name = isSecure(origin) ? `${secureCookie}=${value}; Secure` : `${plainCookie}=${value}`
+  return `${name}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`
+}
+
+const isSecure = (origin: string | undefined): boolean => origin?.startsWith('https:') === true
+
+const isDigestOf = (digest: string, presented: string): boolean =>
+  timingSafeEqual(Buffer.from(digest, 'hex'), hash('sha256', presented, 'buffer'))
+
+const ended = (): AdminProblem =>
+  new AdminProblem('unauthenticated', 'This session of the console has ended.', 'Sign in again.', {
+    headers: { 'WWW-Authenticate': 'Bearer realm="admin"' }
+  })

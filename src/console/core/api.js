@@ -1,0 +1,144 @@
+// The client of the admin API: JSON in and out, problems (RFC 9457) as errors, lists page by page, ETags. The browser
+// sends the cookie; each request adds the token of this page, without which the cookie is worth nothing.
+
+import { signal } from '@preact/signals'
+
+/**
+ * @typedef {{ path?: string, message: string, remedy?: string }} Fault
+ * @typedef {{ status: number, title: string, detail: string, remedy?: string, errors?: Fault[] }} Problem
+ * @typedef {{ method?: string, body?: unknown, etag?: string | null, type?: string, signal?: AbortSignal }} Call
+ * @typedef {{ name: string, role: string, tenants: string[] | null }} Administrator
+ */
+
+const tokenKey = 'gatehouse-console-token'
+const tokenHeader = 'Gatehouse-Console'
+
+/** Where the API is reached no more, this one is thrown, too: its status is 0. */
+export class ProblemError extends Error {
+  /** @param {Problem} problem */
+  constructor(problem) {
+    super(problem.detail)
+    this.problem = problem
+  }
+}
+
+/** Who is signed in; null: nobody; undefined: that is not known yet. */
+export const administrator = signal(/** @type {Administrator | null | undefined} */ (undefined))
+/** Whether a session ended by itself, and not by signing out. */
+export const hasExpired = signal(false)
+
+/** What stands between the parts is taken as it is, the parts as one segment each. @type {typeof String.raw} */
+export const path = (strings, ...parts) =>
+  String.raw({ raw: strings.raw }, ...parts.map((part) => encodeURIComponent(String(part))))
+
+export const authorized = () => ({ [tokenHeader]: localStorage.getItem(tokenKey) ?? '' })
+
+/** @param {Response} response @returns {Promise<ProblemError>} */
+export async function problemIn(response) {
+  const { status } = response
+  const told = await response.json().catch(() => ({}))
+  if (status === 401 && administrator.value) {
+    administrator.value = null
+    hasExpired.value = true
+  }
+  return new ProblemError({ title: response.statusText, detail: `The answer was ${status}.`, ...told, status })
+}
+
+/** @param {string} target @param {RequestInit} init */
+export async function fetched(target, init) {
+  try {
+    return await fetch(target, { ...init, credentials: 'same-origin', redirect: 'error' })
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw new ProblemError({
+      status: 0,
+      title: 'No answer.',
+      detail: 'The gateway does not answer.',
+      remedy: 'Look whether it runs, and whether this machine reaches it.'
+    })
+  }
+}
+
+/**
+ * @param {string} target
+ * @param {Call} [call]
+ * @returns {Promise<{ status: number, body: any, etag: string | null }>}
+ * @throws {ProblemError}
+ */
+export async function request(target, { method = 'GET', body, etag, type = 'application/json', signal } = {}) {
+  const response = await fetched(target, {
+    method,
+    headers: {
+      ...authorized(),
+      ...(body === undefined ? {} : { 'Content-Type': type }),
+      ...(etag ? { 'If-Match': etag } : {})
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal })
+  })
+  if (!response.ok) throw await problemIn(response)
+  const isJson = /json/.test(response.headers.get('content-type') ?? '')
+  return {
+    status: response.status,
+    body: isJson ? await response.json() : await response.text(),
+    etag: response.headers.get('etag')
+  }
+}
+
+/** @param {string} target @param {AbortSignal} [signal] @returns {Promise<any>} */
+export const get = async (target, signal) => (await request(target, signal && { signal })).body
+
+/** @param {string} target @param {unknown} [body] @param {AbortSignal} [signal] @returns {Promise<any>} */
+export const post = async (target, body = {}, signal) =>
+  (await request(target, { method: 'POST', body, ...(signal && { signal }) })).body
+
+/** A list may have very many entries: beyond these the page says that there are more. */
+const maxPages = 10
+
+/**
+ * The entries of a list, page after page.
+ * @param {string} target
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{ items: any[], isWhole: boolean }>}
+ */
+export async function list(target, signal) {
+  const items = []
+  let cursor = ''
+  for (let pages = 0; pages < maxPages; pages++) {
+    const query = `${target.includes('?') ? '&' : '?'}limit=200${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
+    const body = await get(target + query, signal)
+    items.push(...body.items)
+    if (body.nextCursor === null) return { items, isWhole: true }
+    cursor = body.nextCursor
+  }
+  return { items, isWhole: false }
+}
+
+/** Whether an earlier session of this browser still holds. */
+export async function resume() {
+  if (localStorage.getItem(tokenKey) === null) return void (administrator.value = null)
+  try {
+    administrator.value = await get('/v1/administrator')
+  } catch (error) {
+    administrator.value = null
+    if (!(error instanceof ProblemError)) throw error
+    hasExpired.value = error.problem.status === 401
+    if (error.problem.status !== 401) throw error
+  }
+}
+
+/** @param {string} key @throws {ProblemError} */
+export async function signIn(key) {
+  const { body } = await request('/console/session', { method: 'POST', body: { key } })
+  localStorage.setItem(tokenKey, body.token)
+  hasExpired.value = false
+  administrator.value = await get('/v1/administrator')
+}
+
+export async function signOut() {
+  // Whoever leaves is gone from this page, whatever the gateway says.
+  await request('/console/session', { method: 'DELETE' }).catch(() => undefined)
+  localStorage.removeItem(tokenKey)
+  hasExpired.value = false
+  administrator.value = null
+}

@@ -1,0 +1,41 @@
+// What has just happened, told at the edge of the page and to screen readers, and gone again after a while.
+
+import { signal } from '@preact/signals'
+import { ProblemError } from './api.js'
+
+/** @typedef {{ id: number, kind: 'done' | 'failed', text: string, remedy?: string | undefined }} Told */
+
+const shownMs = 8_000
+const maxTold = 4
+export const told = signal(/** @type {Told[]} */ ([]))
+let last = 0
+
+/** @param {number} id */
+export const dismiss = (id) => void (told.value = told.value.filter((each) => each.id !== id))
+
+/** @param {Told['kind']} kind @param {string} text @param {string} [remedy] */
+export function tell(kind, text, remedy) {
+  const id = ++last
+  told.value = [...told.value.slice(1 - maxTold), { id, kind, text, remedy }]
+  // What failed stays until it was read.
+  if (kind === 'done') setTimeout(() => dismiss(id), shownMs)
+}
+
+/**
+ * Does something and tells how it went.
+ * @param {() => Promise<unknown>} act
+ * @param {string | (() => string)} done what is then told
+ * @returns {Promise<boolean>} whether it was done
+ */
+export async function attempt(act, done) {
+  try {
+    await act()
+    tell('done', typeof done === 'string' ? done : done())
+    return true
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error
+    const { detail, remedy } = error.problem
+    tell('failed', detail, remedy)
+    return false
+  }
+}

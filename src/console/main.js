@@ -1,0 +1,26 @@
+// The console: signs in, then shows the page that the address names. It talks to the admin API and to nobody else.
+
+import { render } from 'preact'
+import { administrator, ProblemError, resume } from './core/api.js'
+import { html } from './core/html.js'
+import './core/theme.js'
+import { ProblemNote } from './parts/notice.js'
+import { Shell } from './shell.js'
+import { SignIn } from './sign-in.js'
+
+function App() {
+  if (administrator.value === undefined) return null
+  return administrator.value === null ? html`<${SignIn} />` : html`<${Shell} />`
+}
+
+const place = /** @type {HTMLElement} */ (document.getElementById('app'))
+try {
+  await resume()
+  render(html`<${App} />`, place)
+} catch (error) {
+  if (!(error instanceof ProblemError)) throw error
+  render(
+    html`<main class="sign-in"><${ProblemNote} problem=${error.problem} again=${() => location.reload()} /></main>`,
+    place
+  )
+}

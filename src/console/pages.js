@@ -1,0 +1,22 @@
+// The pages, in the order of the list, and who sees them. The gateway checks each request by itself: a page that is left
+// out here only spares people a refusal.
+
+import { text } from './text.js'
+
+/**
+ * @typedef {{
+ *   name: string, title: string,
+ *   load: () => Promise<{ Page: import('preact').ComponentType<any> }>,
+ *   roles?: readonly string[],
+ *   isOfTenant?: boolean
+ * }} PageEntry isOfTenant: it is about one tenant, which has to be chosen
+ */
+
+/** @type {readonly PageEntry[]} */
+export const pages = [
+  { name: 'overview', title: text.pages.overview, load: () => import('./pages/overview.js') },
+  { name: 'live', title: text.pages.live, load: () => import('./pages/live.js') },
+  { name: 'upstreams', title: text.pages.upstreams, load: () => import('./pages/upstreams.js'), isOfTenant: true },
+  { name: 'tenants', title: text.pages.tenants, load: () => import('./pages/tenants.js') },
+  { name: 'people', title: text.pages.people, load: () => import('./pages/people.js'), isOfTenant: true }
+]

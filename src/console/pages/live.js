@@ -1,0 +1,185 @@
+// Calls as they end, at every process: found by any of their members, held still, and opened one by one.
+
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { path } from '../core/api.js'
+import { listen } from '../core/events.js'
+import { html } from '../core/html.js'
+import { route, setParams, tenant } from '../core/route.js'
+import { Dialog } from '../parts/dialog.js'
+import { Empty, ProblemNote } from '../parts/notice.js'
+import { FilterField } from '../parts/table.js'
+import { clockTime, duration } from '../parts/time.js'
+import { text } from '../text.js'
+
+const said = text.live
+
+/** What is kept to look through, and what of it is shown. */
+const maxKept = 2_000
+const maxShown = 150
+/** However many calls come, the page is drawn so often. */
+const drawMs = 200
+
+export function Page() {
+  const drawn = useSignal(0)
+  const state = useSignal(
+    /** @type {{ name: string, problem?: import('../core/api.js').Problem | undefined }} */ ({ name: 'waiting' })
+  )
+  const dropped = useSignal(0)
+  const filter = useSignal(route.value.params.get('filter') ?? '')
+  const isFailedOnly = useSignal(false)
+  const isPaused = useSignal(false)
+  const opened = useSignal(/** @type {any} */ (undefined))
+  const calls = useRef(/** @type {any[]} */ ([]))
+  const still = useRef(/** @type {any[]} */ ([]))
+  const missed = useRef(0)
+
+  useEffect(() => {
+    const controller = new AbortController()
+    const target = tenant.value === '' ? '/v1/calls' : path`/v1/tenants/${tenant.value}/calls`
+    let last = 0
+    let isDue = false
+    const take = (event, data) => {
+      if (event === 'dropped') dropped.value += JSON.parse(data).count
+      if (event !== 'call') return
+      const call = JSON.parse(data)
+      calls.current.push({ ...call, key: ++last, words: Object.values(call).join(' ').toLowerCase() })
+      missed.current++
+      isDue = true
+    }
+    void listen(target, {
+      signal: controller.signal,
+      onEvent: take,
+      onState: (name, problem) => (state.value = { name, problem })
+    })
+    const timer = setInterval(() => {
+      if (!isDue) return
+      isDue = false
+      if (calls.current.length > maxKept) calls.current = calls.current.slice(-maxKept)
+      drawn.value++
+    }, drawMs)
+    return () => {
+      controller.abort()
+      clearInterval(timer)
+    }
+  }, [])
+  useEffect(() => setParams({ filter: filter.value || undefined }), [filter.value])
+
+  function pause() {
+    still.current = calls.current.slice()
+    missed.current = 0
+    isPaused.value = !isPaused.value
+  }
+
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
+  const kept = isPaused.value ? still.current : calls.current
+  const isWanted = (call) =>
+    (!isFailedOnly.value || call.outcome !== 'ok') && words.every((word) => call.words.includes(word))
+  const found = kept.filter(isWanted)
+  const { name, problem } = state.value
+  return html`<div class="row" data-drawn=${drawn.value}>
+      <${FilterField} label=${said.filter} value=${filter} shown=${found.length} all=${kept.length} />
+      <label class="check"
+        ><input
+          type="checkbox"
+          checked=${isFailedOnly.value}
+          onChange=${({ currentTarget }) => (isFailedOnly.value = currentTarget.checked)}
+        />
+        <span>${said.failedOnly}</span></label
+      >
+      <button type="button" class="push" aria-pressed=${isPaused.value} onClick=${pause}>${said.pause}</button>
+      <span class=${`mark ${name === 'open' ? 'good' : 'warn'}`} role="status"
+        >${isPaused.value ? said.paused(missed.current) : said.states[name]}</span
+      >
+    </div>
+    ${problem && html`<${ProblemNote} problem=${problem} />`}
+    ${dropped.value > 0 && html`<p class="note warn">${said.dropped(dropped.value)}</p>`}
+    ${
+      found.length === 0
+        ? html`<${Empty}
+            title=${kept.length === 0 ? said.none : said.noneFound}
+            why=${kept.length === 0 ? said.noneWhy : undefined}
+          />`
+        : html`<${CallTable} calls=${found.slice(-maxShown).toReversed()} onOpen=${(call) => (opened.value = call)} />`
+    }
+    ${opened.value && html`<${CallDialog} call=${opened.value} onClose=${() => (opened.value = undefined)} />`}`
+}
+
+function CallTable({ calls, onOpen }) {
+  return html`<div class="table-scroll" tabindex="0" role="group" aria-label=${said.caption}>
+    <table class="calls">
+      <caption class="unseen">
+        ${said.caption}
+      </caption>
+      <thead>
+        <tr>
+          ${said.columns.map((title) => html`<th scope="col">${title}</th>`)}
+          <th scope="col" class="number">${said.took}</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${calls.map(
+          (call) =>
+            html`<tr key=${call.key}>
+              <td><button type="button" class="link" onClick=${() => onOpen(call)}>${clockTime(call.time)}</button></td>
+              <td>
+                ${call.tenant}${call.endpoint !== 'default' && html`<span class="muted">/${call.endpoint}</span>`}
+              </td>
+              <td>${call.subject ?? call.client ?? text.none}</td>
+              <th scope="row">
+                ${call.upstream && html`<span class="muted">${call.upstream}/</span>`}${call.tool ?? call.method}
+              </th>
+              <td><span class=${`mark ${call.outcome === 'ok' ? 'good' : 'bad'}`}>${call.outcome}</span></td>
+              <td class="number">${duration(call.ms)}</td>
+            </tr>`
+        )}
+      </tbody>
+    </table>
+  </div>`
+}
+
+/** Where the time of a call went. */
+function hopsOf({ ms, waitMs, upstreamMs }) {
+  if (waitMs === undefined) return [{ name: said.hops.gateway, from: 0, ms }]
+  const upstream = Math.min(upstreamMs ?? ms - waitMs, ms - waitMs)
+  return [
+    { name: said.hops.before, from: 0, ms: waitMs },
+    { name: said.hops.upstream, from: waitMs, ms: upstream },
+    { name: said.hops.after, from: waitMs + upstream, ms: Math.max(0, ms - waitMs - upstream) }
+  ]
+}
+
+/** Shown by themselves, or for this page alone. */
+const hidden = new Set(['key', 'words', 'time', 'ms', 'waitMs', 'upstreamMs'])
+
+function CallDialog({ call, onClose }) {
+  const shown = Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
+  return html`<${Dialog} title=${said.one(call.tool ?? call.method)} onClose=${onClose} isWide>
+    <section class="part">
+      <h3>${said.timeline(duration(call.ms))}</h3>
+      <ol class="waterfall">
+        ${hopsOf(call).map(
+          ({ name, from, ms }) =>
+            html`<li>
+              <span>${name}</span>
+              <span class="track"
+                ><span
+                  class="bar"
+                  style=${{ marginLeft: `${(from / call.ms) * 100 || 0}%`, width: `${Math.max(0.5, (ms / call.ms) * 100 || 0)}%` }}
+                ></span
+              ></span>
+              <span class="number">${duration(ms)}</span>
+            </li>`
+        )}
+      </ol>
+    </section>
+    ${call.error && html`<p class="note bad">${call.error}</p>`}
+    <dl class="facts">
+      ${shown.map(
+        ([name, value]) =>
+          html`<dt>${said.members[name] ?? name}</dt>
+            <dd>${typeof value === 'object' ? JSON.stringify(value) : String(value)}</dd>`
+      )}
+    </dl>
+  <//>`
+}

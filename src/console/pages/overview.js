@@ -1,0 +1,236 @@
+// How it goes, at a glance: what is wrong now, in sentences; how calls went in the last hour; how much is in use.
+
+import { useSignal } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
+import { administrator, get, list, path } from '../core/api.js'
+import { html } from '../core/html.js'
+import { useLoaded } from '../core/load.js'
+import { linkTo, tenant } from '../core/route.js'
+import { Empty, Loading } from '../parts/notice.js'
+import { Plot } from '../parts/plot.js'
+import { Table } from '../parts/table.js'
+import { ago, bytes, duration } from '../parts/time.js'
+import { text } from '../text.js'
+
+const said = text.overview
+const everyMs = 10_000
+
+export function Page() {
+  return html`<${Problems} />
+    <${Calls} />
+    ${tenant.value === '' && administrator.value?.tenants === null && html`<${Use} />`}
+    ${tenant.value === '' && html`<${Tenants} />`}`
+}
+
+function Problems() {
+  const problems = useLoaded((signal) => get('/v1/problems', signal), [], { everyMs })
+  return html`<section class="part" aria-labelledby="problems">
+    <h2 id="problems">${said.problems}</h2>
+    <${Loading} loaded=${problems}>
+      ${({ items, leftOut }) => {
+        const shown = items.filter((each) => tenant.value === '' || [undefined, tenant.value].includes(each.tenant))
+        return shown.length === 0
+          ? html`<p class="note good">${said.allWell}</p>`
+          : html`<ul class="problems">
+                ${shown.map((each) => html`<${Problem} ...${each} key=${each.sentence} />`)}
+              </ul>
+              ${leftOut > 0 && html`<p class="muted">${said.leftOut(leftOut)}</p>`}`
+      }}
+    <//>
+  </section>`
+}
+
+const marks = { fault: 'bad', warning: 'warn', notice: '' }
+
+function Problem({ severity, sentence, remedy, since, tenant, upstream }) {
+  return html`<li class=${marks[severity]}>
+    <span class=${`mark ${marks[severity]}`}>${said.severity[severity]}</span>
+    <div>
+      <p>${sentence}</p>
+      <p class="muted">${since && `${said.since(ago(since))} `}${remedy}</p>
+    </div>
+    ${upstream && html`<a class="button" href=${linkTo('upstreams', { tenant, upstream })}>${said.open(upstream)}</a>`}
+  </li>`
+}
+
+const kinds = ['tenant', 'endpoint', 'upstream', 'tool']
+const spans = [60, 30, 10]
+
+function Calls() {
+  const by = useSignal(tenant.value === '' ? 'tenant' : 'upstream')
+  const minutes = useSignal(60)
+  const zoom = useSignal(/** @type {[number, number] | null} */ (null))
+  const at = useSignal(/** @type {number | null} */ (null))
+  const own = tenant.value === '' ? '/v1/series' : path`/v1/tenants/${tenant.value}/series`
+  const target = `${own}?by=${by.value}&minutes=${minutes.value}&top=5`
+  const series = useLoaded((signal) => get(target, signal), [target], { everyMs })
+  const choices = tenant.value === '' ? kinds : kinds.slice(1)
+  return html`<section class="part" aria-labelledby="calls">
+    <div class="row">
+      <h2 id="calls">${said.calls}</h2>
+      <div class="row push">
+        <${Choice} label=${said.by} value=${by} choices=${choices.map((each) => [each, said.kinds[each]])} />
+        <${Choice}
+          label=${said.span}
+          value=${minutes}
+          choices=${spans.map((each) => [each, said.minutes(each)])}
+          onChange=${() => (zoom.value = null)}
+        />
+        <button type="button" disabled=${zoom.value === null} onClick=${() => (zoom.value = null)}>
+          ${said.wholeSpan}
+        </button>
+      </div>
+    </div>
+    <${Loading} loaded=${series}>${(value) => html`<${Plots} series=${value} shared=${{ zoom, at }} />`}<//>
+  </section>`
+}
+
+function Choice({ label, value, choices, onChange }) {
+  return html`<label class="choice"
+    ><span class="muted">${label}</span>
+    <select
+      onChange=${({ currentTarget }) => {
+        value.value = choices[currentTarget.selectedIndex][0]
+        onChange?.()
+      }}
+    >
+      ${choices.map(([each, title]) => html`<option selected=${each === value.value}>${title}</option>`)}
+    </select></label
+  >`
+}
+
+/** The last step goes on: its few calls would look like a fall. */
+const ended = (values) => values.slice(0, -1)
+
+function Plots({ series, shared }) {
+  const { from, stepMs, steps, total, items } = series
+  const plots = useMemo(() => {
+    const begin = Date.parse(from) / 1000
+    const perSecond = (calls) => ended(calls).map((count) => count / (stepMs / 1000))
+    const rate = ({ calls, errors, toolErrors }) =>
+      ended(calls).map((count, at) => (count === 0 ? null : ((errors[at] + toolErrors[at]) / count) * 100))
+    const named = items.map((item) => ({
+      item,
+      name: tenant.value === '' && item.tenant !== item.name ? `${item.tenant}: ${item.name}` : item.name
+    }))
+    return {
+      times: Array.from({ length: steps - 1 }, (_, at) => begin + (at * stepMs) / 1000),
+      calls: [
+        { name: said.all, values: perSecond(total.calls) },
+        ...named.map(({ item, name }) => ({ name, values: perSecond(item.calls) }))
+      ],
+      errors: [
+        { name: said.all, values: rate(total) },
+        ...named.map(({ item, name }) => ({ name, values: rate(item) }))
+      ],
+      quantiles: ['p50', 'p95', 'p99'].map((name) => ({ name, values: ended(total[name]) })),
+      slowest: named.map(({ item, name }) => ({ name, values: ended(item.p95) }))
+    }
+  }, [series])
+  if (total.calls.every((count) => count === 0)) return html`<${Empty} title=${said.noCalls} why=${said.noCallsWhy} />`
+  const all = { times: plots.times, shared }
+  return html`<div class="plots">
+      <${Plot}
+        ...${all}
+        title=${said.perSecond}
+        lines=${plots.calls.slice(0, 6)}
+        format=${(value) => said.rate(value)}
+      />
+      <${Plot}
+        ...${all}
+        title=${said.errorRate}
+        lines=${plots.errors.slice(0, 6)}
+        format=${(value) => said.percent(value)}
+      />
+      <${Plot} ...${all} title=${said.latency} lines=${plots.quantiles} format=${duration} />
+      <${Plot} ...${all} title=${said.slowest} lines=${plots.slowest.slice(0, 6)} format=${duration} />
+    </div>
+    <p class="muted">${said.process(series.process)}</p>`
+}
+
+/** @param {string} metrics in the text format of Prometheus @param {string} name */
+const reading = (metrics, name) =>
+  Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'm').exec(metrics)?.[1] ?? Number.NaN)
+
+async function readUse(signal) {
+  const [metrics, limits, api, versions] = await Promise.all([
+    get('/metrics', signal),
+    get('/v1/limits', signal),
+    get('/openapi.json', signal),
+    get('/v1/versions?limit=1', signal)
+  ])
+  return { metrics, limits, version: api.info.version, latest: versions.items[0]?.version }
+}
+
+function Use() {
+  const use = useLoaded(readUse, [], { everyMs })
+  return html`<section class="part" aria-labelledby="use">
+    <h2 id="use">${said.use}</h2>
+    <${Loading} loaded=${use}>
+      ${({ metrics, limits, version, latest }) => {
+        const [held, budget] = [
+          reading(metrics, 'gatehouse_memory_held_bytes'),
+          reading(metrics, 'gatehouse_memory_budget_bytes')
+        ]
+        const count = (name) => reading(metrics, `gatehouse_${name}`)
+        return html`<div class="cards">
+          <div class="card">
+            <${Meter} name=${said.memory} used=${held} most=${budget} format=${bytes} />
+            <${Meter} name=${said.processes} used=${count('processes')} most=${limits.processes} format=${String} />
+          </div>
+          <dl class="card facts">
+            <dt>${said.connections}</dt>
+            <dd>${count('connections')}</dd>
+            <dt>${said.sessions}</dt>
+            <dd>${count('sessions')}</dd>
+            <dt>${said.streams}</dt>
+            <dd>${count('streams')}</dd>
+          </dl>
+          <dl class="card facts">
+            <dt>${said.version}</dt>
+            <dd>${version}</dd>
+            <dt>${said.configuration}</dt>
+            <dd>${latest === undefined ? said.file : said.changes(latest)}</dd>
+          </dl>
+        </div>`
+      }}
+    <//>
+  </section>`
+}
+
+function Meter({ name, used, most, format }) {
+  const part = most > 0 ? used / most : 0
+  return html`<div class="meter">
+    <div class="row"><span>${name}</span><span class="push number">${said.of(format(used), format(most))}</span></div>
+    <meter min="0" max="1" high="0.8" optimum="0" value=${part} aria-label=${name}></meter>
+  </div>`
+}
+
+function Tenants() {
+  const tenants = useLoaded((signal) => list('/v1/tenants', signal), [])
+  return html`<section class="part" aria-labelledby="all-tenants">
+    <h2 id="all-tenants">${said.tenants}</h2>
+    <${Loading} loaded=${tenants}>
+      ${({ items, isWhole }) =>
+        items.length === 0
+          ? html`<${Empty} title=${said.noTenants} why=${said.noTenantsWhy} />`
+          : html`<${Table}
+              caption=${said.tenants}
+              rows=${items}
+              isWhole=${isWhole}
+              keyOf=${({ id }) => id}
+              textOf=${({ id }) => id}
+              columns=${[
+                {
+                  title: text.tenant,
+                  isHead: true,
+                  cell: ({ id }) => html`<a href=${linkTo('overview', { tenant: id })}>${id}</a>`
+                },
+                { title: said.endpoints, isNumber: true, cell: ({ endpoints }) => endpoints },
+                { title: said.upstreams, isNumber: true, cell: ({ upstreams }) => upstreams },
+                { title: said.managedBy, cell: ({ managedBy }) => (managedBy === 'file' ? said.file : said.api) }
+              ]}
+            />`}
+    <//>
+  </section>`
+}

@@ -1,0 +1,163 @@
+// Kill switches: what is stopped, and stopping something, with what that hits.
+
+import { useSignal } from '@preact/signals'
+import { get, list, path, request } from '../../core/api.js'
+import { html } from '../../core/html.js'
+import { useLoaded } from '../../core/load.js'
+import { tenant } from '../../core/route.js'
+import { ConfirmDialog } from '../../parts/confirm.js'
+import { Field } from '../../parts/form.js'
+import { Empty, Loading } from '../../parts/notice.js'
+import { Table } from '../../parts/table.js'
+import { ago } from '../../parts/time.js'
+import { text } from '../../text.js'
+import { mayChange } from '../upstreams.js'
+import { TextField } from '../upstreams/add.js'
+
+const said = text.kills
+
+/** What each kind needs, in the order of its path. */
+const parts = {
+  tool: ['upstream', 'tool'],
+  upstream: ['upstream'],
+  principal: ['issuer', 'subject'],
+  key: ['key'],
+  tenant: []
+}
+const folders = { tool: 'tools', upstream: 'upstreams', principal: 'principals', key: 'keys', tenant: 'tenant' }
+
+const pathOf = (kill) =>
+  [
+    path`/v1/tenants/${tenant.value}/kills/`,
+    folders[kill.kind],
+    ...parts[kill.kind].map((part) => path`/${kill[part]}`)
+  ].join('')
+
+const nameOf = (kill) => parts[kill.kind].map((part) => kill[part]).join(' / ') || tenant.value
+
+/** @param {{ sessions: import('../../core/load.js').Loaded<any> }} props */
+export function Kills({ sessions }) {
+  const kills = useLoaded((signal) => list(path`/v1/tenants/${tenant.value}/kills`, signal), [])
+  const stopping = useSignal(/** @type {any} */ (undefined))
+  const resuming = useSignal(/** @type {any} */ (undefined))
+  const after = () => Promise.all([kills.again(), sessions.again()])
+  return html`<div class="part">
+    <h2>${said.title}</h2>
+    <${Loading} loaded=${kills}>
+      ${({ items, isWhole }) =>
+        items.length === 0
+          ? html`<${Empty} title=${said.none} why=${said.noneWhy} />`
+          : html`<${Table}
+              caption=${said.title}
+              rows=${items}
+              isWhole=${isWhole}
+              keyOf=${pathOf}
+              columns=${[
+                { title: said.kind, cell: ({ kind }) => said.kinds[kind] },
+                { title: said.what, isHead: true, cell: nameOf },
+                { title: said.since, cell: ({ at }) => ago(at) },
+                { title: said.by, cell: ({ by, role }) => `${by} (${role})` },
+                ...(mayChange()
+                  ? [
+                      {
+                        title: said.action,
+                        cell: (each) =>
+                          html`<button
+                            type="button"
+                            aria-label=${`${said.resume}: ${nameOf(each)}`}
+                            onClick=${() => (resuming.value = each)}
+                          >
+                            ${said.resume}
+                          </button>`
+                      }
+                    ]
+                  : [])
+              ]}
+            />`}
+    <//>
+    ${mayChange() && html`<${StopForm} onStop=${(kill) => (stopping.value = kill)} />`}
+    ${
+      stopping.value &&
+      html`<${ConfirmDialog}
+        title=${said.stopTitle(said.kinds[stopping.value.kind], nameOf(stopping.value))}
+        label=${said.stop}
+        done=${said.stopped(nameOf(stopping.value))}
+        act=${() => request(pathOf(stopping.value), { method: 'PUT' }).then(after)}
+        onClose=${() => (stopping.value = undefined)}
+      >
+        <${Hits} kill=${stopping.value} sessions=${sessions.value} />
+      <//>`
+    }
+    ${
+      resuming.value &&
+      html`<${ConfirmDialog}
+        title=${said.resumeTitle(nameOf(resuming.value))}
+        label=${said.resume}
+        done=${said.resumed(nameOf(resuming.value))}
+        isDangerous=${false}
+        act=${() => request(pathOf(resuming.value), { method: 'DELETE' }).then(after)}
+        onClose=${() => (resuming.value = undefined)}
+      >
+        <p>${said.resumeWhy}</p>
+      <//>`
+    }
+  </div>`
+}
+
+function StopForm({ onStop }) {
+  const kind = useSignal('tool')
+  const values = {
+    upstream: useSignal(''),
+    tool: useSignal(''),
+    issuer: useSignal(''),
+    subject: useSignal(''),
+    key: useSignal('')
+  }
+  /** @param {SubmitEvent} event */
+  function submit(event) {
+    event.preventDefault()
+    onStop({ kind: kind.value, ...Object.fromEntries(parts[kind.value].map((part) => [part, values[part].value])) })
+  }
+  return html`<form class="card stop" onSubmit=${submit}>
+    <h3>${said.form}</h3>
+    <${Field} label=${said.kind}>
+      ${(attributes) =>
+        html`<select ...${attributes} onChange=${({ currentTarget }) => (kind.value = currentTarget.value)}>
+          ${Object.entries(said.kinds).map(([each, title]) => html`<option value=${each} selected=${each === kind.value}>${title}</option>`)}
+        </select>`}
+    <//>
+    ${parts[kind.value].map((part) => html`<${TextField} key=${part} label=${said.parts[part]} hint=${said.hints[part]} value=${values[part]} />`)}
+    <div><button type="submit" class="danger">${said.ask}</button></div>
+  </form>`
+}
+
+/** Whose session it is. */
+function isHit({ kind, issuer, subject, key }, session) {
+  if (kind === 'tenant') return true
+  if (kind === 'principal') return session.issuer === issuer && session.subject === subject
+  return kind === 'key' && session.client === key
+}
+
+/** What stands behind a switch now: sessions that end, calls of the last hour that would have been refused. */
+function Hits({ kill, sessions }) {
+  const { kind, upstream, tool } = kill
+  const isOfUpstream = kind === 'tool' || kind === 'upstream'
+  const series = useLoaded(
+    (signal) => get(path`/v1/tenants/${tenant.value}/series?by=${isOfUpstream ? kind : 'upstream'}&top=20`, signal),
+    []
+  )
+  const ended = (sessions?.items ?? []).filter((each) => isHit(kill, each)).length
+  const name = kind === 'tool' ? `${upstream}/${tool}` : upstream
+  const counted = kind === 'tenant' ? series.value?.total : series.value?.items.find((each) => each.name === name)
+  const calls = (counted?.calls ?? []).reduce((sum, each) => sum + each, 0)
+  return html`<ul class="sentences">
+    <li>${said.effects[kind]}</li>
+    ${!isOfUpstream && html`<li class=${ended > 0 ? 'bad' : ''}>${said.sessions(ended)}</li>`}
+    ${
+      (isOfUpstream || kind === 'tenant') &&
+      series.value &&
+      html`<li class=${calls > 0 ? 'bad' : ''}>${said.calls(calls)}</li>`
+    }
+    <li>${said.everywhere}</li>
+  </ul>`
+}

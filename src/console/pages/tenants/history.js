@@ -1,0 +1,72 @@
+// What was changed of a tenant, by whom and when, and an earlier version taken up again.
+
+import { useSignal } from '@preact/signals'
+import { administrator, get, path, post } from '../../core/api.js'
+import { html } from '../../core/html.js'
+import { useLoaded } from '../../core/load.js'
+import { ConfirmDialog } from '../../parts/confirm.js'
+import { Empty, Loading } from '../../parts/notice.js'
+import { Table } from '../../parts/table.js'
+import { ago, dateTime } from '../../parts/time.js'
+import { text } from '../../text.js'
+
+const said = text.history
+
+/** @param {{ id: string, version: number | null | undefined, onChange: () => unknown }} props version: that of now */
+export function History({ id, version, onChange }) {
+  const versions = useLoaded((signal) => get(path`/v1/versions?tenant=${id}&limit=20`, signal), [version])
+  const chosen = useSignal(/** @type {any} */ (undefined))
+  // Of all tenants by one number: only who may change all takes an earlier one up.
+  const mayRollBack = administrator.value?.role === 'platform-admin'
+  const rollBack = () => post('/v1/rollback', { version: chosen.value.version, tenant: id }).then(onChange)
+  return html`<div class="part">
+    <h2>${said.title}</h2>
+    <${Loading} loaded=${versions}>
+      ${({ items }) =>
+        items.length === 0
+          ? html`<${Empty} title=${said.none} why=${said.noneWhy} />`
+          : html`<${Table}
+              caption=${said.title}
+              rows=${items}
+              keyOf=${(each) => String(each.version)}
+              columns=${[
+                { title: said.version, isHead: true, cell: (each) => each.version },
+                {
+                  title: said.when,
+                  cell: ({ at }) => html`<time datetime=${at} title=${dateTime(at)}>${ago(at)}</time>`
+                },
+                { title: said.who, cell: ({ actor, role }) => `${actor} (${role})` },
+                { title: said.what, cell: ({ action }) => html`<code>${action}</code>` },
+                ...(mayRollBack
+                  ? [
+                      {
+                        title: said.action,
+                        cell: (each) =>
+                          each.version !== version &&
+                          html`<button
+                            type="button"
+                            aria-label=${`${said.back}: ${each.version}`}
+                            onClick=${() => (chosen.value = each)}
+                          >
+                            ${said.back}
+                          </button>`
+                      }
+                    ]
+                  : [])
+              ]}
+            />`}
+    <//>
+    ${
+      chosen.value &&
+      html`<${ConfirmDialog}
+        title=${said.backTo(chosen.value.version)}
+        label=${said.back}
+        done=${said.done(chosen.value.version)}
+        act=${rollBack}
+        onClose=${() => (chosen.value = undefined)}
+      >
+        <p>${said.backWhy(id, dateTime(chosen.value.at))}</p>
+      <//>`
+    }
+  </div>`
+}

@@ -1,0 +1,31 @@
+// What somebody is about to do, told before it is done.
+
+import { useSignal } from '@preact/signals'
+import { html } from '../core/html.js'
+import { attempt } from '../core/told.js'
+import { Dialog } from './dialog.js'
+
+/**
+ * @param {{
+ *   title: string, act: () => Promise<unknown>, label: string, done: string,
+ *   onClose: (isDone: boolean) => void, isDangerous?: boolean, children?: unknown
+ * }} props
+ */
+export function ConfirmDialog({ title, act, label, done, onClose, isDangerous = true, children }) {
+  const isRunning = useSignal(false)
+  async function run() {
+    isRunning.value = true
+    const isDone = await attempt(act, done)
+    isRunning.value = false
+    onClose(isDone)
+  }
+  const button = html`<button
+    type="button"
+    class=${isDangerous ? 'danger' : 'main'}
+    disabled=${isRunning.value}
+    onClick=${run}
+  >
+    ${label}
+  </button>`
+  return html`<${Dialog} title=${title} onClose=${() => onClose(false)} actions=${button}>${children}<//>`
+}

@@ -1,0 +1,29 @@
+// A dialog of the browser itself: it keeps the focus, closes with Escape, and gives the focus back.
+
+import { useEffect, useId, useRef } from 'preact/hooks'
+import { html } from '../core/html.js'
+import { text } from '../text.js'
+
+/**
+ * Open as long as it is shown.
+ * @param {{ title: string, onClose: () => void, children: unknown, actions?: unknown, isWide?: boolean }} props
+ */
+export function Dialog({ title, onClose, children, actions, isWide = false }) {
+  const element = useRef(/** @type {HTMLDialogElement | null} */ (null))
+  const id = useId()
+  useEffect(() => {
+    const before = document.activeElement
+    element.current?.showModal()
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  return html`<dialog ref=${element} aria-labelledby=${id} class=${isWide ? 'wide' : ''} onClose=${onClose}>
+    <header>
+      <h2 id=${id}>${title}</h2>
+      <button type="button" class="quiet" onClick=${() => element.current?.close()}>${text.close}</button>
+    </header>
+    <div class="dialog-body">${children}</div>
+    ${actions && html`<footer>${actions}</footer>`}
+  </dialog>`
+}

@@ -1,0 +1,130 @@
+// Fields: one with its label and hint; and those of a JSON Schema, as far as a form can show it. What it cannot show is
+// written as JSON.
+
+import { useId } from 'preact/hooks'
+import { html } from '../core/html.js'
+
+/**
+ * @param {{
+ *   label: string, hint?: string | undefined, error?: string | undefined,
+ *   children: (attributes: { id: string, 'aria-describedby': string | undefined, 'aria-invalid': boolean }) => unknown
+ * }} props
+ */
+export function Field({ label, hint, error, children }) {
+  const id = useId()
+  const about = hint || error ? `${id}-about` : undefined
+  return html`<div class="field">
+    <label for=${id}>${label}</label>
+    ${children({ id, 'aria-describedby': about, 'aria-invalid': error !== undefined })}
+    ${about && html`<p id=${about} class=${error ? 'error' : 'muted'}>${error ?? hint}</p>`}
+  </div>`
+}
+
+/** @typedef {{ type?: string | string[], enum?: unknown[], title?: string, description?: string, default?: unknown, properties?: Record<string, Schema>, required?: string[], oneOf?: { const: unknown, title?: string }[], items?: Schema, format?: string, minimum?: number, maximum?: number, maxLength?: number }} Schema */
+
+/** @param {Event} event */
+const inputOf = (event) => /** @type {HTMLInputElement} */ (event.currentTarget)
+
+/**
+ * The members of an object schema.
+ * @param {{ schema: Schema, value: Record<string, unknown>, onChange: (value: Record<string, unknown>) => void }} props
+ */
+export function SchemaFields({ schema, value, onChange }) {
+  return html`${Object.entries(schema.properties ?? {}).map(
+    ([name, member]) =>
+      html`<${SchemaField}
+        key=${name}
+        name=${name}
+        schema=${member}
+        isRequired=${schema.required?.includes(name) ?? false}
+        value=${value[name]}
+        onChange=${(/** @type {unknown} */ next) => {
+          const { [name]: _before, ...others } = value
+          onChange(next === undefined ? others : { ...others, [name]: next })
+        }}
+      />`
+  )}`
+}
+
+/**
+ * @param {{ name: string, schema: Schema, isRequired: boolean, value: unknown, onChange: (value: unknown) => void }} props
+ */
+function SchemaField({ name, schema, isRequired, value, onChange }) {
+  const label = `${name}${isRequired ? ' *' : ''}`
+  const choices = schema.enum ?? schema.oneOf?.map((each) => each.const)
+  const type = Array.isArray(schema.type) ? schema.type.find((each) => each !== 'null') : schema.type
+  if (choices !== undefined)
+    return html`<${Field} label=${label} hint=${schema.description}>
+      ${(/** @type {object} */ attributes) =>
+        html`<select
+          ...${attributes}
+          required=${isRequired}
+          onChange=${(/** @type {Event} */ event) => onChange(choices[Number(inputOf(event).value)])}
+        >
+          <option value="">–</option>
+          ${choices.map(
+            (choice, at) =>
+              html`<option value=${at} selected=${choice === value}>
+                ${schema.oneOf?.[at]?.title ?? String(choice)}
+              </option>`
+          )}
+        </select>`}
+    <//>`
+  if (type === 'boolean')
+    return html`<label class="check"
+      ><input
+        type="checkbox"
+        checked=${value === true}
+        onChange=${(/** @type {Event} */ event) => onChange(inputOf(event).checked)}
+      />
+      <span>${label}${schema.description && html` <span class="muted">${schema.description}</span>`}</span></label
+    >`
+  if (type === 'number' || type === 'integer')
+    return html`<${Field} label=${label} hint=${schema.description}>
+      ${(/** @type {object} */ attributes) =>
+        html`<input
+          ...${attributes}
+          type="number"
+          required=${isRequired}
+          step=${type === 'integer' ? 1 : 'any'}
+          min=${schema.minimum}
+          max=${schema.maximum}
+          value=${value ?? ''}
+          onInput=${(/** @type {Event} */ event) => onChange(inputOf(event).value === '' ? undefined : inputOf(event).valueAsNumber)}
+        />`}
+    <//>`
+  if (type === 'string')
+    return html`<${Field} label=${label} hint=${schema.description}>
+      ${(/** @type {object} */ attributes) =>
+        html`<input
+          ...${attributes}
+          type=${{ email: 'email', uri: 'url', date: 'date' }[schema.format ?? ''] ?? 'text'}
+          required=${isRequired}
+          maxlength=${schema.maxLength}
+          value=${value ?? ''}
+          onInput=${(/** @type {Event} */ event) => onChange(inputOf(event).value === '' && !isRequired ? undefined : inputOf(event).value)}
+        />`}
+    <//>`
+  return html`<${JsonField} label=${label} hint=${schema.description} value=${value} onChange=${onChange} />`
+}
+
+/**
+ * @param {{ label: string, hint?: string | undefined, value: unknown, onChange: (value: unknown) => void, rows?: number }} props
+ */
+export function JsonField({ label, hint, value, onChange, rows = 4 }) {
+  /** @param {Event} event */
+  function take(event) {
+    const area = inputOf(event)
+    try {
+      onChange(area.value.trim() === '' ? undefined : JSON.parse(area.value))
+      area.setCustomValidity('')
+    } catch (error) {
+      area.setCustomValidity(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return html`<${Field} label=${label} hint=${hint}>
+    ${(/** @type {object} */ attributes) =>
+      html`<textarea ...${attributes} rows=${rows} spellcheck=${false} class="code" onInput=${take}>
+${value === undefined ? '' : JSON.stringify(value, undefined, 2)}</textarea>`}
+  <//>`
+}

@@ -1,0 +1,87 @@
+// A change, first as what it would do, then applied: refused where somebody else was first.
+
+import { useSignal } from '@preact/signals'
+import { post } from '../core/api.js'
+import { html } from '../core/html.js'
+import { useLoaded } from '../core/load.js'
+import { attempt } from '../core/told.js'
+import { text } from '../text.js'
+import { Dialog } from './dialog.js'
+import { Loading } from './notice.js'
+
+const said = text.plan
+/** Of the tools that are gained or lost. */
+const namesShown = 12
+
+/**
+ * @param {{ tenants: Record<string, object | null>, onClose: (isApplied: boolean) => void }} props
+ * tenants: their whole configurations as they shall be, as `POST /v1/plan` takes them
+ */
+export function PlanDialog({ tenants, onClose }) {
+  const isApplying = useSignal(false)
+  const plan = useLoaded((signal) => post('/v1/plan', { tenants }, signal), [])
+  const changes = plan.value?.tenants ?? []
+  async function apply() {
+    isApplying.value = true
+    let version = 0
+    const act = async () => {
+      const applied = await post('/v1/apply', { tenants, version: plan.value.version })
+      version = applied.version
+    }
+    const isDone = await attempt(act, () => said.done(version))
+    isApplying.value = false
+    if (isDone) onClose(true)
+    else void plan.again()
+  }
+  const button = html`<button
+    type="button"
+    class="main"
+    disabled=${isApplying.value || changes.length === 0}
+    onClick=${apply}
+  >
+    ${said.apply}
+  </button>`
+  return html`<${Dialog} title=${said.title} onClose=${() => onClose(false)} actions=${button} isWide>
+    <${Loading} loaded=${plan}>
+      ${(/** @type {any} */ { tenants }) =>
+        tenants.length === 0
+          ? html`<p>${said.nothing}</p>`
+          : tenants.map((/** @type {any} */ each) => html`<${TenantPlan} plan=${each} />`)}
+    <//>
+  <//>`
+}
+
+/** @param {{ plan: any }} props as `POST /v1/plan` says it */
+function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstreams } }) {
+  return html`<section class="plan">
+    <h3>${said.tenant[/** @type {'made'} */ (change)](tenant)}</h3>
+    <ul class="sentences">
+      ${callersChange && html`<li class="warn">${said.callers}</li>`}
+      ${upstreams.map(
+        (/** @type {any} */ { upstream, change }) =>
+          html`<li class=${change === 'removed' ? 'bad' : ''}>
+            ${said.upstream[/** @type {'made'} */ (change)](upstream)}
+          </li>`
+      )}
+      ${endpoints.flatMap(endpointSentences)}
+    </ul>
+  </section>`
+}
+
+/** @param {any} plan */
+function endpointSentences({ endpoint, change, gains, loses, rulesChange, unknown, sessions }) {
+  const names = (/** @type {{ count: number, names: string[] }} */ { count, names }) =>
+    html`<span class="names"
+      >${names.slice(0, namesShown).map((name) => html`<code>${name}</code>${' '}`)}${count > namesShown && said.andMore(count - namesShown)}</span
+    >`
+  return [
+    html`<li class=${change === 'removed' ? 'bad' : ''}>
+      ${said.endpoint[/** @type {'made'} */ (change)](endpoint)}
+      ${sessions > 0 && ` ${change === 'removed' ? said.ended(sessions) : said.told(sessions)}`}
+    </li>`,
+    gains.count > 0 && html`<li class="good">${said.gains(endpoint, gains.count)}: ${names(gains)}</li>`,
+    loses.count > 0 && html`<li class="bad">${said.loses(endpoint, loses.count)}: ${names(loses)}</li>`,
+    rulesChange && html`<li class="warn">${said.rules(endpoint)}</li>`,
+    unknown.length > 0 && html`<li class="warn">${said.unknown(unknown.join(', '))}</li>`
+  ]
+}

@@ -1,0 +1,137 @@
+// A plot over time. Plots that stand together share their zoom and where the pointer is, so that what happened at one
+// moment is found in all of them. What it shows is told in words, too.
+
+import { useEffect, useId, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+import { html } from '../core/html.js'
+import { isDark } from '../core/theme.js'
+import { text } from '../text.js'
+import { clockTime } from './time.js'
+
+/**
+ * @typedef {{ name: string, values: (number | null)[] }} Line
+ * @typedef {{
+ *   zoom: import('@preact/signals').Signal<[from: number, to: number] | null>,
+ *   at: import('@preact/signals').Signal<number | null>
+ * }} Shared zoom: in epoch seconds; at: which step the pointer is at
+ */
+
+const heightPx = 170
+/** A press that moves less is none. */
+const shortestDragPx = 6
+const colours = 6
+
+/** A colour as the theme has it now: a canvas knows no variables. @param {HTMLElement} within @param {string} name */
+function styled(within, name) {
+  const probe = within.appendChild(document.createElement('i'))
+  probe.style.color = `var(${name})`
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}
+
+/**
+ * @param {{ title: string, times: number[], lines: Line[], format: (value: number) => string, shared: Shared }} props
+ * times: epoch seconds
+ */
+export function Plot({ title, times, lines, format, shared }) {
+  const place = useRef(/** @type {HTMLDivElement | null} */ (null))
+  const plot = useRef(/** @type {uPlot | undefined} */ (undefined))
+  const latest = useRef({ times, format })
+  latest.current = { times, format }
+  const id = useId()
+  const { zoom, at } = shared
+  const names = lines.map(({ name }) => name).join('\n')
+  const data = /** @type {uPlot.AlignedData} */ ([times, ...lines.map(({ values }) => values)])
+
+  useEffect(() => {
+    const element = /** @type {HTMLDivElement} */ (place.current)
+    const made = new uPlot(optionsFor(lines, element, latest, shared), data, element)
+    plot.current = made
+    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: heightPx }))
+    observer.observe(element)
+    return () => {
+      observer.disconnect()
+      made.destroy()
+    }
+  }, [names, isDark.value])
+  useEffect(() => plot.current?.setData(data), [times, lines])
+  useEffect(() => plot.current?.redraw(true, true), [zoom.value])
+
+  const shown = at.value ?? times.length - 1
+  return html`<figure class="plot" aria-labelledby=${id}>
+    <figcaption id=${id}>${title}</figcaption>
+    <div ref=${place} class="plot-place" aria-hidden="true"></div>
+    <ul class="legend">
+      ${lines.map(({ name, values }, index) => {
+        const value = values[shown]
+        return html`<li key=${name}>
+          <span class=${`swatch line-${index % colours}`}></span><span class="legend-name">${name}</span>
+          <span class="number">${value === null || value === undefined ? text.none : format(value)}</span>
+        </li>`
+      })}
+      <li class="muted">
+        ${at.value === null || times[shown] === undefined ? text.plot.now : clockTime(times[shown] * 1000)}
+      </li>
+    </ul>
+    <p class="unseen">${lines.map(({ name, values }) => sentenceOf(name, values, format)).join(' ')}</p>
+  </figure>`
+}
+
+/** @param {string} name @param {(number | null)[]} values @param {(value: number) => string} format */
+function sentenceOf(name, values, format) {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0
+    ? text.plot.nothing(name)
+    : text.plot.sentence(
+        name,
+        format(known.at(-1) ?? 0),
+        format(known.reduce((most, value) => Math.max(most, value), 0))
+      )
+}
+
+/**
+ * @param {Line[]} lines
+ * @param {HTMLElement} element
+ * @param {{ current: { times: number[], format: (value: number) => string } }} latest
+ * @param {Shared} shared
+ * @returns {uPlot.Options}
+ */
+function optionsFor(lines, element, latest, { zoom, at }) {
+  const [ink, grid] = [styled(element, '--muted'), styled(element, '--line')]
+  const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { show: false } }
+  return {
+    width: element.clientWidth,
+    height: heightPx,
+    legend: { show: false },
+    padding: [8, 8, 0, 0],
+    cursor: { sync: { key: 'console' }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
+    scales: {
+      x: { range: () => zoom.peek() ?? [latest.current.times[0] ?? 0, latest.current.times.at(-1) ?? 1] },
+      y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] }
+    },
+    axes: [
+      { ...axis, values: (_plot, splits) => splits.map((each) => clockTime(each * 1000).slice(0, 5)) },
+      { ...axis, size: 64, values: (_plot, splits) => splits.map((each) => latest.current.format(each)) }
+    ],
+    series: [
+      {},
+      ...lines.map(({ name }, index) => ({
+        label: name,
+        stroke: styled(element, `--line-${index % colours}`),
+        width: 1.75
+      }))
+    ],
+    hooks: {
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select
+          if (width >= shortestDragPx) zoom.value = [plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')]
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+        }
+      ],
+      setCursor: [({ cursor: { idx } }) => void (at.value = idx ?? null)],
+      ready: [({ over }) => over.addEventListener('dblclick', () => (zoom.value = null))]
+    }
+  }
+}

@@ -1,0 +1,17 @@
+// What axe-core finds on a page, in a line each. It runs outside of the page's own policy, as an extension would.
+
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { AxeResults } from 'axe-core'
+import type { Page } from 'playwright-core'
+
+const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+/** @returns rule, element and why, of each violation of WCAG 2.2 A and AA and of good practice */
+export async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(`${await readFile(axePath, 'utf8')}; undefined`)
+  const { violations } = await page.evaluate<AxeResults>('axe.run(document)')
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary = '' }) => `${id} at ${target.join(' ')}: ${failureSummary.split('\n').at(-1)}`)
+  )
+}

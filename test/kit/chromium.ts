@@ -1,0 +1,45 @@
+// A real browser for the tests of the console: Debian's Chromium without a screen, driven by playwright-core.
+
+import { chromium, type Browser, type Page } from 'playwright-core'
+import { ensureChromium } from '../../scripts/programs.ts'
+import type { Teardown } from './until.ts'
+
+export interface OpenedPage {
+  readonly page: Page
+  /** What the page said that it should not have: faults, refused scripts, failed requests. */
+  readonly complaints: string[]
+}
+
+export interface TestBrowser {
+  /** A page with cookies and storage of its own. */
+  open(url: string, options?: OpenOptions): Promise<OpenedPage>
+}
+
+interface OpenOptions {
+  readonly colorScheme?: 'light' | 'dark'
+  readonly viewport?: { readonly width: number; readonly height: number }
+}
+
+export async function startChromium(t: Teardown): Promise<TestBrowser> {
+  const browser: Browser = await chromium.launch({
+    executablePath: ensureChromium(),
+    // As root there is no sandbox; in a container /dev/shm is small.
+    args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
+  })
+  t.teardown(() => browser.close())
+  return {
+    async open(url, { colorScheme = 'light', viewport = { width: 1280, height: 800 } } = {}) {
+      const context = await browser.newContext({ colorScheme, viewport, reducedMotion: 'reduce' })
+      const page = await context.newPage()
+      // A busy machine takes its time; what never comes fails all the same.
+      page.setDefaultTimeout(60_000)
+      const complaints: string[] = []
+      page.on('pageerror', (error) => complaints.push(String(error)))
+      page.on('console', (message) => {
+        if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`)
+      })
+      await page.goto(url)
+      return { page, complaints }
+    }
+  }
+}
