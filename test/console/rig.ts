@@ -1,21 +1,30 @@
 // What every test of the console looks at: a gateway with an admin API, three upstreams of which one is down and one
-// slow, two tenants, and people who have called something.
+// slow, two tenants of the configuration file and one that the API made, and people who have called something.
 
+import type { Page } from 'playwright-core'
+import { violationsOf } from '../kit/accessibility.ts'
 import { adminGateway, adminKeys, globexKey, type AdminGateway } from '../kit/admin.ts'
 import { startChromium, type OpenedPage, type TestBrowser } from '../kit/chromium.ts'
-import { startUpstream, type HttpUpstream } from '../kit/upstream.ts'
+import { legacyClient, type LegacyClient } from '../kit/client.ts'
+import { key as apiKey } from '../kit/gateway.ts'
+import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
 import type { Teardown } from '../kit/until.ts'
 
 export interface ConsoleRig extends AdminGateway {
   readonly browser: TestBrowser
   readonly tickets: HttpUpstream
+  /** Of acme, where she has a session; of globex; and of team, which the API made. */
+  readonly ada: LegacyClient
+  readonly gus: LegacyClient
+  readonly tom: LegacyClient
+  /** Some calls of both tenants, good ones and others. */
+  traffic(): Promise<void>
   /** Signed in as the holder of a key, at a page: the part of the address after `#/`. */
   signedIn(place: string, key?: string, options?: Parameters<TestBrowser['open']>[1]): Promise<OpenedPage>
 }
 
-/** @param tools that the upstream `tickets` has, besides those that the scripted server always has */
-export async function consoleRig(t: Teardown): Promise<ConsoleRig> {
-  const [tickets, slow] = await Promise.all([startUpstream(), startUpstream()])
+export async function consoleRig(t: Teardown, script: HttpUpstreamOptions = {}): Promise<ConsoleRig> {
+  const [tickets, slow] = await Promise.all([startUpstream(script), startUpstream()])
   for (const each of [tickets, slow]) t.teardown(() => each.close())
   const http = ({ url }: HttpUpstream) => ({ type: 'http', url })
   const gateway = await adminGateway(t, {
@@ -24,19 +33,41 @@ export async function consoleRig(t: Teardown): Promise<ConsoleRig> {
       default: { upstreams: ['tickets', 'slow', 'files'] },
       support: { upstreams: ['tickets'], prefix: '' }
     },
-    tenants: {
-      globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { notes: http(slow) } }
-    },
-    top: { audit: { store: true } }
+    tenants: { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { notes: http(slow) } } },
+    top: { audit: {} }
   })
+  const { call } = gateway
+  await call('PUT', '/v1/tenants/team', {
+    body: { auth: {}, upstreams: { tickets: http(tickets), notes: http(slow) } }
+  })
+  const { json } = await call('POST', '/v1/tenants/team/keys', { body: { name: 'tom' } })
+  const [ada, gus, tom] = await Promise.all([
+    legacyClient(gateway.url(), apiKey),
+    legacyClient(gateway.url('default', 'globex'), globexKey),
+    legacyClient(gateway.url('default', 'team'), (json as { key: string }).key)
+  ])
   const browser = await startChromium(t)
-  const rig: ConsoleRig = {
+  const tool = async (client: LegacyClient, name: string) =>
+    await client.request('tools/call', { name, arguments: { message: 'please' } })
+  return {
     ...gateway,
     get log() {
       return gateway.log
     },
     browser,
     tickets,
+    ada,
+    gus,
+    tom,
+    async traffic() {
+      for (const name of ['tickets__echo', 'tickets__fail', 'tickets__rpcerror', 'slow__echo', 'files__read'])
+        await tool(ada, name)
+      const waiting = tool(ada, 'slow__slow')
+      await tool(gus, 'notes__echo')
+      await tool(tom, 'tickets__echo')
+      slow.server.release()
+      await waiting
+    },
     async signedIn(place, key = adminKeys.platform, options) {
       const opened = await browser.open(`${gateway.adminUrl}/console/#/${place}`, options)
       await opened.page.getByLabel('Admin key').fill(key)
@@ -45,5 +76,14 @@ export async function consoleRig(t: Teardown): Promise<ConsoleRig> {
       return opened
     }
   }
-  return rig
+}
+
+/** What axe finds in light and in dark colours. */
+export async function violationsInBothThemes(page: Page): Promise<string[]> {
+  const found: string[] = []
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    found.push(...(await violationsOf(page)).map((each) => `${colorScheme}: ${each}`))
+  }
+  return found
 }

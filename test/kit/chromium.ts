@@ -1,6 +1,6 @@
 // A real browser for the tests of the console: Debian's Chromium without a screen, driven by playwright-core.
 
-import { chromium, type Browser, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { ensureChromium } from '../../scripts/programs.ts'
 import type { Teardown } from './until.ts'
 
@@ -11,7 +11,7 @@ export interface OpenedPage {
 }
 
 export interface TestBrowser {
-  /** A page with cookies and storage of its own. */
+  /** A page with cookies and storage of its own; the one before is closed. */
   open(url: string, options?: OpenOptions): Promise<OpenedPage>
 }
 
@@ -27,18 +27,21 @@ export async function startChromium(t: Teardown): Promise<TestBrowser> {
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
   })
   t.teardown(() => browser.close())
+  let before: BrowserContext | undefined
   return {
     async open(url, { colorScheme = 'light', viewport = { width: 1280, height: 800 } } = {}) {
+      await before?.close()
       const context = await browser.newContext({ colorScheme, viewport, reducedMotion: 'reduce' })
+      before = context
       const page = await context.newPage()
       // A busy machine takes its time; what never comes fails all the same.
-      page.setDefaultTimeout(60_000)
+      page.setDefaultTimeout(120_000)
       const complaints: string[] = []
       page.on('pageerror', (error) => complaints.push(String(error)))
       page.on('console', (message) => {
         if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`)
       })
-      await page.goto(url)
+      await page.goto(url, { timeout: 120_000 })
       return { page, complaints }
     }
   }

@@ -1,0 +1,181 @@
+// The main task of each page, by mouse or by keyboard, against a real gateway; and that everybody can read them.
+
+import t from 'tap'
+import { adminKeys } from '../kit/admin.ts'
+import { until } from '../kit/until.ts'
+import { consoleRig, violationsInBothThemes } from './rig.ts'
+
+const rig = await consoleRig(t)
+await rig.traffic()
+
+t.test('the overview says what is wrong, and its plots are zoomed into together', async (t) => {
+  const { page, complaints } = await rig.signedIn('overview?tenant=acme')
+  await page.getByText(/^files of acme: down for .* calls? failed; last error: /).waitFor()
+  t.equal(await page.getByRole('figure').count(), 4)
+  await page.getByRole('combobox', { name: 'By' }).selectOption('tool')
+  await page.getByText('tickets/echo').first().waitFor()
+  t.same(await violationsInBothThemes(page), [])
+
+  const [first] = await page.locator('.u-over').all()
+  const box = await first?.boundingBox()
+  const showAll = page.getByRole('button', { name: 'Show all' })
+  t.equal(await showAll.isDisabled(), true)
+  await page.mouse.move((box?.x ?? 0) + 60, (box?.y ?? 0) + 40)
+  await page.mouse.down()
+  await page.mouse.move((box?.x ?? 0) + 160, (box?.y ?? 0) + 40, { steps: 4 })
+  await page.mouse.up()
+  await page.getByRole('button', { name: 'Show all', disabled: false }).waitFor()
+  await showAll.focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Show all', disabled: true }).waitFor()
+  await page.getByRole('link', { name: 'Open files' }).click()
+  await page.getByRole('heading', { name: 'files' }).waitFor()
+  t.same(complaints, [])
+})
+
+t.test('calls are shown as they end, found by any word, held still, and opened by the keyboard', async (t) => {
+  const { page, complaints } = await rig.signedIn('live')
+  await page.getByText('Listening').waitFor()
+  await rig.traffic()
+  await page.getByRole('rowheader', { name: 'notes/echo' }).waitFor()
+  await page.getByRole('searchbox').fill('fail')
+  const rows = page.getByRole('table').getByRole('rowheader')
+  await until('only what has the word is there', async () =>
+    (await rows.allInnerTexts()).every((each) => each === 'tickets/fail')
+  )
+  t.equal(await rows.count(), 1)
+  await page.getByRole('button', { name: 'Hold still' }).focus()
+  await page.keyboard.press('Enter')
+  await rig.traffic()
+  await page.getByText(/^Held still, [1-9]/).waitFor()
+  t.equal(await rows.count(), 1)
+  await page.locator('td button').first().focus()
+  await page.keyboard.press('Enter')
+  const dialog = page.getByRole('dialog', { name: 'Call of fail' })
+  await dialog.getByText('Upstream and user').waitFor()
+  t.match(await dialog.innerText(), /tool_error/)
+  t.same(await violationsInBothThemes(page), [])
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  t.equal(await page.evaluate('document.activeElement.tagName'), 'BUTTON', 'the focus is where it was')
+  t.same(complaints, [])
+})
+
+t.test('an upstream is connected anew, and another one is added after a plan', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
+  await page.getByRole('link', { name: 'tickets' }).click()
+  await page.getByRole('button', { name: 'Reconnect', exact: true }).click()
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('dialog').getByRole('button', { name: 'Reconnect' }).click()
+  await page.getByText('tickets is connected anew.').waitFor()
+
+  await page.getByRole('button', { name: 'Add upstreams' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByLabel('the text of an mcp.json').check()
+  await page.getByLabel('mcp.json', { exact: true }).fill('{ "mcpServers": { "none": {} } }')
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  await page.getByText('There is no server in it').waitFor()
+  const text = JSON.stringify({ mcpServers: { more: { type: 'http', url: rig.tickets.url } } })
+  await page.getByLabel('mcp.json', { exact: true }).fill(text)
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  await page.getByText('more is connected.').waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('button', { name: 'Apply' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('link', { name: 'more' }).waitFor()
+  t.match((await rig.call('GET', '/v1/tenants/team/upstreams/more')).json, { name: 'more' })
+  t.same(complaints, [])
+})
+
+t.test('an endpoint is put together by ticking, its plan says who loses what, and it is taken back', async (t) => {
+  const tools = async (): Promise<string[]> => {
+    const { json } = await rig.tom.request('tools/list')
+    return json.result.tools.map(({ name }: { name: string }) => name)
+  }
+  await until('tools are listed', async () => (await tools()).includes('tickets__echo'))
+  const { page, complaints } = await rig.signedIn('tenants?tenant=team&endpoint=default')
+  await page.getByLabel('tickets/echo', { exact: true }).uncheck()
+  await page.getByLabel('Name of tickets/pid').fill('which_process')
+  await page.getByRole('button', { name: 'Move notes up' }).focus()
+  await page.keyboard.press('Enter')
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  const plan = page.getByRole('dialog', { name: 'What this change does' })
+  await plan.getByText(/^Callers of default lose 2 tools/).waitFor()
+  t.match(await plan.innerText(), /tickets__echo[^]*told at once|told at once[^]*tickets__echo/)
+  t.ok((await tools()).includes('tickets__echo'), 'nothing has changed yet')
+  await plan.getByRole('button', { name: 'Apply' }).click()
+  await plan.waitFor({ state: 'detached' })
+  await until('callers see it', async () => !(await tools()).includes('tickets__echo'))
+  t.ok((await tools()).includes('which_process'))
+
+  await page
+    .getByRole('button', { name: /^Take up again: / })
+    .first()
+    .focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').getByRole('button', { name: 'Take up again' }).click()
+  await until('it is as before', async () => (await tools()).includes('tickets__echo'))
+  t.same(complaints, [])
+})
+
+t.test('a tool is stopped with what that hits, taken back, and a session is ended', async (t) => {
+  const { page, complaints } = await rig.signedIn('people?tenant=acme')
+  const call = async () => (await rig.ada.request('tools/call', { name: 'tickets__echo', arguments: {} })).json
+  t.match(await call(), { result: {} })
+  await page.getByLabel('Upstream', { exact: true }).fill('tickets')
+  await page.getByLabel('Tool', { exact: true }).fill('echo')
+  await page.getByRole('button', { name: 'See what it hits' }).click()
+  await page.getByText(/^[1-9]\d* calls? of the last hour at this process would have been refused/).waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('button', { name: 'Stop it now' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Take back: tickets / echo' }).waitFor()
+  t.match(await call(), { error: {} })
+  await page.getByRole('button', { name: 'Take back: tickets / echo' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Take back' }).click()
+  await page.getByText('Nothing is stopped').waitFor()
+  t.match(await call(), { result: {} })
+
+  await page
+    .getByRole('button', { name: /^End: / })
+    .first()
+    .click()
+  await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
+  await page.getByText('No open session').waitFor()
+  t.equal((await rig.ada.request('tools/list')).status, 404)
+  t.same(complaints, [])
+})
+
+t.test('everybody sees what their role may see, and nobody is offered what it may not do', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams', adminKeys.globexViewer)
+  await page.getByRole('link', { name: 'notes' }).click()
+  await page.getByRole('heading', { name: 'notes' }).waitFor()
+  t.equal(await page.getByRole('button', { name: /Reconnect|Restart|Add/ }).count(), 0)
+  t.same(await page.getByRole('combobox', { name: 'Tenant' }).locator('option').allInnerTexts(), [
+    'Choose a tenant',
+    'globex'
+  ])
+  await page.getByRole('link', { name: 'People and connections' }).click()
+  await page.getByRole('heading', { name: 'Kill switches' }).waitFor()
+  t.equal(await page.getByRole('button', { name: /End|Revoke|See what it hits/ }).count(), 0)
+  t.same(complaints, [])
+  await page.goto(`${rig.adminUrl}/console/#/upstreams?tenant=acme`)
+  await page.getByText('There is no such tenant, or this key is not for it.').first().waitFor()
+})
+
+t.test('at 360 pixels nothing is wider than the screen but tables, which scroll by themselves', async (t) => {
+  const { page } = await rig.signedIn('overview', adminKeys.platform, { viewport: { width: 360, height: 740 } })
+  for (const name of [
+    'overview',
+    'live',
+    'upstreams?tenant=team',
+    'tenants?tenant=team&endpoint=default',
+    'people?tenant=team'
+  ]) {
+    await page.goto(`${rig.adminUrl}/console/#/${name}`)
+    await page.locator('main h2, main .table-scroll, main .empty').first().waitFor()
+    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), name)
+  }
+})
