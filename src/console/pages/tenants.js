@@ -137,7 +137,7 @@ function OneTenant({ id }) {
               cell: ({ name }) => html`<a href=${linkTo('tenants', { endpoint: name })}>${name}</a>`
             },
             { title: said.path, cell: ({ path }) => html`<code>${path}</code>` },
-            { title: said.upstreams, cell: ({ upstreams }) => upstreams.map(({ upstream }) => upstream).join(', ') },
+            { title: said.upstreams, cell: ({ upstreams }) => upstreams.map(({ name }) => name).join(', ') },
             { title: said.changedTools, isNumber: true, cell: ({ changedTools }) => changedTools }
           ]}
         />`}

@@ -17,6 +17,16 @@ import { clockTime } from './time.js'
  */
 
 const heightPx = 170
+/**
+ * Between two steps without a call no line is drawn: such a value is a point.
+ * @type {(plot: uPlot, line: number) => number[]}
+ */
+const alone = ({ data }, line) => {
+  const values = data[line] ?? []
+  const isNone = (at) => (values[at] ?? null) === null
+  return [...values.keys()].filter((at) => !isNone(at) && isNone(at - 1) && isNone(at + 1))
+}
+
 /** A press that moves less is none. */
 const shortestDragPx = 6
 const colours = 6
@@ -111,7 +121,7 @@ function optionsFor(lines, element, latest, { zoom, at }) {
       y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] }
     },
     axes: [
-      { ...axis, values: (_plot, splits) => splits.map((each) => clockTime(each * 1000).slice(0, 5)) },
+      { ...axis, size: 28, values: (_plot, splits) => splits.map((each) => clockTime(each * 1000).slice(0, 5)) },
       { ...axis, size: 64, values: (_plot, splits) => splits.map((each) => latest.current.format(each)) }
     ],
     series: [
@@ -119,7 +129,8 @@ function optionsFor(lines, element, latest, { zoom, at }) {
       ...lines.map(({ name }, index) => ({
         label: name,
         stroke: styled(element, `--line-${index % colours}`),
-        width: 1.75
+        width: 1.75,
+        points: { size: 5, filter: alone }
       }))
     ],
     hooks: {
