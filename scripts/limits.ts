@@ -434,12 +434,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`too_many`'
     ],
     [
-      'limits/memory.ts messageFactor',
+      'limits/incoming-memory.ts messageFactor',
       'how many times its length is counted while it comes in',
       'message of an upstream',
       '`too_many` for its call'
     ],
-    ['limits/memory.ts smallMessageBytes', 'not counted up to this length', 'message of an upstream', '-'],
+    ['limits/incoming-memory.ts smallMessageBytes', 'not counted up to this length', 'message of an upstream', '-'],
     ['session/live-sessions.ts sessionBytes', 'counted', 'session in use', '`too_many`'],
     [
       'relay/subscriptions/subscription-index.ts subscriptionOverheadBytes',

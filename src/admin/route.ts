@@ -7,8 +7,9 @@ import { createReport, problemLine } from '../config/problems.ts'
 import { checkShape } from '../config/shape.ts'
 import type { Control } from '../control/control.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
-import { tenantId } from '../protocol/messages.ts'
 import type { OwnListener } from '../hosts/own-request.ts'
+import type { MemoryAccount } from '../limits/memory.ts'
+import { tenantId, type TenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { CacheUses } from '../auth/token-cache.ts'
@@ -17,6 +18,7 @@ import type { Listings } from '../relay/catalog/listings.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Store } from '../store/port.ts'
+import type { Supervisor } from '../upstream/stdio/supervisor.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { Administrator, AdminRole } from './access.ts'
@@ -32,13 +34,16 @@ interface Held {
   readonly live: { readonly size: number }
   readonly streams: { readonly size: number }
   readonly connections: { readonly openCount: number; readonly max: number }
-  readonly memory: { readonly held: number; readonly budgetBytes: number }
+  readonly memory: Pick<MemoryAccount, 'held' | 'budgetBytes' | 'ofTenant'>
   readonly modernRelay: { readonly parkedCalls: number; readonly listenStreams: number }
   readonly httpSse: { readonly streams: { readonly size: number } }
-  readonly supervisor: { count(): number; memoryByTenant(): ReadonlyMap<string, number> }
+  readonly supervisor: Pick<Supervisor, 'count' | 'countsOf' | 'memoryByTenant'>
   readonly authenticator: { readonly uses: CacheUses }
-  /** The tenant of each call that runs. */
-  readonly calls: { tenants(): Iterable<string> }
+  readonly calls: {
+    /** The tenant of each call that runs. */
+    tenants(): Iterable<string>
+    countsOf(tenant: TenantId): { readonly calls: number; readonly streams: number }
+  }
 }
 
 /** What the handlers look at, and what they act on. */

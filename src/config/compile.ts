@@ -11,6 +11,7 @@ import { isLoopback } from './formats.ts'
 import { networksOf } from './policy/networks.ts'
 import { policyOfEndpoint, policyOfTenant } from './auth/required-scopes.ts'
 import type { InsertedText } from './references.ts'
+import { withinResources } from './resources.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
 import type { AuditConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
 
@@ -142,17 +143,20 @@ function compileTenant(
     endpoints: frozenMap(
       endpoints,
       endpointName,
-      ({ upstreams: members, prefix, separator, requires, ...rest }, name): Endpoint => ({
+      ({ upstreams: members, prefix, separator, requires, tools, ...rest }, name): Endpoint => ({
         instructions: undefined,
         ...rest,
-        policy: policyOfEndpoint(rest),
+        policy: policyOfEndpoint({ ...rest, ...(tools && { tools }) }),
         requiredScopes: [...new Set([...auth.requiredScopes, ...(requires?.scopes ?? [])])],
-        ...(rest.tools && {
-          tools: withHiddenDefaults(
-            rest.tools,
-            references.filter((each) => each.endpoint === name)
-          )
-        }),
+        ...withinResources(
+          rest,
+          tools &&
+            withHiddenDefaults(
+              tools,
+              references.filter((each) => each.endpoint === name)
+            ),
+          input.resources ?? {}
+        ),
         name,
         tenant: id,
         path: pathOfEndpoint(id, name),
@@ -169,6 +173,7 @@ function compileTenant(
     ),
     policy: policyOfTenant(input.policy, enabled),
     limits: input.limits,
+    resources: input.resources,
     audit: input.audit,
     ...(input.logSample && { logSample: input.logSample }),
     tags: frozenMap(Object.fromEntries(enabled), upstreamName, ({ tags, trustAnnotations }) => ({

@@ -138,6 +138,8 @@ export interface Tenant {
   readonly tags: ReadonlyMap<UpstreamName, UpstreamTags>
   /** Of calls, by name. */
   readonly limits?: CallLimitsConfig | undefined
+  /** What it may use of the gateway, below the limits of the process. */
+  readonly resources?: Resources | undefined
   readonly audit: TenantAudit
   /** Undefined: no argument or result is in the log. */
   readonly logSample?: ConfigInput['tenants'][string]['logSample'] | undefined
@@ -146,6 +148,7 @@ export interface Tenant {
 }
 
 export type CallLimitsConfig = Readonly<NonNullable<ConfigInput['tenants'][string]['limits']>>
+export type Resources = Readonly<NonNullable<ConfigInput['tenants'][string]['resources']>>
 export type CallLimit = Readonly<CallLimitsConfig[string]>
 
 /** What is recorded of a tenant, where anything is. */

@@ -1,5 +1,5 @@
 // The calls that run in this process: so many for one session, one person and one tenant, and each id once in a
-// session.
+// session. And the streams that clients listen on: so many for one tenant.
 
 import type { Tenant } from '../config/snapshot.ts'
 import { createQuota } from '../limits/limits.ts'
@@ -9,7 +9,7 @@ import type { Log } from '../observe/log.ts'
 import { killOfRoute } from '../policy/kills.ts'
 import { GatewayError, type Message, type RequestId, type TenantId } from '../protocol/messages.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
-import type { CallContext } from './admission.ts'
+import type { CallContext, RequestContext } from './admission.ts'
 
 export type CallsInFlight = ReturnType<typeof createCallsInFlight>
 
@@ -53,19 +53,48 @@ export function createCallsInFlight() {
      */
     enter({ tenant, person, snapshot: { limits } }: CallContext): () => void {
       const { callsPerPrincipal, callsPerTenant } = limits
+      const own = tenant.resources?.calls ?? Infinity
       const leave = quota.take(1, [
         [person, callsPerPrincipal],
-        [`tenant ${tenant.id}`, callsPerTenant]
+        [callsOf(tenant.id), Math.min(callsPerTenant, own)]
       ])
       if (leave !== undefined) return leave
+      if (quota.amountOf(callsOf(tenant.id)) >= own)
+        throw tooManyOf('resources.calls', `${own} requests of this tenant are in flight`, 'Wait for answers')
       throw new GatewayError(
         'too_many',
         `${callsPerPrincipal} requests of this caller (limits.callsPerPrincipal) or ${callsPerTenant} of its tenant ` +
           '(limits.callsPerTenant) are in flight, which is the limit. Wait for answers before sending more.'
       )
-    }
+    },
+    /**
+     * Counts a stream that a client is about to listen on, until its connection closes.
+     * @throws GatewayError too_many
+     */
+    listen({ tenant, raw }: Pick<RequestContext, 'tenant' | 'raw'>): void {
+      const max = tenant.resources?.streams ?? Infinity
+      const leave = quota.take(1, [[streamsOf(tenant.id), max]])
+      if (leave === undefined)
+        throw tooManyOf('resources.streams', `${max} streams of this tenant are open`, 'Close one')
+      raw.once('close', leave)
+    },
+    /** Of the tenant, now. */
+    countsOf: (tenant: TenantId): { readonly calls: number; readonly streams: number } => ({
+      calls: quota.amountOf(callsOf(tenant)),
+      streams: quota.amountOf(streamsOf(tenant))
+    })
   }
 }
+
+const callsOf = (tenant: TenantId): string => `tenant ${tenant}`
+const streamsOf = (tenant: TenantId): string => `streams ${tenant}`
+
+/** Of what the tenant may use at one process. Places become free at any moment. */
+const tooManyOf = (limit: string, what: string, remedy: string): GatewayError =>
+  new GatewayError('too_many', `${what}, which is its limit (${limit}). ${remedy}, or retry later.`, {
+    data: { limit },
+    headers: { 'Retry-After': '1' }
+  })
 
 /** Ends the calls that take longer than the drain. */
 export function abortCalls(running: Iterable<RunningCall>, log: Log): void {

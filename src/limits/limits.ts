@@ -34,6 +34,7 @@ export function createQuota() {
         }
       }
     },
+    amountOf: (key: string): number => taken.get(key)?.amount ?? 0,
     /** Keys with an amount taken. */
     get size() {
       return taken.size

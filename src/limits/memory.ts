@@ -3,11 +3,9 @@
 
 import { totalmem } from 'node:os'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { JsonLimitError } from '../protocol/json-scan.ts'
 import type { JsonText } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
-import { bytesPerValue } from './limits.ts'
-import { type Sum, SharedSum } from './shared-sum.ts'
+import { type Sum, SharedSum, type SumLimit } from './shared-sum.ts'
 
 /** Of the memory of the container or machine, where `limits.memoryBytes` is not given. */
 const defaultMemoryPart = 0.75
@@ -51,8 +49,15 @@ function memoryBudget(ceilingBytes: number, heapBytes: number): number {
   return Math.max(leastBudgetBytes, Math.floor(budget))
 }
 
-/** No tenant is called so; `''` is that of callers who are not known yet. */
+/** No tenant is called so. */
 const everybody = '*'
+/** The tenant of callers who are not known yet. */
+const unknownTenant = ''
+
+/** Of the configuration of a tenant. */
+interface TenantMemory {
+  readonly resources?: { readonly memoryBytes?: number | undefined } | undefined
+}
 
 export type MemoryAccount = ReturnType<typeof createMemoryAccount>
 
@@ -62,14 +67,43 @@ export function createMemoryAccount(budgetBytes = Infinity) {
   /** By key: those with bytes taken. */
   const taken = new Map<string, Sum>()
   const tenantBytes = budgetBytes / shareDivisor
-  const callerBytes = tenantBytes / shareDivisor
+  const ofEverybody: SumLimit = { amount: budgetBytes }
+  /** Those of tenants that were asked for; shared by all their callers, so that a changed one holds at once. */
+  const limits = new Map<string, { readonly tenant: SumLimit; readonly caller: SumLimit }>()
+  let configured: ReadonlyMap<string, TenantMemory> = new Map()
+
+  const amountOf = (tenant: string): number =>
+    Math.min(tenantBytes, configured.get(tenant)?.resources?.memoryBytes ?? Infinity)
+
+  function limitsOf(tenant: string) {
+    const known = limits.get(tenant)
+    if (known !== undefined) return known
+    const amount = amountOf(tenant)
+    const made = { tenant: { amount }, caller: { amount: amount / shareDivisor } }
+    limits.set(tenant, made)
+    return made
+  }
 
   return {
+    /** After each reload. */
+    configure(tenants: ReadonlyMap<string, TenantMemory>): void {
+      configured = tenants
+      for (const [name, { tenant, caller }] of limits) {
+        tenant.amount = amountOf(name)
+        caller.amount = tenant.amount / shareDivisor
+        if (!tenants.has(name) && name !== unknownTenant) limits.delete(name)
+      }
+    },
+    /** @returns bytes that its callers hold, and may hold */
+    ofTenant(tenant: string): { readonly used: number; readonly limit: number } {
+      return { used: taken.get(tenant)?.amount ?? 0, limit: limitsOf(tenant).tenant.amount }
+    },
     /** @param caller whose holdings count together within the tenant: a person, or an upstream that serves many */
     share(tenant: string, caller: string) {
-      const own = new SharedSum(taken, `${tenant}/${caller}`, callerBytes, 'this caller')
-      const ofTenant = new SharedSum(taken, tenant, tenantBytes, 'the tenant of this caller')
-      const ofAll = new SharedSum(taken, everybody, budgetBytes, 'all callers')
+      const most = limitsOf(tenant)
+      const own = new SharedSum(taken, `${tenant}/${caller}`, most.caller, 'this caller')
+      const ofTenant = new SharedSum(taken, tenant, most.tenant, 'the tenant of this caller')
+      const ofAll = new SharedSum(taken, everybody, ofEverybody, 'all callers')
       const full = (bytes: number): SharedSum | undefined =>
         [own, ofTenant, ofAll].find((account) => !account.has(bytes))
       const has = (bytes: number): boolean => own.has(bytes) && ofTenant.has(bytes) && ofAll.has(bytes)
@@ -92,11 +126,15 @@ export function createMemoryAccount(budgetBytes = Infinity) {
         },
         /** @param what would need the memory, as the subject of a sentence */
         refusal(bytes: number, what: string): GatewayError {
-          const { limit, whose } = full(bytes) ?? own
+          const short = full(bytes) ?? own
+          const { limit, whose } = short
+          const isOwn = short !== ofAll && most.tenant.amount < tenantBytes
+          const name = isOwn ? 'resources.memoryBytes' : 'limits.memoryBytes'
           return new GatewayError(
             'too_many',
             `${what} would need more memory than is left for ${whose}: ${Math.floor(limit / 1024 / 1024)} MiB, a ` +
-              'share of limits.memoryBytes. Wait for open requests, read their answers, or send and ask for less.'
+              `share of ${name}. Wait for open requests, read their answers, or send and ask for less.`,
+            isOwn ? { data: { limit: name } } : {}
           )
         }
       }
@@ -199,47 +237,3 @@ export const bytesPerChar = 2
 
 export const textBytes = (text: JsonText): number =>
   typeof text === 'string' ? text.length * bytesPerChar : text.length
-
-/** Of a message that comes in pieces, so many bytes are part of what is counted for its request. */
-const smallMessageBytes = 16_384
-/** Bytes as they come, in one piece, as text and parsed: all of them are there for a moment. */
-const messageFactor = 3
-
-/** What a message takes up while it comes in. */
-export class IncomingMemory {
-  readonly share: MemoryShare
-  private readonly held: HeldMemory
-
-  constructor(share: MemoryShare) {
-    this.share = share
-    this.held = new HeldMemory(share)
-  }
-
-  /**
-   * @param bytes of the message so far; 0: it was passed on
-   * @returns false where there is no memory for so many; what it held before stays held
-   */
-  fits(bytes: number): boolean {
-    return this.held.fit(sizeOf(bytes))
-  }
-
-  /**
-   * It is long, and so many values are about to be made of it; until it was passed on.
-   * @throws JsonLimitError where there is no memory for them
-   */
-  reserveValues(values: number): void {
-    const bytes = values * bytesPerValue
-    if (!this.held.take(bytes)) throw new JsonLimitError(this.refusal(bytes, 'holds what'))
-  }
-
-  /** Why so many bytes did not fit, as the end of a sentence about the message. */
-  reason(bytes: number): string {
-    return this.refusal(sizeOf(bytes), 'it')
-  }
-
-  private refusal(bytes: number, what: string): string {
-    return this.share.refusal(bytes, what).message.replace(/\. Wait.*$/, '')
-  }
-}
-
-const sizeOf = (bytes: number): number => (bytes > smallMessageBytes ? bytes * messageFactor : 0)

@@ -5,8 +5,13 @@ export interface Sum {
   amount: number
 }
 
+/** May change while sums are counted for it. */
+export interface SumLimit {
+  amount: number
+}
+
 export class SharedSum {
-  readonly limit: number
+  private readonly most: SumLimit
   /** Whose the limit is, as it reads in a sentence. */
   readonly whose: string
   private readonly sums: Map<string, Sum>
@@ -14,16 +19,20 @@ export class SharedSum {
   private sum: Sum = { amount: 0 }
 
   /** @param sums by key: those above 0 */
-  constructor(sums: Map<string, Sum>, key: string, limit: number, whose: string) {
+  constructor(sums: Map<string, Sum>, key: string, most: SumLimit, whose: string) {
     this.sums = sums
     this.key = key
-    this.limit = limit
+    this.most = most
     this.whose = whose
+  }
+
+  get limit(): number {
+    return this.most.amount
   }
 
   /** @returns whether so much may be added */
   has(more: number): boolean {
-    return this.current().amount + more <= this.limit
+    return this.current().amount + more <= this.most.amount
   }
 
   /** Whatever the limit says. @param more negative: it is given back */

@@ -2,6 +2,7 @@
 // process lists those of all. What names a session here opens none.
 
 import { hash } from 'node:crypto'
+import type { Resources } from '../config/snapshot.ts'
 import type { TenantId } from '../protocol/messages.ts'
 import { sessionsListed, tenantSessionsKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
@@ -19,7 +20,7 @@ export const timeLeft = ({ sessionIdleMs, sessionMaxMs }: SessionLimits, ageMs: 
 
 export interface SessionSettings {
   readonly limits: SessionLimits
-  readonly tenants: ReadonlyMap<TenantId, unknown>
+  readonly tenants: ReadonlyMap<TenantId, { readonly resources?: Pick<Resources, 'sessions'> | undefined }>
   /** false: there may be more of them, which are not known yet. */
   readonly isWhole?: boolean
   /** undefined: nobody asks for the sessions of a tenant. */

@@ -28,6 +28,8 @@ export interface SessionRecord {
   readonly epoch: number
   /** Its slot in the limit of sessions of its owner. */
   readonly seat: number
+  /** The same in that of its tenant, where it had one. */
+  readonly tenantSeat?: number
   readonly revision: Revision
   readonly clientInfo: Implementation | undefined
   readonly capabilities: ClientCapabilities
@@ -53,12 +55,12 @@ export function decodeSessionRecord(text: string): SessionRecord | undefined {
     return undefined // The caller logs it.
   }
   if (!isObject(value) || !isObject(value['owner'])) return undefined
-  const { owner, endpoint, epoch, seat, revision, clientInfo, capabilities, logLevel, openedAt, touchedAt, home } =
-    value
+  const { owner, endpoint, epoch, seat, tenantSeat = 0, revision, clientInfo, capabilities, logLevel } = value
+  const { openedAt, touchedAt, home } = value
   const texts = [owner['tenant'], owner['issuer'], owner['subject'], owner['clientId'], endpoint]
   const whole =
     texts.every((each) => typeof each === 'string') &&
-    [epoch, seat].every((each) => Number.isSafeInteger(each) && Number(each) >= 0) &&
+    [epoch, seat, tenantSeat].every((each) => Number.isSafeInteger(each) && Number(each) >= 0) &&
     isLegacyRevision(revision) &&
     (clientInfo === undefined ||
       (isObject(clientInfo) && typeof clientInfo['name'] === 'string' && typeof clientInfo['version'] === 'string')) &&

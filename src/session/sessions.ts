@@ -9,7 +9,7 @@ import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionEpochs } from './session-epochs.ts'
 import { createSessionIndex, type SessionSettings, timeLeft } from './session-index.ts'
-import { createSessionSlots, tooManySessions } from './session-limit.ts'
+import { createSessionSlots } from './session-limit.ts'
 import {
   createKeyMaker,
   decodeSessionRecord,
@@ -83,19 +83,20 @@ export async function createSessions(options: SessionsOptions) {
   return {
     /** @throws GatewayError too_many, unavailable */
     async open(owner: Owner, endpoint: EndpointName, client: NegotiatedClient) {
-      const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal } = snapshot().limits
+      const { limits, tenants } = snapshot()
+      const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal: perPrincipal } = limits
       const ttlMs = Math.min(sessionIdleMs, sessionMaxMs)
       const id = sessionId(randomBytes(32).toString('base64url'))
       const key = keyOf(owner.tenant, endpoint, id)
       const epoch = await epochs.current(owner.tenant)
-      const seat = await slots.take({ owner, epoch }, key, sessionsPerPrincipal, ttlMs)
-      if (seat === undefined) throw tooManySessions(sessionsPerPrincipal, sessionIdleMs)
+      const perTenant = tenants.get(owner.tenant)?.resources?.sessions
+      const seats = await slots.take({ owner, epoch }, key, { perPrincipal, perTenant, idleMs: sessionIdleMs }, ttlMs)
       const times = { openedAt: clock.now(), touchedAt: clock.now() }
       const record: SessionRecord = {
         owner,
         endpoint,
         epoch,
-        seat,
+        ...seats,
         ...client,
         logLevel: undefined,
         home: node,

@@ -12,6 +12,7 @@ export const keyTable = {
   'tenant-sessions': ['tenant'],
   tenants: [],
   'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
+  'tenant-seat': ['tenant', 'seat'],
   listing: ['hash of the upstream definition'],
   events: ['key of the session', 'stream id'],
   tasks: ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id'],
@@ -129,6 +130,7 @@ export const sessionEndsKey = keyMaker('session-ends')
 export const tenantSessionsKey = keyMaker('tenant-sessions')
 export const tenantsKey = key('tenants')
 export const principalSeatKey = keyMaker('principal-seat')
+export const tenantSeatKey = keyMaker('tenant-seat')
 export const listingKey = keyMaker('listing')
 export const eventsKey = keyMaker('events')
 export const tasksKey = keyMaker('tasks')

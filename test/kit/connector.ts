@@ -7,7 +7,7 @@ import { type Connector, createConnector } from '../../src/upstream/connect/conn
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from '../../src/upstream/stdio/supervisor.ts'
-import type { HttpDefinition, StdioDefinition } from '../../src/config/snapshot.ts'
+import type { HttpDefinition, Resources, StdioDefinition } from '../../src/config/snapshot.ts'
 import type {
   Client,
   HandshakeParams,
@@ -84,6 +84,7 @@ export function testConnector(
     maxPerTenant?: number
     maxBytesPerTenant?: number
     tenantCount?: number
+    resources?: Resources
     sockets?: Parameters<typeof createEgress>[0]
     env?: Record<string, string | undefined>
   } = {}
@@ -103,6 +104,7 @@ export function testConnector(
     maxProcesses: overrides.maxProcesses ?? 50,
     maxPerTenant: overrides.maxPerTenant ?? 50,
     maxBytesPerTenant: overrides.maxBytesPerTenant ?? Infinity,
+    resourcesOf: () => overrides.resources ?? {},
     tenantCount: () => overrides.tenantCount ?? 1,
     clock,
     log

@@ -32,6 +32,8 @@ export interface TestGatewayOptions {
   readonly callLimits?: unknown
   /** Of the tenant. */
   readonly audit?: unknown
+  /** Of the tenant. */
+  readonly resources?: unknown
   readonly auth?: unknown
   readonly origins?: string[]
   readonly limits?: Record<string, number>
@@ -79,6 +81,7 @@ export function configOf(options: TestGatewayOptions): unknown {
     policy,
     callLimits,
     audit,
+    resources,
     auth = { keys: [{ name: 'test', key }] },
     origins,
     limits,
@@ -105,6 +108,7 @@ export function configOf(options: TestGatewayOptions): unknown {
         ...(policy === undefined ? {} : { policy }),
         ...(callLimits === undefined ? {} : { limits: callLimits }),
         ...(audit === undefined ? {} : { audit }),
+        ...(resources === undefined ? {} : { resources }),
         ...(origins === undefined ? {} : { origins })
       },
       ...tenants

@@ -2,7 +2,8 @@
 
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { createSessionSlots, type SessionSlots } from '../../src/session/session-limit.ts'
+import { createSessionSlots } from '../../src/session/session-limit.ts'
+import { GatewayError, tenantId } from '../../src/protocol/messages.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { quiet } from '../store/kit.ts'
@@ -11,6 +12,24 @@ import { clock, type TestClock } from './reader.ts'
 
 const ttlMs = 60_000
 const ada = { owner, epoch: 0 }
+
+/** @returns the seat in the limit of the caller; undefined where it has none left */
+function seatsOf({ take, prolong, release }: ReturnType<typeof createSessionSlots>) {
+  return {
+    prolong,
+    release,
+    async take(holder: typeof ada, session: string, perPrincipal: number, ttl: number): Promise<number | undefined> {
+      try {
+        const counts = { perPrincipal, perTenant: undefined, idleMs: ttl }
+        return (await take(holder, session, counts, ttl)).seat
+      } catch (error) {
+        if (error instanceof GatewayError && error.code === 'too_many') return undefined
+        throw error
+      }
+    }
+  }
+}
+type SessionSlots = ReturnType<typeof seatsOf>
 
 interface TestSlots {
   readonly slots: SessionSlots
@@ -44,7 +63,7 @@ async function slotsInStore(t: Test): Promise<TestSlots> {
     set: (...all) => counting(() => store.set(...all)),
     delete: (key) => counting(() => store.delete(key))
   }
-  const make = (): SessionSlots => createSessionSlots(counted, time, randomBytes)
+  const make = (): SessionSlots => seatsOf(createSessionSlots(counted, time, randomBytes))
   return {
     slots: make(),
     elsewhere: make(),
@@ -67,10 +86,12 @@ t.test('a slot costs a few random numbers, however many a caller may have', asyn
   const store = await createSqliteStore({ path: ':memory:', clock: clock(), log: quiet })
   t.teardown(() => store.close())
   let draws = 0
-  const slots = createSessionSlots(store, clock(), (size) => {
-    draws++
-    return randomBytes(size)
-  })
+  const slots = seatsOf(
+    createSessionSlots(store, clock(), (size) => {
+      draws++
+      return randomBytes(size)
+    })
+  )
   for (const max of [1, 100, 1_000_000]) {
     draws = 0
     t.type(await slots.take({ owner, epoch: max }, 'a session', max, ttlMs), 'number')
@@ -144,4 +165,25 @@ t.test('a session whose slot another one has by now neither frees nor takes it',
   t.equal(await slots.take(ada, 'third', 1, ttlMs), undefined, 'the second has it')
   await slots.release(first, 'second')
   t.equal(await slots.take(ada, 'third', 1, ttlMs), first.seat)
+})
+
+t.test('the sessions of a tenant are counted over its callers, at all processes, and given back', async (t) => {
+  const store = await createSqliteStore({ path: ':memory:', clock: clock(), log: quiet })
+  t.teardown(() => store.close())
+  const [here, elsewhere] = [0, 1].map(() => createSessionSlots(store, clock(), randomBytes))
+  if (here === undefined || elsewhere === undefined) return
+  const counts = { perPrincipal: 5, perTenant: 2, idleMs: ttlMs }
+  const full = /resources\.sessions/
+  const person = (subject: string, tenant = owner.tenant) => ({ owner: { ...owner, subject, tenant }, epoch: 0 })
+  const first = { ...person('one'), ...(await here.take(person('one'), 'first', counts, ttlMs)) }
+  await elsewhere.take(person('two'), 'second', counts, ttlMs)
+  await t.rejects(here.take(person('three'), 'third', counts, ttlMs), full)
+  await here.take(person('three', tenantId('other')), 'other', counts, ttlMs)
+  // A refused session has left nothing of the limit of its caller behind.
+  await elsewhere.release(first, 'first')
+  for (let n = 0; n < 5; n++) {
+    const next = { ...person('three'), ...(await elsewhere.take(person('three'), `next ${n}`, counts, ttlMs)) }
+    await t.rejects(elsewhere.take(person('four'), 'over', counts, ttlMs), full)
+    await elsewhere.release(next, `next ${n}`)
+  }
 })

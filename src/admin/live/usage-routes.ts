@@ -3,8 +3,9 @@
 import type { Static } from 'typebox'
 import { closedObject, integer } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
+import type { Snapshot, Tenant } from '../../config/snapshot.ts'
 import { sessionsListed } from '../../store/keys.ts'
-import { defineRoute, everyRole } from '../route.ts'
+import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { usageCounts, type UsageOfDay } from './usage.ts'
 
 /** Of those with most calls, of all the days together. */
@@ -22,7 +23,27 @@ const counts = {
   bytesOut: count('Of answers; characters where they are not plain ASCII.')
 }
 
+const used = (description: string) =>
+  closedObject(
+    {
+      used: Type.Integer(),
+      limit: Type.Union([Type.Integer(), Type.Null()], { description: 'null: there is none but those of the process.' })
+    },
+    { description }
+  )
+
 const UsageSchema = closedObject({
+  resources: closedObject(
+    {
+      sessions: used(`Open at all processes, ${sessionsListed} at most.`),
+      streams: used('That clients listen on, at the process that answers.'),
+      calls: used('That run, at the process that answers.'),
+      processes: used('Of stdio servers, at the process that answers.'),
+      processBytes: used('Of memory that those took when it was last read.'),
+      memoryBytes: used('That requests, answers, streams and subscriptions hold, at the process that answers.')
+    },
+    { description: 'What the tenant takes up now, and how much it may (`resources` of [config.md](config.md)).' }
+  ),
   sessions: count(`Open now, at all processes, ${sessionsListed} at most.`),
   running: count('Calls that run now at the process that answers.'),
   days: Type.Array(closedObject({ day: Type.String({ description: 'Of UTC, such as 2026-07-28.' }), ...counts }), {
@@ -40,6 +61,29 @@ const UsageSchema = closedObject({
     }
   )
 })
+
+function resourcesOf(
+  { id, resources = {} }: Tenant,
+  limits: Snapshot['limits'],
+  { calls, supervisor, memory }: AdminServices['held'],
+  sessions: number
+): Static<typeof UsageSchema>['resources'] {
+  const running = calls.countsOf(id)
+  const { processes, bytes } = supervisor.countsOf(id)
+  const lesser = (own = Infinity, ofProcess = Infinity): number | null => {
+    const limit = Math.min(own, ofProcess)
+    return limit === Infinity ? null : limit
+  }
+  const { used, limit } = memory.ofTenant(id)
+  return {
+    sessions: { used: sessions, limit: lesser(resources.sessions) },
+    streams: { used: running.streams, limit: lesser(resources.streams) },
+    calls: { used: running.calls, limit: lesser(resources.calls, limits.callsPerTenant) },
+    processes: { used: processes, limit: lesser(resources.processes, limits.processes) },
+    processBytes: { used: bytes, limit: lesser(resources.processBytes, limits.processBytesPerTenant) },
+    memoryBytes: { used, limit: Math.floor(limit) }
+  }
+}
 
 function mostUsed(days: readonly UsageOfDay[], list: 'upstreams' | 'tools') {
   const sums = new Map<string, { calls: number; errors: number }>()
@@ -62,10 +106,11 @@ export const usageRoute = defineRoute(
     query: closedObject({ days: integer(1, maxDays, 7, 'How many, with today.') }),
     response: UsageSchema
   },
-  async ({ tenant, query }, { usage, sessions, held }): Promise<Static<typeof UsageSchema>> => {
+  async ({ tenant, query }, { snapshot, usage, sessions, held }): Promise<Static<typeof UsageSchema>> => {
     const days = (await usage?.read(tenant.id, query.days)) ?? []
     const open = (await sessions.index.list(tenant.id, sessionsListed)) ?? []
     return {
+      resources: resourcesOf(tenant, snapshot().limits, held, open.length),
       sessions: open.length,
       running: [...held.calls.tenants()].filter((each) => each === tenant.id).length,
       days: days.map((each) => ({

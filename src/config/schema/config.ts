@@ -10,6 +10,7 @@ import { optionalCallLimits } from './call-limits.ts'
 import { EndpointSchema } from './endpoint.ts'
 import { optionalPolicy } from './policy.ts'
 import { LimitsSchema } from './limits.ts'
+import { optionalResources } from './resources.ts'
 import { BearerSchema } from './auth.ts'
 import { choice, closedObject, defaulted, formatted, integer, list, record } from './parts.ts'
 import { UpstreamSchema } from './upstream.ts'
@@ -113,6 +114,7 @@ export const TenantSchema = closedObject({
     'Who may use what ([policy.md](policy.md)). Not given: everybody who is let in may use everything.'
   ),
   limits: optionalCallLimits,
+  resources: optionalResources,
   audit: defaulted(TenantAuditSchema),
   logSample: Type.Optional(
     Type.Union([LogSampleSchema], {

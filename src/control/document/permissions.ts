@@ -28,11 +28,11 @@ export function checkTenantAdmin(
   throw new ControlError('forbidden', 'Only a platform-admin may change this.', 'See errors.', problems)
 }
 
-/** What a platform-admin has reserved stays as it is, and so does the list of it. */
+/** What a platform-admin has reserved stays as it is, and so does the list of it, and what the tenant may use. */
 function checkReserved(before: Tree, next: Tree): void {
-  for (const place of [...listOf(before['reserved']).map(String), 'reserved'])
+  for (const place of [...listOf(before['reserved']).map(String), 'reserved', 'resources'])
     if (!isSame(partAt(before, place) ?? null, partAt(next, place) ?? null))
-      throw refused(`${place} is reserved for platform-admins (reserved).`, 'Ask a platform-admin.')
+      throw refused(`${place} is reserved for platform-admins.`, 'Ask a platform-admin.')
 }
 
 const partAt = (tree: Tree, place: string): unknown =>

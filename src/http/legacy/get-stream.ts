@@ -19,12 +19,13 @@ export async function answerGet(
   context: RequestContext,
   session: LiveSession
 ): Promise<void> {
-  const { relay, sessions, revalidator, clock, observers, replicas } = options
+  const { relay, sessions, revalidator, clock, calls, observers, replicas } = options
   const { sessionBus } = replicas
   const { raw } = context
   // 'close' has been emitted already where the client left during the checks, and would not be emitted again.
   if (raw.destroyed) return
   refuseOverBacklog(session)
+  calls.listen(context)
   trackBacklog(session, raw, () => raw.writableLength)
   const writer = createSseWriter(context, observers.log)
   const end = (): void => {

@@ -35,7 +35,7 @@ export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
 export function createHttpSseHandler(options: HttpSseOptions) {
-  const { relay, sessions, live, revalidator, clock, randomBytes, replicas, audit } = options
+  const { relay, sessions, live, revalidator, clock, calls, randomBytes, replicas, audit } = options
   const { log } = options.observers
   const messages = createSessionMessages(options)
   const entries = new Map<string, HttpSseSession>()
@@ -126,6 +126,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
       checkTakesStream(context.incoming.headers)
       const { raw, endpoint } = context
       const owner = ownerOf(context)
+      calls.listen(context)
       // Before `initialize`: a stream costs something, so it counts for limits.sessionsPerPrincipal.
       const { id: recordId, session } = await sessions.open(owner, endpoint.name, unknownClient)
       if (closed || raw.destroyed) {

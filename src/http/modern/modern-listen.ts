@@ -26,7 +26,7 @@ import type { ModernHandlerOptions } from './modern.ts'
 const maxRequestBytes = 256 * 1024
 
 /** @param clock the time of day */
-export function createModernListen({ relay, revalidator, clock, observers, serverInfo }: ModernHandlerOptions) {
+export function createModernListen({ relay, revalidator, clock, calls, observers, serverInfo }: ModernHandlerOptions) {
   const { log } = observers
   const open = new Set<AbortController>()
   let left = false
@@ -54,6 +54,7 @@ export function createModernListen({ relay, revalidator, clock, observers, serve
       if (left) throw stopping()
       // 'close' has been emitted already where the client left during the checks, and would not be emitted again.
       if (raw.destroyed) return
+      calls.listen(context)
       const stop = new AbortController()
       const stream = openStream(context, id)
       const onClose = (): void => stop.abort()

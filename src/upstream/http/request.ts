@@ -1,7 +1,7 @@
 // One HTTP request to an upstream and the reading of its answer, JSON or SSE. It says how the request ended: whether it
 // was sent at all decides what the caller may be told. It repeats nothing and follows nothing.
 
-import { IncomingMemory } from '../../limits/memory.ts'
+import { IncomingMemory } from '../../limits/incoming-memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
 import { ByteChunks, decodeSteps } from '../rpc/decode-json.ts'
 import { type HttpOutcome, maxRefusalBytes, refusal } from './outcome.ts'

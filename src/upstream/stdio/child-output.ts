@@ -4,7 +4,7 @@
 import { createTokenBucket } from '../../limits/limits.ts'
 import { JsonLimitError } from '../../protocol/json-scan.ts'
 import { finished } from '../../protocol/json-steps.ts'
-import { IncomingMemory } from '../../limits/memory.ts'
+import { IncomingMemory } from '../../limits/incoming-memory.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { StepQueue, type StepSource, type Steps } from '../../time/turns.ts'
 import { ByteChunks, decodeSteps, idIn, printable } from '../rpc/decode-json.ts'

@@ -29,6 +29,7 @@ export function openSupervisor(
     maxProcesses,
     maxPerTenant: processesPerTenant,
     maxBytesPerTenant: processBytesPerTenant ?? Math.floor(availableMemory() * defaultMemoryPart),
+    resourcesOf: (tenant) => snapshot().tenants.get(tenant)?.resources ?? {},
     tenantCount: () => tenantsWithStdio(snapshot()),
     clock: steadyClock,
     log

@@ -1,6 +1,6 @@
 // How many processes may run: of one caller, of one tenant and of all, and what is kept free for others.
 
-import type { StdioDefinition } from '../../config/snapshot.ts'
+import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
@@ -29,22 +29,22 @@ export const isOwn = (isolation: StdioDefinition['isolation'], use: LinkContext[
 interface ProcessLimits {
   readonly maxProcesses: number
   readonly maxPerTenant: number
+  /** What one tenant may use, where that is less. */
+  readonly resourcesOf: (tenant: TenantId) => Pick<Resources, 'processes'>
   /** How many tenants have stdio upstreams now. */
   readonly tenantCount: () => number
 }
 
-/** @returns says why a process more may not start beside others, if it may not */
-export function createProcessLimits({ maxProcesses, maxPerTenant, tenantCount }: ProcessLimits) {
-  // One caller alone is hardly limited, and the next one still gets a process.
-  const maxPerCaller = Math.max(1, Math.floor((maxPerTenant * 3) / 4))
+const listsAmong = (among: readonly Running[]): number => among.filter(({ own }) => own === undefined).length
 
+/** @returns says why a process more may not start beside others, if it may not */
+export function createProcessLimits({ maxProcesses, maxPerTenant, resourcesOf, tenantCount }: ProcessLimits) {
   /**
    * How many of the free processes a start of this tenant has to leave: to lists, if it is for calls; and, if the
    * tenant has its part, what the others lack of theirs, so that not even all of them together take the last ones.
    */
   function kept(tenant: TenantId, forCalls: boolean, among: readonly Running[]): number {
-    const lists = among.filter(({ own }) => own === undefined).length
-    const forLists = forCalls ? Math.max(0, Math.floor(maxProcesses / perListing) - lists) : 0
+    const forLists = forCalls ? Math.max(0, Math.floor(maxProcesses / perListing) - listsAmong(among)) : 0
     const forTenants = Math.floor(maxProcesses / perKept)
     const part = Math.max(1, Math.floor(forTenants / Math.max(1, tenantCount())))
     const ofEach = Map.groupBy(among, (one) => one.tenant)
@@ -67,16 +67,26 @@ export function createProcessLimits({ maxProcesses, maxPerTenant, tenantCount }:
     if (among.length >= maxProcesses) return limitError('processes', `limits.processes (${maxProcesses}) is reached`)
     // One caller cannot multiply what many share, and without it the tenant would have nothing to call.
     const counts = isOwn(isolation, use)
+    const whole = among.filter((each) => each.tenant === tenant)
+    const { processes: ofResources = maxProcesses } = resourcesOf(tenant)
+    const left = counts ? Math.max(0, Math.floor(ofResources / perListing) - listsAmong(whole)) : 0
+    if (ofResources < maxProcesses && whole.length + left >= ofResources) {
+      const limit = 'resources.processes'
+      return limitError(limit, `${limit} of its tenant (${ofResources}${left > 0 ? ', some for lists' : ''}) is reached`)
+    }
     if (counts) {
       const limit = 'processesPerTenant'
-      const ofTenant = among.filter((each) => each.own !== undefined && each.tenant === tenant)
+      const ofTenant = whole.filter((each) => each.own !== undefined)
       if (ofTenant.length >= maxPerTenant) return limitError(limit, `limits.${limit} (${maxPerTenant}) is reached`)
+      // One caller alone is hardly limited, and the next one still gets a process.
+      const most = Math.min(maxPerTenant, ofResources)
+      const maxPerCaller = Math.max(1, Math.floor((most * 3) / 4))
       const own = ofTenant.filter((each) => each.own?.quotaKey === quotaKey).length
       if (quotaKey !== undefined && own >= maxPerCaller) {
         return limitError(
           limit,
           `this caller has ${maxPerCaller} processes, and one caller may have no more than three quarters of ` +
-            `limits.${limit} (${maxPerTenant})`
+            `${most < maxPerTenant ? 'resources.processes' : `limits.${limit}`} (${most})`
         )
       }
     }

@@ -1,6 +1,6 @@
 // Which child processes may start: how many at once, for one caller, one tenant and all; and the end of them all.
 
-import type { GatewayError } from '../../protocol/messages.ts'
+import type { GatewayError, TenantId } from '../../protocol/messages.ts'
 import { abortable, deadline } from '../../time/clock.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
 import { createOrphans } from './orphans.ts'
@@ -10,7 +10,7 @@ import { createSandbox } from './sandbox.ts'
 import { createStarts } from './starts.ts'
 import { createUsageWatch } from './usage-watch.ts'
 import { createWarmChildren } from './warm-children.ts'
-import type { StdioDefinition } from '../../config/snapshot.ts'
+import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 export type Supervisor = ReturnType<typeof createSupervisor>
@@ -20,6 +20,8 @@ interface SupervisorOptions extends Omit<ChildSurroundings, 'orphans' | 'sandbox
   readonly maxPerTenant: number
   /** Of memory that the servers of one tenant may take together. */
   readonly maxBytesPerTenant: number
+  /** What one tenant may use, where that is less. */
+  readonly resourcesOf: (tenant: TenantId) => Pick<Resources, 'processes' | 'processBytes'>
   /** How many tenants have stdio upstreams now. */
   readonly tenantCount: () => number
 }
@@ -30,7 +32,7 @@ const perWarm = 2
 const maxEndMs = 6_000
 
 export function createSupervisor(options: SupervisorOptions) {
-  const { baseEnv, maxProcesses, maxBytesPerTenant, clock, log } = options
+  const { baseEnv, maxProcesses, maxBytesPerTenant, resourcesOf, clock, log } = options
   const refusal = createProcessLimits(options)
   /** Those that have not ended, with whom they count for. */
   const running = new Map<Child, Running>()
@@ -43,6 +45,7 @@ export function createSupervisor(options: SupervisorOptions) {
       for (const [child, { definition }] of running) yield { definition, mark: child.mark, kill: child.kill }
     },
     maxBytesPerTenant,
+    resourcesOf,
     clock,
     log
   })
@@ -130,6 +133,11 @@ export function createSupervisor(options: SupervisorOptions) {
     },
     count: () => running.size,
     memoryByTenant: watch.taken,
+    /** Of one tenant: processes, and the memory that they took when it was last read. */
+    countsOf: (tenant: TenantId): { readonly processes: number; readonly bytes: number } => ({
+      processes: all().filter((each) => each.tenant === tenant).length,
+      bytes: watch.taken().get(tenant) ?? 0
+    }),
     /** Synchronous, for `process.on('exit')`: KILL to every group. */
     killAllNow(): void {
       for (const child of running.keys()) child.kill()

@@ -3,7 +3,7 @@
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { TenantId } from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
-import type { StdioDefinition } from '../../config/snapshot.ts'
+import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
 import type { ProcessUsage } from './process-usage.ts'
 
 /** Between two looks. What takes more within less is left to the system, which ends it before the gateway. */
@@ -21,12 +21,14 @@ interface UsageWatchOptions {
   readonly usage: () => Promise<ReadonlyMap<string, ProcessUsage>>
   readonly running: () => Iterable<Watched>
   readonly maxBytesPerTenant: number
+  readonly resourcesOf: (tenant: TenantId) => Pick<Resources, 'processBytes'>
   readonly clock: Clock
   readonly log: Log
 }
 
 /** Looks every second while servers run. */
-export function createUsageWatch({ usage, running, maxBytesPerTenant, clock, log }: UsageWatchOptions) {
+export function createUsageWatch(options: UsageWatchOptions) {
+  const { usage, running, maxBytesPerTenant, resourcesOf, clock, log } = options
   let taken: ReadonlyMap<TenantId, number> = new Map()
   let timer: Timer | undefined
   let looking = false
@@ -38,12 +40,15 @@ export function createUsageWatch({ usage, running, maxBytesPerTenant, clock, log
   }
 
   function endLargest(tenant: TenantId, all: readonly (readonly [Watched, ProcessUsage])[]): void {
-    let sum = all.reduce((total, [, { bytes }]) => total + bytes, 0)
+    let sum = taken.get(tenant) ?? 0
+    const { processBytes = Infinity } = resourcesOf(tenant)
+    const max = Math.min(maxBytesPerTenant, processBytes)
+    const limit = max < maxBytesPerTenant ? 'resources.processBytes' : 'limits.processBytesPerTenant'
     for (const [one, used] of all.toSorted(([, a], [, b]) => b.bytes - a.bytes)) {
-      if (sum <= maxBytesPerTenant) return
+      if (sum <= max) return
       sum -= used.bytes
       const part = `${mebibytes(used.bytes)} of them, the most`
-      end(one, used, `those of tenant ${tenant} took more than limits.processBytesPerTenant, and it took ${part}`)
+      end(one, used, `those of tenant ${tenant} took more than ${limit}, and it took ${part}`)
     }
   }
 
