@@ -1416,6 +1416,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/claims.ts maxNames', 'groups, and as many roles', 'token', '401']
   ],
   'Limits of calls': [
+    [
+      'policy/counters.ts maxStatesTold',
+      'limits in RateLimit and RateLimit-Policy',
+      'answer',
+      'those with most left are not told'
+    ],
     ['store/leased-buckets.ts maxBuckets', 'buckets that are known', 'process', 'the least recent are given back'],
     ['store/refill.ts maxLease', 'calls in hand', 'bucket and process', 'asked for more often'],
     [

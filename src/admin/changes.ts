@@ -8,13 +8,16 @@ import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { longTextSteps } from '../protocol/json-writer.ts'
 import { runSteps } from '../time/turns.ts'
 
-/** Called once for each change that has been made. */
-export function recordChange(
+/**
+ * Called once for each change that has been made, before it is answered: resolves when its record is written, or cannot
+ * be now. Never rejects.
+ */
+export async function recordChange(
   { log, audit }: { readonly log: Log; readonly audit: Pick<Audit, 'changed'> | undefined },
   change: AdministrativeChange
-): void {
+): Promise<void> {
   log.info({ change }, 'an administrator made a change')
-  audit?.changed(change)
+  await audit?.changed(change)
 }
 
 /** @returns SHA-256 in hexadecimal of the canonical form, for `before` and `after` */

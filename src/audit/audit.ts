@@ -162,10 +162,15 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
       const fields = { ...callerFields(principal), from, request, client: clientInfo, revision }
       trailOf(tenant.id)?.trail.add('session', { endpoint: endpoint.name, action, ...fields })
     },
-    /** An administrator changed something. */
-    changed({ actor, role, action, tenant, target, before, after, address: from }: AdministrativeChange): void {
+    /**
+     * An administrator changed something. Resolves when that is written, at once where nothing can be written now:
+     * what was changed holds already, and whoever stops something is not kept waiting. Never rejects.
+     */
+    async changed({ actor, role, action, tenant, target, before, after, address }: AdministrativeChange) {
+      const trail = trailOf(tenant ?? gatewayItself)?.trail
       const by = { kind: 'admin', name: actor, role }
-      trailOf(tenant ?? gatewayItself)?.trail.add('change', { by, from, action, target, before, after })
+      trail?.add('change', { by, from: address, action, target, before, after })
+      if (trail?.isFailing === false) await trail.written()
     },
     /** A request that was refused before it became a call. */
     refused(tenant: string, endpoint: string, request: RefusedEntry, outcome: string): void {

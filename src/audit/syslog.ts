@@ -1,7 +1,7 @@
 // Audit records to a syslog server (RFC 5424), each as the message of one entry: over TCP or TLS (RFC 5425), or a Unix
 // socket of streams, always with octet counting (RFC 6587 section 3.4.1). One connection has all those of the process.
 
-import { connect, type Socket } from 'node:net'
+import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { hostname } from 'node:os'
 import type { SyslogConfig } from '../config/snapshot.ts'
@@ -29,7 +29,8 @@ export function createSyslogSink({ to, facility }: SyslogConfig, clock: Clock) {
       url.protocol === 'unix:'
         ? connect(url.pathname)
         : url.protocol === 'tls:'
-          ? connectTls({ ...place, servername: place.host })
+          ? // RFC 6066 section 3: an address is no server name; the certificate is compared with it all the same.
+            connectTls({ ...place, ...(isIP(place.host) === 0 && { servername: place.host }) })
           : connect(place)
     const gone = (): void => {
       if (connection === socket) connection = undefined

@@ -99,6 +99,17 @@ export interface CounterState {
   readonly resetMs: number
 }
 
+/** Clients refuse answers with long headers: a tenant may have a hundred limits. */
+const maxStatesTold = 10
+
+/** @returns those of which least is left, in the order in which they were given */
+function scarcest(states: readonly CounterState[]): readonly CounterState[] {
+  if (states.length <= maxStatesTold) return states
+  const partOf = ({ counter, remaining }: CounterState): number => remaining / counter.number
+  const told = new Set(states.toSorted((a, b) => partOf(a) - partOf(b)).slice(0, maxStatesTold))
+  return states.filter((each) => told.has(each))
+}
+
 /** The policies of a call are the same for each: their text is made once. */
 const policyTexts = new WeakMap<Counter, string>()
 
@@ -115,7 +126,7 @@ function policyText(counter: Counter): string {
  */
 export function rateLimitHeaders(states: readonly CounterState[]): Record<string, string> {
   let [policies, left] = ['', '']
-  for (const { counter, remaining, resetMs } of states) {
+  for (const { counter, remaining, resetMs } of scarcest(states)) {
     const before = left === '' ? '' : ', '
     policies += before + policyText(counter)
     const seconds = Math.max(1, Math.ceil(resetMs / 1000))

@@ -21,8 +21,9 @@ t.test('a change by the admin API is one record of its tenant; a refused one is 
   const end = (key: string) => made.call('DELETE', `/v1/tenants/acme/sessions/${target}`, { key })
   t.equal((await end(adminKeys.viewer)).status, 403)
   t.equal((await end(adminKeys.acme)).status, 204)
-  await made.close()
   const changes = await changesIn(file)
+  t.equal(changes.length, 1, 'it is written before the answer')
+  await made.close()
   t.match(changes, [
     {
       by: { kind: 'admin', name: 'acme', role: 'tenant-admin' },
@@ -32,7 +33,7 @@ t.test('a change by the admin API is one record of its tenant; a refused one is 
       before: /^[0-9a-f]{64}$/
     }
   ])
-  t.equal(changes.length, 1)
+  t.equal((await changesIn(file)).length, 1)
   t.match(changes[0]?.chain, /^acme\//)
 })
 

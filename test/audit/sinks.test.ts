@@ -4,6 +4,8 @@
 import { once } from 'node:events'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
+import { createServer as createTls } from 'node:tls'
 import { createServer as createHttp, type IncomingHttpHeaders } from 'node:http'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -12,6 +14,8 @@ import { acmeGateway, keyOf, type AcmeGateway } from '../kit/acme-gateway.ts'
 import { freePort } from '../kit/free-port.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
+import { createSyslogSink } from '../../src/audit/syslog.ts'
+import { steadyClock } from '../../src/time/clock.ts'
 import { parse, report, type AuditRecord } from './kit.ts'
 
 /** A syslog server that reads entries as RFC 6587 frames them. */
@@ -118,6 +122,40 @@ for (const socket of ['TCP', 'a Unix socket'])
       t.same((await report(lines.join('\n'), Date.now())).problems, [])
     }
   )
+
+t.test('over TLS a server is asked for by its name, and one at an address by none', async (t) => {
+  const names: Array<string | undefined> = []
+  const file = (name: string): Buffer => readFileSync(new URL(`../kit/tls/${name}`, import.meta.url))
+  const server = createTls({
+    key: file('localhost.key'),
+    cert: file('localhost.crt'),
+    SNICallback(name, done) {
+      names.push(name)
+      done(null)
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const line = '{"chain":"a/b-1","seq":0,"time":"2026-07-28T00:00:00.000Z","kind":"begin"}\n'
+  const warnings: Error[] = []
+  const onWarning = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
+  for (const [host, told] of [
+    ['localhost', ['localhost']],
+    ['127.0.0.1', []]
+  ] as const) {
+    names.length = 0
+    const sink = createSyslogSink({ to: `tls://${host}:${port}`, facility: 13 }, steadyClock)
+    // Nobody vouches for the certificate of the test.
+    await t.rejects(sink.write(line), /certificate/)
+    t.same(names, told, host)
+    sink.close()
+  }
+  t.same(warnings, [], 'an address as the name of a server is deprecated')
+})
 
 t.test('a collector gets them as log records, with the headers that the configuration names', async (t) => {
   const server = await collector(t)

@@ -162,11 +162,28 @@ t.test('so many run at once, and who is refused may come again when one has ende
   const running = [call('slow'), inSession('slow')]
   await until('both run', () => gateway.upstream.server.calls('slow') === 2)
   for (const each of [call, inSession])
-    t.match((await each()).json.error, { data: { reason: 'too_many', limit: 'few' }, message: /More than 2 calls/ })
+    t.match(await each(), {
+      status: 429,
+      headers: { 'retry-after': '1' },
+      json: { error: { data: { reason: 'too_many', limit: 'few' }, message: /More than 2 calls/ } }
+    })
   t.match(await (await callers(gateway, 'bob'))['2026-07-28']?.(), { json: { result: {} } })
   gateway.upstream.server.release()
   await Promise.all(running)
   t.match(await call(), { status: 200, json: { result: {} } })
+})
+
+t.test('of a hundred limits, headers tell those of which least is left', async (t) => {
+  const many = Array.from({ length: 99 }, (_, n) => [`limit-${n}-${'x'.repeat(40)}`, { perDay: 1_000 + n }] as const)
+  const gateway = await limited(t, { ...Object.fromEntries(many), scarce: { perDay: 4 } })
+  const { 'a session': call = fail } = await callers(gateway)
+  const { headers, status } = await call()
+  t.equal(status, 200)
+  const { ratelimit, 'ratelimit-policy': policy } = headers as Record<string, string>
+  t.equal(ratelimit?.split(', ').length, 10)
+  t.equal(policy?.split(', ').length, 10)
+  t.match(ratelimit, /"scarce-day";r=3;/)
+  t.ok(`${ratelimit}${policy}`.length < 2_048)
 })
 
 t.test('where the answer has no status of its own, the error says it: on a stream, in a batch', async (t) => {

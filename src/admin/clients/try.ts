@@ -54,7 +54,7 @@ export const tryRoute = defineRoute(
       '`event: progress` and `event: message` with what the server says on the way, then one `event: answer`, whose ' +
       '`data` is the answer without events, or `event: problem`. Whoever closes the stream cancels the call.'
   },
-  ({ tenant, params, body, administrator, address, wantsEvents }, services) => {
+  async ({ tenant, params, body, administrator, address, wantsEvents }, services) => {
     const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
     const { tool, arguments: args = {}, inputResponses, requestState, credential } = body
     if (!isObject(args)) throw noObject('arguments')
@@ -62,7 +62,7 @@ export const tryRoute = defineRoute(
     checkAddresses(tenant, endpoint)
     const listener = ownListener(services)
     const leave = places.take()
-    recordChange(services, {
+    await recordChange(services, {
       actor: administrator.name,
       role: administrator.role,
       action: 'tool.try',

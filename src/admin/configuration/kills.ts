@@ -87,7 +87,7 @@ async function turn(
   const { tenant = '' } = params
   const { name, role } = administrator
   if (!(await services.control.switchKill({ author: { name, role }, tenant, kill, verb }))) return
-  recordChange(services, {
+  const recorded = recordChange(services, {
     actor: name,
     role,
     action: `kill.${verb}`,
@@ -98,6 +98,7 @@ async function turn(
     address
   })
   if (verb === 'put') await endSessionsOf(tenant, kill, services)
+  await recorded
 }
 
 const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[] => {

@@ -36,7 +36,7 @@ export async function writeDocuments(
     return part === undefined ? undefined : await longChangeHash({ version: document?.version, part })
   }
   for (const { tenant, before, after } of made)
-    recordChange(services, {
+    await recordChange(services, {
       actor: name,
       role,
       action,

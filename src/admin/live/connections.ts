@@ -125,7 +125,7 @@ export const connectionRoutes = [
       } finally {
         // Also those of before the store went away.
         if (revoked.length > 0)
-          recordChange(services, {
+          await recordChange(services, {
             actor: administrator.name,
             role: administrator.role,
             action: 'connection.revoke',

@@ -32,7 +32,7 @@ export const reconnectRoute = defineRoute(
     if (definition === undefined) throw noSuch('upstream')
     const { hash, name } = definition
     services.renew?.({ hash, atOnce: body.atOnce })
-    recordChange(services, {
+    await recordChange(services, {
       actor: administrator.name,
       role: administrator.role,
       action: 'upstream.reconnect',

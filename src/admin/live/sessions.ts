@@ -68,7 +68,7 @@ export const sessionRoutes = [
       const session = await sessions.index.find(tenant.id, target)
       if (session === undefined) throw noSuch('session')
       await sessions.end(session)
-      recordChange(services, {
+      await recordChange(services, {
         actor: administrator.name,
         role: administrator.role,
         action: 'session.end',
