@@ -1,6 +1,6 @@
-// Tenants over two processes: whatever their people do, and whatever they try, nobody finds anything of another tenant.
+// Tenants over several processes: whatever their people do, and whatever they try, nobody finds anything of another tenant.
 // `ISOLATION_OPERATIONS=1000000` makes a long run of it, which `ISOLATION_SECONDS=900` ends before; `ISOLATION_PEOPLE=16`
-// of each tenant do more at once; `ISOLATION_SEED` makes another one. A long run needs `TAP_TIMEOUT=0`.
+// of each tenant do more at once, `ISOLATION_REPLICAS=3` at more processes; `ISOLATION_SEED` makes another one. A long run needs `TAP_TIMEOUT=0`.
 
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -15,6 +15,7 @@ import { buildWorld, type House, type World } from './world.ts'
 const operations = Number(process.env['ISOLATION_OPERATIONS'] ?? 400)
 const seconds = Number(process.env['ISOLATION_SECONDS'] ?? operations / 10)
 const people = Number(process.env['ISOLATION_PEOPLE'] ?? 2)
+const processes = Number(process.env['ISOLATION_REPLICAS'] ?? 2)
 const seed = Number(process.env['ISOLATION_SEED'] ?? 20_260_728)
 
 /** Judges what servers were told and what the log says, and lets go of it. */
@@ -58,7 +59,7 @@ async function auditOf(world: World, tenant: string): Promise<readonly string[]>
 }
 
 t.test(`seed ${seed}, ${operations} operations`, { timeout: 60_000 + seconds * 2_000 }, async (t) => {
-  const world = await buildWorld(t, random(seed), people)
+  const world = await buildWorld(t, random(seed), { people, processes })
   const listening = await Promise.all(
     world.rig.nodes.map((node) => node.logged('it listens', ({ msg }) => msg === 'listening'))
   )

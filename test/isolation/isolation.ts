@@ -104,7 +104,7 @@ interface Acting extends Actor {
 }
 type Act = (acting: Acting) => Promise<ReadonlyArray<Pick<Answer, 'status' | 'headers' | 'text'>>>
 
-const urlOf = ({ world, house, chance }: Acting): string => world.url(chance.below(2), house)
+const urlOf = ({ world, house, chance }: Acting): string => world.url(chance.below(world.rig.nodes.length), house)
 const argumentsOf = ({ house, person, chance }: Acting): Json => ({
   canary: house.canary,
   of: person.name,
@@ -324,7 +324,10 @@ const attacks: ReadonlyArray<readonly [kind: string, act: Act]> = [
       const { session } = victim.known
       if (session === undefined) return []
       const headers = { ...session.headers, authorization: `Bearer ${person.key}` }
-      const at = acting.chance.pick([urlOf(acting), acting.world.url(acting.chance.below(2), victim.house)])
+      const at = acting.chance.pick([
+        urlOf(acting),
+        acting.world.url(acting.chance.below(acting.world.rig.nodes.length), victim.house)
+      ])
       const message = { id: 1, method: acting.chance.pick(['tools/list', 'ping']) }
       return [await post(at, { headers }, message), await send(at, { method: 'DELETE', headers })]
     }
@@ -333,7 +336,7 @@ const attacks: ReadonlyArray<readonly [kind: string, act: Act]> = [
     'foreign endpoint',
     async (acting) => [
       await modernRequest(
-        acting.world.url(acting.chance.below(2), acting.victim.house),
+        acting.world.url(acting.chance.below(acting.world.rig.nodes.length), acting.victim.house),
         'tools/list',
         {},
         { token: acting.person.key }

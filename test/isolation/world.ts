@@ -71,7 +71,11 @@ function policyOf(chance: Random): object {
   return { default: 'allow', rules }
 }
 
-export async function buildWorld(t: Teardown, chance: Random, peopleOfHouse: number): Promise<World> {
+export async function buildWorld(
+  t: Teardown,
+  chance: Random,
+  { people: peopleOfHouse, processes }: { readonly people: number; readonly processes: number }
+): Promise<World> {
   const houses = await Promise.all(
     ['north', 'south', 'west'].map(async (id): Promise<House> => {
       const canary = `canary-${id}-${randomBytes(6).toString('hex')}`
@@ -111,7 +115,7 @@ export async function buildWorld(t: Teardown, chance: Random, peopleOfHouse: num
       limits: { pageSize: 2 },
       top: { audit: {}, admin: adminConfig }
     },
-    [{}, {}]
+    Array.from({ length: processes }, () => ({}))
   )
-  return { houses, rig, url: (node, { id }) => `${rig.nodes[node % 2]?.url}/t/${id}/mcp` }
+  return { houses, rig, url: (node, { id }) => `${rig.nodes[node]?.url}/t/${id}/mcp` }
 }
