@@ -108,8 +108,8 @@ const rowOfTenant = ({ owner: { tenant }, epoch }: Holder): Row => ({
 })
 
 function tooManySessions(who: string, limit: string, count: number, idleMs: number): GatewayError {
-  const message =
-    `${who} has ${count} sessions, which is the limit (${limit}). ` + 'End sessions with DELETE, or retry later.'
+  const end = 'End sessions with DELETE, or retry later.'
+  const message = `${who} has ${count} sessions, which is the limit (${limit}). ${end}`
   const seconds = Math.ceil(Math.min(idleMs, 60_000) / 1000)
   return new GatewayError('too_many', message, { data: { limit }, headers: { 'Retry-After': String(seconds) } })
 }
