@@ -32,8 +32,6 @@ interface SessionCounts {
   readonly idleMs: number
 }
 
-export type SessionSlots = ReturnType<typeof createSessionSlots>
-
 export function createSessionSlots(store: Store, clock: { now(): number }, randomBytes: (size: number) => Buffer) {
   /** When a row had no free slot: forgotten after `fullMs`, and when one of its sessions ends at this process. */
   const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
