@@ -82,7 +82,7 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
 - \`reserved\` of a tenant names parts that only a platform-admin changes: \`reserved: [policy, audit, limits/everybody]\`.
 - A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams, issuers and the provider of a login front only from \`admin.allowedHosts\`, no programs, no references; and where a platform-admin
   gave references, it leaves that part as it is. What such an issuer says of itself (its \`jwks_uri\`, its token endpoint) leads to its own origin or to those hosts, too: where it does not, a platform-admin gives \`jwksUri\`.
-- Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`. Where that list becomes shorter, upstreams whose program it no longer has are left out at once.
+- Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`, which may name their digests, too. Where that list becomes shorter, upstreams whose program it no longer has are left out at once.
 - \`POST /v1/plan\` says what a change would do: who gains and loses which tools, how many sessions are told, which processes end. \`POST /v1/apply\` makes it, for several tenants all or nothing,
   and refuses where somebody else was first. \`GET /v1/versions\` says who changed what: the last hundred changes of all, and with \`?tenant=\` the last twenty of one, however often others change; \`POST /v1/rollback\` takes an earlier version up again, as a new one.
   It brings back no API key that was revoked since: of those of then, a tenant has only the ones that it has now, or had when it was removed.

@@ -1319,6 +1319,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/stdio/sandbox.ts scratchBytes', '/tmp and the home folder of a sandbox, each', 'server', 'ENOSPC'],
     ['upstream/stdio/sandbox.ts probeMs', 'wait for the first sandbox, which is a trial', 'process', 'there is none'],
+    ['upstream/stdio/known-programs.ts maxFiles', 'programs whose digests are remembered', 'process', 'read again'],
     [
       'upstream/stdio/usage-watch.ts lookMs',
       'between two looks at what servers take of memory and processes',

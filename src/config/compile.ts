@@ -51,7 +51,9 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
       ...(input.admin.oidc && {
         oidc: { ...input.admin.oidc, issuers: input.admin.oidc.issuers.flatMap(compileIssuer) }
       }),
-      allowedCommands: input.admin.allowedCommands,
+      allowedCommands: input.admin.allowedCommands.map((each) =>
+        typeof each === 'string' ? { command: each } : { ...each, sha256: each.sha256.toLowerCase() }
+      ),
       allowedHosts: input.admin.allowedHosts
     },
     ...(input.vault && { vault: input.vault }),

@@ -49,6 +49,8 @@ export interface StdioDefinition extends UpstreamBase {
   readonly inheritEnv?: readonly string[]
   readonly cwd: string | undefined
   readonly auth?: StdioAuth | undefined
+  /** Of the file at `command`, which is compared with it before each start; undefined: nobody has named one. */
+  readonly sha256?: string
   /** That it may take, with all that it has started; undefined: only the limit of its tenant holds. */
   readonly memoryBytes?: number
   readonly maxProcesses: number
@@ -194,7 +196,7 @@ export interface AdminConfig {
     readonly access: readonly AdminAccessConfig[]
   }
   /** Programs that upstreams made by the admin API may start. */
-  readonly allowedCommands: readonly string[]
+  readonly allowedCommands: ReadonlyArray<{ readonly command: string; readonly sha256?: string }>
   /** Hosts of URLs that a tenant-admin may name; `*.` before one stands for any name below it. */
   readonly allowedHosts: readonly string[]
 }

@@ -1,5 +1,8 @@
 // A tenant made by the admin API: what may be put, who may put it, what is shown of it, and that it serves.
 
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { adminGateway, adminKeys, adminSection, type AdminGateway } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
@@ -241,6 +244,34 @@ t.test('only programs of the list are started, also where a document is older th
   })
   const patch = { body: { origins: ['https://a.example'] }, headers: any }
   t.equal((await made.call('PATCH', '/v1/tenants/initech', patch)).status, 422)
+})
+
+t.test('a program that the list names by its digest is started only as long as it is that file', async (t) => {
+  const folder = t.testdir()
+  const command = join(folder, 'server')
+  const write = (more = ''): void => {
+    const script = new URL('../kit/stdio-server.ts', import.meta.url).pathname
+    writeFileSync(command, `#!/bin/sh\nexec '${process.execPath}' '${script}' '{}'\n${more}`, { mode: 0o755 })
+  }
+  write()
+  const sha256 = createHash('sha256').update(readFileSync(command)).digest('hex').toUpperCase()
+  const made = await start(t, { allowedCommands: [{ command, sha256 }] })
+  const auth = { keys: [{ name: 'ci', key: apiKey }] }
+  const child = { command, isolation: 'session' }
+  t.equal((await put(made, { auth, upstreams: { child } })).status, 201)
+  const pid = async () => {
+    const client = await legacyClient(made.url('default', 'initech'), apiKey)
+    return (await client.request('tools/call', { name: 'child__pid', arguments: {} })).json as object
+  }
+  t.match(await pid(), { result: { content: [{ type: 'text' }] } })
+  write('# changed')
+  t.match(await pid(), { error: { data: { reason: 'upstream_unavailable' } } })
+  t.ok(
+    made.log.some((line) => JSON.stringify(line).includes('not the program whose digest')),
+    'the log says why'
+  )
+  write()
+  await until('it starts again once it is back', async () => 'result' in (await pid()))
 })
 
 t.test('sessions learn of a changed endpoint, and end with their tenant', async (t) => {

@@ -183,7 +183,7 @@ the client, "name" a title.`,
     summary: 'make a key for the admin API',
     options: [
       { flags: '--name <name>', text: 'who holds it' },
-      { flags: '--role <role>', text: 'platform-admin, tenant-admin, auditor or viewer' },
+      { flags: '--role <role>', text: 'platform-admin, tenant-admin, auditor, viewer or metrics' },
       { flags: '--tenants <tenants>', text: 'the tenants that it is for: acme,globex; needed for tenant-admin' }
     ],
     text: `

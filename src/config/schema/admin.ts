@@ -96,11 +96,30 @@ export const AdminSchema = closedObject({
     })
   ),
   allowedCommands: list(
-    Type.String({
-      pattern: '^(?:/.*|[^/\\s][^/]*)$',
-      patternErrorMessage: 'must be an absolute path, or the name of a program without "/"'
-    }),
-    'Programs that upstreams made by a platform-admin may start, each exactly as its `command`. Others may start none.'
+    Type.Union([
+      Type.String({
+        title: 'path or name',
+        pattern: '^(?:/.*|[^/\\s][^/]*)$',
+        patternErrorMessage: 'must be an absolute path, or the name of a program without "/"'
+      }),
+      closedObject(
+        {
+          command: Type.String({
+            pattern: '^/.*$',
+            patternErrorMessage: 'must be an absolute path: what a name leads to may change',
+            description: 'Its absolute path.'
+          }),
+          sha256: Type.String({
+            pattern: '^[0-9a-fA-F]{64}$',
+            patternErrorMessage: 'must be a SHA-256: 64 hexadecimal digits, as sha256sum prints it',
+            description: 'Of the file that is there. Another one is not started.'
+          })
+        },
+        { title: 'program by digest' }
+      )
+    ]),
+    'Programs that upstreams made by a platform-admin may start, each exactly as its `command`. Others may start none. ' +
+      'With `{ command, sha256 }` the file is compared before each start.'
   ),
   allowedHosts: list(
     Type.String({

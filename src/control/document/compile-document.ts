@@ -1,6 +1,7 @@
 // From the document of a tenant to its part of the snapshot, by the same schema, rules and compiler as the file's.
 
-import { compile } from '../../config/compile.ts'
+import { hash } from 'node:crypto'
+import { compile, frozenMap } from '../../config/compile.ts'
 import type { JudgedConfig } from '../../config/load.ts'
 import { createReport, type Path, type Problem, type Report } from '../../config/problems.ts'
 import { resolveReferences, type Environment } from '../../config/references.ts'
@@ -9,8 +10,8 @@ import { ConfigSchema, type ConfigInput } from '../../config/schema/config.ts'
 import { checkShape, treeOf, type Tree } from '../../config/shape.ts'
 import { isAllowedHost } from '../../config/formats.ts'
 import type { AuthConfig } from '../../config/auth/auth-config.ts'
-import type { AdminConfig, Snapshot, Tenant } from '../../config/snapshot.ts'
-import { tenantId } from '../../protocol/messages.ts'
+import type { AdminConfig, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import { tenantId, upstreamName, type UpstreamName } from '../../protocol/messages.ts'
 import { documentOf, hasReference } from './tenant-document.ts'
 
 /** Relative paths would depend on where a gateway keeps its file: those of documents are absolute. */
@@ -90,8 +91,21 @@ export function compileDocument(id: string, judged: JudgedDocument, context: Doc
   const { tenants } = compile(config, { folder, dataDir: undefined, ...context.members.listen, inserted })
   const tenant = tenants.get(tenantId(id))
   if (tenant === undefined) throw new Error('a document was compiled to no tenant')
-  return { tenant: { ...tenant, auth: confined(tenant.auth, context.allowedHosts) }, barred }
+  const auth = confined(tenant.auth, context.allowedHosts)
+  return { tenant: { ...tenant, auth, upstreams: withDigests(tenant.upstreams, context.allowedCommands) }, barred }
 }
+
+/** A program whose digest the operator has named is another one with another digest. */
+const withDigests = (
+  upstreams: Tenant['upstreams'],
+  allowed: AdminConfig['allowedCommands']
+): ReadonlyMap<UpstreamName, UpstreamDefinition> =>
+  frozenMap(Object.fromEntries(upstreams), upstreamName, (definition): UpstreamDefinition => {
+    if (definition.type !== 'stdio') return definition
+    const sha256 = allowed.find(({ command }) => command === definition.command)?.sha256
+    if (sha256 === undefined) return definition
+    return { ...definition, sha256, hash: hash('sha256', `${definition.hash} ${sha256}`) }
+  })
 
 /** Where a tenant-admin may have named an issuer, what it answers leads to no host that a tenant-admin may not name. */
 function confined({ issuers, login, ...auth }: AuthConfig, hosts: readonly string[]): AuthConfig {
@@ -123,7 +137,7 @@ const withoutPrefix = (path: string, prefix: string): string =>
 /** @param allowed programs that documents may start. @returns may this one be started? */
 function checkProgram(
   { command, cwd, env, disabled, sandboxRead, sandboxWrite }: Tree,
-  allowed: readonly string[],
+  allowed: AdminConfig['allowedCommands'],
   path: Path,
   report: Report
 ): boolean {
@@ -133,7 +147,7 @@ function checkProgram(
     isAllowed = false
     report.add([...path, ...place], message, remedy)
   }
-  if (!allowed.includes(command))
+  if (!allowed.some((each) => each.command === command))
     bar(
       ['command'],
       'is no program that the admin API may start',

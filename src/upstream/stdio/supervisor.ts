@@ -3,6 +3,7 @@
 import type { GatewayError, TenantId } from '../../protocol/messages.ts'
 import { abortable, deadline } from '../../time/clock.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
+import { createKnownPrograms } from './known-programs.ts'
 import { createOrphans } from './orphans.ts'
 import { createProcessLimits, isOwn, type Running, type Starter } from './process-limits.ts'
 import { createUsageReader } from './process-usage.ts'
@@ -39,6 +40,7 @@ export function createSupervisor(options: SupervisorOptions) {
   const orphans = createOrphans({ path: baseEnv['PATH'], clock, log })
   const sandbox = createSandbox(baseEnv['PATH'], log)
   const starts = createStarts(clock)
+  const checkProgram = createKnownPrograms()
   const watch = createUsageWatch({
     usage: createUsageReader(orphans.markIn),
     *running() {
@@ -126,6 +128,7 @@ export function createSupervisor(options: SupervisorOptions) {
     },
     /** Asked before `spawn`: waits for processes that are ending, where they are in the way, and see `createStarts`. */
     async turn(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
+      await checkProgram(definition)
       await sandbox.ready(definition)
       if (warm.next(definition) === undefined && refusal(definition, starter, notEnding()) !== undefined) warm.giveUp()
       await room(definition, starter, signal)
