@@ -119,7 +119,7 @@ t.test('a file that cannot be written costs the store no record', async (t) => {
   const file = join(t.testdir(), 'audit.jsonl')
   const { start, begin, text, clock, errors } = await auditAlone(t, { file })
   const audit = await start()
-  audit.changed({ ...change, tenant: 'acme', before: undefined, after: undefined })
+  void audit.changed({ ...change, tenant: 'acme', before: undefined, after: undefined })
   await until('the file has the first records', async () => {
     clock.advance(momentMs)
     return (await readFile(file, 'utf8').catch(() => '')).includes('"change"')
