@@ -72,7 +72,10 @@ export function createProcessLimits({ maxProcesses, maxPerTenant, resourcesOf, t
     const left = counts ? Math.max(0, Math.floor(ofResources / perListing) - listsAmong(whole)) : 0
     if (ofResources < maxProcesses && whole.length + left >= ofResources) {
       const limit = 'resources.processes'
-      return limitError(limit, `${limit} of its tenant (${ofResources}${left > 0 ? ', some for lists' : ''}) is reached`)
+      return limitError(
+        limit,
+        `${limit} of its tenant (${ofResources}${left > 0 ? ', some for lists' : ''}) is reached`
+      )
     }
     if (counts) {
       const limit = 'processesPerTenant'

@@ -62,6 +62,7 @@ export function createSupervisor(options: SupervisorOptions) {
       const hasRoom = (): boolean =>
         running.size < maxProcesses / perWarm && refusal(definition, starter, all()) === undefined
       if (!hasRoom()) return false
+      await checkProgram(definition)
       await sandbox.ready(definition)
       await starts.turn(definition, '')
       return hasRoom()
