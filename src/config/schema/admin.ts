@@ -118,8 +118,8 @@ export const AdminSchema = closedObject({
         { title: 'program by digest' }
       )
     ]),
-    'Programs that upstreams made by a platform-admin may start, each exactly as its `command`. Others may start none. ' +
-      'With `{ command, sha256 }` the file is compared before each start.'
+    'Programs that upstreams made by a platform-admin may start, each exactly as its `command`. Others may start ' +
+      'none. With `{ command, sha256 }` the file is compared before each start.'
   ),
   allowedHosts: list(
     Type.String({

@@ -15,8 +15,8 @@ export const optionalResources = Type.Optional(
           streams: number(
             1,
             1_000_000,
-            'Streams that clients may listen on at once (GET of a session, HTTP+SSE, `subscriptions/listen`), at each ' +
-              'gateway process. Answers of calls that are streams count as calls.'
+            'Streams that clients may listen on at once (GET of a session, HTTP+SSE, `subscriptions/listen`), at ' +
+              'each gateway process. Answers of calls that are streams count as calls.'
           ),
           calls: number(1, 1_000_000, 'Requests that may run at once, at each gateway process.'),
           processes: number(

@@ -58,7 +58,7 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
      * @param streams whether it ever can
      * @param forwarded by another process, which aborts it
      * @returns the text of the message that answers, undefined after a cancellation
-     * @throws GatewayError insufficient_scope, rate_limited, quota_exceeded, too_many while nothing of the reply was sent
+     * @throws GatewayError of `toldByStatus`, while nothing of the reply was sent
      */
     async run(
       context: CallContext,
@@ -182,12 +182,8 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
   }
 }
 
-const toldByStatus: ReadonlySet<ErrorCode> = new Set([
-  'insufficient_scope',
-  'rate_limited',
-  'quota_exceeded',
-  'too_many'
-])
+const limits: readonly ErrorCode[] = ['rate_limited', 'quota_exceeded', 'too_many']
+const toldByStatus: ReadonlySet<ErrorCode> = new Set([...limits, 'insufficient_scope'])
 
 const isToldByStatus = (error: unknown): error is GatewayError =>
   error instanceof GatewayError && toldByStatus.has(error.code)

@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { LRUCache } from 'lru-cache'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 
@@ -18,7 +17,7 @@ async function digestOf(path: string): Promise<string> {
 }
 
 export function createKnownPrograms() {
-  const digests = new LRUCache<string, string>({ max: maxFiles })
+  const digests = new Map<string, string>()
   /** @throws UnreachableError where the file is another one, or cannot be read */
   return async ({ name, command, sha256 }: Pick<StdioDefinition, 'name' | 'command' | 'sha256'>): Promise<void> => {
     if (sha256 === undefined) return
@@ -27,6 +26,7 @@ export function createKnownPrograms() {
       const { dev, ino, size, ctimeNs } = await stat(command, { bigint: true })
       const file = [command, dev, ino, size, ctimeNs].join(' ')
       const digest = digests.get(file) ?? (await digestOf(command))
+      if (digests.size >= maxFiles) digests.clear()
       digests.set(file, digest)
       if (digest === sha256) return
     } catch (cause) {
