@@ -100,8 +100,7 @@ export async function createGateway(
   const store = timedStore(opened, steadyClock, metrics)
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
   const control = await createControl({ store, sealer, file: () => state.file, env, wall: wallClock, log })
-  state.snapshot = control.snapshot()
-  memory.configure(state.snapshot.tenants)
+  memory.configure((state.snapshot = control.snapshot()).tenants)
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
   const snapshot = (): Snapshot => state.snapshot
   const events = createLiveEvents()
@@ -201,8 +200,7 @@ export async function createGateway(
 
   function apply(next: Snapshot): void {
     const before = state.snapshot
-    state.snapshot = next
-    memory.configure(next.tenants)
+    memory.configure((state.snapshot = next).tenants)
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
     retain()

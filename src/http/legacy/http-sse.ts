@@ -35,8 +35,7 @@ export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
 export function createHttpSseHandler(options: HttpSseOptions) {
-  const { relay, sessions, live, revalidator, clock, calls, randomBytes, replicas, audit } = options
-  const { log } = options.observers
+  const { relay, sessions, live, revalidator, clock, calls, randomBytes, replicas, audit, observers } = options
   const messages = createSessionMessages(options)
   const entries = new Map<string, HttpSseSession>()
   const endings = new Set<Promise<void>>()
@@ -48,7 +47,9 @@ export function createHttpSseHandler(options: HttpSseOptions) {
     live.drop(session.key)
     await sessions
       .end(session)
-      .catch((err: unknown) => log.warn({ err }, 'the record of an ended session stays in the store until it expires'))
+      .catch((err: unknown) =>
+        observers.log.warn({ err }, 'the record of an ended session stays in the store until it expires')
+      )
   }
 
   function handle(
@@ -139,7 +140,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
       const ending = Promise.withResolvers<void>()
       endings.add(ending.promise)
       const messagesPath = `${pathOf(endpoint, 'messages')}?sessionId=${id}`
-      const stream = openHttpSseStream(context, messagesPath, clock, log, () => {
+      const stream = openHttpSseStream(context, messagesPath, clock, observers.log, () => {
         stop()
         entries.delete(id)
         audit?.session('ended', context, entry.session.record)
