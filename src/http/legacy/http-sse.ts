@@ -34,6 +34,8 @@ export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 /** Until `initialize` says who the client is. */
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
+const recordStays = 'the record of an ended session stays in the store until it expires'
+
 export function createHttpSseHandler(options: HttpSseOptions) {
   const { relay, sessions, live, revalidator, clock, calls, randomBytes, replicas, audit, observers } = options
   const messages = createSessionMessages(options)
@@ -45,11 +47,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
   async function endSession(session: Session): Promise<void> {
     // First in this process, at once: calls and upstream connections end even while the store cannot be reached.
     live.drop(session.key)
-    await sessions
-      .end(session)
-      .catch((err: unknown) =>
-        observers.log.warn({ err }, 'the record of an ended session stays in the store until it expires')
-      )
+    await sessions.end(session).catch((err: unknown) => observers.log.warn({ err }, recordStays))
   }
 
   function handle(
