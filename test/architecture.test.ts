@@ -292,7 +292,7 @@ t.test('numbers of JSON-RPC errors stand in protocol/messages.ts only', async (t
 const consoleFiles = readdirSync(join(src, 'console'), { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.js'))
   .map((file) => file.split(sep).join('/'))
-const consolePackages = new Set(['preact', 'preact/hooks', '@preact/signals', 'htm', 'uplot'])
+const consolePackages = new Set(['preact', 'preact/hooks', '@preact/signals', 'htm', 'uplot', 'uqr'])
 
 t.test('the console imports its own modules and four packages, in files and functions of the same sizes', async (t) => {
   t.ok(consoleFiles.length > 10)

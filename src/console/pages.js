@@ -18,5 +18,7 @@ export const pages = [
   { name: 'live', title: text.pages.live, load: () => import('./pages/live.js') },
   { name: 'upstreams', title: text.pages.upstreams, load: () => import('./pages/upstreams.js'), isOfTenant: true },
   { name: 'tenants', title: text.pages.tenants, load: () => import('./pages/tenants.js') },
-  { name: 'people', title: text.pages.people, load: () => import('./pages/people.js'), isOfTenant: true }
+  { name: 'people', title: text.pages.people, load: () => import('./pages/people.js'), isOfTenant: true },
+  { name: 'catalog', title: text.pages.catalog, load: () => import('./pages/catalog.js'), isOfTenant: true },
+  { name: 'connect', title: text.pages.connect, load: () => import('./pages/connect.js'), isOfTenant: true }
 ]

@@ -76,7 +76,9 @@ export const text = {
     live: 'Live',
     upstreams: 'Upstreams',
     tenants: 'Tenants and endpoints',
-    people: 'People and connections'
+    people: 'People and connections',
+    catalog: 'Catalog',
+    connect: 'Connect'
   },
   plot: {
     now: 'now',
@@ -355,5 +357,134 @@ export const text = {
     calls: (/** @type {number} */ count) =>
       `${counted(count, 'call', 'calls')} of the last hour at this process would have been refused.`,
     everywhere: 'At every process within a second, calls in flight included, until it is taken back.'
+  },
+  choice: {
+    endpoint: 'Endpoint',
+    noEndpoints: 'This tenant has no endpoint',
+    noEndpointsWhy: 'It has one as soon as it has an upstream.',
+    caller: 'Caller',
+    anybody: 'anybody who is let in',
+    key: 'an API key',
+    token: 'by a token',
+    keyName: 'Key',
+    subject: 'Subject',
+    groups: 'Groups',
+    roles: 'Roles',
+    scopes: 'Scopes',
+    revision: 'Revision of MCP'
+  },
+  schema: {
+    any: 'anything',
+    none: 'None.',
+    required: 'required',
+    bounds: {
+      minimum: 'at least',
+      maximum: 'at most',
+      minLength: 'characters at least',
+      maxLength: 'characters at most',
+      minItems: 'items at least',
+      maxItems: 'items at most',
+      pattern: 'matches',
+      format: 'format',
+      default: 'default'
+    }
+  },
+  copy: {
+    copy: 'Copy',
+    copied: 'Copied',
+    refused: 'The browser does not let this page copy.',
+    refusedWhy: 'Select the text and copy it yourself.'
+  },
+  catalog: {
+    kind: 'Show',
+    kinds: { tool: 'tools', prompt: 'prompts', resource: 'resources', template: 'resource templates' },
+    compare: 'Compare two',
+    seenBy: 'As seen by',
+    first: 'First',
+    second: 'Second',
+    sum: (/** @type {number} */ count, /** @type {string} */ kind, /** @type {number} */ tokens) =>
+      `${counted(count, kind, `${kind}s`)}, about ${counted(tokens, 'token', 'tokens')}.`,
+    unknown: (/** @type {string} */ names) => `Not known now, and missing here: what ${names} offers.`,
+    nothing: (/** @type {string} */ kind) => `No ${kind} is offered to this caller`,
+    nothingWhy: 'Under “Policy” you can ask why.',
+    caption: (/** @type {string} */ kind) => `What is offered: ${kind}s`,
+    name: 'Name',
+    upstream: 'Upstream',
+    what: 'What it says of itself',
+    tokens: 'Tokens',
+    title: 'Title',
+    annotations: 'Hints',
+    arguments: 'Arguments',
+    output: 'Structured output',
+    definition: 'The whole definition',
+    why: 'Why it is offered',
+    tryIt: 'Try it',
+    same: (/** @type {number} */ count, /** @type {number} */ from, /** @type {number} */ to) =>
+      `${counted(count, 'is', 'are')} alike. Tokens: about ${from.toLocaleString('en')} for the first, ${to.toLocaleString('en')} for the second.`,
+    onlyFirst: (/** @type {number} */ count) => `Only the first sees ${count}`,
+    onlySecond: (/** @type {number} */ count) => `Only the second sees ${count}`,
+    changed: (/** @type {number} */ count) => `${count} differ`
+  },
+  try: {
+    heading: (/** @type {string} */ name) => `Try ${name}`,
+    how: 'The call goes through the endpoint, under the rules and limits of whoever the credential belongs to, and is recorded as any other. The audit log has that you tried it.',
+    credential: 'Your API key or token for this endpoint',
+    credentialHint:
+      'Not your admin key: that opens no endpoint. It is sent with the call, and kept on this page until you leave it.',
+    arguments: 'Arguments, as a JSON object',
+    asText: 'Write the arguments as JSON',
+    run: 'Call it',
+    running: 'Running …',
+    cancel: 'Cancel the call',
+    states: {
+      cut: 'The connection ended before the answer came. Whether the call took effect is unknown.',
+      cancelled: 'Cancelled. Whether the call took effect is unknown.'
+    },
+    asks: 'The server asks',
+    opens: 'It wants you to visit',
+    accept: 'Accept',
+    decline: 'Decline',
+    dismiss: 'Dismiss',
+    cannotAnswer: (/** @type {string} */ method) => `The server sends ${method}, which this page cannot answer.`,
+    outcome: 'Outcome',
+    succeeded: 'succeeded',
+    failed: 'the tool says that it has failed',
+    refused: 'refused',
+    facts: (/** @type {string} */ took, /** @type {number} */ status, /** @type {string | null} */ id) =>
+      `${took}, HTTP ${status}${id ? `, request ${id}` : ''}`,
+    structured: 'Structured content',
+    whole: 'The whole answer',
+    image: (/** @type {string} */ type) => `An image that the tool returned (${type})`,
+    link: 'resource',
+    notShown: (/** @type {string} */ type, /** @type {string | undefined} */ mime) =>
+      `Not shown here: ${type}${mime ? ` (${mime})` : ''}.`
+  },
+  connect: {
+    url: 'URL of the endpoint',
+    urlHint: 'Most hosts need nothing else.',
+    keyHint:
+      'Put an API key of the tenant in place of YOUR_API_KEY. The gateway keeps digests only and cannot show one.',
+    with: 'Hosts use',
+    login: 'their own login',
+    key: 'an API key',
+    platform: 'System',
+    platforms: { linux: 'Linux', darwin: 'macOS', win32: 'Windows' },
+    code: (/** @type {string} */ url) => `QR code of ${url}`,
+    into: 'Into',
+    run: 'Run',
+    orRun: 'Or run',
+    snippetOf: (/** @type {string} */ host) => `Snippet for ${host}`,
+    commandOf: (/** @type {string} */ host) => `Command for ${host}`,
+    open: (/** @type {string} */ host) => `Open in ${host}`,
+    showCode: 'QR code of the link',
+    linkCode: (/** @type {string} */ host) => `QR code of the link that opens ${host}`,
+    doctor: 'Examine the way of a host',
+    doctorHow:
+      'The gateway goes the way of a host to this URL, hop by hop, and says at the first one that fails who has to act. What lies between your own machine and the gateway is seen by “gatehouse doctor” there.',
+    credential: 'API key or token',
+    credentialHint: 'Without one nobody signs in, and the session is not tried.',
+    examine: 'Examine',
+    side: (/** @type {string} */ side) => `What to do, at the side of the ${side}`,
+    allWell: 'All hops that were tried are well.'
   }
 }

@@ -19,6 +19,7 @@ const modules: Readonly<Record<string, readonly [name: string, file: string]>> =
   'signals-core.js': ['@preact/signals-core', 'dist/signals-core.module.js'],
   'htm.js': ['htm', 'dist/htm.module.js'],
   'uplot.js': ['uplot', 'dist/uPlot.esm.js'],
+  'uqr.js': ['uqr', 'dist/index.mjs'],
   'uplot.css': ['uplot', 'dist/uPlot.min.css']
 }
 

@@ -37,7 +37,7 @@ export async function listen(target, { onEvent, onState, signal }) {
 }
 
 /** @param {ReadableStream<Uint8Array>} body @param {(event: string, data: string) => void} onEvent */
-async function readEvents(body, onEvent) {
+export async function readEvents(body, onEvent) {
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of /** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (body))) {

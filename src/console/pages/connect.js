@@ -1,0 +1,188 @@
+// How a person gets a host to an endpoint: the snippet, the link or the command, a code for a phone; and what a host
+// meets on its way there.
+
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { encode } from 'uqr'
+import { administrator, get, path, ProblemError } from '../core/api.js'
+import { html } from '../core/html.js'
+import { useLoaded } from '../core/load.js'
+import { postEvents } from '../core/posted.js'
+import { route, setParams, tenant } from '../core/route.js'
+import { Choice, WithEndpoint } from '../parts/choice.js'
+import { CopyText } from '../parts/copy.js'
+import { Field } from '../parts/form.js'
+import { Loading, ProblemNote } from '../parts/notice.js'
+import { text } from '../text.js'
+
+const said = text.connect
+/** As node calls them. */
+const platforms = ['linux', 'darwin', 'win32']
+const ownPlatform = () =>
+  /mac/i.test(navigator.userAgent) ? 'darwin' : /windows/i.test(navigator.userAgent) ? 'win32' : 'linux'
+
+export function Page() {
+  return html`<${WithEndpoint}
+    >${(endpoint, choice) => html`<${OfEndpoint} key=${endpoint.name} ...${{ endpoint, choice }} />`}<//
+  >`
+}
+
+function OfEndpoint({ endpoint, choice }) {
+  const { params } = route.value
+  const platform = params.get('platform') ?? ownPlatform()
+  const by = params.get('with')
+  const query = new URLSearchParams({ platform, ...(by && { with: by }) })
+  const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint.name}/hosts`
+  const found = useLoaded((signal) => get(`${target}?${query}`, signal), [`${query}`])
+  return html`<${Loading} loaded=${found}>
+      ${(value) =>
+        html`<div class="row">
+            ${choice}
+            <${Choice}
+              label=${said.with}
+              value=${value.with}
+              choices=${[
+                ['login', said.login],
+                ['key', said.key]
+              ]}
+              onChange=${(chosen) => setParams({ with: chosen })}
+            />
+            <${Choice}
+              label=${said.platform}
+              value=${platform}
+              choices=${platforms.map((each) => [each, said.platforms[each]])}
+              onChange=${(chosen) => setParams({ platform: chosen })}
+            />
+          </div>
+          <section class="card reach">
+            <div class="part">
+              <h2>${said.url}</h2>
+              <p class="muted">${said.urlHint}</p>
+              <${CopyText} label=${said.url} value=${value.url} />
+              ${value.with === 'key' && html`<p class="muted">${said.keyHint}</p>`}
+            </div>
+            <${Code} value=${value.url} label=${said.code(value.url)} />
+          </section>
+          <div class="cards hosts">
+            ${value.items.map((host) => html`<${HostCard} key=${host.host} ...${host} />`)}
+          </div>`}
+    <//>
+    ${['platform-admin', 'tenant-admin'].includes(administrator.value?.role ?? '') && html`<${Doctor} endpoint=${endpoint.name} />`}`
+}
+
+function HostCard({ title, path: file, snippet, command, link, notes }) {
+  return html`<section class="card">
+    <h2>${title}</h2>
+    ${
+      snippet &&
+      html`<div class="part">
+        <p class="muted">${said.into} <code>${file}</code></p>
+        <${CopyText} label=${said.snippetOf(title)} value=${snippet} />
+      </div>`
+    }
+    ${
+      command &&
+      html`<div class="part">
+        <p class="muted">${snippet ? said.orRun : said.run}</p>
+        <${CopyText} label=${said.commandOf(title)} value=${command} />
+      </div>`
+    }
+    ${
+      link &&
+      html`<div class="row">
+        <a class="button" href=${link}>${said.open(title)}</a>
+        <details class="code-of">
+          <summary>${said.showCode}</summary>
+          <${Code} value=${link} label=${said.linkCode(title)} />
+        </details>
+      </div>`
+    }
+    ${
+      notes.length > 0 &&
+      html`<ul class="notes">
+        ${notes.map((note) => html`<li key=${note}>${note}</li>`)}
+      </ul>`
+    }
+  </section>`
+}
+
+/** A QR code: dark on light in every theme, as cameras want it. */
+function Code({ value, label }) {
+  const { size, d } = useMemo(() => {
+    const made = encode(value, { border: 2 })
+    const rows = made.data.map((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : '')).join(''))
+    return { size: made.size, d: rows.join('') }
+  }, [value])
+  return html`<svg
+    class="qr"
+    viewBox=${`0 0 ${size} ${size}`}
+    role="img"
+    aria-label=${label}
+    shape-rendering="crispEdges"
+  >
+    <path d=${d} />
+  </svg>`
+}
+
+function Doctor({ endpoint }) {
+  const credential = useSignal('')
+  const found = useSignal(/** @type {any} */ ({ hops: [], state: 'ready' }))
+  const running = useRef(/** @type {AbortController | undefined} */ (undefined))
+  useEffect(() => () => running.current?.abort(), [])
+
+  async function examine(event) {
+    event.preventDefault()
+    running.current?.abort()
+    const controller = new AbortController()
+    running.current = controller
+    let now = { hops: /** @type {any[]} */ ([]), state: 'running' }
+    found.value = now
+    const take = (event, data) => {
+      now = event === 'hop' ? { ...now, hops: [...now.hops, data] } : { ...now, state: 'done', ...data }
+      found.value = now
+    }
+    const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/doctor`
+    try {
+      await postEvents(target, credential.value ? { credential: credential.value } : {}, take, controller.signal)
+    } catch (error) {
+      if (controller.signal.aborted) return
+      if (!(error instanceof ProblemError)) throw error
+      found.value = { ...now, state: 'refused', problem: error.problem }
+    }
+  }
+
+  const { hops, state, fault, untried, problem } = found.value
+  return html`<section class="part" aria-labelledby="doctor">
+    <h2 id="doctor">${said.doctor}</h2>
+    <p class="muted">${said.doctorHow}</p>
+    <form class="row examine" onSubmit=${examine}>
+      <${Field} label=${said.credential} hint=${said.credentialHint}>
+        ${(attributes) =>
+          html`<input
+            ...${attributes}
+            type="password"
+            autocomplete="off"
+            onInput=${({ currentTarget }) => (credential.value = currentTarget.value.trim())}
+          />`}
+      <//>
+      <button type="submit" class="main" disabled=${state === 'running'}>${said.examine}</button>
+    </form>
+    ${problem && html`<${ProblemNote} problem=${problem} />`}
+    ${
+      state !== 'ready' &&
+      html`<ol class="sentences hops" aria-live="polite">
+        ${hops.map(({ hop, text: seen }) => html`<li class="good" key=${hop}><strong>${hop}</strong> ${seen}</li>`)}
+        ${fault && html`<li class="bad"><strong>${fault.hop}</strong> ${fault.problem}</li>`}
+      </ol>`
+    }
+    ${
+      fault &&
+      html`<div class="note bad">
+        <p><strong>${said.side(fault.side)}</strong></p>
+        <p>${fault.remedy}</p>
+        <p class="muted">${fault.code}</p>
+      </div>`
+    }
+    ${state === 'done' && !fault && html`<p class="note good" role="status">${said.allWell} ${untried}</p>`}
+  </section>`
+}

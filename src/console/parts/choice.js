@@ -1,0 +1,106 @@
+// Choices above a page: of an endpoint, which stays in the address; of one of a few words; of who calls.
+
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { list, path } from '../core/api.js'
+import { html } from '../core/html.js'
+import { useLoaded } from '../core/load.js'
+import { route, setParams, tenant } from '../core/route.js'
+import { text } from '../text.js'
+import { Empty, Loading } from './notice.js'
+
+const said = text.choice
+
+/** @param {{ label: string, value: string, choices: [value: string, title: string][], onChange: (value: string) => void }} props */
+export function Choice({ label, value, choices, onChange }) {
+  return html`<label class="choice"
+    ><span class="muted">${label}</span>
+    <select onChange=${({ currentTarget }) => onChange(choices[currentTarget.selectedIndex]?.[0] ?? value)}>
+      ${choices.map(([each, title]) => html`<option key=${each} selected=${each === value}>${title}</option>`)}
+    </select></label
+  >`
+}
+
+/**
+ * A page about one endpoint of the tenant.
+ * @param {{ children: (endpoint: { name: string, path: string }, choice: unknown) => unknown }} props
+ */
+export function WithEndpoint({ children }) {
+  const endpoints = useLoaded((signal) => list(path`/v1/tenants/${tenant.value}/endpoints`, signal), [tenant.value])
+  return html`<${Loading} loaded=${endpoints}>
+    ${({ items }) => {
+      if (items.length === 0) return html`<${Empty} title=${said.noEndpoints} why=${said.noEndpointsWhy} />`
+      const chosen = items.find(({ name }) => name === route.value.params.get('endpoint')) ?? items[0]
+      const choice = html`<${Choice}
+        label=${said.endpoint}
+        value=${chosen.name}
+        choices=${items.map(({ name }) => [name, name])}
+        onChange=${(endpoint) => setParams({ endpoint })}
+      />`
+      return children(chosen, choice)
+    }}
+  <//>`
+}
+
+const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
+
+/** @typedef {{ caller: object, revision: string }} Seen */
+
+export const anybody = () => ({ caller: {}, revision: '2025-11-25' })
+
+const listed = (words) => words.split(/[\s,]+/).filter(Boolean)
+
+/**
+ * Who calls, with a client of which revision.
+ * @param {{ title: string, keys: string[], onChange: (seen: Seen) => void }} props
+ */
+export function CallerFields({ title, keys, onChange }) {
+  const kind = useSignal('anybody')
+  const revision = useSignal('2025-11-25')
+  const words = useSignal(/** @type {Record<string, string>} */ ({}))
+  useEffect(() => {
+    const { key, subject, groups = '', roles = '', scopes = '' } = words.value
+    const ofToken = {
+      ...(subject && { subject }),
+      ...(groups && { groups: listed(groups) }),
+      ...(roles && { roles: listed(roles) }),
+      ...(scopes && { scopes: listed(scopes) })
+    }
+    const caller = kind.value === 'key' ? { key: key ?? keys[0] } : kind.value === 'token' ? ofToken : {}
+    onChange({ caller, revision: revision.value })
+  }, [kind.value, revision.value, words.value])
+  const word = (name, label) =>
+    html`<label class="choice"
+      ><span class="muted">${label}</span
+      ><input onChange=${({ currentTarget }) => (words.value = { ...words.value, [name]: currentTarget.value.trim() })}
+    /></label>`
+  return html`<fieldset class="caller">
+    <legend>${title}</legend>
+    <${Choice}
+      label=${said.caller}
+      value=${kind.value}
+      choices=${[['anybody', said.anybody], ...(keys.length > 0 ? [['key', said.key]] : []), ['token', said.token]]}
+      onChange=${(value) => (kind.value = value)}
+    />
+    ${
+      kind.value === 'key' &&
+      html`<${Choice}
+        label=${said.keyName}
+        value=${words.value['key'] ?? keys[0]}
+        choices=${keys.map((name) => [name, name])}
+        onChange=${(key) => (words.value = { ...words.value, key })}
+      />`
+    }
+    ${
+      kind.value === 'token' &&
+      html`${word('subject', said.subject)} ${word('groups', said.groups)} ${word('roles', said.roles)}
+      ${word('scopes', said.scopes)}`
+    }
+    <${Choice}
+      label=${said.revision}
+      value=${revision.value}
+      choices=${revisions.map((each) => [each, each])}
+      onChange=${(value) => (revision.value = value)}
+    />
+  </fieldset>`
+}

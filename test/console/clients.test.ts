@@ -1,0 +1,75 @@
+// What clients get, in a real browser: the catalog as somebody sees it, a tool tried with what it asks, and how hosts are
+// set up and examined.
+
+import t from 'tap'
+import { violationsOf } from '../kit/accessibility.ts'
+import { adminKeys } from '../kit/admin.ts'
+import { key as apiKey } from '../kit/gateway.ts'
+import { consoleRig } from './rig.ts'
+
+const rig = await consoleRig(t)
+
+t.test('a catalog is read by the mouse, and a tool is tried as oneself by the keyboard', async (t) => {
+  const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support')
+  await page.getByRole('button', { name: 'elicit', exact: true }).waitFor()
+  t.same(await violationsOf(page), [])
+  await page.getByRole('button', { name: 'elicit', exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('Why it is offered').waitFor()
+  await dialog.getByText('the elicit tool', { exact: true }).waitFor()
+  t.same(await violationsOf(page), [])
+
+  await dialog.getByRole('button', { name: 'Try it' }).focus()
+  await page.keyboard.press('Enter')
+  await dialog.getByLabel('Your API key or token').fill(adminKeys.platform)
+  await page.keyboard.press('Enter')
+  await dialog.getByText('refused', { exact: true }).waitFor()
+  t.pass('an admin key calls nothing')
+  await dialog.getByLabel('Your API key or token').fill(apiKey)
+  await page.keyboard.press('Enter')
+  await dialog.getByRole('heading', { name: 'The server asks' }).waitFor()
+  t.same(await violationsOf(page), [])
+  await dialog.getByLabel('name', { exact: true }).fill('<img src=x onerror=alert(1)>')
+  await page.keyboard.press('Enter')
+  await dialog.getByText('succeeded').waitFor()
+  await dialog.locator('pre').getByText('onerror=alert(1)').first().waitFor()
+  t.equal(await dialog.locator('img').count(), 0, 'what comes back is text')
+  t.same(await violationsOf(page), [])
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  t.notMatch(await page.evaluate('JSON.stringify(localStorage)'), apiKey)
+  t.same(complaints, [])
+})
+
+t.test('two revisions are compared, and a viewer reads what it may not try', async (t) => {
+  const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support', adminKeys.viewer)
+  await page.getByRole('button', { name: 'echo', exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('Why it is offered').waitFor()
+  t.equal(await dialog.getByRole('button', { name: 'Try it' }).count(), 0)
+  await page.keyboard.press('Escape')
+  await page.getByLabel('Compare two').check()
+  await page.getByRole('group', { name: 'Second' }).getByLabel('Revision of MCP').selectOption('2024-11-05')
+  await page.getByText('Only the first sees 0').waitFor()
+  t.same(await violationsOf(page), [])
+  t.same(complaints, [])
+})
+
+t.test('hosts are set up by what the page shows, and the way to the endpoint is examined', async (t) => {
+  const { page, complaints } = await rig.signedIn('connect?tenant=acme&endpoint=support')
+  const url = `${rig.publicUrl}/t/acme/support/mcp`
+  await page.getByRole('heading', { name: 'VS Code' }).waitFor()
+  await page.getByLabel('URL of the endpoint').getByText(url).waitFor()
+  await page.getByRole('img', { name: `QR code of ${url}` }).waitFor()
+  t.match(await page.getByRole('link', { name: 'Open in VS Code' }).getAttribute('href'), /^vscode:mcp\/install\?/)
+  t.match(await page.getByLabel('Snippet for Cursor', { exact: true }).textContent(), 'YOUR_API_KEY')
+  await page.getByLabel('Hosts use').selectOption('their own login')
+  await page.getByLabel('Snippet for Cursor', { exact: true }).filter({ hasNotText: 'YOUR_API_KEY' }).waitFor()
+  await page.getByRole('button', { name: 'Examine' }).click()
+  await page.getByText('What to do, at the side of the host').waitFor()
+  await page.getByLabel('API key or token').fill(apiKey)
+  await page.keyboard.press('Enter')
+  await page.getByText('All hops that were tried are well.').waitFor()
+  t.same(await violationsOf(page), [])
+  t.same(complaints, [])
+})
