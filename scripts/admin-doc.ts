@@ -59,6 +59,7 @@ changes. Keep a key for when the provider is away. \`client_id\` and \`sub\` are
 
 ## What holds for every request
 
+- This page is at \`/reference\` of the listener, too, for a browser and without a key; \`GET /openapi.json\` has it for programs (OpenAPI 3.1).
 - The key, or the token, goes into \`Authorization: Bearer KEY\` and nowhere else. There are no CORS headers, and no answer to a page of another origin; the one cookie is that of the [console](console.md), and worth nothing without a token that only its page has: no browser can be made to call.
 - Bodies are JSON objects. Unknown members, and parameters of a query that the route does not have, are refused. What a route does not name, it does not tell: values of headers,
   environment variables and digests of keys are in no answer; arguments of processes and paths of URLs only in \`configuration\`, for those who may change it.

@@ -16,9 +16,10 @@ import { addConsole } from './console/routes.ts'
 import { createConsoleSessions } from './console/sessions.ts'
 import { adminSocketLimits, localHostOf, serveOneRequest } from './connection.ts'
 import { createEventStreams } from './live/event-streams.ts'
-import { openApiOf, plainText } from './openapi.ts'
+import { openApiOf, plainText } from './reference/openapi.ts'
 import { limitAdminConnections } from './places.ts'
 import { AdminProblem, problemOf } from './problem.ts'
+import { addReference } from './reference/page.ts'
 import { AdminReply, AdminStream, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
 import { adminRoutes } from './table.ts'
 
@@ -121,6 +122,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
   })
 
   addConsole(server, { access, sessions: consoleSessions, places })
+  addReference(server, openApi)
   for (const route of adminRoutes) addRoute(route)
   for (const path of new Set(adminRoutes.map((route) => route.path))) addOtherMethods(path)
 

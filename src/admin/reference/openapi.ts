@@ -1,9 +1,9 @@
 // The routes as an OpenAPI 3.1 document. Schemas of TypeBox are JSON Schema, which OpenAPI 3.1 takes as it is.
 
 import type { TSchema } from 'typebox'
-import type { Shape } from '../config/shape.ts'
-import { problemTable } from './problem.ts'
-import type { AdminRoute } from './route.ts'
+import type { Shape } from '../../config/shape.ts'
+import { problemTable } from '../problem.ts'
+import type { AdminRoute } from '../route.ts'
 
 /** What only the gateway's own checks read of a schema. */
 const ownKeywords = new Set(['patternErrorMessage', 'refused'])
