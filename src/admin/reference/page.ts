@@ -76,7 +76,7 @@ function section([method, path, operation]: Operation): string {
 type Operation = readonly [method: string, path: string, operation: JsonObject]
 
 /** @param openApi as /openapi.json has it */
-export function referencePage(openApi: object): string {
+function referencePage(openApi: object): string {
   const { paths, components } = openApi as JsonObject
   const operations = Object.entries(treeOf(paths)).flatMap(([path, methods]): Operation[] =>
     Object.entries(treeOf(methods)).map(([method, operation]) => [method, path, treeOf(operation)])
