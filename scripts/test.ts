@@ -1,7 +1,8 @@
 // The whole check, in one command: types, lint, generated documents, and every test against real parts, some at a time.
 // The last line is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders;
 // `--replicas`, for those of foreign clients, suites and revisions alone, through three processes behind a round robin;
-// `--full`, with every pair of store, SDK and credential, and all inputs of each property.
+// `--full`, with every pair of store, SDK and credential, and all inputs of each property; `--browser`, for those in
+// Chromium alone, which the whole leaves out.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -51,6 +52,8 @@ const slowFolders = ['e2e', 'conformance', 'abuse', 'fuzz', 'http', 'interop', '
 const outOfFast = new Set(slowFolders.filter((folder) => folder !== 'abuse' && folder !== 'fuzz'))
 /** Whose gateway may be several processes (test/kit/replicas.ts). */
 const replicated = ['test/matrix/matrix.test.ts', 'test/conformance/gateway-*.test.ts', 'test/interop/*.test.ts']
+/** In Chromium, which not every machine has: a command of its own. */
+const inBrowser = ['test/console/*.test.ts', 'test/browser/*.test.ts']
 /** What a test file gives itself: twice what the longest takes on a machine that does ten other things. */
 const fileTimeoutS = 600
 /** For a file that has lost itself and cannot even give up. */
@@ -83,14 +86,16 @@ const checks: readonly Job[] = [
 const isFast = process.argv.includes('--fast')
 const isFull = process.argv.includes('--full')
 const isReplicated = process.argv.includes('--replicas')
+const isBrowser = process.argv.includes('--browser')
 const named = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
-const files = isReplicated ? globSync(replicated, { cwd: root }) : named.length > 0 ? named : testFiles()
+const chosen = isReplicated ? replicated : isBrowser ? inBrowser : named
+const files = chosen.length > 0 ? globSync([...chosen], { cwd: root }) : testFiles()
 /** Many files wait for sockets and timers more than they compute. */
-const atOnce = isReplicated ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
+const atOnce = isReplicated || isBrowser ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
 
 ensureRedis()
 ensurePrometheus()
-ensureChromium()
+if (isBrowser) orSay(ensureChromium)
 ensureBubblewrap()
 // Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
 // breaks that run.
@@ -108,7 +113,7 @@ if (!existsSync(builtFor) || readFileSync(builtFor, 'utf8') !== String(leftOut))
 const logs = join(root, '.tap', 'logs')
 mkdirSync(logs, { recursive: true })
 const waiting: Job[] = [
-  ...(named.length === 0 && !isReplicated ? checks : []),
+  ...(chosen.length === 0 ? checks : []),
   ...files.map((file) => ({ name: file, args: ['node', file] }))
 ]
 const all = waiting.length
@@ -122,6 +127,16 @@ const sum = (key: 'passed' | 'failed'): number => ended.reduce((total, job) => t
 process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed\n`)
 process.exit(sum('failed') === 0 && sum('passed') > 0 ? 0 : 1)
 
+/** Ends with what is missing, on a machine that has no browser and gets none. */
+function orSay(ensure: () => unknown): void {
+  try {
+    ensure()
+  } catch (error) {
+    process.stdout.write(`${(error as Error).message}\nNothing was tested in a browser.\n0 passed, 0 failed\n`)
+    process.exit(0)
+  }
+}
+
 /** The test files, those that take long first. */
 function testFiles(): string[] {
   const ranks = [...longest, ...slowFolders]
@@ -129,7 +144,7 @@ function testFiles(): string[] {
     const at = ranks.findIndex((name) => name === file || name === file.split('/')[1])
     return at === -1 ? ranks.length : at
   }
-  return globSync('test/**/*.test.ts', { cwd: root })
+  return globSync('test/**/*.test.ts', { cwd: root, exclude: inBrowser })
     .filter((file) => !isFast || !outOfFast.has(file.split('/')[1] ?? ''))
     .toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
 }

@@ -14,6 +14,7 @@ import { interactionSeconds } from './sign-in-pages.ts'
 import type { LoginEvents } from './login-events.ts'
 import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
+import { registeredId } from './registration.ts'
 import { saidByProvider } from './sign-in.ts'
 
 interface ProviderOptions {
@@ -124,7 +125,7 @@ export async function createProvider(
       userinfo: { enabled: false },
       introspection: { enabled: false },
       revocation: { enabled: true },
-      registration: { enabled: true, initialAccessToken: false },
+      registration: { enabled: true, initialAccessToken: false, idFactory: registeredId },
       rpInitiatedLogout: { enabled: true, logoutSource, postLogoutSuccessSource },
       clientIdMetadataDocument: {
         enabled: config.clientDocuments,

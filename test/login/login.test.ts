@@ -9,7 +9,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
 import { listen } from '../kit/listen.ts'
-import { authorizationUrl, logIn, loginGateway, pkce, redirectUri, register, tokens, use } from './kit.ts'
+import { authorizationUrl, begin, logIn, loginGateway, pkce, redirectUri, register, tokens, use } from './kit.ts'
 
 const json = async (url: string): Promise<Record<string, unknown>> =>
   (await (await fetch(url)).json()) as Record<string, unknown>
@@ -200,6 +200,17 @@ t.test('a login front that names no scopes has one', async (t) => {
   const front = await loginGateway(t, { login: { scopes: undefined } })
   const { body } = await logIn(front, front.url())
   t.equal(decodeJwt(body.access_token)['scope'], 'mcp')
+})
+
+t.test('whatever scopes a host registers, the person is asked for those of the endpoint', async (t) => {
+  const front = await loginGateway(t)
+  for (const scope of ['', 'openid profile email', 'of-another-server']) {
+    const { status, body, clientId } = await register(front, { scope })
+    t.equal(status, 201, `scope ${JSON.stringify(scope)}`)
+    t.equal(body['scope'], undefined)
+    const page = await browser().go(begin(front, clientId), redirectUri)
+    t.match(page.html, /<dd>mcp<\/dd>/, 'as of a host that registers none')
+  }
 })
 
 t.test('redirect URIs: https, loopback and apps; nothing that runs or can be listened to', async (t) => {
