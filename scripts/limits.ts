@@ -227,6 +227,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['control/document-limits.ts maxDocuments', 'tenants that the API made', 'store', '409'],
     ['control/document-limits.ts maxMembers', 'upstreams, and endpoints, of such a tenant', 'tenant', '409'],
     ['control/request-memory.ts requestsPerDay', 'requests with an Idempotency-Key a day', 'admin key', '409'],
+    [
+      'admin/configuration/rule-effects.ts maxCoveredNames',
+      'names of tools that a rule covers',
+      'rule',
+      'counted only'
+    ],
     ['admin/configuration/plan.ts maxToolNames', 'names of tools that are gained or lost', 'endpoint', 'counted only'],
     ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],
     ['control/kills.ts maxKills', 'kill switches', 'tenant', '409'],

@@ -12,13 +12,23 @@ const places: Readonly<Record<string, readonly [place: string, ready: string]>> 
   live: ['live', '.calls'],
   upstreams: ['upstreams?tenant=acme&upstream=files', '#upstream'],
   tenants: ['tenants?tenant=team&endpoint=default', '.rename'],
-  people: ['people?tenant=acme', '.stop']
+  people: ['people?tenant=acme', '.stop'],
+  catalog: ['catalog?tenant=acme', '.sum'],
+  policy: ['policy?tenant=team', '.sum'],
+  connect: ['connect?tenant=acme', '.hosts']
 }
+const rules = [
+  { name: 'everybody-reads', effect: 'allow', what: { names: ['echo', 'get_*', 'list_*'] } },
+  { name: 'developers', effect: 'allow', who: { groups: ['developers'] }, what: { upstreams: ['tickets'] } },
+  { name: 'large-amounts', effect: 'deny', what: { kinds: ['tool'], names: ['pay*'] }, when: 'args.amount > 500.0' },
+  { name: 'no-crash', effect: 'deny', what: { names: ['crash', 'slow'] } }
+]
 
 const ends: Array<() => unknown> = []
 const rig = await consoleRig({ teardown: (end: () => unknown) => void ends.unshift(end) })
 const wanted = process.argv.slice(2)
 mkdirSync(folder, { recursive: true })
+await rig.call('PUT', '/v1/tenants/team/policy', { body: { default: 'deny', rules } })
 for (let round = 0; round < 4; round++) await rig.traffic()
 for (const [name, [place, ready]] of Object.entries(places)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue

@@ -9,6 +9,7 @@ import { keyRoutes } from './configuration/keys.ts'
 import { killRoutes } from './configuration/kills.ts'
 import { planRoutes } from './configuration/plan.ts'
 import { policyRoutes } from './configuration/policies.ts'
+import { ruleEffectsRoute } from './configuration/rule-effects.ts'
 import { versionRoutes } from './configuration/versions.ts'
 import { catalogRoutes } from './clients/catalog.ts'
 import { doctorRoute } from './clients/doctor.ts'
@@ -47,6 +48,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...issuerRoutes,
   ...callLimitRoutes,
   ...policyRoutes,
+  ruleEffectsRoute,
   ...documentRoutes,
   ...keyRoutes,
   ...versionRoutes,

@@ -20,5 +20,6 @@ export const pages = [
   { name: 'tenants', title: text.pages.tenants, load: () => import('./pages/tenants.js') },
   { name: 'people', title: text.pages.people, load: () => import('./pages/people.js'), isOfTenant: true },
   { name: 'catalog', title: text.pages.catalog, load: () => import('./pages/catalog.js'), isOfTenant: true },
+  { name: 'policy', title: text.pages.policy, load: () => import('./pages/policy.js'), isOfTenant: true },
   { name: 'connect', title: text.pages.connect, load: () => import('./pages/connect.js'), isOfTenant: true }
 ]

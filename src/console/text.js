@@ -78,6 +78,7 @@ export const text = {
     tenants: 'Tenants and endpoints',
     people: 'People and connections',
     catalog: 'Catalog',
+    policy: 'Policy',
     connect: 'Connect'
   },
   plot: {
@@ -424,6 +425,71 @@ export const text = {
     onlyFirst: (/** @type {number} */ count) => `Only the first sees ${count}`,
     onlySecond: (/** @type {number} */ count) => `Only the second sees ${count}`,
     changed: (/** @type {number} */ count) => `${count} differ`
+  },
+  policy: {
+    notForRole: (/** @type {string} */ role) =>
+      `Your role, ${role}, does not read rules. You can ask what they decide.`,
+    none: 'No rules',
+    noneWhy: 'Neither the tenant nor the endpoint has a policy: whoever is let in may use everything that is offered.',
+    sum: (/** @type {number} */ tools) =>
+      `The endpoint has ${counted(tools, 'tool', 'tools')} before rules. Of two that differ, deny wins.`,
+    unknown: (/** @type {string} */ names) => `Not known now, and not counted: the tools of ${names}.`,
+    of: {
+      tenant: (/** @type {string} */ name) => `Rules of the tenant ${name}`,
+      endpoint: (/** @type {string} */ name) => `Rules of the endpoint ${name}`
+    },
+    levels: { tenant: 'tenant', endpoint: 'endpoint' },
+    byDefault: (/** @type {'allow' | 'deny' | null} */ effect) =>
+      effect === null
+        ? 'It has none, and keeps nobody from anything.'
+        : `What no rule decides is ${effect === 'allow' ? 'allowed' : 'denied'}.`,
+    caption: { tenant: 'Rules of the tenant, in their order', endpoint: 'Rules of the endpoint, in their order' },
+    place: 'No.',
+    rule: 'Rule',
+    effect: 'Effect',
+    effects: { allow: 'allows', deny: 'denies', requires: 'requires scopes' },
+    who: 'Whom',
+    everybody: 'everybody',
+    whoParts: {
+      issuers: 'issuer',
+      subjects: 'subject',
+      clients: 'client',
+      keys: 'key',
+      scopes: 'scope',
+      groups: 'group',
+      roles: 'role'
+    },
+    what: 'What',
+    everything: 'everything',
+    whatParts: { upstreams: 'upstream', names: 'name', kinds: 'kind', tags: 'tag' },
+    when: 'When',
+    always: 'always',
+    tools: 'Tools now',
+    scopes: 'Scopes',
+    stands: 'Stands',
+    placeOf: (/** @type {number} */ place, /** @type {string} */ of) => `as number ${place} in the policy of the ${of}`,
+    one: (/** @type {string} */ name) => `Rule ${name}`,
+    covers: (/** @type {number} */ count) => `It covers ${counted(count, 'tool', 'tools')} of this endpoint now`,
+    andMore: (/** @type {number} */ count) => `and ${count} more`,
+    whole: 'The whole rule',
+    explain: 'Why a caller may use something, or not',
+    explainHow: 'Answered by what decides about lists and calls. Nothing is called.',
+    whoCalls: 'Who calls',
+    kind: 'It is a',
+    kinds: { tool: 'tool', prompt: 'prompt', resource: 'resource', template: 'resource template' },
+    name: 'What',
+    nameHint: 'UPSTREAM/NAME, with the name or URI that the upstream itself gives it.',
+    more: 'Arguments and time, for rules with conditions',
+    arguments: 'Arguments of the call, as a JSON object',
+    argumentsHint: 'Without them the answer may be that it depends.',
+    at: 'Time of the call',
+    atHint: 'In your time zone. Left empty: now.',
+    ask: 'Explain',
+    judged: 'Every rule, and what it has to do with it',
+    ofWhom: 'Of the',
+    applies: 'Applies',
+    dependsOnArguments: 'depends',
+    because: 'Because'
   },
   try: {
     heading: (/** @type {string} */ name) => `Try ${name}`,

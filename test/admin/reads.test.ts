@@ -85,6 +85,27 @@ t.test('a key sees the tenants that it is for, and another one looks like one th
   t.match(foreign.json, { status: 404, detail: /upstream/ })
 })
 
+t.test('rules are told in their order, each with what it covers of the tools that are known', async (t) => {
+  const made = await start(t)
+  const path = '/v1/tenants/acme/endpoints/plain/rules'
+  t.match(await asTold(made, 'GET', path), { unknown: ['up'], tools: 0, items: [{ tools: { count: 0 } }, {}] })
+  const client = await legacyClient(made.url('plain'), key)
+  await client.request('tools/list')
+  const told = await until('its lists are known', async () => {
+    const now = await asTold(made, 'GET', path)
+    return (now['unknown'] as unknown[]).length === 0 ? now : undefined
+  })
+  const readers = { name: 'readers', of: 'endpoint', place: 1, effect: 'allow', tools: { count: 1, names: ['echo'] } }
+  t.match(told, { defaults: { tenant: null, endpoint: 'deny' }, nextCursor: null })
+  t.match(told['items'], [readers, { name: 'all', place: 2, tools: { count: told['tools'] } }])
+  t.ok(Number(told['tools']) > 1)
+  const first = await asTold(made, 'GET', `${path}?limit=1`)
+  const second = await asTold(made, 'GET', `${path}?limit=1&cursor=${String(first['nextCursor'])}`)
+  t.match([first, second], [{ items: [{ name: 'readers' }] }, { items: [{ name: 'all' }], nextCursor: null }])
+  t.equal((await made.call('GET', path, { key: adminKeys.viewer })).status, 403)
+  t.same((await asTold(made, 'GET', path.replace('plain', 'default')))['items'], [], 'neither has a policy there')
+})
+
 t.test('lists come page by page, each entry once', async (t) => {
   const made = await start(t)
   const first = await asTold(made, 'GET', '/v1/tenants?limit=1')

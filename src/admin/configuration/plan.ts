@@ -11,6 +11,7 @@ import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { administrators, defineRoute, type AdminServices } from '../route.ts'
+import { catalogWithoutRules } from './rule-effects.ts'
 import { behindFile, wantedChange, wantedTenants } from './versions.ts'
 
 /** Of the tools that one endpoint gains, and that it loses. */
@@ -66,12 +67,10 @@ const changeOf = (before: unknown, after: unknown): 'made' | 'changed' | 'remove
 const differs = (one: unknown, other: unknown): boolean =>
   canonicalJsonOf(one ?? null) !== canonicalJsonOf(other ?? null)
 
-function toolsOf(place: Place | undefined, { catalogOf }: Pick<AdminServices, 'catalogOf'>): Names {
+function toolsOf(place: Place | undefined, services: Pick<AdminServices, 'catalogOf'>): Names {
   if (place === undefined) return new Set()
-  const { snapshot, tenant, endpoint } = place
-  // Without rules: what they let a caller see is what `catalog` and `explain` answer.
-  const open = { snapshot, tenant: { ...tenant, policy: undefined }, endpoint: { ...endpoint, policy: undefined } }
-  return new Set(catalogOf(open, undefined).tools.map(({ name }) => String(name)))
+  // What rules let a caller see is what `catalog` and `explain` answer.
+  return new Set(catalogWithoutRules(place, services).tools.map(({ name }) => String(name)))
 }
 
 const without = (some: Names, others: Names): Static<typeof ToolNames> => {

@@ -96,22 +96,23 @@ export const post = async (target, body = {}, signal) =>
 const maxPages = 10
 
 /**
- * The entries of a list, page after page.
+ * The entries of a list, page after page; and what its last page says besides.
  * @param {string} target
  * @param {AbortSignal} [signal]
- * @returns {Promise<{ items: any[], isWhole: boolean }>}
+ * @returns {Promise<{ items: any[], isWhole: boolean, [member: string]: any }>}
  */
 export async function list(target, signal) {
   const items = []
   let cursor = ''
+  let told = /** @type {any} */ ({})
   for (let pages = 0; pages < maxPages; pages++) {
     const query = `${target.includes('?') ? '&' : '?'}limit=200${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
-    const body = await get(target + query, signal)
-    items.push(...body.items)
-    if (body.nextCursor === null) return { items, isWhole: true }
-    cursor = body.nextCursor
+    told = await get(target + query, signal)
+    items.push(...told.items)
+    if (told.nextCursor === null) return { ...told, items, isWhole: true }
+    cursor = told.nextCursor
   }
-  return { items, isWhole: false }
+  return { ...told, items, isWhole: false }
 }
 
 /** Whether an earlier session of this browser still holds. */

@@ -52,9 +52,10 @@ const listed = (words) => words.split(/[\s,]+/).filter(Boolean)
 
 /**
  * Who calls, with a client of which revision.
- * @param {{ title: string, keys: string[], onChange: (seen: Seen) => void }} props
+ * @param {{ title: string, keys: string[], hasRevision?: boolean, onChange: (seen: Seen) => void }} props hasRevision: it is
+ * asked for
  */
-export function CallerFields({ title, keys, onChange }) {
+export function CallerFields({ title, keys, hasRevision = true, onChange }) {
   const kind = useSignal('anybody')
   const revision = useSignal('2025-11-25')
   const words = useSignal(/** @type {Record<string, string>} */ ({}))
@@ -96,11 +97,14 @@ export function CallerFields({ title, keys, onChange }) {
       html`${word('subject', said.subject)} ${word('groups', said.groups)} ${word('roles', said.roles)}
       ${word('scopes', said.scopes)}`
     }
-    <${Choice}
-      label=${said.revision}
-      value=${revision.value}
-      choices=${revisions.map((each) => [each, each])}
-      onChange=${(value) => (revision.value = value)}
-    />
+    ${
+      hasRevision &&
+      html`<${Choice}
+        label=${said.revision}
+        value=${revision.value}
+        choices=${revisions.map((each) => [each, each])}
+        onChange=${(value) => (revision.value = value)}
+      />`
+    }
   </fieldset>`
 }

@@ -1,0 +1,131 @@
+// The rules that hold at an endpoint, in their order, each with what it is about of what the endpoint has now: a rule
+// that covers nothing, or too much, is seen before a caller meets it.
+
+import type { Static } from 'typebox'
+import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
+import { closedObject } from '../../config/schema/parts.ts'
+import { PolicySchema, RuleSchema } from '../../config/schema/policy.ts'
+import { Type } from '../../config/schema/type.ts'
+import { createRouteFacts } from '../../policy/route-facts.ts'
+import { compilePolicy, type RouteFacts, type Rule } from '../../policy/rules.ts'
+import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
+import { namedEndpoint } from '../clients/own-way.ts'
+import { page, pageQuery, pageSchema } from '../paging.ts'
+import { defineRoute, type AdminServices } from '../route.ts'
+
+/** Of the tools that one rule covers. */
+const maxCoveredNames = 20
+
+const levels = ['tenant', 'endpoint'] as const
+
+const RuleEffect = closedObject({
+  ...RuleSchema.properties,
+  of: Type.Enum(levels, { description: 'Whose policy it stands in.' }),
+  place: Type.Integer({ description: 'In the order of that policy, from 1.' }),
+  tools: closedObject(
+    {
+      count: Type.Integer(),
+      names: Type.Array(Type.String(), { description: `As the endpoint calls them: the first ${maxCoveredNames}.` })
+    },
+    { description: 'Those that `what` covers, whoever calls and with whatever arguments.' }
+  )
+})
+
+const RulesPage = closedObject({
+  ...pageSchema(RuleEffect).properties,
+  defaults: closedObject(
+    {
+      tenant: Type.Union([PolicySchema.properties.default, Type.Null()]),
+      endpoint: Type.Union([PolicySchema.properties.default, Type.Null()])
+    },
+    { description: 'For what no rule allows or denies: both have to allow. null: there is no policy, which allows.' }
+  ),
+  tools: Type.Integer({ description: 'That the endpoint has, before rules.' }),
+  unknown: Type.Array(Type.String(), {
+    description: 'Upstreams of the endpoint whose lists are not known now: their tools are missing here.'
+  })
+})
+
+interface Place {
+  readonly snapshot: Snapshot
+  readonly tenant: Tenant
+  readonly endpoint: Endpoint
+}
+
+/** What the endpoint offers to whoever no rule keeps from anything. */
+export function catalogWithoutRules(
+  { snapshot, tenant, endpoint }: Place,
+  { catalogOf }: Pick<AdminServices, 'catalogOf'>
+) {
+  const open = { snapshot, tenant: { ...tenant, policy: undefined }, endpoint: { ...endpoint, policy: undefined } }
+  return catalogOf(open, undefined)
+}
+
+interface PlacedRule {
+  readonly rule: Rule
+  readonly of: (typeof levels)[number]
+  readonly place: number
+}
+
+function rulesOf({ tenant, endpoint }: Place): PlacedRule[] {
+  return levels.flatMap((of) => {
+    const { policy } = of === 'tenant' ? tenant : endpoint
+    return policy === undefined ? [] : compilePolicy(policy).rules.map((rule, at) => ({ rule, of, place: at + 1 }))
+  })
+}
+
+/** A step for each rule: policies and lists may be long. */
+function* effectsOf(
+  rules: readonly PlacedRule[],
+  tools: ReadonlyArray<{ readonly name: string; readonly facts: RouteFacts }>
+): Steps<Array<Static<typeof RuleEffect>>> {
+  const effects: Array<Static<typeof RuleEffect>> = []
+  for (const { rule, of, place } of rules) {
+    yield
+    const covered = tools.filter(({ facts }) => rule.isAboutUpstream(facts.upstream) && rule.covers(facts))
+    const { name, effect, who, what, scopes, when } = rule
+    effects.push({
+      ...({ name, effect, who, what, scopes, ...(when !== undefined && { when }) } as Static<typeof RuleSchema>),
+      of,
+      place,
+      tools: { count: covered.length, names: covered.slice(0, maxCoveredNames).map((each) => each.name) }
+    })
+  }
+  return effects
+}
+
+/** Sorts as the rules stand. */
+const orderOf = ({ of, place }: PlacedRule): string => `${levels.indexOf(of)} ${String(place).padStart(9, '0')}`
+
+export const ruleEffectsRoute = defineRoute(
+  {
+    method: 'GET',
+    path: '/v1/tenants/{tenant}/endpoints/{endpoint}/rules',
+    roles: ['platform-admin', 'tenant-admin', 'auditor'],
+    summary:
+      'The rules that hold at an endpoint, those of its tenant first, each with the tools that it covers now. Starts ' +
+      'nothing.',
+    query: closedObject(pageQuery),
+    response: RulesPage
+  },
+  async ({ tenant, params, query, administrator }, services): Promise<Static<typeof RulesPage>> => {
+    const at = { snapshot: services.snapshot(), tenant, endpoint: namedEndpoint(tenant, params['endpoint'] ?? '') }
+    const catalog = catalogWithoutRules(at, services)
+    const factsOf = createRouteFacts(tenant.tags)
+    const routes = catalog.routes('tools')
+    const tools = catalog.tools.flatMap(({ name }, index) => {
+      const route = routes[index]
+      return route === undefined ? [] : [{ name: String(name), facts: factsOf('tool', route) }]
+    })
+    const { items, nextCursor } = page(rulesOf(at), orderOf, query)
+    const unknown = definitionsOf(at).filter((each) => services.listings.peek(each) === undefined)
+    return {
+      items: await runSteps(effectsOf(items, tools), { tenant: tenant.id, caller: administrator.name }),
+      nextCursor,
+      defaults: { tenant: tenant.policy?.default ?? null, endpoint: at.endpoint.policy?.default ?? null },
+      tools: tools.length,
+      unknown: unknown.map(({ name }) => String(name))
+    }
+  }
+)

@@ -1,0 +1,62 @@
+// What rules do and what was recorded, in a real browser: each page's main task, and what a viewer does not see.
+
+import t from 'tap'
+import { adminKeys } from '../kit/admin.ts'
+import { consoleRig, violationsInBothThemes } from './rig.ts'
+
+const rig = await consoleRig(t)
+await rig.traffic()
+
+t.test('rules are shown with what they cover now, and a question is asked and answered by the keyboard', async (t) => {
+  const rules = [
+    { name: 'echo-for-all', effect: 'allow', what: { names: ['echo'] } },
+    { name: 'nothing', effect: 'deny', what: { names: ['<b>none</b>'] } },
+    { name: 'small-amounts', effect: 'allow', who: { keys: ['tom'] }, what: { kinds: ['tool'] }, when: 'args.n < 5' }
+  ]
+  const put = await rig.call('PUT', '/v1/tenants/team/policy', { body: { default: 'deny', rules } })
+  t.match(put, { status: /^20[01]$/ }, put.text)
+  const { page, complaints } = await rig.signedIn('policy?tenant=team')
+  const rowOf = (name: string) => page.getByRole('row').filter({ has: page.getByRole('rowheader', { name }) })
+  await rowOf('echo-for-all').waitFor()
+  await page.getByText('What no rule decides is denied.').waitFor()
+  t.match(await rowOf('echo-for-all').innerText(), /allows\s+everybody\s+name echo\s+always\s+2$/)
+  t.match(await rowOf('nothing').innerText(), /denies\s+everybody\s+name <b>none<\/b>\s+always\s+0$/)
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('button', { name: 'echo-for-all' }).focus()
+  await page.keyboard.press('Enter')
+  const dialog = page.getByRole('dialog', { name: 'Rule echo-for-all' })
+  await dialog.getByText('tickets__echo').waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+
+  await page.getByLabel('What', { exact: true }).fill('tickets/pid')
+  await page.keyboard.press('Enter')
+  await page.getByText('Denied: no rule of the tenant allows it').waitFor()
+  await page.getByRole('group', { name: 'Who calls' }).getByLabel('Caller').selectOption('an API key')
+  await page.getByRole('button', { name: 'Explain' }).click()
+  await page.getByText('depends on its arguments').waitFor()
+  await page.getByText('Arguments and time').click()
+  await page.getByLabel('Arguments of the call').fill('{ "n": 3 }')
+  await page.getByRole('button', { name: 'Explain' }).click()
+  await page.getByText('Allowed: the rule small-amounts of the tenant allows it.').waitFor()
+  await page.getByText('its condition holds').waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  t.same(complaints, [])
+  // A browser complains of every answer that refuses something.
+  await page.getByLabel('What', { exact: true }).fill('none/pid')
+  await page.keyboard.press('Enter')
+  await page.getByText('names no upstream of team').waitFor()
+})
+
+t.test('a viewer asks what rules decide, and does not read them', async (t) => {
+  const { page, complaints } = await rig.signedIn('policy?tenant=team', adminKeys.viewer)
+  await page.getByText('Your role, viewer, does not read rules.').waitFor()
+  t.equal(await page.getByText('Rules of the tenant').count(), 0)
+  t.equal((await rig.call('GET', '/v1/tenants/team/endpoints/default/rules', { key: adminKeys.viewer })).status, 403)
+  await page.getByLabel('What', { exact: true }).fill('tickets/echo')
+  await page.keyboard.press('Enter')
+  await page.getByText('Allowed: the rule echo-for-all of the tenant allows it.').waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  t.same(complaints, [])
+})
