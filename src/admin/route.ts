@@ -113,10 +113,15 @@ export class AdminReply {
 /** An answer that goes on, as server-sent events. */
 export class AdminStream {
   readonly open: (send: (event: string, data: string) => void, end: () => void) => () => void
+  readonly unopened: () => void
 
-  /** @param open begins to send, and returns what stops it; `end`: nothing more comes. `data` is one line */
-  constructor(open: AdminStream['open']) {
+  /**
+   * @param open begins to send, and returns what stops it; `end`: nothing more comes. `data` is one line
+   * @param unopened called in its place where there is no room for a stream, or nobody to read it
+   */
+  constructor(open: AdminStream['open'], unopened: AdminStream['unopened'] = () => {}) {
     this.open = open
+    this.unopened = unopened
   }
 }
 

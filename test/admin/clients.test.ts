@@ -4,6 +4,7 @@
 
 import { createServer } from 'node:http'
 import t from 'tap'
+import { createPlaces } from '../../src/admin/clients/own-way.ts'
 import { adminGateway, adminKeys, globexKey, type AdminAnswer } from '../kit/admin.ts'
 import { adminEvents } from '../kit/admin-events.ts'
 import { key } from '../kit/gateway.ts'
@@ -118,6 +119,46 @@ t.test(
     t.match(JSON.stringify(done.data['result']), /Ada/)
   }
 )
+
+t.test('what is refused for want of a stream takes no place from who comes next', async (t) => {
+  const { adminUrl, call } = await start(t)
+  const streamed = (where: string, body?: object) => adminEvents(t, adminUrl, where, adminKeys.acme, body)
+  const live = await Promise.all(Array.from({ length: 4 }, () => streamed('/v1/tenants/acme/calls')))
+  t.ok(live.every(({ status }) => status === 200))
+  const asked = { try: { tool: 'up__echo', arguments: { text: 'hello' }, credential: key }, doctor: {} }
+  for (const [what, body] of Object.entries(asked)) {
+    for (let round = 0; round < 5; round++) {
+      const refused = await streamed(`${path}/${what}`, body)
+      t.equal(refused.status, 429)
+    }
+    t.equal((await call('POST', `${path}/${what}`, { body, key: adminKeys.acme })).status, 200, what)
+  }
+  for (const each of live) each.close()
+  await until('there is room', async () => (await streamed(`${path}/try`, asked.try)).status === 200)
+})
+
+t.test('administrators of one tenant leave places to those of others', async (t) => {
+  const places = createPlaces(4, 'Too many.')
+  const leave = places.take('acme')
+  places.take('acme')
+  t.throws(() => places.take('acme'), { code: 'rate_limited' })
+  places.take('globex')
+  leave()
+  places.take('acme')
+  t.throws(() => places.take('acme'), { code: 'rate_limited' })
+  places.take('globex')
+  t.throws(() => places.take('initech'), { code: 'rate_limited' }, 'all are taken')
+})
+
+t.test('a credential or an origin that no header can have is said to be that', async (t) => {
+  const { call } = await start(t)
+  const sent = { tool: 'up__echo', arguments: { text: 'hello' }, credential: `${key}\n` }
+  t.match((await call('POST', `${path}/try`, { body: sent })).json, { status: 400, errors: [{ message: /visible/ }] })
+  const odd = { credential: key, origin: 'https://page.example\r\nX-Odd: 1' }
+  t.match((await call('POST', `${path}/doctor`, { body: odd })).json, { status: 400, errors: [{ message: /origin/ }] })
+  const well = { credential: key, origin: 'https://page.example' }
+  t.equal((await call('POST', `${path}/doctor`, { body: well })).status, 200)
+})
 
 t.test('how hosts are set up is told with the URL that they are given, and never with a key', async (t) => {
   const { call, publicUrl } = await start(t)

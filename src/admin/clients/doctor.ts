@@ -51,7 +51,12 @@ export const doctorRoute = defineRoute(
     body: closedObject({
       credential: credentialSchema('with which a session is tried, too'),
       origin: Type.Optional(
-        Type.String({ maxLength: 512, description: 'Of the page of a host that runs in a browser.' })
+        Type.String({
+          maxLength: 512,
+          pattern: '^[\\x21-\\x7e]+$',
+          patternErrorMessage: 'must be an origin, such as https://example.com',
+          description: 'Of the page of a host that runs in a browser.'
+        })
       )
     }),
     response: Examined,
@@ -62,7 +67,7 @@ export const doctorRoute = defineRoute(
     const { publicUrl } = ownListener(services)
     const url = `${publicUrl}${path}`
     const options = { url, token: credential, origin, timeoutMs: examinedMs, version: services.version }
-    const leave = places.take()
+    const leave = places.take(tenant.id)
     async function run(tell: (hop: string, text: string) => void): Promise<Static<typeof Examined>> {
       const hops: Array<{ hop: string; text: string }> = []
       const passed = (hop: HopName, text: string): void => {
@@ -90,7 +95,7 @@ export const doctorRoute = defineRoute(
         )
         .finally(end)
       return () => {}
-    })
+    }, leave)
   }
 )
 

@@ -17,6 +17,8 @@ export const credentialSchema = (whose: string) =>
     Type.String({
       minLength: 1,
       maxLength: maxCredentialLength,
+      pattern: '^[\\x21-\\x7e]+$',
+      patternErrorMessage: 'must be of visible ASCII characters, without spaces or line breaks',
       description: `An API key of the tenant, or a token, ${whose}. It is neither kept nor written down.`
     })
   )
@@ -34,17 +36,18 @@ export function ownListener({ state: { address } }: Pick<AdminServices, 'state'>
   throw new AdminProblem('unavailable', 'The gateway does not listen yet.', 'Try again in a second.')
 }
 
+/** Administrators of one tenant leave at least half of the places to those of others. */
 export function createPlaces(max: number, message: string) {
-  let taken = 0
+  const taken: string[] = []
   return {
     /** @returns what frees the place again. @throws AdminProblem rate_limited */
-    take(): () => void {
-      if (taken >= max)
+    take(tenant: string): () => void {
+      if (taken.length >= max || taken.filter((each) => each === tenant).length >= max / 2)
         throw new AdminProblem('rate_limited', message, 'Wait until one has ended.', {
           headers: { 'Retry-After': '5' }
         })
-      taken++
-      return () => void taken--
+      taken.push(tenant)
+      return () => void taken.splice(taken.indexOf(tenant), 1)
     }
   }
 }

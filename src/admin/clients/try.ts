@@ -61,7 +61,7 @@ export const tryRoute = defineRoute(
     if (inputResponses !== undefined && !isObject(inputResponses)) throw noObject('inputResponses')
     checkAddresses(tenant, endpoint)
     const listener = ownListener(services)
-    const leave = places.take()
+    const leave = places.take(tenant.id)
     await recordChange(services, {
       actor: administrator.name,
       role: administrator.role,
@@ -93,11 +93,14 @@ export const tryRoute = defineRoute(
         leave()
       }
     }
-    return wantsEvents ? streamed(run) : run(undefined, () => {})
+    return wantsEvents ? streamed(run, leave) : run(undefined, () => {})
   }
 )
 
-function streamed(run: (signal: AbortSignal, notified: OwnCall['notified']) => Promise<unknown>): AdminStream {
+function streamed(
+  run: (signal: AbortSignal, notified: OwnCall['notified']) => Promise<unknown>,
+  leave: () => void
+): AdminStream {
   return new AdminStream((send, end) => {
     const stop = new AbortController()
     const notified = (method: string, params: JsonObject): void => {
@@ -111,7 +114,7 @@ function streamed(run: (signal: AbortSignal, notified: OwnCall['notified']) => P
       )
       .finally(end)
     return () => stop.abort()
-  })
+  }, leave)
 }
 
 function answerOf({ status, requestId, message, text }: OwnAnswer, ms: number): Static<typeof TryAnswer> {

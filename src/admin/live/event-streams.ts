@@ -45,7 +45,14 @@ export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
       who: Administrator,
       stream: AdminStream
     ): void {
-      checkRoom(who.name)
+      try {
+        checkRoom(who.name)
+      } catch (error) {
+        stream.unopened()
+        throw error
+      }
+      // Its end was told while the route was busy, and is not told again.
+      if (raw.destroyed) return stream.unopened()
       let hasEnded = false
       const lastWord = createDelay(clock)
       function end(reason: End): void {
