@@ -167,10 +167,15 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'named as unknown in the answer'
     ],
-    ['admin/clients/try.ts maxTries', 'tools that are tried at once', 'process', '429'],
+    ['admin/clients/try.ts maxTries', 'tools that are tried at once; half of them of one tenant', 'process', '429'],
     ['admin/clients/try.ts maxTryMs', 'time of a tool that is tried', 'call', 'cancelled'],
     ['admin/clients/own-way.ts maxCredentialLength chars', 'a credential that is tried', 'request', '400'],
-    ['admin/clients/doctor.ts maxExaminations', 'endpoints that are examined at once', 'process', '429'],
+    [
+      'admin/clients/doctor.ts maxExaminations',
+      'endpoints that are examined at once; half of them of one tenant',
+      'process',
+      '429'
+    ],
     ['admin/clients/doctor.ts examinedMs', 'time of one exchange of an examination', 'exchange', 'told as a fault'],
     ['hosts/own-request.ts maxShownChars', 'an answer of a tool that is tried', 'call', '409, the call was made'],
     ['admin/live/event-streams.ts maxStreams', 'streams of events', 'process', '429'],
@@ -1523,6 +1528,7 @@ cli/client/mcp-client.ts maxShownChars
 observe/traces/trace-context.ts maxTracestateChars
 observe/traces/traces.ts sendAfterMs
 observe/otlp/log-export.ts sendAfterMs
+upstream/stdio/known-programs.ts settledMs
 observe/otlp/log-export.ts firstRetryMs
 observe/otlp/log-export.ts maxRetryMs
 hosts/doctor/exchange.ts maxBodyChars

@@ -2,7 +2,11 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import pino from 'pino'
 import t from 'tap'
+import type { StdioDefinition } from '../../src/config/snapshot.ts'
+import type { Child, ChildEvents } from '../../src/upstream/stdio/child-process.ts'
+import { createWarmChildren } from '../../src/upstream/stdio/warm-children.ts'
 import { type LegacyClient, legacyClient } from '../kit/client.ts'
 import { gateway, key, type TestGateway } from '../kit/gateway.ts'
 import { scriptedStdio } from '../kit/server-request.ts'
@@ -53,4 +57,58 @@ t.test('where there is little room, calls come before what is started ahead', as
   const limits = { processes: 2, processesPerTenant: 2 }
   const made = await gateway(t, { upstreams: { pipe: { ...scriptedStdio, warm: 4 } }, limits })
   t.ok((await pidOf(await warmed(made))) > 0)
+})
+
+/** Of processes that are counted, not started; the clock goes when told. */
+function counted() {
+  const due: Array<() => void> = []
+  const started: Array<{ readonly events: ChildEvents; kills: number }> = []
+  const clock = {
+    now: () => 0,
+    timer(_ms: number, run: () => void) {
+      due.push(run)
+      return { close() {}, unref() {}, refresh() {} }
+    }
+  }
+  const warm = createWarmChildren({
+    start(_definition, events) {
+      const one = { events, kills: 0, kill: () => void one.kills++, isEnding: () => one.kills > 0 }
+      started.push(one)
+      return one as unknown as Child
+    },
+    mayStart: async () => true,
+    clock,
+    log: pino({ enabled: false })
+  })
+  const pass = async (): Promise<void> => {
+    for (const run of due.splice(0)) run()
+    await new Promise(setImmediate)
+  }
+  return { warm, started, pass }
+}
+
+const definition = { hash: 'one', warm: 2, isolation: 'session' } as unknown as StdioDefinition
+const nobody: ChildEvents = { stdout() {}, stderr() {}, ended() {} }
+
+t.test('an upstream that is removed while its processes are about to start gets none', async (t) => {
+  const { warm, started, pass } = counted()
+  warm.fillSoon(definition)
+  warm.retain(new Set())
+  await pass()
+  t.equal(started.length, 0)
+  warm.fillSoon(definition)
+  warm.retain(new Set(['one']))
+  await pass()
+  t.equal(started.length, 2, 'where it stays, they start')
+})
+
+t.test('one that was killed for what it wrote is given to nobody', async (t) => {
+  const { warm, started, pass } = counted()
+  warm.fillSoon(definition)
+  await pass()
+  started[0]?.events.stdout(Buffer.alloc(65_537))
+  t.equal(started[0]?.kills, 1)
+  t.equal(warm.next(definition), started[1] as unknown)
+  t.equal(warm.take(definition, nobody), started[1] as unknown)
+  t.equal(warm.take(definition, nobody), undefined)
 })

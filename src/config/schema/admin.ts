@@ -119,7 +119,8 @@ export const AdminSchema = closedObject({
       )
     ]),
     'Programs that upstreams made by a platform-admin may start, each exactly as its `command`. Others may start ' +
-      'none. With `{ command, sha256 }` the file is compared before each start.'
+      'none. With `{ command, sha256 }` the file is compared before each start; as it is started by its path, nobody ' +
+      'but the operator should be able to write there.'
   ),
   allowedHosts: list(
     Type.String({

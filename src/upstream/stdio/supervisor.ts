@@ -62,9 +62,9 @@ export function createSupervisor(options: SupervisorOptions) {
       const hasRoom = (): boolean =>
         running.size < maxProcesses / perWarm && refusal(definition, starter, all()) === undefined
       if (!hasRoom()) return false
-      await checkProgram(definition)
       await sandbox.ready(definition)
       await starts.turn(definition, '')
+      await checkProgram(definition)
       return hasRoom()
     },
     clock,
@@ -129,11 +129,18 @@ export function createSupervisor(options: SupervisorOptions) {
     },
     /** Asked before `spawn`: waits for processes that are ending, where they are in the way, and see `createStarts`. */
     async turn(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
-      await checkProgram(definition)
       await sandbox.ready(definition)
       if (warm.next(definition) === undefined && refusal(definition, starter, notEnding()) !== undefined) warm.giveUp()
       await room(definition, starter, signal)
-      return await starts.turn(definition, starter.quotaKey ?? '', signal)
+      const end = await starts.turn(definition, starter.quotaKey ?? '', signal)
+      try {
+        // Last: what waits may wait for long.
+        await checkProgram(definition)
+      } catch (error) {
+        end()
+        throw error
+      }
+      return end
     },
     count: () => running.size,
     memoryByTenant: watch.taken,

@@ -29,7 +29,8 @@ export interface WarmOptions {
 export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions) {
   /** By hash of the definition, the longest waiting first. */
   const waiting = new Map<string, Set<WarmChild>>()
-  const filling = new Set<string>()
+  /** By hash of the definition; one that is not there any more ends. */
+  const filling = new Map<string, object>()
   let isClosed = false
 
   const countOf = ({ hash }: StdioDefinition): number => waiting.get(hash)?.size ?? 0
@@ -73,20 +74,29 @@ export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions)
   async function fill(definition: StdioDefinition, count: number): Promise<void> {
     const { hash } = definition
     if (filling.has(hash)) return
-    filling.add(hash)
+    const own = {}
+    const isOver = (): boolean => isClosed || filling.get(hash) !== own
+    filling.set(hash, own)
     try {
       await pause(clock, fillAfterMs)
       // One that ends by itself is not started again before somebody has needed one.
       for (let added = 0; added < count && countOf(definition) < count; added++) {
-        if (isClosed || !(await mayStart(definition)) || isClosed) return
+        if (isOver() || !(await mayStart(definition)) || isOver()) return
         add(definition)
       }
     } catch (err) {
       log.debug({ err, upstream: definition.name, tenant: definition.tenant }, 'no process is started ahead')
     } finally {
-      filling.delete(hash)
+      if (filling.get(hash) === own) filling.delete(hash)
     }
   }
+
+  /** The longest waiting; not one that is being killed, which would end under whoever takes it. */
+  const firstOf = ({ hash }: StdioDefinition): WarmChild | undefined =>
+    waiting
+      .get(hash)
+      ?.values()
+      .find(({ child }) => !child.isEnding())
 
   function end(isOver: (hash: string) => boolean): void {
     for (const [hash, all] of [...waiting]) {
@@ -98,10 +108,10 @@ export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions)
 
   return {
     /** The one that would be taken. */
-    next: ({ hash }: StdioDefinition): Child | undefined => waiting.get(hash)?.values().next().value?.child,
+    next: (definition: StdioDefinition): Child | undefined => firstOf(definition)?.child,
     /** @returns undefined where none waits; else the events of the process are these from now on */
-    take({ hash }: StdioDefinition, events: ChildEvents): Child | undefined {
-      const one = waiting.get(hash)?.values().next().value
+    take(definition: StdioDefinition, events: ChildEvents): Child | undefined {
+      const one = firstOf(definition)
       one?.handTo(events)
       return one?.child
     },
@@ -112,7 +122,11 @@ export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions)
     },
     /** Somebody else needs the room. */
     giveUp: (): void => end(() => true),
-    retain: (hashes: Pick<ReadonlySet<string>, 'has'>): void => end((hash) => !hashes.has(hash)),
+    /** Of others there are none from now on, those included that are about to be started. */
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
+      for (const hash of filling.keys()) if (!hashes.has(hash)) filling.delete(hash)
+      end((hash) => !hashes.has(hash))
+    },
     close(): void {
       isClosed = true
       end(() => true)
