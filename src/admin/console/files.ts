@@ -69,7 +69,7 @@ export function createConsoleFiles() {
     const foreign = Object.entries(modules).map(
       ([name, [packageName, file]]) =>
         // The package.json of signals-core and of htm cannot be asked for by name: `exports` does not have it.
-        [`modules/${name}`, join(folderOf(packageName), file)] as const
+        [`modules/${name}`, join(packageFolder(packageName, resolve(packageName)), file)] as const
     )
     return new Map([...shown, ...foreign])
   }
@@ -77,9 +77,9 @@ export function createConsoleFiles() {
   return {
     /** @param name below /console/; undefined: there is no such file */
     async get(name: string): Promise<ConsoleFile | undefined> {
-      const path = (await (listed ??= paths())).get(name === '' ? 'index.html' : name)
+      const path = (await (listed ??= paths().catch(forgetting(() => (listed = undefined))))).get(name || 'index.html')
       if (path === undefined) return undefined
-      const file = loaded.get(path) ?? load(path)
+      const file = loaded.get(path) ?? load(path).catch(forgetting(() => loaded.delete(path)))
       loaded.set(path, file)
       return await file
     },
@@ -92,9 +92,20 @@ export function createConsoleFiles() {
   }
 }
 
-/** Of a package: up from its entry to the folder that has its name. */
-function folderOf(name: string): string {
-  let folder = dirname(resolve(name))
-  while (!folder.endsWith(join('node_modules', name))) folder = dirname(folder)
-  return folder
+/** What cannot be read now, because too many files are open perhaps, is tried again when somebody asks again. */
+const forgetting =
+  (forget: () => unknown) =>
+  (error: unknown): never => {
+    forget()
+    throw error
+  }
+
+/**
+ * Of a package: up from its entry to the folder that is called as it is.
+ * @throws Error where there is none, because something has put the package elsewhere
+ */
+export function packageFolder(name: string, entry: string): string {
+  for (let folder = dirname(entry); folder !== dirname(folder); folder = dirname(folder))
+    if (folder.endsWith(join(sep, 'node_modules', name))) return folder
+  throw new Error(`the console needs ${name}, and ${entry} is in no folder node_modules/${name}: install with npm`)
 }

@@ -61,19 +61,27 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
     return seats.reduce((first, each) => (each.until < first.until ? each : first)).seat
   }
 
-  /** @throws AdminProblem unauthenticated */
-  async function sessionOf(cookie: string, { headers, method }: FastifyRequest) {
+  /** @throws AdminProblem unauthenticated, rate_limited */
+  async function sessionOf(cookie: string, { headers, method, ip }: FastifyRequest) {
     checkOwnPage(headers, method)
     const [owner = '', seat = '', id = ''] = cookie.split('.')
     const session = await read(`${owner}.${seat}`)
     const token = headers[consoleTokenHeader]
-    if (session === undefined || typeof token !== 'string') throw ended()
-    if (!isDigestOf(session.id, id) || !isDigestOf(session.token, token)) throw ended()
+    const isOwn =
+      typeof token === 'string' &&
+      session !== undefined &&
+      isDigestOf(session.id, id) &&
+      isDigestOf(session.token, token)
+    if (!isOwn) {
+      // As a request with a wrong key: by its address.
+      access.countStranger(ip)
+      throw ended()
+    }
     return { session, key: consoleSessionKey(owner, seat) }
   }
 
   return {
-    /** By a key or token where there is one, whatever cookies are sent along. @throws AdminProblem unauthenticated */
+    /** By a key or token where there is one, whatever cookies are sent along. @throws AdminProblem as of `access` */
     async authenticate(request: FastifyRequest): Promise<Administrator> {
       const cookie = request.headers.authorization === undefined ? cookieOf(request) : undefined
       if (cookie === undefined) return await access.authenticate(request.raw.rawHeaders, request.ip)
