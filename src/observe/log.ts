@@ -1,5 +1,5 @@
 // The log: lines on standard error, of JSON or, on a terminal, of text. Never a token, a session id, a body, a header
-// or an argument.
+// or an argument; arguments and results only where a tenant wants a sample of them (samples).
 
 import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
