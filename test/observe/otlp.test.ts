@@ -13,7 +13,7 @@ import { legacyClient, send } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
-import { collector, valuesOf } from './collector.ts'
+import { collector, type Collector, valuesOf } from './collector.ts'
 import { samplesOf } from './samples.ts'
 
 const upstream = await startUpstream()
@@ -101,31 +101,49 @@ t.test('a collector that refuses holds up nobody: what is dropped is counted, an
       made.log.some((line) => line['signal'] === signal && line['msg'] === 'telemetry reaches the collector again')
     )
   )
-  await until('what waited was not lost', () =>
-    to.logs.some(({ attributes }) => valuesOf(attributes)['gen_ai.tool.name'] === 'echo')
-  )
+})
+
+/** What `log` writes is sent; `lost`: lines that were dropped. */
+function exportTo(to: Collector) {
+  const state = { lost: 0, said: '' }
+  const log = pino({ base: null }, { write: (line: string) => void (state.said += line) })
+  const losses = createLosses('logs', log, { dropped: (_signal, items) => (state.lost += items) })
+  const place = { url: `${to.endpoint}/v1/logs`, headers: {} }
+  const exported = createLogExport({ place, resource: {}, losses, clock: steadyClock })
+  return { state, log, exported, untap: alsoTo(log, exported.take) }
+}
+
+t.test('what a collector refuses for good is dropped, and keeps nothing after it; else it waits', async (t) => {
+  const to = await collector(t)
+  const { state, log, exported } = exportTo(to)
+  const has = (text: string) => to.logs.some(({ body }) => body.stringValue === text)
+  to.status = 503
+  log.info('sent again')
+  await until('it was sent once', () => state.said.includes('does not reach'))
+  to.status = undefined
+  await until('it is there', () => has('sent again'))
+  t.equal(state.lost, 0)
+  to.status = 413
+  log.info('too large')
+  await until('it is dropped', () => state.lost > 0)
+  to.status = undefined
+  log.info('after it')
+  await until('the next one is there', () => has('after it'))
+  t.notOk(has('too large'))
+  await exported.close()
 })
 
 t.test('lines for a collector that never answers are bounded', async (t) => {
   const to = await collector(t)
   to.status = 0
   t.teardown(() => to.open.forEach((response) => response.destroy()))
-  let lost = 0
-  const log = pino({ base: null }, { write: () => {} })
-  const losses = createLosses('logs', log, { dropped: (_signal, items) => (lost += items) })
-  const exported = createLogExport({
-    place: { url: `${to.endpoint}/v1/logs`, headers: {} },
-    resource: {},
-    losses,
-    clock: steadyClock
-  })
-  const untap = alsoTo(log, exported.take)
+  const { state, log, exported, untap } = exportTo(to)
   for (let line = 0; line < 10_000; line++) log.child({ line }).info('a line')
   // With the line that says so.
-  t.equal(lost, 10_001 - 8_192)
+  t.equal(state.lost, 10_001 - 8_192)
   untap()
   log.info('not sent any more')
-  t.equal(lost, 10_001 - 8_192)
+  t.equal(state.lost, 10_001 - 8_192)
   await until('the first are on their way', () => to.open.length === 1)
   to.status = undefined
   to.open[0]?.writeHead(200).end('')

@@ -3,7 +3,15 @@
 
 import { backoffMs, createDelay, type Clock } from '../../time/clock.ts'
 import type { Losses } from './losses.ts'
-import { attribute, type AnyValue, type KeyValue, type LogRecord, type LogsPlace, sendLogs } from './send-logs.ts'
+import {
+  attribute,
+  type AnyValue,
+  type KeyValue,
+  type LogRecord,
+  type LogsPlace,
+  RefusedForGood,
+  sendLogs
+} from './send-logs.ts'
 
 /** Lines that wait, and characters of them. */
 const maxWaitingLines = 8_192
@@ -60,14 +68,19 @@ export function createLogExport({ place, resource, losses, clock }: LogExportOpt
     const lines = waiting.slice(0, maxLinesAtOnce)
     try {
       const rejected = await sendLogs(place, attributes, 'gatehouse', lines.map(logRecordOf))
-      failures = 0
       losses.delivered()
       if (rejected > 0) losses.lost(rejected, new Error('the collector has refused lines of the log'))
-      waiting = waiting.slice(lines.length)
-      chars -= lines.reduce((sum, { length }) => sum + length, 0)
     } catch (error) {
-      if (failures++ === 0) losses.lost(0, error)
+      if (!(error instanceof RefusedForGood)) {
+        if (failures++ === 0) losses.lost(0, error)
+        return
+      }
+      // Sent again and again, they would keep all lines after them from the collector.
+      losses.lost(lines.length, error)
     }
+    failures = 0
+    waiting = waiting.slice(lines.length)
+    chars -= lines.reduce((sum, { length }) => sum + length, 0)
   }
 
   /** Never rejects. One after the other, so that a slow collector has one at a time. */

@@ -35,12 +35,19 @@ export interface LogsPlace {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** The collector has said so of all of them, and would again ("Failures", "Retryable Response Codes"). */
+export class RefusedForGood extends Error {
+  override readonly name = 'RefusedForGood'
+}
+
+const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
+
 export const attribute = (key: string, stringValue: string): KeyValue => ({ key, value: { stringValue } })
 
 /**
  * @param scope what made the records
  * @returns how many the collector has refused for good: they are not to be sent again
- * @throws Error where it could not be reached, or took none
+ * @throws RefusedForGood where it takes none of them; Error where it could not be reached, or takes none now
  */
 export async function sendLogs(
   { url, headers }: LogsPlace,
@@ -60,7 +67,8 @@ export async function sendLogs(
     signal: timeoutSignal(maxAnswerMs)
   })
   const text = await textOf(answer)
-  if (!answer.ok) throw new Error(`the collector answers ${answer.status}`)
+  const { ok, status } = answer
+  if (!ok) throw new (retryable.has(status) ? Error : RefusedForGood)(`the collector answers ${status}`)
   return rejectedIn(text)
 }
 
