@@ -72,6 +72,8 @@ export function createCallsInFlight() {
      * @throws GatewayError too_many
      */
     listen({ tenant, raw }: Pick<RequestContext, 'tenant' | 'raw'>): void {
+      // Its 'close' has been emitted where the client left during the checks, and nothing would give the place back.
+      if (raw.destroyed) return
       const max = tenant.resources?.streams ?? Infinity
       const leave = quota.take(1, [[streamsOf(tenant.id), max]])
       if (leave === undefined)

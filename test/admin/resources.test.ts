@@ -1,7 +1,10 @@
 // What one tenant may use of the gateway (`resources`): refusals name the limit, the neighbour is not touched, usage is
 // told beside it, a change holds at once, and only a platform-admin makes it.
 
+import { EventEmitter } from 'node:events'
 import t from 'tap'
+import type { Tenant } from '../../src/config/snapshot.ts'
+import { createCallsInFlight } from '../../src/http/calls-in-flight.ts'
 import { adminGateway, adminKeys, adminSection, globexKey } from '../kit/admin.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
 import { key as apiKey } from '../kit/gateway.ts'
@@ -155,4 +158,14 @@ t.test('a tenant-admin does not change what its tenant may use', async (t) => {
   for (const resources of [{ sessions: 6 }, { sessions: null }, null])
     t.equal((await asAdmin({ resources })).status, 403, JSON.stringify(resources))
   t.equal((await asAdmin({ origins: ['https://a.example'] })).status, 200, 'the rest it does')
+})
+
+t.test('a stream whose client has left before it was counted takes no place', async (t) => {
+  const calls = createCallsInFlight()
+  const tenant = { id: 'acme', resources: { streams: 1 } } as unknown as Tenant
+  const streamOf = (destroyed: boolean) =>
+    ({ tenant, raw: Object.assign(new EventEmitter(), { destroyed }) }) as unknown as Parameters<typeof calls.listen>[0]
+  for (let times = 0; times < 3; times++) calls.listen(streamOf(true))
+  calls.listen(streamOf(false))
+  t.throws(() => calls.listen(streamOf(false)), { code: 'too_many' })
 })
