@@ -25,8 +25,12 @@ const leastBudgetBytes = 32 * 1024 * 1024
 /** One tenant may hold one part in so many of the budget, and one caller one part in so many of that. */
 const shareDivisor = 2
 
-/** Of the container or machine, in bytes. */
-export const availableMemory = (): number => Math.min(process.constrainedMemory(), totalmem())
+/**
+ * Of the container or machine, in bytes.
+ * @param constrained 0 where the system knows of no containers (macOS, Windows)
+ */
+export const availableMemory = (constrained = process.constrainedMemory(), total = totalmem()): number =>
+  constrained > 0 ? Math.min(constrained, total) : total
 
 /**
  * Has V8 collect more often where the process may use less than its heap could grow to.

@@ -5,6 +5,7 @@ import { createServer as createNetServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { catalogue, Diagnosis, type FaultCode } from '../../src/hosts/doctor/catalogue.ts'
 import { examine, type DoctorOptions } from '../../src/hosts/doctor/examine.ts'
+import { sender } from '../../src/hosts/doctor/exchange.ts'
 import { adminCall, adminGateway } from '../kit/admin.ts'
 import { browser } from '../kit/browser.ts'
 import { forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
@@ -323,3 +324,16 @@ t.test('the command tells each hop, and at the first that fails the side that ha
   t.match(await cli(['doctor']), { code: 2, err: /doctor needs --url/ })
   t.match(await cli(['doctor', '--url', url, '--ca', '/nowhere']), { code: 2, err: /^\/nowhere cannot be read/ })
 })
+
+t.test(
+  'the first message of a stream is read also where it comes byte by byte, and the rest is not waited for',
+  async (t) => {
+    const server = createServer((_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      for (const byte of ': hello\r\n\r\nevent: message\r\ndata: {"a":\r\ndata: 1}\r\n\r\n') response.write(byte)
+      t.teardown(() => response.destroy())
+    })
+    const send = sender({ ca: undefined, timeoutMs: 20_000 })
+    t.match(await send(new URL(await listen(t, server))), { status: 200, json: { a: 1 } })
+  }
+)

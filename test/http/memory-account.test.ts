@@ -1,7 +1,7 @@
 // Memory that was counted is given back, however a request ends: a byte that is kept would in time refuse everybody.
 
 import t, { type Test } from 'tap'
-import { createMemoryAccount } from '../../src/limits/memory.ts'
+import { availableMemory, createMemoryAccount } from '../../src/limits/memory.ts'
 import { acmeGateway, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, open, send, type LegacyClient } from '../kit/client.ts'
 import { listenEvents } from '../kit/events.ts'
@@ -254,6 +254,12 @@ for (const [name, storm] of Object.entries(storms))
       t.equal(held(), 0, String(error))
     })
   })
+
+t.test('where the system knows of no containers, the memory of the machine is what there is', async (t) => {
+  t.equal(availableMemory(0, 1_000), 1_000)
+  t.equal(availableMemory(500, 1_000), 500)
+  t.equal(availableMemory(2 ** 64, 1_000), 1_000, 'a container without a limit')
+})
 
 t.test('what callers hold who are not known yet counts once for all', async (t) => {
   const account = createMemoryAccount(4_000)

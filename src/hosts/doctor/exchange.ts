@@ -5,6 +5,7 @@ import { lookup } from 'node:dns/promises'
 import { request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { isIP } from 'node:net'
+import { createParser } from 'eventsource-parser'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { steadyClock } from '../../time/clock.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
@@ -66,17 +67,20 @@ export const sender =
         const kept = Object.entries(answer.headers).map(([name, value]) => [name, value?.toString()])
         const given = Object.fromEntries(kept) as Exchanged['headers']
         const isStream = given['content-type']?.startsWith('text/event-stream') === true
-        let text = ''
+        let [text, json] = ['', undefined as JsonObject | undefined]
+        // Each piece is looked at once: an answer may come byte by byte, and this runs in the gateway, too.
+        const parser = createParser({ onEvent: ({ data }) => (json ??= jsonOf(data)) })
         const done = (): void => {
           timer.close()
-          resolve({ status, headers: given, text, json: jsonOf(text, isStream) })
+          resolve({ status, headers: given, text, json: isStream ? json : jsonOf(text) })
           outgoing.destroy()
         }
         if (headOnly) return done()
         answer.setEncoding('utf8')
         answer.on('data', (part: string) => {
           text += part
-          if (text.length > maxBodyChars || (isStream && jsonOf(text, true) !== undefined)) done()
+          if (isStream) parser.feed(part)
+          if (text.length > maxBodyChars || json !== undefined) done()
         })
         answer.on('end', done)
         answer.on('error', fail)
@@ -94,10 +98,9 @@ export const sender =
     return promise
   }
 
-function jsonOf(text: string, isStream: boolean): JsonObject | undefined {
-  const data = isStream ? /^data: ?(\{.*)$/m.exec(text)?.[1] : text
+function jsonOf(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(data ?? '')
+    const value: unknown = JSON.parse(text)
     return isObject(value) ? value : undefined
   } catch {
     return undefined
