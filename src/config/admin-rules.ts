@@ -42,6 +42,7 @@ export function checkAdmin(
     'is the same key as',
     report
   )
+  checkPrograms(listOf(admin['allowedCommands']), report)
   if (config['admin'] === undefined && isTree(config['tenants']) && Object.keys(config['tenants']).length === 0)
     report.add(['tenants'], 'is empty', 'Give at least one entry, or an admin API that makes them.')
   checkOidc(admin, treeOf(config['tenants']), report)
@@ -55,6 +56,19 @@ export function checkAdmin(
 }
 
 const isAny = (...hosts: readonly unknown[]): boolean => hosts.some((host) => host === '0.0.0.0' || host === '::')
+
+/** Which entry holds would depend on their order: with a digest and without one, or with two. */
+function checkPrograms(allowed: readonly unknown[], report: Report): void {
+  const commandOf = (each: unknown): string | undefined =>
+    typeof each === 'string' ? each : stringOrNone(treeOf(each)['command'])
+  const byDigest = new Set(allowed.filter(isTree).map(commandOf))
+  checkDoubles(
+    allowed.map((each) => (byDigest.has(commandOf(each)) ? commandOf(each) : undefined)),
+    (index) => ['admin', 'allowedCommands', index],
+    'is the same program as that of',
+    report
+  )
+}
 
 /** For which tenants a role is. */
 function checkScope({ role, tenants }: Tree, path: Path, report: Report): void {

@@ -93,6 +93,15 @@ refusals(t, [
     message: /is the same key as/
   },
   {
+    name: 'a program by digest that another entry allows without it is refused',
+    steps: ['admin', 'allowedCommands'],
+    bad: ['/usr/bin/up', { command: '/usr/bin/up', sha256: 'd'.repeat(64) }],
+    good: ['/usr/bin/up', '/usr/bin/up', { command: '/usr/bin/other', sha256: 'd'.repeat(64) }],
+    path: 'admin.allowedCommands[1]',
+    start,
+    message: /is the same program as that of/
+  },
+  {
     name: 'the port of the gateway is refused',
     steps: ['admin', 'listen', 'port'],
     bad: 8080,

@@ -120,7 +120,7 @@ export const AdminSchema = closedObject({
     ]),
     'Programs that upstreams made by a platform-admin may start, each exactly as its `command`. Others may start ' +
       'none. With `{ command, sha256 }` the file is compared before each start; as it is started by its path, nobody ' +
-      'but the operator should be able to write there.'
+      'but the operator should be able to write there. One entry names it, with one digest.'
   ),
   allowedHosts: list(
     Type.String({
