@@ -42,7 +42,9 @@ for (const [revision, scored] of Object.entries(clientScored)) {
         checks.some(({ status }) => status === 'SUCCESS'),
         `${scenario}: the suite has seen something`
       )
-      t.not(driven.includes(scenario), refused.has(scenario), `${scenario}: how far the client has come`)
+      t.not(driven.includes(scenario), refused.has(scenario), `${scenario}: how far the client has come`, {
+        output: refused.has(scenario) ? '' : run.output
+      })
     }
   })
 }

@@ -57,7 +57,7 @@ export async function drive(run: ClientRun): Promise<void> {
 }
 
 async function useGateway(run: ClientRun, t: Parameters<typeof gateway>[0]): Promise<void> {
-  const { url, publicUrl } = await gateway(t, {
+  const { url, publicUrl, log } = await gateway(t, {
     upstreams: { suite: { type: 'http', url: run.url, ...(await credentialOf(run)) } },
     top: {
       // The suite's servers are on loopback.
@@ -77,10 +77,14 @@ async function useGateway(run: ClientRun, t: Parameters<typeof gateway>[0]): Pro
   // An empty form: what it has defaults for, the SDK fills in.
   client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: {} }))
   const transport = new StreamableHTTPClientTransport(new URL(url()), { requestInit: { headers: { authorization } } })
-  await client.connect(transport)
-  if (signsIn(run)) await useAccount(client, publicUrl)
-  else await useAll(client, run, url())
-  await client.close()
+  try {
+    await client.connect(transport)
+    if (signsIn(run)) await useAccount(client, publicUrl)
+    else await useAll(client, run, url())
+    await client.close()
+  } catch (cause) {
+    throw new Error(`the client failed, and the gateway said: ${JSON.stringify(log.slice(-20))}`, { cause })
+  }
 }
 
 async function useAll(client: Client, run: ClientRun, url: string): Promise<void> {
