@@ -159,6 +159,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['admin/console/sessions.ts sessionMs', 'time for which a browser stays signed in', 'session', 'signs in again'],
     ['admin/console/sessions.ts maxSessions', 'sessions of the console', 'administrator', 'the oldest ends'],
+    [
+      'admin/console/sessions.ts maxSignedOut',
+      'sessions that were signed out and may have streams open',
+      'process',
+      'streams of the oldest end with their time'
+    ],
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
     [

@@ -58,8 +58,8 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
   const { snapshot, version, clock, descriptors, wall, store, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
   const access = createAdminAccess({ snapshot, clock, wall, fetch: createFetch(), log })
-  const eventStreams = createEventStreams({ clock, isLetIn: access.isLetIn })
   const consoleSessions = createConsoleSessions({ store, wall, access })
+  const eventStreams = createEventStreams({ clock, isLetIn: consoleSessions.isLetIn })
   const openApi = openApiOf(adminRoutes, version)
   let ownHosts: ReadonlySet<string> = new Set()
   const server = fastify({

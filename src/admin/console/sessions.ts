@@ -4,6 +4,7 @@
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { isObject } from '../../protocol/messages.ts'
 import { consoleSessionKey, digest } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
@@ -15,6 +16,9 @@ import { AdminProblem } from '../problem.ts'
 const sessionMs = 12 * 60 * 60 * 1000
 /** Of one administrator; a further one ends the oldest. */
 const maxSessions = 8
+
+/** Those that were signed out here and may have streams open; beyond, such streams end with their time. */
+const maxSignedOut = 1_000
 
 /** The prefix holds browsers to Secure, Path=/ and no Domain (RFC 6265bis section 4.1.3.2). */
 const secureCookie = '__Host-gatehouse-console'
@@ -40,6 +44,10 @@ interface ConsoleSessionsOptions {
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>
 
 export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOptions) {
+  /** By which session each came. */
+  const cameBy = new WeakMap<Administrator, Session>()
+  const signedOut = new LRUCache<string, true>({ max: maxSignedOut })
+
   async function read(place: string): Promise<Session | undefined> {
     const [owner = '', seat = ''] = place.split('.')
     const text = await store.get(consoleSessionKey(owner, seat))
@@ -85,9 +93,18 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
     async authenticate(request: FastifyRequest): Promise<Administrator> {
       const cookie = request.headers.authorization === undefined ? cookieOf(request) : undefined
       if (cookie === undefined) return await access.authenticate(request.raw.rawHeaders, request.ip)
-      const administrator = access.remembered((await sessionOf(cookie, request)).session.who)
+      const { session } = await sessionOf(cookie, request)
+      const administrator = access.remembered(session.who)
       if (administrator === undefined) throw ended()
+      cameBy.set(administrator, session)
       return administrator
+    },
+
+    /** As `access`, and the session by which they came has not ended. */
+    isLetIn(administrator: Administrator): boolean {
+      const session = cameBy.get(administrator)
+      if (!access.isLetIn(administrator)) return false
+      return session === undefined || (wall.now() < session.until && !signedOut.has(session.id))
     },
 
     /** @returns the cookie; the token, which the page keeps; and until when it is good, in epoch ms */
@@ -107,7 +124,11 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
     /** @returns the lines that take both cookies away */
     async signOut(request: FastifyRequest): Promise<string[]> {
       const cookie = cookieOf(request)
-      if (cookie !== undefined) await store.delete((await sessionOf(cookie, request)).key)
+      if (cookie !== undefined) {
+        const { session, key } = await sessionOf(cookie, request)
+        await store.delete(key)
+        signedOut.set(session.id, true)
+      }
       return [cookieLine('http:', '', 0), ...(isSecure(request.headers.origin) ? [cookieLine('https:', '', 0)] : [])]
     }
   }
