@@ -223,6 +223,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/live/series-routes.ts maxNamesTold', 'names of an answer', 'request', 'told together'],
     ['admin/live/refused-lately.ts maxCounted', 'tenants and limits whose refusals are counted', 'process', 'not told'],
     ['admin/live/problems.ts maxProblemsOfKind', 'problems of an answer', 'kind', 'counted only'],
+    [
+      'audit/read.ts segmentsVerified',
+      'segments of an audit log that are verified by the admin API',
+      'request',
+      'older ones are not read, which it says'
+    ],
+    ['admin/live/audit-routes.ts maxVerifications', 'audit logs that are verified at once', 'process', '429'],
     ['audit/read.ts segmentsPerPage', 'segments of an audit log that are searched', 'request', 'the page is shorter'],
     ['store/keys.ts usageTtlMs', 'time for which usage is kept', 'tenant', 'forgotten'],
     [
@@ -1588,6 +1595,9 @@ audit/segments.ts MiB
 audit/segments.ts batchesPerSegment
 audit/segments.ts segmentMs
 audit/segments.ts listedMs
+audit/read.ts longestDelayMs
+audit/read.ts recordsPerTurn
+audit/read.ts clockDifferenceMs
 audit/writes.ts collectMs
 audit/writes.ts batchChars
 audit/writes.ts firstRetryMs

@@ -15,6 +15,7 @@ const places: Readonly<Record<string, readonly [place: string, ready: string]>> 
   people: ['people?tenant=acme', '.stop'],
   catalog: ['catalog?tenant=acme', '.sum'],
   policy: ['policy?tenant=team', '.sum'],
+  audit: ['audit?tenant=acme', '#records ~ * table'],
   connect: ['connect?tenant=acme', '.hosts']
 }
 const rules = [

@@ -19,6 +19,7 @@ import { endpointRoutes } from './endpoints.ts'
 import { metricsRoute } from './metrics.ts'
 import { questionRoutes } from './clients/questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
+import { auditRoutes } from './live/audit-routes.ts'
 import { liveRoutes } from './live/routes.ts'
 import { reconnectRoute } from './live/reconnect.ts'
 import { problemRoute } from './live/problem-routes.ts'
@@ -62,6 +63,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...sessionRoutes,
   ...connectionRoutes,
   ...liveRoutes,
+  ...auditRoutes,
   usageRoute,
   ...seriesRoutes,
   problemRoute,

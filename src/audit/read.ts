@@ -1,27 +1,38 @@
-// Audit records of the store, page by page.
+// Audit records of the store: page by page; and whether the newest are whole. A long log is verified in part, so that
+// one question costs the gateway little; the rest is for `gatehouse audit verify`.
 
 import { auditIndexKey, auditSegmentKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import { segmentOf } from './segments.ts'
+import { nextTurn } from '../time/turns.ts'
+import { segmentMs, segmentOf } from './segments.ts'
+import { type AuditReport, verifyAudit } from './verify.ts'
 
 /** Segments that one page is looked for in: each is about a mebibyte. */
 const segmentsPerPage = 4
+/** Between a record and its place in a segment, clocks that differ included, in milliseconds. */
+const longestDelayMs = 6 * 60 * 60 * 1000
+
+export interface WantedRecords {
+  readonly limit: number
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | undefined
+  /** undefined: all. */
+  readonly kind?: string | undefined
+  /** Epoch milliseconds: made at or after it. */
+  readonly since?: number | undefined
+  /** Made before it. */
+  readonly until?: number | undefined
+}
 
 /**
  * The newest records first: the newest segment first, and in each the newest line.
- * @param kind undefined: of all kinds
- * @param cursor `nextCursor` of the page before
  * @returns undefined where the cursor is none. `nextCursor` null: there are no more
  * @throws GatewayError unavailable
  */
 export async function readAuditBackwards(
   store: Store,
   tenant: string,
-  {
-    limit,
-    cursor,
-    kind
-  }: { readonly limit: number; readonly cursor?: string | undefined; readonly kind?: string | undefined }
+  { limit, cursor, kind, since = -Infinity, until = Infinity }: WantedRecords
 ): Promise<{ readonly lines: readonly string[]; readonly nextCursor: string | null } | undefined> {
   const index = await store.entries(auditIndexKey(tenant))
   const [begin, before] = cursor === undefined ? [index.at(-1), Infinity] : placeIn(cursor)
@@ -34,17 +45,25 @@ export async function readAuditBackwards(
     const found = (await store.entries(auditSegmentKey(tenant, ...segmentOf(entry)))).join('').split('\n').slice(0, -1)
     for (let line = Math.min(found.length, at === start ? before : Infinity) - 1; line >= 0; line--) {
       const text = found[line] ?? ''
-      // Most lines are of another kind, and what takes long is to read them.
-      if (kind !== undefined && !(text.includes(`"kind":"${kind}"`) && kindOf(text) === kind)) continue
+      const { time, kind: own } = headOf(text)
+      if (!(time >= since && time < until) || (kind !== undefined && own !== kind)) continue
       lines.push(text)
       if (lines.length === limit) return { lines, nextCursor: cursorOf(entry, line) }
     }
+    // No segment before this one was written to so late.
+    if (headOf(found.at(-1) ?? '').time < since - segmentMs - longestDelayMs) break
     if (start - at + 1 === segmentsPerPage && at > 0) return { lines, nextCursor: cursorOf(index[at - 1] ?? '') }
   }
   return { lines, nextCursor: null }
 }
 
-const kindOf = (line: string): unknown => (JSON.parse(line) as { readonly kind?: unknown }).kind
+/** As a chain makes them (chain.ts): to read whole lines would take long, and most are not wanted. */
+const headOfLine = /^\{"chain":"[^"]*","seq":\d+,"prev":"[^"]*","time":"([^"]*)","kind":"([^"]*)"/
+
+function headOf(line: string): { readonly time: number; readonly kind: string | undefined } {
+  const [, time = '', kind] = headOfLine.exec(line) ?? []
+  return { time: Date.parse(time), kind }
+}
 
 /** @param before a number of a line of the segment; not given: all of it */
 const cursorOf = (entry: string, before?: number): string =>
@@ -59,4 +78,44 @@ function placeIn(cursor: string): [entry: string | undefined, before: number] {
     // Said by what is returned.
   }
   return [undefined, 0]
+}
+
+/** Of which a verification reads the newest. */
+const segmentsVerified = 64
+/** In one turn of the event loop. */
+const recordsPerTurn = 100
+/** By which the clocks of two processes may differ, in milliseconds. */
+const clockDifferenceMs = 10_000
+
+export interface StoredAuditReport extends AuditReport {
+  /** All that is kept was read. */
+  readonly isWhole: boolean
+}
+
+/**
+ * With the keys that the records name.
+ * @param now the time of day: milliseconds since the epoch
+ * @throws GatewayError unavailable
+ */
+export async function verifyStoredAudit(
+  store: Store,
+  tenant: string,
+  now: number,
+  maxSegments = segmentsVerified
+): Promise<StoredAuditReport> {
+  const index = await store.entries(auditIndexKey(tenant))
+  const part = index.slice(-maxSegments)
+  const isPart = part.length < index.length
+
+  async function* lines(): AsyncGenerator<string, void, undefined> {
+    let read = 0
+    for (const entry of part)
+      for (const line of (await store.entries(auditSegmentKey(tenant, ...segmentOf(entry)))).join('').split('\n')) {
+        yield line
+        if (++read % recordsPerTurn === 0) await nextTurn()
+      }
+  }
+
+  const extent = { isPart, readFrom: now - clockDifferenceMs }
+  return { ...(await verifyAudit(lines(), undefined, now, extent)), isWhole: !isPart }
 }

@@ -11,7 +11,7 @@ const segmentChars = MiB
 /** Beyond so many batches a segment ends, too. */
 const batchesPerSegment = 1_000
 /** In milliseconds: what an idle process wrote long ago must not stay with what it writes now. */
-const segmentMs = 6 * 60 * 60 * 1000
+export const segmentMs = 6 * 60 * 60 * 1000
 /** How often a process finds out whether others have written so much that its segment was deleted, in milliseconds. */
 const listedMs = 60_000
 /** Heads of chains that are remembered, the latest of each process among them. */

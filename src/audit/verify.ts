@@ -45,6 +45,14 @@ interface KnownHead extends ChainHead {
   readonly retentionMs: number
 }
 
+/** Of a log that is not there as a whole. */
+export interface AuditExtent {
+  /** Earlier records are kept, and not read: what begins in the middle, and runs that are not there, are no faults. */
+  readonly isPart: boolean
+  /** What records that were made later say of other runs is left out: it may be of what was not read yet. Epoch ms. */
+  readonly readFrom: number
+}
+
 /**
  * @param lines without line breaks, of each chain in its order
  * @param trusted the keys of which one must have signed each; undefined: those that the records name
@@ -53,7 +61,8 @@ interface KnownHead extends ChainHead {
 export async function verifyAudit(
   lines: AsyncIterable<string>,
   trusted: readonly KeyObject[] | undefined,
-  now: number
+  now: number,
+  { isPart, readFrom }: AuditExtent = { isPart: false, readFrom: Infinity }
 ): Promise<AuditReport> {
   const chains = new Map<string, ChainState>()
   const heads = new Map<string, KnownHead>()
@@ -124,7 +133,8 @@ export async function verifyAudit(
     return true
   }
 
-  function learn({ heads: others, deleted: gone, retentionMs }: JsonObject): void {
+  function learn({ heads: others, deleted: gone, retentionMs, time }: JsonObject): void {
+    if (Date.parse(String(time)) > readFrom) return
     for (const other of Array.isArray(others) ? (others as unknown[]) : []) {
       if (!isHead(other) || (heads.get(other.chain)?.seq ?? 0) >= other.seq) continue
       heads.set(other.chain, { ...other, retentionMs: typeof retentionMs === 'number' ? retentionMs : Infinity })
@@ -138,7 +148,8 @@ export async function verifyAudit(
       if (state.last.seq < seq) wrong(`${chain} is cut off after record ${state.last.seq}: another run knew ${seq}`)
       else if ((state.hashes.get(seq) ?? hash) !== hash)
         wrong(`record ${seq} of ${chain} is not the one that another run knew`)
-    } else if (deleted.has(chain)) list(notes, `${chain} is gone: its ${seq} records had to make room for others`)
+    } else if (isPart) return
+    else if (deleted.has(chain)) list(notes, `${chain} is gone: its ${seq} records had to make room for others`)
     else if (Date.parse(time) + retentionMs < now)
       list(notes, `${chain} is gone: its ${seq} records were beyond their time`)
     else wrong(`${chain} is missing: another run knew it with ${seq} records`)
@@ -146,8 +157,9 @@ export async function verifyAudit(
 
   function checkWhole(chain: string, { first, last, signatures, unsigned, hasEnded }: ChainState): void {
     const ageMs = now - Date.parse(last.time)
-    if (first.seq > 1) list(notes, `${chain} begins with record ${first.seq}: those before had to go, or were removed`)
-    if (signatures === 0 && !(Math.abs(ageMs) < signedWithinMs))
+    if (first.seq > 1 && !isPart)
+      list(notes, `${chain} begins with record ${first.seq}: those before had to go, or were removed`)
+    if (signatures === 0 && !(isPart && first.seq > 1) && !(Math.abs(ageMs) < signedWithinMs))
       wrong(`${chain} has no valid signature: nothing vouches for its records`)
     else if (unsigned > 0)
       list(notes, `nothing vouches yet for what follows record ${last.seq - unsigned} of ${chain}: ${unsigned}`)

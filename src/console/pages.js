@@ -21,5 +21,12 @@ export const pages = [
   { name: 'people', title: text.pages.people, load: () => import('./pages/people.js'), isOfTenant: true },
   { name: 'catalog', title: text.pages.catalog, load: () => import('./pages/catalog.js'), isOfTenant: true },
   { name: 'policy', title: text.pages.policy, load: () => import('./pages/policy.js'), isOfTenant: true },
+  {
+    name: 'audit',
+    title: text.pages.audit,
+    load: () => import('./pages/audit.js'),
+    roles: ['platform-admin', 'tenant-admin', 'auditor'],
+    isOfTenant: true
+  },
   { name: 'connect', title: text.pages.connect, load: () => import('./pages/connect.js'), isOfTenant: true }
 ]

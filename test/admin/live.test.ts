@@ -128,6 +128,22 @@ t.test('audit records are told as they are made, and read page by page as they a
   t.equal((await page('', adminKeys.globex)).status, 404)
   const foreign = Buffer.from(JSON.stringify(['["globex/x",1]', null])).toString('base64url')
   t.match((await page(`cursor=${foreign}`)).json, { items: [], nextCursor: null })
+
+  const all = itemsOf(await page('limit=200'))
+  const middle = String(all[Math.floor(all.length / 2)]?.['time'])
+  const numbersOf = (records: typeof all) => records.map(({ seq }) => seq)
+  const timed = async (query: string) => numbersOf(itemsOf(await page(`limit=200&${query}`)))
+  const isSince = ({ time }: (typeof all)[number]): boolean => String(time) >= middle
+  t.same(await timed(`since=${middle}`), numbersOf(all.filter(isSince)))
+  t.same(await timed(`until=${middle}`), numbersOf(all.filter((each) => !isSince(each))))
+  t.same(await timed('since=2000-01-01T00:00:00Z'), numbersOf(all))
+  t.same(await timed('since=2100-01-01T00:00:00Z'), [])
+  t.same(await timed('until=2000-01-01T00:00:00Z'), [])
+  t.match((await page('since=yesterday')).json, { status: 400, detail: /since/ })
+
+  const verified = await call('GET', '/v1/tenants/acme/audit/verification', { key: adminKeys.auditor })
+  t.match(verified.json, { isWhole: true, chains: 1, keys: [{ isOwn: true }], problems: [] })
+  t.equal((await call('GET', '/v1/tenants/acme/audit/verification', { key: adminKeys.viewer })).status, 403)
 })
 
 t.test('a reader that does not read is let go of, hears why once it reads, and others go on', async (t) => {

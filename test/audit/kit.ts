@@ -84,6 +84,7 @@ export async function auditAlone(
   }
   return {
     clock,
+    store,
     held,
     errors,
     start,

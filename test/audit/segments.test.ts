@@ -1,6 +1,8 @@
 // How long records are kept in the store: by time, by the room that a tenant has, and what is said of those that are gone.
 
 import t from 'tap'
+import { verifyStoredAudit } from '../../src/audit/read.ts'
+import type { Store } from '../../src/store/port.ts'
 import { until } from '../kit/until.ts'
 import { auditAlone, ok, parse, report, type AuditRecord } from './kit.ts'
 
@@ -65,3 +67,31 @@ t.test('a segment ends after six hours, so that what is old can go without what 
   t.equal(await segments(), 2)
   await audit.close()
 })
+
+t.test(
+  'what the store keeps is verified where it lies; of a long log the newest part, without false alarms',
+  async (t) => {
+    const { clock, store, start, begin, segments } = await auditAlone(t, { required: true })
+    const [first, audit] = [await start(), await start()]
+    await begin(first).end(ok)
+    await first.close()
+    for (let hours = 0; hours < 14; hours++) {
+      await begin(audit).end(ok)
+      clock.advance(hourMs)
+    }
+    await audit.close()
+    const count = await segments()
+    const whole = await verifyStoredAudit(store, 'acme', clock.now())
+    t.match(whole, { isWhole: true, chains: 2, problems: [], notes: [] })
+    const altered = (of: Store): Store => ({
+      ...of,
+      entries: async (key) => (await of.entries(key)).map((each) => each.replaceAll('"ada"', '"eve"'))
+    })
+    t.match((await verifyStoredAudit(altered(store), 'acme', clock.now())).problems.join(), /was altered/)
+
+    const part = await verifyStoredAudit(store, 'acme', clock.now(), count - 2)
+    t.match(part, { isWhole: false, chains: 1, problems: [], notes: [] })
+    t.ok(part.records < whole.records && part.records > 0)
+    t.match((await verifyStoredAudit(altered(store), 'acme', clock.now(), count - 2)).problems.join(), /was altered/)
+  }
+)

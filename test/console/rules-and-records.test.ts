@@ -1,5 +1,6 @@
 // What rules do and what was recorded, in a real browser: each page's main task, and what a viewer does not see.
 
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { adminKeys } from '../kit/admin.ts'
 import { consoleRig, violationsInBothThemes } from './rig.ts'
@@ -59,4 +60,49 @@ t.test('a viewer asks what rules decide, and does not read them', async (t) => {
   await page.getByText('Allowed: the rule echo-for-all of the tenant allows it.').waitFor()
   t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
+})
+
+t.test('records are found by kind and time, opened by the keyboard, taken along, and verified', async (t) => {
+  const { page, complaints } = await rig.signedIn('audit?tenant=acme', adminKeys.auditor)
+  await page.getByRole('rowheader', { name: 'tickets__fail' }).first().waitFor()
+  await page.getByLabel('Kind').selectOption('session')
+  await page.getByRole('rowheader', { name: 'tickets__fail' }).first().waitFor({ state: 'detached' })
+  await page.getByRole('rowheader', { name: 'opened' }).first().waitFor()
+  await page.getByLabel('Kind').selectOption('call')
+  await page.getByRole('rowheader', { name: 'tickets__fail' }).first().waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  const row = page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'tickets__fail' }) })
+  await row.getByRole('button').first().focus()
+  await page.keyboard.press('Enter')
+  const dialog = page.getByRole('dialog', { name: 'Record: call' })
+  await dialog.getByText('Hash of the one before').waitFor()
+  t.match(await dialog.innerText(), /Outcome\s+tool_error/)
+  t.same(await violationsInBothThemes(page), [])
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+
+  const begun = page.waitForEvent('download')
+  await page.getByRole('button', { name: /^Download these / }).click()
+  const lines = (await readFile(await (await begun).path(), 'utf8')).trimEnd().split('\n')
+  const kept = await rig.call('GET', '/v1/tenants/acme/audit?kind=call&limit=200')
+  t.same(
+    lines.map((line) => JSON.parse(line) as unknown),
+    (kept.json as { items: unknown[] }).items.toReversed()
+  )
+  await page.getByRole('button', { name: 'Verify' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByText('Nothing is missing or altered.').waitFor()
+  t.equal(await page.getByText('Signed by keys').count(), 0, 'all is signed by this gateway')
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByLabel('Until').fill('2001-01-01T00:00')
+  await page.getByText('No record', { exact: true }).waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  t.same(complaints, [])
+})
+
+t.test('a viewer sees no records', async (t) => {
+  const { page } = await rig.signedIn('audit?tenant=acme', adminKeys.viewer)
+  await page.getByText('Your role, viewer, does not see this page.').waitFor()
+  t.equal(await page.getByRole('link', { name: 'Audit' }).count(), 0)
+  t.equal(await page.getByRole('link', { name: 'Policy' }).count(), 1)
 })

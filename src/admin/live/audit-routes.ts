@@ -1,0 +1,116 @@
+// Audit records, as they are made and as they are kept; and whether they are whole.
+
+import type { Static } from 'typebox'
+import { loadAuditKeys } from '../../audit/keys.ts'
+import { readAuditBackwards, verifyStoredAudit } from '../../audit/read.ts'
+import type { AuditConfig } from '../../config/snapshot.ts'
+import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import { createPlaces } from '../clients/own-way.ts'
+import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
+import { AdminProblem } from '../problem.ts'
+import { defineRoute, type AdminServices } from '../route.ts'
+import { perEvent, streamOf } from './routes.ts'
+
+/** At once, in one process: of one tenant one. */
+const maxVerifications = 2
+const places = createPlaces(maxVerifications, 'Too many audit logs are being verified.')
+
+const readers = ['platform-admin', 'tenant-admin', 'auditor'] as const
+
+/** @throws AdminProblem conflict where nothing is recorded */
+function recorded({ snapshot }: Pick<AdminServices, 'snapshot'>): AuditConfig {
+  const { audit } = snapshot()
+  if (audit !== undefined) return audit
+  throw new AdminProblem('conflict', 'Nothing is recorded.', 'Add audit: {} to the configuration file.')
+}
+
+/** @throws AdminProblem conflict where the store has no records */
+function kept(services: Pick<AdminServices, 'snapshot'>): AuditConfig {
+  const audit = recorded(services)
+  if (audit.store) return audit
+  throw new AdminProblem('conflict', 'Records are not kept in the store.', 'Read audit.file, or set audit.store.')
+}
+
+/** @throws AdminProblem invalid_request */
+function timeOf(member: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const time = Date.parse(text)
+  if (!Number.isNaN(time)) return time
+  throw new AdminProblem('invalid_request', `"${member}" is no time.`, 'Write it like 2026-07-28T09:00:00Z.')
+}
+
+const time = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }))
+
+const Verification = closedObject({
+  isWhole: Type.Boolean({
+    description: 'false: only the newest 64 segments, of about a mebibyte each, were read. `audit verify` reads all.'
+  }),
+  records: Type.Integer(),
+  chains: Type.Integer({ description: 'Runs of processes.' }),
+  signatures: Type.Integer(),
+  keys: Type.Array(closedObject({ key: Type.String(), isOwn: Type.Boolean() }), {
+    description:
+      'Public keys that the records name, and whether each is the one that this gateway signs with. Another one is ' +
+      'that of an earlier configuration, or of whoever wrote the records anew.'
+  }),
+  problems: Type.Array(Type.String(), { description: 'What was altered, removed, inserted or cut off.' }),
+  notes: Type.Array(Type.String(), { description: 'What may be as it should be.' })
+})
+
+export const auditRoutes = [
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/audit',
+      roles: readers,
+      summary:
+        'Audit records of a tenant ([audit.md](audit.md)), the newest first as far as one process wrote them; with ' +
+        'Accept: text/event-stream those that are made from now on, at every process: an `event: audit` for each. A ' +
+        'page may be empty and have a `nextCursor`: it is looked further from there.',
+      query: closedObject({
+        kind: Type.Optional(Type.String({ maxLength: 32, description: 'Only of this kind, such as `change`.' })),
+        since: time('Only those made at this time or later (RFC 3339).'),
+        until: time('Only those made before this time (RFC 3339).'),
+        ...pageQuery
+      }),
+      response: pageSchema(Type.Object({}, { description: 'A record.' })),
+      events: perEvent
+    },
+    async ({ tenant, query: { since, until, ...query }, wantsEvents }, services) => {
+      recorded(services)
+      if (wantsEvents) return streamOf(services, 'audit', new Set([tenant.id]))
+      kept(services)
+      const range = { since: timeOf('since', since), until: timeOf('until', until) }
+      const found = await readAuditBackwards(services.store, tenant.id, { ...query, ...range })
+      if (found === undefined) throw foreignCursor()
+      return { items: found.lines.map((line) => JSON.parse(line) as object), nextCursor: found.nextCursor }
+    }
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/audit/verification',
+      roles: readers,
+      summary: 'Whether the newest audit records of a tenant are whole, as `gatehouse audit verify` says it.',
+      response: Verification
+    },
+    async ({ tenant }, services): Promise<Static<typeof Verification>> => {
+      const { signingKey } = kept(services)
+      const free = places.take(tenant.id)
+      try {
+        const { store, wall } = services
+        const { publicKey } = await loadAuditKeys(signingKey, store)
+        const { keys, problems, notes, ...counts } = await verifyStoredAudit(store, tenant.id, wall.now())
+        return {
+          ...counts,
+          keys: keys.map((key) => ({ key, isOwn: key === publicKey })),
+          problems: [...problems],
+          notes: [...notes]
+        }
+      } finally {
+        free()
+      }
+    }
+  )
+] as const

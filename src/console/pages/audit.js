@@ -1,0 +1,211 @@
+// Who did what: audit records found by kind and time, opened one by one, taken along as lines of JSON; and whether they
+// are whole.
+
+import { useSignal } from '@preact/signals'
+import { get, path, ProblemError } from '../core/api.js'
+import { html } from '../core/html.js'
+import { useLoaded } from '../core/load.js'
+import { route, setParams, tenant } from '../core/route.js'
+import { Dialog } from '../parts/dialog.js'
+import { Field } from '../parts/form.js'
+import { Empty, Loading, ProblemNote } from '../parts/notice.js'
+import { JsonText } from '../parts/schema.js'
+import { Table } from '../parts/table.js'
+import { dateTime } from '../parts/time.js'
+import { text } from '../text.js'
+
+const said = text.audit
+const kinds = ['call', 'refused', 'session', 'login', 'change', 'lost', 'begin', 'checkpoint', 'end']
+const perPage = 100
+/** Of one search: a rare kind may be far back. */
+const maxRequests = 10
+
+export function Page() {
+  const { params } = route.value
+  const [kind, since, until] = ['kind', 'since', 'until'].map((name) => params.get(name) ?? '')
+  const time = (name, value) =>
+    html`<${Field} label=${said[name]}>
+      ${(attributes) =>
+        html`<input
+          ...${attributes}
+          type="datetime-local"
+          value=${value}
+          onChange=${({ currentTarget }) => setParams({ [name]: currentTarget.value || undefined })}
+        />`}
+    <//>`
+  return html`<${Verification} />
+    <section class="part" aria-labelledby="records">
+      <h2 id="records">${said.records}</h2>
+      <div class="row range">
+        <${Field} label=${said.kind}>
+          ${(attributes) =>
+            html`<select
+              ...${attributes}
+              onChange=${({ currentTarget }) => setParams({ kind: ['', ...kinds][currentTarget.selectedIndex] || undefined })}
+            >
+              <option selected=${kind === ''}>${said.anyKind}</option>
+              ${kinds.map((each) => html`<option key=${each} selected=${each === kind}>${said.kinds[each]}</option>`)}
+            </select>`}
+        <//>
+        ${time('since', since)} ${time('until', until)}
+      </div>
+      <${Records} key=${[kind, since, until].join(' ')} ...${{ kind, since, until }} />
+    </section>`
+}
+
+function Verification() {
+  const state = useSignal(/** @type {any} */ ({}))
+  async function verify() {
+    state.value = { isRunning: true }
+    try {
+      state.value = { report: await get(path`/v1/tenants/${tenant.value}/audit/verification`) }
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      state.value = { problem: error.problem }
+    }
+  }
+  const { isRunning = false, report, problem } = state.value
+  return html`<section class="part" aria-labelledby="verification">
+    <div class="row">
+      <h2 id="verification">${said.verification}</h2>
+      <button type="button" class="push" disabled=${isRunning} onClick=${verify}>
+        ${isRunning ? said.verifying : said.verify}
+      </button>
+    </div>
+    <p class="muted">${said.verificationHow}</p>
+    <div role="status">${report && html`<${Report} report=${report} />`}</div>
+    ${problem && html`<${ProblemNote} problem=${problem} />`}
+  </section>`
+}
+
+const sentences = (list, mark) =>
+  list.length > 0 &&
+  html`<ul class="sentences">
+    ${list.map((each) => html`<li key=${each} class=${mark}>${each}</li>`)}
+  </ul>`
+
+function Report({ report: { isWhole, records, chains, signatures, keys, problems, notes } }) {
+  const foreign = keys.filter(({ isOwn }) => !isOwn)
+  return html`<div class="part">
+    <p class=${`note ${problems.length > 0 ? 'bad' : 'good'}`}>
+      <strong>${problems.length > 0 ? said.broken(problems.length) : said.whole}</strong>
+      <span>${said.counts(records, chains, signatures)} ${isWhole ? said.all : said.part}</span>
+    </p>
+    ${sentences(problems, 'bad')}
+    ${
+      foreign.length > 0 &&
+      html`<div class="note warn">
+        <p>${said.foreign}</p>
+        ${foreign.map(({ key }) => html`<code key=${key}>${key}</code>`)}
+      </div>`
+    }
+    ${
+      notes.length > 0 &&
+      html`<details>
+        <summary>${said.notes(notes.length)}</summary>
+        ${sentences(notes, '')}
+      </details>`
+    }
+  </div>`
+}
+
+/** What the record is about, in one text. */
+const whatOf = ({ action, name, method, reason, outcome }) => action ?? name ?? method ?? reason ?? outcome ?? text.none
+
+const whoOf = ({ by }) => by?.name ?? by?.subject ?? text.none
+
+const isGood = (outcome) => outcome === undefined || outcome === 'ok'
+
+function Records({ kind, since, until }) {
+  const found = useSignal(/** @type {any[]} */ ([]))
+  const cursor = useSignal(/** @type {string | null} */ (''))
+  const opened = useSignal(/** @type {any} */ (undefined))
+  const iso = (name, value) => (value ? { [name]: new Date(value).toISOString() } : {})
+  async function readOn(signal) {
+    const query = { limit: String(perPage), ...(kind && { kind }), ...iso('since', since), ...iso('until', until) }
+    let items = /** @type {any[]} */ ([])
+    let at = cursor.peek()
+    for (let requests = 0; requests < maxRequests && items.length < perPage && at !== null; requests++) {
+      const asked = new URLSearchParams({ ...query, ...(at && { cursor: at }) })
+      const answer = await get(path`/v1/tenants/${tenant.value}/audit?` + asked, signal)
+      items = [...items, ...answer.items]
+      at = answer.nextCursor
+    }
+    found.value = [...found.peek(), ...items]
+    cursor.value = at
+    return true
+  }
+  const reading = useLoaded(readOn, [])
+  const records = found.value
+  const older =
+    cursor.value !== null &&
+    html`<button type="button" disabled=${reading.isLoading} onClick=${reading.again}>
+      ${reading.isLoading ? text.loading : said.older}
+    </button>`
+  return html`<${Loading} loaded=${reading}>
+      ${() =>
+        records.length === 0
+          ? html`<${Empty}
+              title=${cursor.value === null ? said.none : said.noneYet}
+              why=${cursor.value === null ? said.noneWhy : undefined}
+              >${older}<//
+            >`
+          : html`<${Table}
+                caption=${said.caption}
+                rows=${records}
+                keyOf=${({ chain, seq }) => `${chain} ${seq}`}
+                textOf=${(record) => JSON.stringify(record)}
+                columns=${[
+                  {
+                    title: said.time,
+                    cell: (record) =>
+                      html`<button type="button" class="link" onClick=${() => (opened.value = record)}>
+                        ${dateTime(record.time)}
+                      </button>`
+                  },
+                  { title: said.kind, cell: (record) => said.kinds[record.kind] ?? record.kind },
+                  { title: said.who, cell: whoOf },
+                  { title: said.what, isHead: true, cell: whatOf },
+                  {
+                    title: said.outcome,
+                    cell: ({ outcome }) =>
+                      outcome && html`<span class=${`mark ${isGood(outcome) ? 'good' : 'bad'}`}>${outcome}</span>`
+                  },
+                  { title: said.from, cell: ({ from }) => from }
+                ]}
+              />
+              <div class="row">
+                ${older}
+                <button type="button" class="push" onClick=${() => download(records)}>
+                  ${said.download(records.length)}
+                </button>
+              </div>`}
+    <//>
+    ${opened.value && html`<${RecordDialog} record=${opened.value} onClose=${() => (opened.value = undefined)} />`}`
+}
+
+/** Oldest first, as the log has them. @param {object[]} records */
+function download(records) {
+  const lines = records.toReversed().map((each) => `${JSON.stringify(each)}\n`)
+  const url = URL.createObjectURL(new Blob(lines, { type: 'application/jsonl' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = `audit-${tenant.value}.jsonl`
+  link.click()
+  URL.revokeObjectURL(url)
+}
+
+function RecordDialog({ record, onClose }) {
+  return html`<${Dialog} title=${said.one(said.kinds[record.kind] ?? record.kind)} onClose=${onClose} isWide>
+    <dl class="facts">
+      ${Object.entries(record).map(
+        ([name, value]) =>
+          html`<dt key=${name}>${said.members[name] ?? name}</dt>
+            <dd>
+              ${name === 'time' ? dateTime(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}
+            </dd>`
+      )}
+    </dl>
+    <${JsonText} summary=${said.json} value=${record} />
+  <//>`
+}
