@@ -88,7 +88,7 @@ const isFull = process.argv.includes('--full')
 const isReplicated = process.argv.includes('--replicas')
 const isBrowser = process.argv.includes('--browser')
 const named = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
-const chosen = isReplicated ? replicated : isBrowser ? inBrowser : named
+const chosen = named.length > 0 ? named : isReplicated ? replicated : isBrowser ? inBrowser : []
 const files = chosen.length > 0 ? globSync([...chosen], { cwd: root }) : testFiles()
 /** Many files wait for sockets and timers more than they compute. */
 const atOnce = isReplicated || isBrowser ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
