@@ -127,7 +127,9 @@ t.test(
       paths.filter((path) => path.endsWith('.ts')),
       []
     )
-    const scripts = paths.filter((path) => path.endsWith('.js'))
+    // The console is bundled.
+    t.ok(paths.includes('dist/console/index.html'))
+    const scripts = paths.filter((path) => path.endsWith('.js') && !path.startsWith('dist/console/'))
     t.equal(scripts.length, globSync('**/*.ts', { cwd: join(root, 'src') }).length, 'one of each source')
     const { sourcesContent } = JSON.parse(readFileSync(join(installed, 'dist/gateway.js.map'), 'utf8')) as {
       sourcesContent: readonly string[]
