@@ -41,23 +41,30 @@ export async function exchangedTokens(
   now: () => number
 ): Promise<Tokens> {
   const { auth, url } = definition
+  const { scopes, identityAssertion } = auth
   const provider = await providerOf(definition, fetch)
-  if (auth.identityAssertion === undefined) {
+  const subject = { subject_token: subjectToken, subject_token_type: tokenType[auth.subjectToken] }
+  if (identityAssertion === undefined) {
     const { audience, resource = audience === undefined ? url : 'none' } = auth
-    const wanted = { requested_token_type: tokenType.accessToken, ...named({ audience, resource }) }
-    return tokensFrom(await exchange(auth, provider, subjectToken, wanted, fetch), now())
+    const wanted = { ...subject, requested_token_type: tokenType.accessToken, ...named({ audience, resource }) }
+    return tokensFrom(await granted(auth, provider, exchangeGrant, wanted, { scopes, fetch }), now())
   }
-  const target = await discoverAuthorization(url, undefined, auth.identityAssertion.issuer, fetch)
+  const target = await discoverAuthorization(url, undefined, identityAssertion.issuer, fetch)
   const wanted = {
+    ...subject,
     requested_token_type: tokenType.identityAssertion,
     ...named({ audience: auth.audience ?? target.server.issuer, resource: auth.resource ?? target.resource })
   }
-  const answer = await exchange(auth, provider, subjectToken, wanted, fetch)
+  const answer = await granted(auth, provider, exchangeGrant, wanted, { scopes, fetch })
   if (answer['issued_token_type'] !== tokenType.identityAssertion)
     throw new ExchangeFailed(`${auth.issuer} gave something else than an identity assertion (ID-JAG)`)
   if (answer.access_token.length > maxAssertionLength)
     throw new ExchangeFailed(`the identity assertion is longer than ${maxAssertionLength} characters`)
-  return await presented(auth, auth.identityAssertion, target.server, answer.access_token, { fetch, now: now() })
+  const presented = { assertion: answer.access_token }
+  return tokensFrom(
+    await granted(identityAssertion, target.server, assertionGrant, presented, { scopes, fetch }),
+    now()
+  )
 }
 
 const named = (parameters: {
@@ -79,48 +86,26 @@ async function providerOf({ auth, url }: ExchangingDefinition, fetch: Fetch): Pr
   return server
 }
 
-async function exchange(
-  auth: TokenExchangeAuth,
+/** @param credentials of the gateway at the server */
+async function granted(
+  credentials: TokenExchangeAuth | NonNullable<TokenExchangeAuth['identityAssertion']>,
   server: oauth.AuthorizationServer,
-  subjectToken: string,
-  wanted: Readonly<Record<string, string>>,
-  fetch: Fetch
+  grant: string,
+  parameters: Readonly<Record<string, string>>,
+  { scopes, fetch }: { readonly scopes: readonly string[]; readonly fetch: Fetch }
 ): Promise<oauth.TokenEndpointResponse> {
-  const client: oauth.Client = { client_id: auth.clientId }
-  const response = await oauth.genericTokenEndpointRequest(
-    server,
-    client,
-    await authenticationOf(auth, server),
-    exchangeGrant,
-    {
-      subject_token: subjectToken,
-      subject_token_type: tokenType[auth.subjectToken],
-      ...wanted,
-      ...(auth.scopes.length > 0 && { scope: auth.scopes.join(' ') })
-    },
-    { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
-  )
-  // An assertion is no access token: `token_type` is `N_A` then (RFC 8693 section 2.2.1).
-  return await oauth.processGenericTokenEndpointResponse(server, client, response, {
-    recognizedTokenTypes: { n_a: () => {} }
-  })
-}
-
-async function presented(
-  { scopes }: TokenExchangeAuth,
-  credentials: NonNullable<TokenExchangeAuth['identityAssertion']>,
-  server: oauth.AuthorizationServer,
-  assertion: string,
-  { fetch, now }: { readonly fetch: Fetch; readonly now: number }
-): Promise<Tokens> {
   const client: oauth.Client = { client_id: credentials.clientId }
   const response = await oauth.genericTokenEndpointRequest(
     server,
     client,
     await authenticationOf(credentials, server),
-    assertionGrant,
-    { assertion, ...(scopes.length > 0 && { scope: scopes.join(' ') }) },
+    grant,
+    { ...parameters, ...(scopes.length > 0 && { scope: scopes.join(' ') }) },
     { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
   )
-  return tokensFrom(await oauth.processGenericTokenEndpointResponse(server, client, response), now)
+  // An assertion is no access token: its `token_type` is `N_A` (RFC 8693 section 2.2.1). What is used as a token has to
+  // be a bearer token, which `tokensFrom` sees to.
+  return await oauth.processGenericTokenEndpointResponse(server, client, response, {
+    recognizedTokenTypes: { n_a: () => {} }
+  })
 }
