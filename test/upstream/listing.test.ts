@@ -48,6 +48,21 @@ t.test('a listing holds all lists, with unknown members, and what the server say
   )
 })
 
+t.test('what a server says of itself is kept up to a limit', async (t) => {
+  const fits = { tools: { listChanged: true }, 'x-own': { note: 'x'.repeat(4_000) } }
+  const huge = { 'x-huge': { note: 'x'.repeat(4_100) } }
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`x-${n}`, {}]))
+  const { upstream } = await open(t, {
+    name: 'n'.repeat(1_000),
+    instructions: 'i'.repeat(100_000),
+    capabilities: { ...fits, ...huge, ...many }
+  })
+  const { capabilities, instructions, serverInfo } = await fetchListing(upstream, never)
+  t.match(capabilities, fits, 'positive control')
+  t.notOk('x-huge' in capabilities)
+  t.same([Object.keys(capabilities).length, instructions?.length, serverInfo.name.length], [32, 16_385, 256])
+})
+
 t.test('all pages are read, in order, the empty cursor included', async (t) => {
   const { upstream, peer } = await open(t, { pageSize: 10, tools: named(95) })
   const listing = await fetchListing(upstream, never)

@@ -184,6 +184,26 @@ t.test('arguments that a schema names are headers: none for null, an empty one f
   t.same(await headersOf({}), {})
 })
 
+t.test('headers that would be longer than servers take are refused before anything is sent', async (t) => {
+  const { upstream, peer } = await open(t)
+  await upstream.request({ method: 'tools/list' }, recordingClient(), never)
+  const sent = () => peer.seen.length
+  const before = sent()
+  const fits = 'x'.repeat(8_000)
+  await upstream.request(callOf('routed', { region: fits }), modern(), never)
+  t.same([sent(), peer.seen.at(-1)?.headers['mcp-param-region']], [before + 1, fits], 'positive control')
+  const tooLong = { code: 'invalid_params', message: /takes \d+ bytes, more than 8192; the request was not sent/ }
+  for (const call of [
+    callOf('routed', { region: 'x'.repeat(8_200) }),
+    // Base64 is a third longer than what it stands for.
+    callOf('routed', { region: 'é'.repeat(3_200) }),
+    callOf('x'.repeat(8_200)),
+    { method: 'resources/read', params: { uri: `test://${'x'.repeat(8_200)}` } }
+  ])
+    await t.rejects(upstream.request(call, modern(), never), tooLong)
+  t.equal(sent(), before + 1)
+})
+
 t.test('a connection that has seen no tools reads them ahead of its first call, once', async (t) => {
   const { upstream, peer } = await open(t, { pageSize: 10 })
   await Promise.all(
