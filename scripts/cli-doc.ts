@@ -17,10 +17,11 @@ export function doctorMarkdown(): string {
 
 \`\`\`
 gatehouse doctor --url https://mcp.example.com/t/acme/mcp --login            # registers, and signs in with a browser
+gatehouse doctor --url https://mcp.example.com/t/acme/mcp --device           # the same where there is no browser
 gatehouse doctor --url https://mcp.example.com/t/acme/mcp --key-file ci.key  # with an API key, or a token
 \`\`\`
 
-It runs anywhere, and needs nothing but the URL: run it where the host runs, as another machine may take another way. Without \`--login\`, \`--token\` or \`--key-file\` it goes as far as
+It runs anywhere, and needs nothing but the URL: run it where the host runs, as another machine may take another way. Without \`--login\`, \`--device\`, \`--token\` or \`--key-file\` it goes as far as
 nobody has to sign in. It can only see what a host sees; why the gateway refuses a token is in its log ([logging.md](logging.md)). \`{name}\` stands for what is found.
 Each of these is made for real in test/cli/doctor.test.ts, and found.
 

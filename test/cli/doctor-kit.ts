@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
 import { errors, Provider, type Configuration } from 'oidc-provider'
+import { browser } from '../kit/browser.ts'
 import { freshKeys } from '../kit/issuer.ts'
 import { listen } from '../kit/listen.ts'
 import type { Teardown } from '../kit/until.ts'
@@ -80,6 +81,21 @@ function forward(
   outgoing.on('error', () => response.writeHead(502, { 'Content-Type': 'text/html' }).end('<h1>502 Bad Gateway</h1>'))
   incoming.pipe(outgoing)
   response.on('close', () => outgoing.destroy())
+}
+
+/** What a person does at the page of a device login: both forms are sent as they are, the code and that it is theirs. */
+export async function allowDevice(page: string): Promise<void> {
+  const person = browser()
+  let { url, html } = await person.go(page, 'none:')
+  for (let forms = 0; forms < 2; forms++) {
+    const [, action = ''] = /action="([^"]+)"/.exec(html) ?? []
+    const fields = [...html.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)"/g)]
+    const body = new URLSearchParams(
+      fields.map(([, name = '', value = '']): [string, string] => [name, value])
+    ).toString()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    ;({ url, html } = await person.go(new URL(action, url).href, 'none:', { method: 'POST', headers, body }))
+  }
 }
 
 export interface LoginProvider {

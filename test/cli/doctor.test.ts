@@ -1,6 +1,6 @@
 // Every misconfiguration of the catalogue, made for real, is diagnosed as what it is. Its table is the catalogue's.
 
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createNetServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { catalogue, Diagnosis, type FaultCode } from '../../src/hosts/doctor/catalogue.ts'
@@ -12,9 +12,17 @@ import { forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 import { gateway, key, type TestGatewayOptions } from '../kit/gateway.ts'
 import { identityProvider, providerClient } from '../kit/identity-provider.ts'
 import { listen } from '../kit/listen.ts'
+import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { cli } from './kit.ts'
-import { authority, loginProvider, testProxy, type LoginProvider, type Misbehaviour } from './doctor-kit.ts'
+import {
+  allowDevice,
+  authority,
+  loginProvider,
+  testProxy,
+  type LoginProvider,
+  type Misbehaviour
+} from './doctor-kit.ts'
 
 type Made = Partial<DoctorOptions> & { readonly url: string; readonly waitMs?: number }
 
@@ -33,8 +41,8 @@ async function diagnosed({ waitMs = 20_000, ...options }: Made): Promise<{ fault
       {
         passed: (hop) => hops.push(hop),
         // What is sent to the callback has to arrive there.
-        browse: (page) =>
-          void person.go(page, 'http://127.0.0.1:1/').then(
+        browse: (page, userCode) =>
+          void (userCode === undefined ? person.go(page, 'http://127.0.0.1:1/') : allowDevice(page)).then(
             () => {},
             () => {}
           ),
@@ -174,29 +182,44 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
   no_registration: async (t) => ({ url: await withLogin(t, await identityProvider(t, 'http://127.0.0.1/callback')) }),
   registration_refused: async (t) => {
     const provider = await loginProvider(t, { features: { registration: { enabled: true, initialAccessToken: true } } })
-    return { url: await withLogin(t, provider), login: true }
+    return { url: await withLogin(t, provider), login: 'browser' }
   },
-  client_unknown: async (t) => ({ url: await withLogin(t, await loginProvider(t)), login: true, clientId: 'nobody' }),
-  resource_refused: async (t) => ({ url: await withLogin(t, await loginProvider(t)), login: true }),
+  client_unknown: async (t) => ({
+    url: await withLogin(t, await loginProvider(t)),
+    login: 'browser',
+    clientId: 'nobody'
+  }),
+  resource_refused: async (t) => ({ url: await withLogin(t, await loginProvider(t)), login: 'browser' }),
   scope_refused: async (t) => {
     const client = loopbackClient({ token_endpoint_auth_method: 'none', scope: 'openid' })
     const provider = await loginProvider(t, { ...client, scopes: ['openid', 'mcp'] })
     const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
     provider.resources.add(url)
-    return { url, login: true, clientId: 'host' }
+    return { url, login: 'browser', clientId: 'host' }
+  },
+  device_not_offered: async (t) => {
+    const provider = await loginProvider(t)
+    return { url: await withLogin(t, provider), login: 'device' }
+  },
+  device_refused: async (t) => {
+    const provider = await loginProvider(t, {
+      ...loopbackClient({ token_endpoint_auth_method: 'none' }),
+      features: { deviceFlow: { enabled: true } }
+    })
+    return { url: await withLogin(t, provider), login: 'device', clientId: 'host' }
   },
   login_refused: async (t) => {
     const provider = await loginProvider(t)
     provider.person = undefined
     const url = await withLogin(t, provider)
     provider.resources.add(url)
-    return { url, login: true }
+    return { url, login: 'browser' }
   },
   login_not_finished: async (t) => {
     const provider = await loginProvider(t, {}, only(/^\/in\//, ['GET'], says(200, 'a person reads on')))
     const url = await withLogin(t, provider)
     provider.resources.add(url)
-    return { url, login: true, waitMs: 100 }
+    return { url, login: 'browser', waitMs: 100 }
   },
   token_refused: async (t) => {
     const provider = await loginProvider(
@@ -205,7 +228,7 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     )
     const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
     provider.resources.add(url)
-    return { url, login: true, clientId: 'host' }
+    return { url, login: 'browser', clientId: 'host' }
   },
   key_unknown: async (t) => ({ ...(await behind(t)), token: 'gh_this_is_the_key_of_somebody_else' }),
   authorization_not_passed: async (t) => ({
@@ -282,7 +305,7 @@ t.test('without a fault every hop passes: with a key over TLS, and by signing in
   const provider = await loginProvider(t)
   const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
   provider.resources.add(url)
-  const { hops, fault } = await diagnosed({ url, login: true })
+  const { hops, fault } = await diagnosed({ url, login: 'browser' })
   t.equal(fault?.message, undefined)
   t.same(hops.slice(3), [
     'challenge',
@@ -302,10 +325,35 @@ t.test('without a fault every hop passes: with a key over TLS, and by signing in
   t.equal((await diagnosed({ url: open.url() })).fault, undefined)
 })
 
+t.test('without a browser, a person allows a code at another device, and every hop passes', async (t) => {
+  const polled: string[] = []
+  // Its own interval is five seconds: it says none.
+  const alters = (text: string, { url }: IncomingMessage): string => {
+    if (url === '/token') polled.push(String((JSON.parse(text) as { error?: unknown }).error))
+    return url === '/device/auth' ? text.replace(/\}$/, ',"interval":0.02}') : text
+  }
+  const provider = await loginProvider(t, { features: { deviceFlow: { enabled: true } } }, { alters })
+  const url = await withLogin(t, provider, { requiredScopes: ['mcp'] })
+  t.equal((await diagnosed({ url, login: 'device' })).fault?.code, 'resource_refused', 'it knows no such resource')
+  provider.resources.add(url)
+  const args = ['doctor', '--url', url, '--device']
+  const { code, out } = await cli(args, {}, '', (text) => {
+    const page = /^ +(http\S+)$/m.exec(text)?.[1]
+    const asked = (): boolean => polled.includes('authorization_pending')
+    if (page !== undefined) void until('the host asks before', asked).then(() => allowDevice(page))
+  })
+  t.match({ code, out }, { code: 0, out: /registration +as[^]*authorization +signed in[^]*All hops are well/ })
+  t.same(new Set(polled), new Set(['authorization_pending', 'undefined']))
+  provider.person = undefined
+  t.equal((await diagnosed({ url, login: 'device' })).fault?.code, 'login_refused')
+  t.equal((await diagnosed({ url, login: 'device', waitMs: 0 })).fault?.code, 'login_not_finished')
+  t.match(await cli([...args, '--login']), { code: 2, err: /--login and --device: one of them/ })
+})
+
 t.test('a secret client of a company cannot be used by hosts, which is not the fault of the gateway', async (t) => {
   const provider = await identityProvider(t, 'http://127.0.0.1/callback')
   const url = await withLogin(t, provider)
-  t.equal((await diagnosed({ url, login: true, clientId: providerClient.clientId })).fault?.code, 'client_unknown')
+  t.equal((await diagnosed({ url, login: 'browser', clientId: providerClient.clientId })).fault?.code, 'client_unknown')
 })
 
 t.test('the command tells each hop, and at the first that fails the side that has to act', async (t) => {

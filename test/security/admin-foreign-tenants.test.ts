@@ -23,8 +23,11 @@ const pathOf = (path: string, tenant: string): string =>
     encodeURIComponent(name === 'tenant' ? tenant : (names[name] ?? 'missing'))
   )
 
-/** One alone is soon slowed down. */
-const moreKeys = Array.from({ length: 10 }, (_, at) => `gha_${hash('sha256', `more ${at}`, 'base64url')}`)
+/** One key alone is soon slowed down: these take turns. */
+const tenKeys = (whose: string): string[] =>
+  Array.from({ length: 10 }, (_, at) => `gha_${hash('sha256', `${whose} ${at}`, 'base64url')}`)
+const [platformKeys, globexKeys, viewerKeys] = [tenKeys('platform'), tenKeys('globex'), tenKeys('viewer')]
+const takesTurns = (keys: readonly string[], turn: number): string => keys[turn % keys.length] ?? ''
 
 /** Without what the request itself said. */
 const told = ({ status, text }: AdminAnswer, tenant: string): string => `${status} ${text.replaceAll(tenant, 'X')}`
@@ -33,7 +36,13 @@ async function start(t: Parameters<typeof adminGateway>[0]) {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const up = { type: 'http', url: upstream.url }
-  const more = moreKeys.map((key, at) => ({ name: `more-${at}`, role: 'platform-admin', sha256: hash('sha256', key) }))
+  const named = (keys: readonly string[], name: string, role: string, tenants?: readonly string[]) =>
+    keys.map((key, at) => ({ name: `${name}-${at}`, role, sha256: hash('sha256', key), ...(tenants && { tenants }) }))
+  const more = [
+    ...named(platformKeys, 'more', 'platform-admin'),
+    ...named(globexKeys, 'globex', 'tenant-admin', ['globex']),
+    ...named(viewerKeys, 'viewer-of-globex', 'viewer', ['globex'])
+  ]
   const admin = { ...adminSection, keys: [...adminSection.keys, ...more] }
   return await adminGateway(t, { upstreams: { up }, top: { admin } })
 }
@@ -42,8 +51,8 @@ t.test('by every route another tenant is as unknown as one that there is not', a
   const { call } = await start(t)
   const routes = adminRoutes.filter(({ path }) => path.includes('{tenant}'))
   t.ok(routes.length > 30)
-  for (const { method, path, body, roles } of routes) {
-    const key = roles.includes('tenant-admin') ? adminKeys.globex : adminKeys.globexViewer
+  for (const [turn, { method, path, body, roles }] of routes.entries()) {
+    const key = takesTurns(roles.includes('tenant-admin') ? globexKeys : viewerKeys, turn)
     const headers = { 'If-Match': '*' }
     const options = { key, headers, ...(body !== undefined && { body: {} }) }
     const foreign = await call(method, pathOf(path, 'acme'), options)
@@ -90,7 +99,7 @@ t.test('members that the API does not know are refused by every route that takes
     for (const body of bodies) {
       // It has neither an issuer nor a limit or a policy: these are new.
       const headers = /(?:issuer|limit)}$|policy$/.test(path) ? {} : { 'If-Match': '*' }
-      const key = moreKeys[asked++ % moreKeys.length] ?? ''
+      const key = takesTurns(platformKeys, asked++)
       const { status, text } = await call(method, pathOf(path, 'initech'), { key, body, headers })
       t.ok([400, 404, 422].includes(status), `${method} ${path} ${body}: ${status} ${text}`)
     }

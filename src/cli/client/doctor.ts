@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { catalogue, Diagnosis, type FaultCode } from '../../hosts/doctor/catalogue.ts'
-import { examine } from '../../hosts/doctor/examine.ts'
+import { examine, type DoctorOptions } from '../../hosts/doctor/examine.ts'
 import { hopNames, type HopName } from '../../hosts/doctor/misconfiguration.ts'
 import { visible } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
@@ -11,23 +11,30 @@ import { credentialOf } from './target.ts'
 
 /** @returns the exit code: 1 where a hop fails. @throws UsageError */
 export async function runDoctor(given: Given, { env, stdout, stderr, version }: Io): Promise<number> {
-  const { url, login, 'client-id': clientId, origin, ca: caFile, timeout, json } = given.options
+  const { url, login: inBrowser, device, 'client-id': clientId, origin, ca: caFile, timeout, json } = given.options
   if (url === undefined) throw new UsageError('doctor needs --url URL, as hosts are given it.')
   const seconds = timeout === undefined ? 20 : Number(timeout)
   if (!(seconds > 0 && seconds <= 600)) throw new UsageError('--timeout takes seconds, at most 600.')
   const ca = caFile === undefined ? undefined : await readFile(caFile, 'utf8').catch(() => '')
   if (ca === '') throw new UsageError(`${caFile} cannot be read. --ca takes a file with certificates (PEM).`)
+  if (inBrowser !== undefined && device !== undefined) throw new UsageError('--login and --device: one of them.')
+  const login: DoctorOptions['login'] =
+    inBrowser !== undefined ? 'browser' : device !== undefined ? 'device' : undefined
   const token = login === undefined ? await credentialOf(given, env) : undefined
   const hops: Array<{ hop: HopName; text: string }> = []
   const passed = (hop: HopName, text: string): void => {
     hops.push({ hop, text })
     if (json === undefined) stdout.write(`ok    ${hopNames[hop].padEnd(hopWidth)}  ${visible(text)}\n`)
   }
-  const browse = (page: string): void => {
+  const browse = (page: string, userCode?: string): void => {
+    if (userCode !== undefined)
+      return void stderr.write(
+        `Open this in a browser of any device, and allow the code ${visible(userCode)}:\n\n  ${visible(page)}\n\n`
+      )
     stderr.write(`Sign in here:\n\n  ${page}\n\n`)
     if (env['GATEHOUSE_NO_BROWSER'] === undefined) openPage(page)
   }
-  const options = { url, token, login: login !== undefined, clientId, origin, ca, timeoutMs: seconds * 1_000, version }
+  const options = { url, token, login, clientId, origin, ca, timeoutMs: seconds * 1_000, version }
   try {
     const untried = await examine(options, { passed, browse, waitMs: 300_000 })
     if (json !== undefined) stdout.write(`${JSON.stringify({ hops, fault: null, untried }, null, 2)}\n`)

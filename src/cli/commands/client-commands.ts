@@ -53,6 +53,7 @@ progress goes to standard error. Exits with 1 where the tool says that it has fa
     options: [
       { flags: '--url <url>', text: 'as hosts are given it' },
       { flags: '--login', text: 'register, and sign in with a browser, as a host does' },
+      { flags: '--device', text: 'the same from a machine without a browser, by a code for another device' },
       ...credentialOptions.slice(0, 2),
       { flags: '--client-id <id>', text: 'of a client that is registered there, with http://127.0.0.1 and any port' },
       { flags: '--origin <origin>', text: 'of the web page that calls, where the host is one: https://claude.ai' },
@@ -62,8 +63,8 @@ progress goes to standard error. Exits with 1 where the tool says that it has fa
     ],
     text: `
 DNS, TLS, Host and Origin, the 401, metadata, discovery, registration, authorization, token, initialize, list, ping.
-docs/doctor.md has everything that it finds. Exits with 1 where a hop fails. --login leaves a client at the
-authorization server, as each host does. The page is opened in a browser, unless GATEHOUSE_NO_BROWSER is set.`,
+docs/doctor.md has everything that it finds. Exits with 1 where a hop fails. --login and --device leave a client at
+the authorization server, as each host does. The page is opened in a browser, unless GATEHOUSE_NO_BROWSER is set.`,
     examples: [
       'gatehouse doctor --url https://mcp.example.com/t/acme/mcp --login',
       'gatehouse doctor --url http://127.0.0.1:8080/t/demo/mcp --key-file data/api-key'

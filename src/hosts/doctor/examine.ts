@@ -14,12 +14,22 @@ import {
 } from './endpoint-hops.ts'
 import { addressesOf, ConnectionFault, sender, type SendOnce } from './exchange.ts'
 import type { HopName } from './misconfiguration.ts'
-import { discoverLogin, logIn, metadataUrlIn, openCallback, readMetadata, registerClient } from './login-hops.ts'
+import { deviceGrant, logInByDevice, withDeviceLogin } from './device-login.ts'
+import {
+  discoverLogin,
+  logIn,
+  metadataUrlIn,
+  openCallback,
+  readMetadata,
+  registerClient,
+  type LoginServer
+} from './login-hops.ts'
 
 export interface DoctorOptions {
   readonly url: string
   readonly token?: string | undefined
-  readonly login?: boolean
+  /** How somebody signs in; undefined: nobody does. */
+  readonly login?: 'browser' | 'device' | undefined
   readonly clientId?: string | undefined
   readonly origin?: string | undefined
   readonly ca?: string | undefined
@@ -30,8 +40,8 @@ export interface DoctorOptions {
 export interface Surroundings {
   /** A hop is done. */
   passed(hop: HopName, text: string): void
-  /** Opens a page before a person. */
-  browse(url: string): void
+  /** Opens a page before a person. @param userCode that they enter there, in a browser of any device */
+  browse(url: string, userCode?: string): void
   /** Not given: anybody may be asked. */
   mayAsk?(url: URL): boolean
   /** How long that person may take. */
@@ -68,19 +78,36 @@ export async function examine(options: DoctorOptions, surroundings: Surroundings
   if (token !== undefined) return await useEndpoint(endpoint, token, announced, surroundings)
   const server = await discoverLogin(send, announced.issuers[0] ?? '', options.clientId !== undefined)
   passed('discovery', `${server.authorize.origin}${server.authorize.pathname}`)
-  if (options.login !== true)
-    return 'Without --login or --token nobody signs in: registration and all that follows was not tried.'
+  if (options.login === undefined)
+    return 'Without --login, --device or --token nobody signs in: registration and all that follows was not tried.'
+  const got = await signIn(send, server, announced, options, surroundings)
+  passed('authorization', 'signed in and allowed')
+  passed('token', `${got.length} characters`)
+  return await useEndpoint(endpoint, got, announced, surroundings)
+}
 
+/** @returns the access token. @throws Diagnosis */
+async function signIn(
+  send: SendOnce,
+  server: LoginServer,
+  asked: { readonly resource: string; readonly scope: string },
+  { clientId: given, login }: DoctorOptions,
+  { passed, browse, waitMs }: Surroundings
+): Promise<string> {
+  async function clientOf(way: Parameters<typeof registerClient>[2]): Promise<string> {
+    const clientId = given ?? (await registerClient(send, server, way))
+    passed('registration', given === undefined ? `as ${clientId}` : `not needed: ${clientId} was given`)
+    return clientId
+  }
+  if (login === 'device') {
+    const withDevice = withDeviceLogin(server)
+    return await logInByDevice(send, withDevice, await clientOf({ grant: deviceGrant }), asked, { browse, waitMs })
+  }
   const callback = await openCallback()
   try {
     const { redirectUri, came } = callback
-    const clientId = options.clientId ?? (await registerClient(send, server, redirectUri))
-    passed('registration', options.clientId === undefined ? `as ${clientId}` : `not needed: ${clientId} was given`)
-    const person = { browse: surroundings.browse, came, waitMs: surroundings.waitMs }
-    const got = await logIn(send, server, { clientId, redirectUri }, announced, person)
-    passed('authorization', 'signed in and allowed')
-    passed('token', `${got.length} characters`)
-    return await useEndpoint(endpoint, got, announced, surroundings)
+    const client = { clientId: await clientOf({ redirectUri }), redirectUri }
+    return await logIn(send, server, client, asked, { browse, came, waitMs })
   } finally {
     callback.close()
   }

@@ -81,6 +81,16 @@ export const loginFaults = {
     'The authorization server does not know the scope "{scope}" (invalid_scope).',
     'Add the scope there, or correct requiredScopes of the tenant.'
   ),
+  device_not_offered: authorization(
+    'identity provider',
+    '{issuer} offers no login by device (no device_authorization_endpoint, RFC 8628).',
+    'Switch it on there, if hosts without a browser are to sign in; or use --login on a machine with a browser.'
+  ),
+  device_refused: authorization(
+    'identity provider',
+    '{issuer} begins no login by device for this client: {said}',
+    'Allow the client the grant urn:ietf:params:oauth:grant-type:device_code there, or use --login.'
+  ),
   login_refused: authorization(
     'identity provider',
     'The login was not allowed: {said}',
@@ -89,11 +99,12 @@ export const loginFaults = {
   login_not_finished: authorization(
     'host',
     'Nobody signed in within {seconds} s.',
-    'Open the URL that is printed in a browser of this machine and sign in.'
+    'Open the URL that is printed in a browser and sign in: with --login in one of this machine.'
   ),
   token_refused: token(
     'identity provider',
     'The token endpoint refuses the code: {said}',
-    'Is the client a public one (token_endpoint_auth_method none), with the grant authorization_code?'
+    'Is the client a public one (token_endpoint_auth_method none), with the grant authorization_code (with --device: ' +
+      'urn:ietf:params:oauth:grant-type:device_code)?'
   )
 }

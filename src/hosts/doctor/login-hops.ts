@@ -17,6 +17,8 @@ export interface LoginServer {
   readonly authorize: URL
   readonly token: URL
   readonly register: URL | undefined
+  /** For hosts without a browser (RFC 8628 section 4). */
+  readonly device: URL | undefined
   /** It issues refresh tokens. */
   readonly refreshes: boolean
 }
@@ -55,7 +57,7 @@ function metadataPlaces(issuer: string): URL[] {
 }
 
 /** @throws Diagnosis issuer_unreachable */
-const atIssuer =
+export const atIssuer =
   (send: SendOnce, issuer: string): SendOnce =>
   async (url, wanted) => {
     try {
@@ -82,11 +84,8 @@ function judgeServer(issuer: string, metadata: JsonObject, hasClient: boolean): 
   if (metadata['issuer'] !== issuer)
     throw new Diagnosis('issuer_differs', { issuer, said: cellText(metadata['issuer']) })
   const urlOf = (name: string): URL | undefined => URL.parse(cellText(metadata[name])) ?? undefined
-  const [authorize, token, register] = [
-    urlOf('authorization_endpoint'),
-    urlOf('token_endpoint'),
-    urlOf('registration_endpoint')
-  ]
+  const [authorize, token] = [urlOf('authorization_endpoint'), urlOf('token_endpoint')]
+  const [register, device] = [urlOf('registration_endpoint'), urlOf('device_authorization_endpoint')]
   if (authorize === undefined || token === undefined)
     throw new Diagnosis('issuer_incomplete', {
       issuer,
@@ -97,14 +96,19 @@ function judgeServer(issuer: string, metadata: JsonObject, hasClient: boolean): 
   const takesDocuments = metadata['client_id_metadata_document_supported'] === true
   if (register === undefined && !takesDocuments && !hasClient) throw new Diagnosis('no_registration', { issuer })
   const grants = metadata['grant_types_supported']
-  return { issuer, authorize, token, register, refreshes: Array.isArray(grants) && grants.includes('refresh_token') }
+  const refreshes = Array.isArray(grants) && grants.includes('refresh_token')
+  return { issuer, authorize, token, register, device, refreshes }
 }
 
-/** Leaves a client behind there, as each host does. @throws Diagnosis */
+/**
+ * Leaves a client behind there, as each host does.
+ * @param way where the browser comes back to, or the grant without a browser
+ * @throws Diagnosis
+ */
 export async function registerClient(
   send: SendOnce,
   { issuer, register, refreshes }: LoginServer,
-  redirectUri: string
+  way: { readonly redirectUri: string } | { readonly grant: string }
 ): Promise<string> {
   if (register === undefined) throw new Diagnosis('no_registration', { issuer })
   const { status, json, text } = await atIssuer(send, issuer)(register, {
@@ -112,10 +116,10 @@ export async function registerClient(
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({
       client_name: 'gatehouse doctor',
-      redirect_uris: [redirectUri],
+      redirect_uris: 'grant' in way ? [] : [way.redirectUri],
       application_type: 'native',
-      grant_types: ['authorization_code', ...(refreshes ? ['refresh_token'] : [])],
-      response_types: ['code'],
+      grant_types: ['grant' in way ? way.grant : 'authorization_code', ...(refreshes ? ['refresh_token'] : [])],
+      response_types: 'grant' in way ? [] : ['code'],
       token_endpoint_auth_method: 'none'
     })
   })
@@ -124,7 +128,7 @@ export async function registerClient(
   throw new Diagnosis('registration_refused', { issuer, said: said(status, json, text) })
 }
 
-const said = (status: number, json: JsonObject | undefined, text: string): string => {
+export const said = (status: number, json: JsonObject | undefined, text: string): string => {
   const { error, error_description: description } = json ?? {}
   const words = [cellText(error), cellText(description)].filter((each) => each !== '').join(', ')
   return `${
@@ -207,14 +211,22 @@ export async function logIn(
   throw new Diagnosis('token_refused', { said: said(answer.status, answer.json, answer.text) })
 }
 
+/** @param error code of it, such as invalid_target (RFC 8707). @throws Diagnosis where it is about what was asked for */
+export function judgeTarget(
+  error: unknown,
+  { resource, scope }: { readonly resource: string; readonly scope: string }
+): void {
+  if (error === 'invalid_target') throw new Diagnosis('resource_refused', { resource })
+  if (error === 'invalid_scope') throw new Diagnosis('scope_refused', { scope })
+}
+
 /** @returns the code. @throws Diagnosis */
 function judgeReturn(
   returned: URLSearchParams,
   asked: { readonly resource: string; readonly scope: string; readonly state: string }
 ): string {
   const [error, code] = [returned.get('error'), returned.get('code')]
-  if (error === 'invalid_target') throw new Diagnosis('resource_refused', asked)
-  if (error === 'invalid_scope') throw new Diagnosis('scope_refused', asked)
+  judgeTarget(error, asked)
   if (error === null && code !== null && returned.get('state') === asked.state) return code
   const description = returned.get('error_description')
   const words = error === null ? 'the answer does not belong to the question' : error
