@@ -211,7 +211,7 @@ export async function logIn(
   throw new Diagnosis('token_refused', { said: said(answer.status, answer.json, answer.text) })
 }
 
-/** @param error code of it, such as invalid_target (RFC 8707). @throws Diagnosis where it is about what was asked for */
+/** @param error its code, such as invalid_target (RFC 8707). @throws Diagnosis where it is about what was asked for */
 export function judgeTarget(
   error: unknown,
   { resource, scope }: { readonly resource: string; readonly scope: string }
