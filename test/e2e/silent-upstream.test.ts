@@ -5,10 +5,12 @@
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
-import { gateway, key } from '../kit/gateway.ts'
+import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 import { isCall, isMethod, type Seen, startUpstream } from '../kit/upstream.ts'
+import { samplesOf, type Sample } from '../observe/samples.ts'
 
 const refusal = {
   message: /^Upstream files answers nothing, so the request was not sent.*It is tried again in \d+ s/,
@@ -31,7 +33,7 @@ async function house(t: { teardown(run: () => unknown): void }, connectMs = 2_00
     },
     Infinity
   )
-  const served = await gateway(t, {
+  const served = await adminGateway(t, {
     upstreams: { files: { url: upstream.url, ...patience, connectMs }, other: { url: other.url } }
   })
   const session = await legacyClient(served.url(), key)
@@ -47,6 +49,13 @@ async function house(t: { teardown(run: () => unknown): void }, connectMs = 2_00
       '2026-07-28': async (name: string) =>
         (await modernRequest(served.url(), 'tools/call', { name, arguments: {} }, { token: key })).json
     },
+    /** Of the metric of its circuit breaker. */
+    async told(): Promise<number | undefined> {
+      const { text } = await served.call('GET', '/metrics', { key: adminKeys.viewer })
+      const isIts = ({ name, labels }: Sample): boolean =>
+        name === 'gatehouse_upstream_silent_ratio' && labels['gatehouse_upstream'] === 'files'
+      return samplesOf(text).find(isIts)?.value
+    },
     sent: (tool: string): number => upstream.seen.filter(isCall(tool)).length,
     silence(which: (seen: Seen) => boolean): void {
       isSilent = which
@@ -58,16 +67,18 @@ async function house(t: { teardown(run: () => unknown): void }, connectMs = 2_00
 t.test(
   'calls at an upstream that answers nothing are refused at once, and reach it when it answers again',
   async (t) => {
-    const { upstream, call, callers, sent, silence, refuses } = await house(t)
+    const { upstream, call, callers, told, sent, silence, refuses } = await house(t)
     for (const [era, call] of Object.entries(callers))
       await until(`it answers (${era})`, async () => (await call('files__echo')).result)
     const echoes = sent('echo')
+    t.equal(await told(), 0)
 
     silence(() => true)
     const stop = new AbortController()
     t.teardown(() => stop.abort())
     const waiting = call('files__content', stop.signal).catch(() => undefined)
     await refuses()
+    t.equal(await told(), 1, 'the metric says so')
     for (const [era, call] of Object.entries(callers)) {
       t.match((await call('files__echo')).error, refusal, era)
       t.ok((await call('other__echo')).result, 'what is called elsewhere is answered')
@@ -80,6 +91,7 @@ t.test(
     silence(() => false)
     for (const [era, call] of Object.entries(callers))
       await until(`a call reaches it (${era})`, async () => (await call('files__echo')).result !== undefined)
+    t.equal(await told(), 0)
     t.equal(sent('content'), 1, 'the call that waited was sent once')
     stop.abort()
     await waiting

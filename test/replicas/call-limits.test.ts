@@ -59,5 +59,12 @@ t.test('a call that runs at the home of its session is refused with status and h
     t.equal(headers['ratelimit-policy'], '"three-day";q=3;w=86400')
     t.match(headers['ratelimit'], /^"three-day";r=0;t=\d+$/)
     t.equal(headers['retry-after'], /t=(\d+)/.exec(String(headers['ratelimit']))?.[1])
+    const id = String(headers['x-request-id'])
+    const lines = await until('the log tells of it', () => {
+      const found = rig.nodes.flatMap(({ log }) => log()).filter((line) => JSON.stringify(line).includes(id))
+      return found.length > 0 ? found : undefined
+    })
+    t.equal(lines.length, 1, 'once, over all replicas')
+    t.match(lines[0], { method: 'tools/call', outcome: 'quota_exceeded', apiKey: 'ada' })
   }
 })
