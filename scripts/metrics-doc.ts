@@ -61,7 +61,7 @@ ${rows.join('\n')}
   together have at most 10,000; what is beyond is counted together, with the label \`otel_metric_overflow\`.
 - Exemplars are not written ([tracing.md](tracing.md#metrics) says why, and how to get from a series to its traces).
 - \`gatehouse.limits.hit\` repeats those refusals and failed calls behind which a limit stands ([limits.md](limits.md)); \`gatehouse.upstream.silent\` is the state of the circuit breaker; misses of the lists of an upstream are its list requests in \`mcp.client.operation.duration\`.
-- \`mcp.server.session.duration\` knows sessions that their clients ended (DELETE): of those that are left to expire nobody knows when they were over.
+- \`mcp.server.session.duration\` knows sessions that their clients ended (DELETE; of HTTP+SSE the end of the stream): of those that are left to expire nobody knows when they were over.
 - \`gatehouse.requests.refused\` has a tenant where the caller was let in.
 
 ## Alerts

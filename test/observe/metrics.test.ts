@@ -171,6 +171,15 @@ t.test('streams of every revision are counted while they are open', async (t) =>
   await until('that of HTTP+SSE', async () => (await streams()) === 3)
   subscribed.close()
   old.response.destroy()
+  await until('it is measured', async () => {
+    const samples = samplesOf((await gateway.call('GET', '/metrics')).text)
+    return samples.some(
+      ({ name, labels, value }) =>
+        name === 'mcp_server_session_duration_seconds_count' &&
+        labels['mcp_protocol_version'] === '2024-11-05' &&
+        value === 1
+    )
+  })
   await client.end()
   await until('none is left', async () => (await streams()) === 0)
   listening.cut()

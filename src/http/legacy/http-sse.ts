@@ -21,7 +21,7 @@ import {
   type HttpSseSession
 } from './http-sse-session.ts'
 import { forwardHttpSsePosts, httpSseIdOf } from './http-sse-forward.ts'
-import { ownerOf } from './initialize.ts'
+import { measureSession, ownerOf } from './initialize.ts'
 import { createSessionMessages, isRequest, type LegacyOptions } from './messages.ts'
 
 export interface HttpSseOptions extends LegacyOptions {
@@ -142,6 +142,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
         stop()
         entries.delete(id)
         audit?.session('ended', context, entry.session.record)
+        if (entry.phase === 'ready') measureSession(options, entry.session.record)
         void endSession(entry.session).then(() => {
           endings.delete(ending.promise)
           ending.resolve()

@@ -13,8 +13,9 @@ import {
 } from '../../protocol/messages.ts'
 import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
-import type { NegotiatedClient, Owner } from '../../session/session-record.ts'
+import type { NegotiatedClient, Owner, SessionRecord } from '../../session/session-record.ts'
 import { observe, type CallObservers } from '../../observe/calls.ts'
+import type { Clock } from '../../time/clock.ts'
 import type { CallContext, RequestContext } from '../admission.ts'
 import { callRecordOf } from '../calls-in-flight.ts'
 
@@ -76,3 +77,12 @@ export const ownerOf = ({ principal: { tenant, issuer, subject, clientId } }: Re
   subject,
   clientId
 })
+
+/** Of a session that its client has ended: how long it was open. */
+export function measureSession(
+  { observers, clock }: { readonly observers: CallObservers; readonly clock: Pick<Clock, 'now'> },
+  record: SessionRecord
+): void {
+  const { owner, endpoint, revision, openedAt } = record
+  observers.metrics?.sessionEnded?.((clock.now() - openedAt) / 1e3, { tenant: owner.tenant, endpoint, revision })
+}

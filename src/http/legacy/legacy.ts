@@ -17,7 +17,7 @@ import type { RequestContext } from '../admission.ts'
 import { refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
 import { sendAccepted, sendJson, sseHeaders } from '../reply.ts'
-import { initializeResult, observeInitialize, ownerOf, readInitializeParams } from './initialize.ts'
+import { initializeResult, measureSession, observeInitialize, ownerOf, readInitializeParams } from './initialize.ts'
 import {
   checkBatch,
   createSessionMessages,
@@ -36,7 +36,7 @@ const ownId = /^[A-Za-z0-9_-]{43}$/
 const plausibleId = /^[A-Za-z0-9_-]{1,128}$/
 
 export function createLegacyHandler(options: StreamableOptions) {
-  const { relay, sessions, live, observers, replicas, audit, clock } = options
+  const { relay, sessions, live, observers, replicas, audit } = options
   const { log } = observers
   const { sessionBus, homes } = replicas
   const messages = createSessionMessages(options)
@@ -170,8 +170,7 @@ export function createLegacyHandler(options: StreamableOptions) {
       const session = await resolveSession(context, sessions)
       await sessions.end(session)
       audit?.session('ended', context, session.record)
-      const { owner, endpoint, revision, openedAt } = session.record
-      observers.metrics?.sessionEnded?.((clock.now() - openedAt) / 1e3, { tenant: owner.tenant, endpoint, revision })
+      measureSession(options, session.record)
       context.raw.writeHead(204, { ...context.headers }).end()
     }
   }
