@@ -1,26 +1,32 @@
 // What is told of a call, and what that costs of CPU time: in this process alone, without a socket, so that the figures
 // hold on a busy machine. `npm run bench -- --only telling`.
 
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import pino from 'pino'
 import { createSeries } from '../src/admin/live/series.ts'
 import { createUsage } from '../src/admin/live/usage.ts'
 import { noteAnswer, noteAnswered, noteSent, tracedRequest } from '../src/observe/call-notes.ts'
 import { type CallObservers, type CallRecord, observe } from '../src/observe/calls.ts'
-import { batched, type Log } from '../src/observe/log.ts'
+import { alsoTo, batched, type Log } from '../src/observe/log.ts'
 import { createMetrics } from '../src/observe/metrics/metrics.ts'
+import { createLogExport } from '../src/observe/otlp/log-export.ts'
 import { createShownCaller } from '../src/observe/pseudonyms.ts'
 import { createTraces } from '../src/observe/traces/traces.ts'
 import type { Request } from '../src/protocol/messages.ts'
 import { steadyClock as clock } from '../src/time/clock.ts'
 
-const calls = 10_000
-const rounds = 9
+const calls = 4_000
+const rounds = 12
 
 const logOf = (level: string): Log => pino({ level, base: null }, batched({ write: () => true }))
 const request: Request = { method: 'tools/call', params: { name: 'echo', arguments: { a: 1 } } }
 const audit = { required: false, arguments: false, redact: [] }
 const principal = { kind: 'token', issuer: 'https://idp.example.com', subject: 'ada', clientId: 'app' }
 const call = { request, tenant: { id: 'acme', audit }, endpoint: { name: 'default' }, principal }
+/** The catalog's own. */
+const route = { upstream: 'up', name: 'echo' }
 const definition = { tenant: 'acme', name: 'up', type: 'http' }
 const recordOf = (): CallRecord => ({
   address: '127.0.0.1',
@@ -42,13 +48,19 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
       for (const each of [metrics, usage.meter, series.meter]) each.callEnded(ended, outcome)
     }
   }
+  const collector = fork(join(import.meta.dirname, 'peers/collector.ts'))
+  const [origin] = (await once(collector, 'message')) as [string]
+  const losses = { lost() {}, delivered() {} }
+  const exported = createLogExport({ place: { url: `${origin}/v1/logs`, headers: {} }, resource: {}, losses, clock })
+  const exporting = logOf('info')
+  alsoTo(exporting, exported)
   const tracesOf = (samplePercent: number) =>
     createTraces({
-      place: { url: 'http://127.0.0.1:1/v1/traces', headers: {} },
+      place: { url: `${origin}/v1/traces`, headers: {} },
       samplePercent,
       resource: {},
       version: '1',
-      losses: { lost() {}, delivered() {} }
+      losses
     })
   const counted = { clock, log: logOf('info'), metrics: meter }
   const kinds: Readonly<Record<string, CallObservers>> = {
@@ -56,8 +68,9 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
     'a line of the log': { clock, log: logOf('info') },
     'that, metrics, and what the admin API shows': counted,
     'that, under pseudonyms': { ...counted, shownCaller: createShownCaller({ pseudonyms: { key: 'x'.repeat(32) } }) },
-    'that, and traces of one call in ten': { ...counted, traces: tracesOf(10) },
-    'that, and traces of all': { ...counted, traces: tracesOf(100) }
+    'that, and the log to a collector': { ...counted, log: exporting },
+    'that, and traces of one call in ten': { ...counted, log: exporting, traces: tracesOf(10) },
+    'that, and traces of all': { ...counted, log: exporting, traces: tracesOf(100) }
   }
   const lowest: Record<string, number> = {}
   for (let round = 0; round < rounds; round++)
@@ -71,7 +84,8 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
       const { user, system } = process.cpuUsage(before)
       lowest[name] = Math.min(lowest[name] ?? Infinity, (user + system) / calls)
     }
-  await Promise.all([usage.close(), metrics.close()])
+  await Promise.all([usage.close(), metrics.close(), exported.close()])
+  collector.kill()
   return lowest
 }
 
@@ -79,7 +93,7 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
 async function tell(observers: CallObservers, metrics: ReturnType<typeof createMetrics> | undefined): Promise<void> {
   const record = recordOf()
   await observe({ ...call, record }, observers, async () => {
-    record.route = { upstream: 'up', name: 'echo' }
+    record.route = route
     const sentAt = noteSent(record, clock)
     tracedRequest(record, request, 'up')
     noteAnswered(record, clock, sentAt)

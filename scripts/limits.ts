@@ -391,7 +391,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'lost, and counted'
     ],
-    ['observe/otlp/log-export.ts maxWaitingChars chars', 'the same', 'process', 'the same'],
+    ['observe/otlp/log-export.ts maxWaitingBytes bytes', 'the same', 'process', 'the same'],
     [
       'observe/otlp/log-export.ts maxLinesAtOnce',
       'lines in one message to the collector',
@@ -1523,7 +1523,7 @@ limits/open-table.ts leastBuckets
 session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
 observe/metrics/runtime.ts delayResolution
-observe/calls.ts loggedSessionChars
+observe/call-text.ts loggedSessionChars
 upstream/stdio/warm-children.ts fillAfterMs
 upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
@@ -1541,6 +1541,8 @@ cli/client/mcp-client.ts maxShownChars
 observe/traces/trace-context.ts maxTracestateChars
 observe/traces/traces.ts sendAfterMs
 observe/otlp/log-export.ts sendAfterMs
+observe/otlp/log-export.ts linesInPart
+observe/otlp/log-export.ts maxPartChars
 upstream/stdio/known-programs.ts settledMs
 observe/otlp/log-export.ts firstRetryMs
 observe/otlp/log-export.ts maxRetryMs

@@ -26,7 +26,7 @@ export const createOtlpWriter =
   (place: OtlpLogsConfig, wall: { now(): number }, log: Log): WriteLines =>
   async (lines) => {
     const records = lines.split('\n').filter(Boolean)
-    const logRecords = records.map((line) => logRecordOf(line, wall.now()))
-    const rejected = await sendLogs(place, [attribute('service.name', 'gatehouse')], 'gatehouse.audit', logRecords)
+    const logRecords = Buffer.from(records.map((line) => JSON.stringify(logRecordOf(line, wall.now()))).join(','))
+    const rejected = await sendLogs(place, [attribute('service.name', 'gatehouse')], 'gatehouse.audit', [logRecords])
     if (rejected > 0) log.error({ place: 'otlp', rejected }, 'the collector has refused audit records')
   }

@@ -13,7 +13,8 @@ import {
   type Revision
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import { type Log, writeInfo } from './log.ts'
+import { callLine, callText, type FieldForm, fieldsText, rounded } from './call-text.ts'
+import { type Log, writeCall } from './log.ts'
 import { type CallSample, sampleFields, sampleOf } from './samples.ts'
 import type { TraceHeaders } from './traces/trace-context.ts'
 
@@ -174,58 +175,15 @@ function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): Ca
   return { outcome: err.code, code: rpcCodeOf(err.code), ms, rule, error }
 }
 
-/** What is told of a call that has ended. */
-export function callLine(call: ObservedCall, ended: CallOutcome) {
-  const { request, tenant, endpoint, principal, record = noRecord } = call
-  const { route, software, waitMs, upstreamMs, session, caller = principal } = record
-  const isTool = request.method === 'tools/call'
-  return {
-    requestId: record.requestId,
-    traceId: record.trace?.traceId,
-    tenant: tenant.id,
-    endpoint: endpoint.name,
-    ...callerFieldsOf(caller),
-    software: software && `${software.name} ${software.version}`,
-    revision: record.revision,
-    session: session?.slice(-loggedSessionChars),
-    method: request.method.slice(0, 64),
-    upstream: route?.upstream,
-    tool: isTool ? route?.name : undefined,
-    outcome: ended.outcome,
-    code: ended.code,
-    rule: ended.rule,
-    error: ended.error,
-    ms: ended.ms,
-    waitMs: waitMs === undefined ? undefined : rounded(waitMs),
-    upstreamMs: upstreamMs === undefined ? undefined : rounded(upstreamMs),
-    bytesIn: record.bodyBytes,
-    bytesOut: record.answerBytes,
-    notifications: record.notifications,
-    serverRequests: record.serverRequests,
-    address: record.address
+function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {
+  const sample = call.record?.sample
+  // What is the matter with an upstream or the store is said once, by whoever watches it.
+  if (ended.outcome === 'internal')
+    log.error({ ...callLine(call, ended), ...(sample && sampleFields(sample)), err }, 'call')
+  else if (log.isLevelEnabled('info')) writeCall(log, call.record?.trace?.traceId, (form) => textIn(form))
+
+  function textIn(form: FieldForm): string {
+    const text = callText(call, ended, form)
+    return sample === undefined ? text : text + fieldsText(sampleFields(sample), form)
   }
 }
-
-function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {
-  const isFault = ended.outcome === 'internal'
-  if (!isFault && !log.isLevelEnabled('info')) return
-  const sample = call.record?.sample
-  const told = callLine(call, ended)
-  const line = sample === undefined ? told : { ...told, ...sampleFields(sample) }
-  // What is the matter with an upstream or the store is said once, by whoever watches it.
-  if (isFault) log.error({ ...line, err }, 'call')
-  else writeInfo(log, line, 'call')
-}
-
-/** Who called, in a line of the log. */
-export const callerFieldsOf = ({ kind, subject, clientId }: ObservedPrincipal): Record<string, string> => ({
-  [kind === 'key' ? 'apiKey' : 'user']: subject,
-  client: clientId
-})
-
-const noRecord: CallRecord = {}
-
-/** Enough to tell the sessions of a caller apart. */
-export const loggedSessionChars = 8
-
-const rounded = (ms: number): number => Math.round(ms * 10) / 10

@@ -2,7 +2,8 @@
 
 import type { GatewayError } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import { callerFieldsOf, type CallObservers, maxLoggedChars, type ObservedPrincipal } from './calls.ts'
+import { callerFieldsOf } from './call-text.ts'
+import { type CallObservers, maxLoggedChars, type ObservedPrincipal } from './calls.ts'
 import { shortError, type Log } from './log.ts'
 
 export interface RefusedRequest {

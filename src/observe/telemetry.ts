@@ -51,7 +51,7 @@ export async function openTelemetry(
   const lines = wants('logs')
     ? createLogExport({ place: placeOf('logs'), resource, losses: lossesOf('logs'), clock })
     : undefined
-  const untap = lines && alsoTo(log, lines.take)
+  const untap = lines && alsoTo(log, lines)
   let sent: { close(): Promise<void> } | undefined
 
   return {

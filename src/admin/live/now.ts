@@ -1,6 +1,7 @@
 // What the admin API learns of each call as it ends: for those who listen, for what a tenant uses, and for metrics.
 
-import { callLine, type CallMeter } from '../../observe/calls.ts'
+import { callLine } from '../../observe/call-text.ts'
+import type { CallMeter } from '../../observe/calls.ts'
 import type { LiveEvents } from '../../observe/live.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RefusalObservers } from '../../observe/refused-requests.ts'

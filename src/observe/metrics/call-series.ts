@@ -18,7 +18,7 @@ const boundedNames = [
   ...['gatehouse.endpoint', 'gatehouse.upstream']
 ]
 
-interface Series {
+export interface Histogram {
   readonly attributes: OtelAttributes
   /** Of the values up to each boundary and above the one before; the last of those above all. */
   readonly counts: number[]
@@ -30,17 +30,17 @@ interface Series {
 export function createCallSeries(name: MetricName, wall: { now(): number }) {
   const startTime = timeOf(wall)
   const boundaries = bucketsOf[name] ?? []
-  const tenants = new Map<string, Map<string, Series>>()
-  const all: Series[] = []
-  let overflow: Series | undefined
+  const tenants = new Map<string, Map<string, Histogram>>()
+  const all: Histogram[] = []
+  let overflow: Histogram | undefined
 
-  function made(attributes: OtelAttributes): Series {
+  function made(attributes: OtelAttributes): Histogram {
     const series = { attributes, counts: Array<number>(boundaries.length + 1).fill(0), sum: 0, count: 0 }
     all.push(series)
     return series
   }
 
-  function find(tenant: string, attributes: Attributes): Series {
+  function find(tenant: string, attributes: Attributes): Histogram {
     let known = tenants.get(tenant)
     if (known === undefined) tenants.set(tenant, (known = new Map()))
     const key = Object.values(attributes).join('\n')
@@ -53,16 +53,20 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
     return series
   }
 
+  function add(series: Histogram, seconds: number): void {
+    let bucket = 0
+    while (bucket < boundaries.length && seconds > (boundaries[bucket] ?? Infinity)) bucket++
+    series.counts[bucket] = (series.counts[bucket] ?? 0) + 1
+    series.sum += seconds
+    series.count++
+  }
+
   return {
     /** @param attributes always the same ones, in the same order; undefined: it has none of these */
-    record(seconds: number, tenant: string, attributes: Attributes): void {
-      const series = find(tenant, attributes)
-      let bucket = 0
-      while (bucket < boundaries.length && seconds > (boundaries[bucket] ?? Infinity)) bucket++
-      series.counts[bucket] = (series.counts[bucket] ?? 0) + 1
-      series.sum += seconds
-      series.count++
-    },
+    record: (seconds: number, tenant: string, attributes: Attributes): void => add(find(tenant, attributes), seconds),
+    /** The one that values with these attributes belong to, for as long as it is asked. */
+    find,
+    add,
     /** As OpenTelemetry has it; a copy of what there is now. */
     data(): MetricData {
       const { unit, description } = instruments[name]

@@ -10,6 +10,7 @@ import { runSteps } from '../../time/turns.ts'
 import type { CallOutcome, ObservedCall } from '../calls.ts'
 import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
 import { createCallSeries, maxSeries, plain } from './call-series.ts'
+import { createSentSeries, createServedSeries } from './known-series.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
 import { prometheusText } from './prometheus-text.ts'
 import { watchRuntime } from './runtime.ts'
@@ -70,7 +71,9 @@ export function createMetrics({ resource, version, database }: MetricsOptions, w
   const meter = provider.getMeter(scope.name, version)
   const attributesOf = createCallAttributes()
   const served = createCallSeries('mcp.server.operation.duration', wall)
+  const servedSeries = createServedSeries(served, attributesOf)
   const sent = createCallSeries('mcp.client.operation.duration', wall)
+  const sentSeries = createSentSeries(sent, attributesOf)
   const sessions = createCallSeries('mcp.server.session.duration', wall)
   const connections = createCallSeries('mcp.client.session.duration', wall)
   const asked = createCallSeries('db.client.operation.duration', wall)
@@ -140,12 +143,12 @@ export function createMetrics({ resource, version, database }: MetricsOptions, w
   return {
     /** A call has been answered, or will not be. */
     callEnded(call: ObservedCall, ended: CallOutcome): void {
-      served.record(ended.ms / 1e3, call.tenant.id, attributesOf.ofServed(call, ended))
+      served.add(servedSeries(call, ended), ended.ms / 1e3)
       limitHit(ended.outcome, call.tenant.id)
     },
     /** @param ms since the request was sent to its upstream */
     requestEnded(ms: number, request: UpstreamRequest): void {
-      sent.record(ms / 1e3, request.definition.tenant, attributesOf.ofSent(request))
+      sent.add(sentSeries(request), ms / 1e3)
     },
     /** @param tenant of the caller who was let in */
     refused(reason: string, tenant: string | undefined): void {

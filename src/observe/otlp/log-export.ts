@@ -1,7 +1,9 @@
-// The lines of the log to a collector, beside standard error: whoever logs pays for one entry of a list. Lines that
-// cannot be sent are dropped and counted.
+// The lines of the log to a collector, beside standard error. Each is turned at once into the bytes that are sent, so
+// that what waits holds no objects. Lines that cannot be sent are dropped and counted.
 
 import { backoffMs, createDelay, type Clock } from '../../time/clock.ts'
+import { type FieldForm, jsonOf } from '../call-text.ts'
+import type { LineTaker } from '../log.ts'
 import type { Losses } from './losses.ts'
 import {
   attribute,
@@ -13,10 +15,13 @@ import {
   sendLogs
 } from './send-logs.ts'
 
-/** Lines that wait, and characters of them. */
+/** Lines that wait, and their bytes as they are sent. */
 const maxWaitingLines = 8_192
-const maxWaitingChars = 8 * 1024 * 1024
-const maxLinesAtOnce = 256
+const maxWaitingBytes = 16 * 1024 * 1024
+const maxLinesAtOnce = 1_024
+/** Lines, and characters of them, that become bytes together. */
+const linesInPart = 64
+const maxPartChars = 65_536
 const sendAfterMs = 1_000
 const firstRetryMs = 1_000
 const maxRetryMs = 30_000
@@ -48,6 +53,20 @@ const severities: Readonly<Record<number, readonly [number, string]>> = {
   60: [21, 'FATAL']
 }
 
+/** As attributes of a log record; what has a place of its own there is left out. */
+const attributeForm: FieldForm = {
+  name: 'otlp',
+  field(name, value) {
+    if (name === 'traceId') return ''
+    const key = conventional[name] ?? `gatehouse.${name}`
+    if (typeof value === 'string') return `,{"key":"${key}","value":{"stringValue":${jsonOf(value)}}}`
+    if (Number.isSafeInteger(value)) return `,{"key":"${key}","value":{"intValue":"${value}"}}`
+    return `,{"key":"${key}","value":{"doubleValue":${jsonOf(value)}}}`
+  }
+}
+
+const [callSeverity, callSeverityText] = [9, 'INFO']
+
 export interface LogExportOptions {
   readonly place: LogsPlace
   /** What names this process. */
@@ -56,18 +75,60 @@ export interface LogExportOptions {
   readonly clock: Clock
 }
 
-export function createLogExport({ place, resource, losses, clock }: LogExportOptions) {
+interface Part {
+  readonly bytes: Buffer
+  readonly lines: number
+}
+
+export function createLogExport({ place, resource, losses, clock }: LogExportOptions): LineTaker & {
+  close(): Promise<void>
+} {
   const attributes = Object.entries(resource).map(([key, value]) => attribute(key, value))
   const delay = createDelay(clock)
-  let waiting: string[] = []
-  let chars = 0
+  let parts: Part[] = []
+  /** The part that grows: log records, with commas between them. */
+  let text = ''
+  let textLines = 0
+  /** In all parts and in the text. */
+  let lines = 0
+  let bytes = 0
   let failures = 0
   let sending: Promise<void> | undefined
 
+  function put(record: string): void {
+    if (lines >= maxWaitingLines || bytes + text.length + record.length > maxWaitingBytes) return losses.lost(1)
+    text += text === '' ? record : `,${record}`
+    lines++
+    textLines++
+    if (textLines >= linesInPart || text.length >= maxPartChars) pack()
+    schedule()
+  }
+
+  function pack(): void {
+    if (textLines === 0) return
+    const part = { bytes: Buffer.from(text), lines: textLines }
+    parts.push(part)
+    bytes += part.bytes.length
+    text = ''
+    textLines = 0
+  }
+
+  /** @returns how many parts make a message */
+  function partsAtOnce(): number {
+    let count = 0
+    for (let sum = 0; count < parts.length; count++) {
+      sum += parts[count]?.lines ?? 0
+      if (sum > maxLinesAtOnce) break
+    }
+    return count
+  }
+
   async function sendNext(): Promise<void> {
-    const lines = waiting.slice(0, maxLinesAtOnce)
+    pack()
+    const sent = parts.slice(0, partsAtOnce())
+    const sentLines = sent.reduce((sum, part) => sum + part.lines, 0)
     try {
-      const rejected = await sendLogs(place, attributes, 'gatehouse', lines.map(logRecordOf))
+      const rejected = await sendLogs(place, attributes, 'gatehouse', separated(sent))
       losses.delivered()
       if (rejected > 0) losses.lost(rejected, new Error('the collector has refused lines of the log'))
     } catch (error) {
@@ -76,44 +137,50 @@ export function createLogExport({ place, resource, losses, clock }: LogExportOpt
         return
       }
       // Sent again and again, they would keep all lines after them from the collector.
-      losses.lost(lines.length, error)
+      losses.lost(sentLines, error)
     }
     failures = 0
-    waiting = waiting.slice(lines.length)
-    chars -= lines.reduce((sum, { length }) => sum + length, 0)
+    parts = parts.slice(sent.length)
+    lines -= sentLines
+    bytes -= sent.reduce((sum, part) => sum + part.bytes.length, 0)
   }
 
   /** Never rejects. One after the other, so that a slow collector has one at a time. */
   function send(): Promise<void> {
     return (sending ??= sendNext().finally(() => {
       sending = undefined
-      if (waiting.length > 0) schedule()
+      if (lines > 0) schedule()
     }))
   }
 
   function schedule(): void {
-    if (delay.pending || sending !== undefined) return
+    if (sending !== undefined || (delay.pending && lines !== maxLinesAtOnce)) return
     const retryMs = failures > 0 ? backoffMs(failures - 1, { firstMs: firstRetryMs, maxMs: maxRetryMs }) : undefined
-    delay.start(retryMs ?? (waiting.length >= maxLinesAtOnce ? 0 : sendAfterMs), () => void send())
+    delay.start(retryMs ?? (lines >= maxLinesAtOnce ? 0 : sendAfterMs), () => void send())
   }
 
   return {
-    /** @param line of JSON, as it is written */
-    take(line: string): void {
-      if (waiting.length >= maxWaitingLines || chars + line.length > maxWaitingChars) return losses.lost(1)
-      waiting.push(line)
-      chars += line.length
-      schedule()
+    take: (line) => put(JSON.stringify(logRecordOf(line))),
+    takeCall({ time, traceId, fieldsIn }) {
+      const at = `"timeUnixNano":"${time}000000","observedTimeUnixNano":"${time}000000"`
+      const severity = `"severityNumber":${callSeverity},"severityText":"${callSeverityText}"`
+      const trace = traceId === undefined ? '' : `,"traceId":"${traceId}"`
+      const what = `"eventName":"gatehouse.call","body":{"stringValue":"call"}${trace}`
+      put(`{${at},${severity},${what},"attributes":[${fieldsIn(attributeForm).slice(1)}]}`)
     },
     /** Sends what waits. Never rejects. */
     async close(): Promise<void> {
       // What cannot be sent at once is lost.
-      const isOver = (): boolean => waiting.length === 0 || failures > 0
+      const isOver = (): boolean => lines === 0 || failures > 0
       while (!isOver()) await send()
       delay.close()
     }
   }
 }
+
+const comma = Buffer.from(',')
+const separated = (parts: readonly Part[]): Buffer[] =>
+  parts.flatMap(({ bytes }, at) => (at === 0 ? [bytes] : [comma, bytes]))
 
 function logRecordOf(line: string): LogRecord {
   const { time, level, msg, traceId, ...fields } = JSON.parse(line) as Record<string, unknown>

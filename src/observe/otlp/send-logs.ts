@@ -46,6 +46,7 @@ export const attribute = (key: string, stringValue: string): KeyValue => ({ key,
 
 /**
  * @param scope what made the records
+ * @param logRecords of JSON, with commas between them; one or more
  * @returns how many the collector has refused for good: they are not to be sent again
  * @throws RefusedForGood where it takes none of them; Error where it could not be reached, or takes none now
  */
@@ -53,15 +54,14 @@ export async function sendLogs(
   { url, headers }: LogsPlace,
   resource: readonly KeyValue[],
   scope: string,
-  logRecords: readonly LogRecord[]
+  logRecords: readonly Uint8Array[]
 ): Promise<number> {
-  const body = {
-    resourceLogs: [{ resource: { attributes: resource }, scopeLogs: [{ scope: { name: scope }, logRecords }] }]
-  }
+  const head = `{"resourceLogs":[{"resource":${JSON.stringify({ attributes: resource })},"scopeLogs":[{`
+  const start = Buffer.from(`${head}"scope":${JSON.stringify({ name: scope })},"logRecords":[`)
   const answer = await fetch(url, {
     method: 'POST',
     headers: { ...headers, 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
+    body: Buffer.concat([start, ...logRecords, Buffer.from(']}]}]}')]),
     // Its headers are for the collector alone.
     redirect: 'error',
     signal: timeoutSignal(maxAnswerMs)

@@ -25,7 +25,8 @@ import { firstOf } from '../../protocol/own-text.ts'
 import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
-import { loggedSessionChars, maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
+import { loggedSessionChars } from '../call-text.ts'
+import { maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
 
 /** Spans that wait to be sent; what is beyond is dropped, and no call waits. */
 const maxQueuedSpans = 4_096

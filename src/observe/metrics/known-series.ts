@@ -1,0 +1,59 @@
+// Which histogram a call belongs to, found without its attributes where the call before it ended alike: making them and
+// joining them cost more than counting.
+
+import type { CallOutcome, ObservedCall } from '../calls.ts'
+import type { createCallAttributes, UpstreamRequest } from './call-attributes.ts'
+import type { createCallSeries, Histogram } from './call-series.ts'
+
+type CallSeries = ReturnType<typeof createCallSeries>
+type CallAttributes = ReturnType<typeof createCallAttributes>
+
+/** Of calls of a client, by the route in the catalog: what it had last, and all that its attributes depend on. */
+export function createServedSeries({ find }: Pick<CallSeries, 'find'>, { ofServed }: Pick<CallAttributes, 'ofServed'>) {
+  const known = new WeakMap<
+    object,
+    Readonly<Record<'tenant' | 'endpoint' | 'method' | 'outcome', string>> & {
+      readonly revision: string | undefined
+      readonly series: Histogram
+    }
+  >()
+  return (call: ObservedCall, ended: CallOutcome): Histogram => {
+    const { request, tenant, endpoint, record } = call
+    const [route, revision] = [record?.route, record?.revision]
+    // Codes are many.
+    if (route === undefined || ended.code !== undefined) return find(tenant.id, ofServed(call, ended))
+    const last = known.get(route)
+    if (
+      last !== undefined &&
+      last.tenant === tenant.id &&
+      last.endpoint === endpoint.name &&
+      last.method === request.method &&
+      last.outcome === ended.outcome &&
+      last.revision === revision
+    )
+      return last.series
+    const series = find(tenant.id, ofServed(call, ended))
+    const { method } = request
+    known.set(route, { tenant: tenant.id, endpoint: endpoint.name, method, outcome: ended.outcome, revision, series })
+    return series
+  }
+}
+
+/** Of tool calls that an upstream answered with a result, by its definition and the tool. */
+export function createSentSeries({ find }: Pick<CallSeries, 'find'>, { ofSent }: Pick<CallAttributes, 'ofSent'>) {
+  const known = new WeakMap<object, Map<string, Histogram>>()
+  return (request: UpstreamRequest): Histogram => {
+    const { definition, method, name, error, isToolError } = request
+    const isUsual = method === 'tools/call' && error === undefined && !isToolError && typeof name === 'string'
+    let tools = isUsual ? known.get(definition) : undefined
+    const found = isUsual ? tools?.get(name) : undefined
+    if (found !== undefined) return found
+    const attributes = ofSent(request)
+    const series = find(definition.tenant, attributes)
+    // Others count as `other`: so there is no more here than there are series.
+    if (!isUsual || attributes['gen_ai.tool.name'] !== name) return series
+    if (tools === undefined) known.set(definition, (tools = new Map()))
+    tools.set(name, series)
+    return series
+  }
+}

@@ -1,0 +1,127 @@
+// The line of a call is put together from parts that are written once. It says what its fields say, whatever calls came
+// before it and whatever strangers put into their names.
+
+import t from 'tap'
+import pino from 'pino'
+import { callLine, callText, jsonForm } from '../../src/observe/call-text.ts'
+import {
+  type CallOutcome,
+  type CallRecord,
+  type CallTrace,
+  observe,
+  type ObservedCall
+} from '../../src/observe/calls.ts'
+import { alsoTo, type LoggedCall } from '../../src/observe/log.ts'
+import { createCallAttributes } from '../../src/observe/metrics/call-attributes.ts'
+import { createCallSeries } from '../../src/observe/metrics/call-series.ts'
+import { createSentSeries, createServedSeries } from '../../src/observe/metrics/known-series.ts'
+
+const audit = { required: false, arguments: false, redact: [] }
+const principals = [
+  { kind: 'token', issuer: 'https://idp.example.com', subject: 'ada', clientId: 'app' },
+  { kind: 'key', issuer: 'urn:gatehouse:key', subject: 'ci "quoted"\n\u2028\ud800', clientId: 'ci' }
+]
+const routes = [
+  { upstream: 'up', name: 'echo' },
+  { upstream: 'up', name: 'm\u00fcnchen\\' },
+  { upstream: 'other', name: 'x'.repeat(70) },
+  undefined
+]
+const softwares = [{ name: 'host', version: '1' }, { name: 'host', version: '2' }, undefined]
+const outcomes: CallOutcome[] = [
+  { outcome: 'ok', code: undefined, ms: 1.5, rule: undefined },
+  { outcome: 'tool_error', code: undefined, ms: 0, rule: undefined },
+  { outcome: 'rpc_error', code: -32_000, ms: 20, rule: 'a "rule"', error: 'line\nbreak' }
+]
+
+const trace: CallTrace = {
+  traceId: '0af7651916cd43dd8448eb211c80319c',
+  sent: (request) => request,
+  answered() {},
+  ended() {}
+}
+
+/** One after the other, with everything that may differ between two calls. */
+function* calls(): Generator<{ call: ObservedCall; ended: CallOutcome }> {
+  for (const id of ['acme', 'other'])
+    for (const name of ['default', 'second'])
+      for (const principal of principals)
+        for (const software of softwares)
+          for (const revision of ['2025-11-25', '2026-07-28'] as const)
+            for (const route of routes)
+              for (const method of ['tools/call', 'prompts/get', 'made\u0000up'])
+                for (const ended of outcomes) {
+                  const many = { requestId: 'an-id', waitMs: 0.26, upstreamMs: 1e21, bodyBytes: 0, answerBytes: 7 }
+                  const record: CallRecord = { ...many, software, revision, address: '::1' }
+                  if (route !== undefined) record.route = route
+                  if (ended.outcome === 'ok') record.trace = trace
+                  const session = revision === '2025-11-25' ? { session: 'session:abcdefgh"jkl' } : {}
+                  const request = { method, params: {} }
+                  const where = { tenant: { id, audit }, endpoint: { name } }
+                  yield { call: { ...where, request, principal, record: { ...record, ...session } }, ended }
+                }
+}
+
+t.test('the text is what JSON says of the fields, whatever came before', async (t) => {
+  let count = 0
+  let wrong: string | undefined
+  for (const { call, ended } of calls()) {
+    const [text, expected] = [callText(call, ended, jsonForm), JSON.stringify(callLine(call, ended))]
+    if (`{${text.slice(1)}}` !== expected) wrong ??= `${text} is not ${expected}`
+    count++
+  }
+  t.equal(wrong, undefined)
+  t.equal(count, 1_728)
+})
+
+t.test('a call counts where its attributes say, whatever came before', async (t) => {
+  const attributesOf = createCallAttributes()
+  const [served, sent] = [
+    createCallSeries('mcp.server.operation.duration', Date),
+    createCallSeries('mcp.client.operation.duration', Date)
+  ]
+  const servedSeries = createServedSeries(served, attributesOf)
+  const sentSeries = createSentSeries(sent, attributesOf)
+  const definitions = ['up', 'other'].map((name) => ({ tenant: 'acme', name, type: 'http' }))
+  let wrong = 0
+  for (const { call, ended } of calls()) {
+    if (servedSeries(call, ended) !== served.find(call.tenant.id, attributesOf.ofServed(call, ended))) wrong++
+    for (const definition of definitions)
+      for (const error of [undefined, new Error('lost')]) {
+        const isToolError = error === undefined && ended.outcome === 'tool_error'
+        const name = call.record?.route?.name
+        const request = { definition, method: call.request.method, name, error, isToolError }
+        if (sentSeries(request) !== sent.find('acme', attributesOf.ofSent(request))) wrong++
+      }
+  }
+  t.equal(wrong, 0)
+  t.ok(served.data().dataPoints.length > 30 && sent.data().dataPoints.length > 10, 'there were many')
+})
+
+t.test('the line of a call is as pino writes it, and whoever takes lines gets the call instead', async (t) => {
+  const lines: string[] = []
+  const log = pino({ base: null }, { write: (line: string) => void lines.push(line) })
+  const taken: Array<string | LoggedCall['traceId']> = []
+  const untap = alsoTo(log, {
+    take: (line) => void taken.push(line),
+    takeCall: (logged) => void taken.push(logged.fieldsIn(jsonForm))
+  })
+  const [{ call } = { call: undefined }] = calls()
+  if (call === undefined) throw new Error('there are no calls')
+  const observers = { clock: { now: () => 0 }, log }
+  await observe(call, observers, async () => {})
+  log.info({ requestId: 'another' }, 'something else')
+  untap()
+  await observe(call, observers, async () => {})
+  const [first = '', , last = ''] = lines
+  const { level, time, msg, ...fields } = JSON.parse(first) as Record<string, unknown>
+  t.same([level, msg], [30, 'call'])
+  log.info(fields, 'call')
+  const at = /"time":\d+/
+  t.equal(lines.at(-1)?.replace(at, ''), first.replace(at, ''))
+  t.equal(last.replace(at, ''), first.replace(at, ''))
+  t.ok(Number(time) > 1e12)
+  t.equal(taken.length, 2)
+  t.equal(`{${taken[0]?.slice(1)}}`, JSON.stringify(fields))
+  t.equal(taken[1], lines[1])
+})
