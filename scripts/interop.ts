@@ -1,6 +1,6 @@
-// `npm run interop`: peers of other languages, the official Python and Go SDKs, through the gateway in both directions.
-// Installs them into .interop/, says what is missing, and ends with `N passed, N failed`. Arguments: python, go; none:
-// both.
+// `npm run interop`: peers of other languages, the official Python and Go SDKs, through the gateway in both directions;
+// and AWS KMS, as moto speaks it. Installs them into .interop/, says what is missing, and ends with `N passed, N
+// failed`. Arguments: python, go, kms; none: all.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,6 +8,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { meetHost } from '../test/interop/kit/foreign-hosts.ts'
 import { meetClient, meetServer, type Outcome } from '../test/interop/kit/foreign.ts'
+import { meetKeyService } from '../test/interop/kit/key-service.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, '.interop')
@@ -23,7 +24,7 @@ interface Language {
 }
 
 function languages(): Language[] {
-  const python = join(folder, 'python', 'bin', 'python')
+  const [python, moto] = [pythonOf('python'), pythonOf('kms')]
   const [server, client, host] = ['server.py', 'client.py', 'host.py'].map((name) => join(sources, 'python', name)) as [
     string,
     string,
@@ -38,22 +39,8 @@ function languages(): Language[] {
   return [
     {
       name: 'python',
-      missing: () =>
-        runs('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'])
-          ? undefined
-          : 'no python3 of 3.10 or later with venv',
-      async install() {
-        if (!existsSync(python)) await step('python3', ['-m', 'venv', join(folder, 'python')])
-        await step(python, [
-          '-m',
-          'pip',
-          'install',
-          '--quiet',
-          '--disable-pip-version-check',
-          '--requirement',
-          join(sources, 'python', 'requirements.txt')
-        ])
-      },
+      missing: missingPython,
+      install: () => installPython('python', 'requirements.txt'),
       meet: () =>
         inTurn([
           () => meetServer('Python SDK, server over stdio', 'stdio', { command: python, args: [server, 'stdio'] }),
@@ -100,8 +87,29 @@ function languages(): Language[] {
               args: ['client', 'sse', '2025-11-25']
             })
         ])
+    },
+    {
+      name: 'kms',
+      missing: missingPython,
+      // In a place of its own: it wants other versions of what it shares with the SDK.
+      install: () => installPython('kms', 'key-service.txt'),
+      meet: () => meetKeyService('AWS KMS (moto)', moto)
     }
   ]
+}
+
+const pythonOf = (name: string): string => join(folder, name, 'bin', 'python')
+
+const missingPython = (): string | undefined =>
+  runs('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'])
+    ? undefined
+    : 'no python3 of 3.10 or later with venv'
+
+async function installPython(name: string, requirements: string): Promise<void> {
+  const python = pythonOf(name)
+  if (!existsSync(python)) await step('python3', ['-m', 'venv', join(folder, name)])
+  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check']
+  await step(python, [...pip, '--requirement', join(sources, 'python', requirements)])
 }
 
 const runs = (command: string, args: readonly string[]): boolean =>

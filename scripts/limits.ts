@@ -98,7 +98,11 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the refusal is passed on'
     ],
     ['vault/oauth/user-account.ts retryMs', 'time between failed renewals', 'person and upstream', 'calls fail'],
-    ['vault/vault-keys.ts keptMs', 'time for which the key of a tenant stays in memory', 'tenant', 'read again'],
+    ['vault/vault-keys.ts keptMs', 'time until the key of a tenant is read again', 'tenant', '-'],
+    ['vault/vault-keys.ts unwrappedMs', 'time until it is unwrapped again, where it is the same', 'tenant', '-'],
+    ['vault/wrapping/aws-kms.ts maxBytes bytes', 'an answer of AWS KMS', 'request', '503'],
+    ['vault/wrapping/aws-kms.ts timeoutMs', 'time for such an answer', 'request', 'asked again, then 503'],
+    ['vault/wrapping/aws-kms.ts maxAttempts', 'times that it is asked', 'request', '503'],
     ['vault/vault-fetch.ts maxBytes bytes', 'an answer of an authorization server', 'request', 'no token'],
     ['vault/vault-fetch.ts timeoutMs', 'time for such an answer', 'request', 'no token'],
     ['vault/oauth/tokens.ts maxTokenLength chars', 'a token, and a refresh token', 'token', 'no token'],
@@ -414,7 +418,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['observe/samples.ts maxSampleChars chars', 'sampled arguments, and a sampled result', 'line', 'cut'],
     ['observe/telemetry.ts lastSendMs', 'wait for the collector when the gateway ends', 'process', 'the rest is lost'],
-    ['cli/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
+    ['cli/store/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
   ],
   Memory: [
     [

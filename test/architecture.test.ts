@@ -58,7 +58,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   store: ['ioredis'],
   auth: ['jose', 'oauth4webapi', 'lru-cache', 'undici'],
   login: ['jose', 'oauth4webapi', 'oidc-provider'],
-  vault: ['oauth4webapi', 'jose', 'lru-cache'],
+  vault: ['@aws-sdk/client-kms', 'oauth4webapi', 'jose', 'lru-cache'],
   session: ['lru-cache'],
   upstream: ['eventsource-parser'],
   policy: ['lru-cache'],

@@ -43,6 +43,7 @@ export function checkRules(
   }
   const apiKeys = Object.values(treeOf(tenants)).flatMap((tenant) => listOf(treeOf(treeOf(tenant)['auth'])['keys']))
   const digests = new Set(apiKeys.map((each) => keyDigest(treeOf(each))))
+  checkVault(treeOf(vault), report)
   checkAdmin(treeOf(config), { host: bound, port: port ?? treeOf(listen)['port'] }, digests, report)
   const local = isLoopback(bound) && isOwnMachine(stringOrNone(publicUrl))
   for (const [id, value] of Object.entries(treeOf(tenants))) {
@@ -66,6 +67,20 @@ export function checkRules(
     for (const [name, endpoint] of Object.entries(treeOf(tenant['endpoints'])))
       checkPolicy(treeOf(endpoint), [...path, 'endpoints', name], report, tenant, isInserted)
   }
+}
+
+function checkVault({ keys }: Tree, report: Report): void {
+  const all = listOf(keys).map(treeOf)
+  all.forEach(({ key, awsKms }, index) => {
+    if ((key === undefined) === (awsKms === undefined))
+      report.add(['vault', 'keys', index], 'needs one of key and awsKms', 'Give 32 random bytes, or a key of AWS KMS.')
+  })
+  checkDoubles(
+    all.map(({ id }) => stringOrNone(id)),
+    (index) => ['vault', 'keys', index, 'id'],
+    'is the same id as that of',
+    report
+  )
 }
 
 /** With a public name, a proxy makes a gateway that listens on loopback reachable for everybody. */

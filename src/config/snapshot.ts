@@ -158,6 +158,8 @@ export type TenantAudit = Readonly<ConfigInput['tenants'][string]['audit']>
 
 /** Where records go. */
 export type AuditConfig = Readonly<Exclude<ConfigInput['audit'], 'none'>>
+export type VaultKey = Readonly<NonNullable<ConfigInput['vault']>['keys'][number]>
+export type AwsKmsKey = Readonly<NonNullable<VaultKey['awsKms']>>
 export type SyslogConfig = Readonly<NonNullable<AuditConfig['syslog']>>
 export type OtlpLogsConfig = Readonly<NonNullable<AuditConfig['otlp']>>
 
@@ -214,7 +216,7 @@ export interface Snapshot {
   readonly trustedProxies?: Networks | undefined
   readonly store: StoreConfig
   /** Keys under which accounts and secrets of people are kept; the first one is for what is written. */
-  readonly vault?: { readonly keys: ReadonlyArray<{ readonly id: string; readonly key: string }> } | undefined
+  readonly vault?: { readonly keys: readonly VaultKey[] } | undefined
   /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
   readonly egress: { readonly allow: readonly string[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>

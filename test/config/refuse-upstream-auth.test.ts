@@ -21,6 +21,24 @@ refusals(t, [
     message: /there is no vault/
   },
   {
+    name: 'a key of the vault that is no key, or two at once, is refused',
+    steps: ['vault'],
+    bad: { keys: [{ ...vault.keys[0], awsKms: { keyId: 'alias/gatehouse' } }] },
+    good: { keys: [...vault.keys, { id: '2', awsKms: { keyId: 'alias/gatehouse', region: 'eu-central-1' } }] },
+    start: kept(),
+    path: 'vault.keys[0]',
+    message: /needs one of key and awsKms/
+  },
+  {
+    name: 'two keys of the vault under one id are refused',
+    steps: ['vault'],
+    bad: { keys: [...vault.keys, ...vault.keys] },
+    good: vault,
+    start: kept(),
+    path: 'vault.keys[1].id',
+    message: /is the same id/
+  },
+  {
     name: 'a header that auth writes too is refused, however it is spelt',
     steps: [...tickets, 'headers'],
     bad: { 'x-api-KEY': 'abc' },

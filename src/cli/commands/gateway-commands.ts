@@ -213,7 +213,7 @@ NAME is the subject of their tokens, or the name of an API key. With the pseudon
 Of all tenants, removed ones too. The store must be free: a Redis may be in use, a file belongs to the gateway that
 runs on it (use audit.file there).`,
     examples: ['gatehouse audit export --config gatehouse.yaml --tenant acme > audit.jsonl'],
-    run: async ({ options }, io) => await (await import('../audit.ts')).runAuditExport(options, io)
+    run: async ({ options }, io) => await (await import('../store/audit.ts')).runAuditExport(options, io)
   },
   {
     name: 'audit verify',
@@ -235,7 +235,7 @@ wrote, or that of audit.file; - is standard input.`,
       'gatehouse audit export --config g.yaml | gatehouse audit verify -'
     ],
     async run({ operands: [file = ''], options }, { stdin = process.stdin, stdout }) {
-      return await (await import('../audit.ts')).runAuditVerify(file, options['key'], { stdin, stdout })
+      return await (await import('../store/audit.ts')).runAuditVerify(file, options['key'], { stdin, stdout })
     }
   }
 ]

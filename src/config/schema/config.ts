@@ -14,6 +14,7 @@ import { optionalResources } from './resources.ts'
 import { BearerSchema } from './auth.ts'
 import { choice, closedObject, defaulted, formatted, integer, list, record } from './parts.ts'
 import { UpstreamSchema } from './upstream.ts'
+import { optionalVault } from './vault.ts'
 import { Type } from './type.ts'
 
 /** Names that would be mistaken for the last segment of an endpoint path. */
@@ -37,36 +38,6 @@ const ListenSchema = closedObject(
     port: integer(0, 65535, 8080, 'TCP port. 0 picks a free one, which the first line of output names.')
   },
   { description: 'Where the gateway listens.' }
-)
-
-const optionalVault = Type.Optional(
-  Type.Union(
-    [
-      closedObject(
-        {
-          keys: Type.Array(
-            closedObject({
-              id: Type.String({ minLength: 1, maxLength: 64, description: 'What the key is called, in the store.' }),
-              key: formatted('vault-key', '32 random bytes in base64, preferably as `${file:PATH}`.')
-            }),
-            {
-              minItems: 1,
-              maxItems: 8,
-              description:
-                'The first one is used for what is written; the others are for what was written before. Make ' +
-                'one with `openssl rand -base64 32`.'
-            }
-          )
-        },
-        { title: 'vault' }
-      )
-    ],
-    {
-      description:
-        'Keys under which the accounts and secrets of people are kept ([connections.md](connections.md)). Needed by ' +
-        'upstreams with `auth: { type: user }` or `userSecret`.'
-    }
-  )
 )
 
 const EgressSchema = closedObject(

@@ -1,0 +1,60 @@
+// The port to keys that wrap the keys of tenants: one of the configuration, or one that never leaves a key management
+// service. What a service has to do is in docs/connections.md.
+
+import { CompactEncrypt, compactDecrypt } from 'jose'
+import type { VaultKey } from '../../config/snapshot.ts'
+import { digest } from '../../store/keys.ts'
+
+export interface WrappingKey {
+  /** What it is called in the configuration, and in what it has wrapped. */
+  readonly id: string
+  /** @returns text for the store, of which `wrappedBy` reads the id; it says nothing of the key, nor of the tenant */
+  wrap(key: Uint8Array, tenant: string): Promise<string>
+  /** @throws Error for what it has not wrapped, or not for this tenant; where it cannot be asked */
+  unwrap(text: string, tenant: string): Promise<Uint8Array>
+}
+
+/** The first part of what is stored, as that of a JWE. */
+interface WrappedHeader {
+  readonly kid?: unknown
+}
+
+/** Which key has wrapped it; empty for what no key has. */
+export function wrappedBy(text: string): string {
+  try {
+    const { kid } = JSON.parse(Buffer.from(text.split('.', 1)[0] ?? '', 'base64url').toString()) as WrappedHeader
+    return typeof kid === 'string' ? kid : ''
+  } catch {
+    return '' // Damaged, or of somebody else: whoever asked says so.
+  }
+}
+
+/** A service is loaded by the first use of its key: most gateways have none. */
+export function wrappingKeyOf({ id, key, awsKms }: VaultKey): WrappingKey {
+  if (awsKms === undefined) return localKey(id, Buffer.from(key ?? '', 'base64'))
+  let loading: Promise<WrappingKey> | undefined
+  const loaded = (): Promise<WrappingKey> =>
+    (loading ??= import('./aws-kms.ts').then(({ awsKmsKey }) => awsKmsKey(id, awsKms)))
+  return {
+    id,
+    wrap: async (own, tenant) => await (await loaded()).wrap(own, tenant),
+    unwrap: async (text, tenant) => await (await loaded()).unwrap(text, tenant)
+  }
+}
+
+/** JWE (RFC 7516) with A256GCMKW: the header, with the tenant in it, is authenticated. */
+const localKey = (id: string, secret: Uint8Array): WrappingKey => ({
+  id,
+  wrap: async (key, tenant) =>
+    await new CompactEncrypt(key)
+      .setProtectedHeader({ alg: 'A256GCMKW', enc: 'A256GCM', kid: id, for: digest(tenant) })
+      .encrypt(secret),
+  async unwrap(text, tenant) {
+    const { plaintext, protectedHeader } = await compactDecrypt(text, secret, {
+      keyManagementAlgorithms: ['A256GCMKW'],
+      contentEncryptionAlgorithms: ['A256GCM']
+    })
+    if (protectedHeader['for'] !== digest(tenant)) throw new Error('it is that of another tenant')
+    return plaintext
+  }
+})
