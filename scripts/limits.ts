@@ -1433,6 +1433,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the least recent are forgotten'
     ],
     ['auth/dpop.ts proofSeconds', 'age of a proof of DPoP', 'request', '401'],
+    ['auth/dpop-nonces.ts nonceSeconds', 'time until a nonce for proofs is replaced', 'tenant', 'good once as long'],
     ['auth/dpop.ts proofsPerSecond proofsAtOnce', 'proofs of DPoP', 'caller', '429'],
     ['auth/dpop.ts maxProofCallers', 'callers whose proofs are counted', 'process', 'the least recent are forgotten'],
     ['auth/claims.ts maxClaimLength chars', 'a subject, a client id or a group', 'token', '401'],

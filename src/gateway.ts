@@ -110,7 +110,7 @@ export async function createGateway(
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const login = await createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log })
   const fetch = login.fetchKeys(createFetch())
-  const authenticator = createAuthenticator({ clock: wallClock, fetch, store, nameOf, log })
+  const authenticator = createAuthenticator({ clock: wallClock, fetch, store, sealer, nameOf, log })
   const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })
   serveHeldStreams(bus, streams)

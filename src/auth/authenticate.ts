@@ -9,6 +9,7 @@ import type { Clock } from '../time/clock.ts'
 import {
   askedFor,
   challenge,
+  type ChallengeError,
   createCredentialReader,
   hasIssuer,
   refusalOf,
@@ -16,7 +17,8 @@ import {
   type Refusal,
   type Scheme
 } from './bearer.ts'
-import { boundCredential, createProofs, schemeFor, schemeOf } from './dpop.ts'
+import { boundCredential, createProofs, nonceHeader, schemeFor, schemeOf } from './dpop.ts'
+import { createNonces, type NonceParts } from './dpop-nonces.ts'
 import type { Fetch } from './fetch.ts'
 import { anonymousPrincipal, isStopped, type Principal } from './principal.ts'
 import { createVerifier, type ProtectedResource } from './verifier.ts'
@@ -35,6 +37,16 @@ export interface PresentedRequest {
    * looked at again. Never left out, so that nobody passes a proof over without saying so.
    */
   readonly method: string | undefined
+  /** Of the answer, to which is added what its client has to know. */
+  readonly replyHeaders?: Record<string, string>
+}
+
+/** By the reason of a refusal; all others are `invalid_token`. */
+const challengeErrors: Readonly<Record<string, ChallengeError | undefined>> = {
+  missing: undefined,
+  scheme: undefined,
+  proof: 'invalid_dpop_proof',
+  nonce: 'use_dpop_nonce'
 }
 
 interface AuthenticatorParts {
@@ -43,6 +55,7 @@ interface AuthenticatorParts {
   readonly fetch: Fetch
   /** For proofs that were used. */
   readonly store: Pick<Store, 'set'>
+  readonly sealer: NonceParts['sealer']
   readonly log: Log
   /** What somebody is called in the log. */
   readonly nameOf?: (tenant: string, subject: string) => string
@@ -52,10 +65,11 @@ export function createAuthenticator({
   clock,
   fetch,
   store,
+  sealer,
   log,
   nameOf = (_tenant, name) => name
 }: AuthenticatorParts) {
-  const proofs = createProofs({ store, clock })
+  const proofs = createProofs({ store, nonces: createNonces({ sealer, clock }), clock })
   const verifier = createVerifier({ clock, fetch, log })
   const readCredential = createCredentialReader()
   const anonymous = new WeakMap<Tenant, Principal>()
@@ -91,10 +105,11 @@ export function createAuthenticator({
     const { principal, boundTo } = verified
     if (boundTo !== undefined || scheme === 'DPoP' || tenant.auth.dpop === 'required') {
       const bound = boundCredential(verified, scheme, tenant)
-      const { rawHeaders, method } = presented
-      const { leewaySeconds } = tenant.auth
-      if (bound !== undefined && method !== undefined)
-        await proofs.check(rawHeaders, bound, { method, url: place.url, token, leewaySeconds })
+      const { rawHeaders, method, replyHeaders } = presented
+      if (bound !== undefined && method !== undefined) {
+        const nonce = await proofs.check(rawHeaders, bound, { tenant, method, url: place.url, token })
+        if (nonce !== undefined && replyHeaders !== undefined) replyHeaders[nonceHeader] = nonce
+      }
     }
     return principal
   }
@@ -107,18 +122,13 @@ export function createAuthenticator({
     log.debug({ tenant: id, reason, detail }, 'authentication refused')
     const { code, message } = error
     const name =
-      reason === 'missing' || reason === 'scheme'
-        ? undefined
-        : code === 'invalid_request'
-          ? code
-          : reason === 'proof'
-            ? 'invalid_dpop_proof'
-            : 'invalid_token'
+      code === 'invalid_request' ? code : reason in challengeErrors ? challengeErrors[reason] : 'invalid_token'
     const metadata = hasIssuer(auth) ? place.metadata : undefined
     const asked = askedFor(auth, place.requiredScopes)
     return new GatewayError(code, message, {
       cause: refusal,
       headers: {
+        ...error.headers,
         'WWW-Authenticate': challenge(metadata, asked, name, message, schemeFor(reason, scheme, auth))
       }
     })

@@ -104,9 +104,15 @@ export interface Refusal {
  * @param message goes to the caller
  * @returns the error to throw, still without the challenge (WWW-Authenticate), which `authenticate` adds
  */
-export function refused(reason: string, message: string, detail?: string): GatewayError {
+export function refused(
+  reason: string,
+  message: string,
+  detail?: string,
+  headers: GatewayError['headers'] = {}
+): GatewayError {
   return new GatewayError('unauthenticated', message, {
-    cause: { reason, detail: detail?.slice(0, 200) } satisfies Refusal
+    cause: { reason, detail: detail?.slice(0, 200) } satisfies Refusal,
+    headers
   })
 }
 
@@ -118,6 +124,14 @@ export function refusalOf(error: GatewayError): Refusal | undefined {
 /** Tenants with API keys only have no authorization server, and no host is sent to look for one. */
 export const hasIssuer = ({ issuers }: Pick<AuthConfig, 'issuers'>): boolean => issuers.length > 0
 
+/** RFC 6750 section 3.1, RFC 9449 sections 7.1 and 9. */
+export type ChallengeError =
+  | 'invalid_request'
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'invalid_dpop_proof'
+  | 'use_dpop_nonce'
+
 /**
  * @param metadataUrl undefined where no metadata names an authorization server
  * @param scopes all that the operation needs, not only what is missing: a client replaces its scopes by these
@@ -127,7 +141,7 @@ export const hasIssuer = ({ issuers }: Pick<AuthConfig, 'issuers'>): boolean => 
 export function challenge(
   metadataUrl: string | undefined,
   scopes: readonly string[],
-  error?: 'invalid_request' | 'invalid_token' | 'insufficient_scope' | 'invalid_dpop_proof',
+  error?: ChallengeError,
   description = '',
   scheme: Scheme = 'Bearer'
 ): string {

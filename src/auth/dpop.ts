@@ -13,6 +13,7 @@ import type { Tenant } from '../config/snapshot.ts'
 import { maxTokenBytes, proofAlgorithms, refused, type Scheme } from './bearer.ts'
 import type { Verified } from './token-cache.ts'
 import { isName } from './claims.ts'
+import type { Nonces } from './dpop-nonces.ts'
 import { whyUnusable } from './jwks.ts'
 import type { Principal } from './principal.ts'
 
@@ -24,6 +25,9 @@ const proofsAtOnce = 1_000
 /** Callers whose proofs are counted; beyond, who sent one least recently is forgotten. */
 const maxProofCallers = 10_000
 
+/** The header of RFC 9449 section 8.1. */
+export const nonceHeader = 'DPoP-Nonce'
+
 interface BoundCredential {
   readonly principal: Principal
   /** Thumbprint of the key. */
@@ -31,15 +35,21 @@ interface BoundCredential {
 }
 
 export interface ProvedRequest {
+  readonly tenant: Pick<Tenant, 'id' | 'auth'>
   readonly method: string
   /** As callers know it, without a query. */
   readonly url: string
   readonly token: string
-  readonly leewaySeconds: number
 }
 
-/** @param store where used proofs are remembered, for all processes */
-export function createProofs({ store, clock }: { store: Pick<Store, 'set'>; clock: Pick<Clock, 'now'> }) {
+interface ProofParts {
+  /** Where used proofs are remembered, for all processes. */
+  readonly store: Pick<Store, 'set'>
+  readonly nonces: Nonces
+  readonly clock: Pick<Clock, 'now'>
+}
+
+export function createProofs({ store, nonces, clock }: ProofParts) {
   const buckets = new Map<string, ReturnType<typeof createTokenBucket>>()
 
   function count({ tenant, issuer, subject }: Principal): void {
@@ -55,21 +65,35 @@ export function createProofs({ store, clock }: { store: Pick<Store, 'set'>; cloc
     })
   }
 
+  /** @returns the nonce to go on with, where the one that was sent is not the newest (section 8.2) */
+  function checkNonce(tenant: ProvedRequest['tenant'], nonce: unknown): string | undefined {
+    if (tenant.auth.dpopNonces !== true) return undefined
+    const current = nonces.current(tenant)
+    if (nonce === current) return undefined
+    if (typeof nonce === 'string' && nonces.isGood(tenant, nonce)) return current
+    throw refused('nonce', `The DPoP proof must name the nonce of the header ${nonceHeader} (RFC 9449).`, undefined, {
+      [nonceHeader]: current
+    })
+  }
+
   return {
     /**
+     * @returns the nonce that the answer has to tell, if any
      * @throws GatewayError unauthenticated, rate_limited; unavailable where used proofs cannot be looked up
      */
     async check(
       rawHeaders: readonly string[],
       { principal, boundTo }: BoundCredential,
       request: ProvedRequest
-    ): Promise<void> {
+    ): Promise<string | undefined> {
       const proof = proofIn(rawHeaders)
-      const jti = await verifyProof(proof, boundTo, request, clock.now())
+      const { jti, nonce } = await verifyProof(proof, boundTo, request, clock.now())
       count(principal)
-      const ttlMs = (proofSeconds + 2 * request.leewaySeconds) * 1000
+      const next = checkNonce(request.tenant, nonce)
+      const ttlMs = (proofSeconds + 2 * request.tenant.auth.leewaySeconds) * 1000
       const isFirst = await store.set(dpopProofKey(principal.tenant, boundTo, jti), '1', { ttlMs, when: 'absent' })
       if (!isFirst) throw refusedProof('was used before. Make one for each request')
+      return next
     }
   }
 }
@@ -120,16 +144,16 @@ function proofIn(rawHeaders: readonly string[]): string {
 }
 
 /**
- * RFC 9449 section 4.3.
+ * RFC 9449 section 4.3, but for the nonce.
  * @param now epoch milliseconds
- * @returns `jti`
  */
 async function verifyProof(
   proof: string,
   boundTo: string,
-  { method, url, token, leewaySeconds }: ProvedRequest,
+  { tenant, method, url, token }: ProvedRequest,
   now: number
-): Promise<string> {
+): Promise<{ readonly jti: string; readonly nonce: unknown }> {
+  const { leewaySeconds } = tenant.auth
   const { typ, alg, jwk } = headerOf(proof)
   if (typ !== 'dpop+jwt') throw refusedProof('is not of type dpop+jwt', JSON.stringify(typ))
   if (typeof alg !== 'string' || !proofAlgorithms.includes(alg))
@@ -145,7 +169,7 @@ async function verifyProof(
     .catch((error: unknown) => {
       throw refusedProof('cannot be verified', error instanceof Error ? error.name : undefined)
     })
-  const { jti, htm, htu, iat, ath } = payload
+  const { jti, htm, htu, iat, ath, nonce } = payload
   if (!isName(jti)) throw refusedProof('needs "jti"')
   if (htm !== method) throw refusedProof(`is for another method: "htm" must be ${method}`)
   if (!isSameUrl(htu, url)) throw refusedProof(`is for another URL: "htu" must be ${url}`)
@@ -153,7 +177,7 @@ async function verifyProof(
   const age = typeof iat === 'number' ? now / 1000 - iat : NaN
   if (!(age >= -leewaySeconds && age <= proofSeconds + leewaySeconds))
     throw refusedProof('is too old or from the future: check "iat", and the clocks')
-  return jti
+  return { jti, nonce }
 }
 
 function headerOf(proof: string) {

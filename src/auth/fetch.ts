@@ -63,11 +63,12 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard }: 
       // The limit counts bytes as received, which says nothing of their size when inflated.
       if ((received['content-encoding'] ?? 'identity') !== 'identity')
         throw new Error(`${url} answers compressed although told not to`)
-      const { 'content-type': type, 'www-authenticate': challenge } = received
+      const { 'content-type': type, 'cache-control': cache, 'www-authenticate': challenge } = received
       return new Response(status === 204 ? null : bytes, {
         status,
         headers: {
           ...(typeof type === 'string' && { 'content-type': type }),
+          ...(typeof cache === 'string' && { 'cache-control': cache }),
           ...(challenge !== undefined && { 'www-authenticate': [challenge].flat().join(', ') })
         }
       })

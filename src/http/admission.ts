@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import type { Authenticator } from '../auth/authenticate.ts'
+import type { Authenticator, PresentedRequest } from '../auth/authenticate.ts'
 import { challenge, hasIssuer, metadataUrlOf } from '../auth/bearer.ts'
 import { schemeOf } from '../auth/dpop.ts'
 import type { Principal } from '../auth/principal.ts'
@@ -178,11 +178,10 @@ export function createAdmission(
     { tenant, endpoint }: EndpointContext,
     suffix: UrlSuffix,
     { rawHeaders, socket: connection }: ClientRequest,
-    address: string | undefined,
-    method: string | undefined
+    more: Pick<PresentedRequest, 'address' | 'method' | 'replyHeaders'>
   ): Principal | Promise<Principal> {
     const names = namesOf(endpoint, suffix)
-    const presented = { rawHeaders, connection, address, method }
+    const presented = { rawHeaders, connection, ...more }
     return authenticator.known(tenant, names, presented) ?? authenticator.authenticate(tenant, names, presented)
   }
 
@@ -208,16 +207,16 @@ export function createAdmission(
         headers: { 'Retry-After': '1' }
       })
     const address = clientAddressOf(request.raw, state.snapshot)
+    const headers = { ...corsHeadersOf(reply), [requestIdHeader]: request.id }
     const admitted = (principal: Principal): RequestContext => {
       const { expiresAt } = principal
-      const headers = { ...corsHeadersOf(reply), [requestIdHeader]: request.id }
       return {
         ...views.of(place, principal),
         principal,
         validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
         async revalidate() {
           // A proof is good once, and has been judged.
-          await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, address, undefined)
+          await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, { address, method: undefined })
         },
         incoming: request.raw,
         raw: reply.raw,
@@ -232,7 +231,8 @@ export function createAdmission(
         memory: holdMemory(shareOf(principal))
       }
     }
-    const known = authenticate(place, suffix, request.raw, address, request.method)
+    const { method } = request
+    const known = authenticate(place, suffix, request.raw, { address, method, replyHeaders: headers })
     if (!(known instanceof Promise) && views.load(place.tenant, known, request.raw.rawHeaders) === undefined)
       return admitted(known)
     const loaded = async (): Promise<RequestContext> => {

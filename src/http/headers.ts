@@ -140,7 +140,7 @@ export function corsOptionsOf(headers: IncomingHttpHeaders, originAllowed: boole
     origin,
     methods: 'GET, POST, DELETE',
     allowedHeaders: [namedHeaders, ...params.slice(0, maxParamHeaders)].join(', '),
-    exposedHeaders: `Mcp-Session-Id, WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, ${requestIdHeader}`,
+    exposedHeaders: `Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After, RateLimit, RateLimit-Policy, ${requestIdHeader}`,
     maxAge: 600,
     // The handler of the route answers OPTIONS, with the methods that it has.
     preflightContinue: true,

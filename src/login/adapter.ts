@@ -57,6 +57,8 @@ function storedAs(kind: string, options: AdapterOptions) {
       if (ofStrangers.has(kind) && JSON.stringify(payload).length > maxStrangerChars) throw tooLong(maxStrangerChars)
       // Only registered clients have no end.
       const ttlMs = expiresIn === undefined || !(expiresIn > 0) ? unusedClientMs : expiresIn * 1_000
+      // Two proofs that come at once, at two processes, have both been looked for and not found.
+      if (kind === 'ReplayDetection' && !(await records.isFirst(`${kind} used`, id, ttlMs))) throw alreadyUsed()
       await records.write(kind, id, payload, ttlMs)
       if (kind === 'Session' && payload.uid !== undefined) await records.write('SessionUid', payload.uid, id, ttlMs)
       if (kind === 'Grant' && payload.accountId !== undefined) await records.addConsent(payload.accountId, id, ttlMs)

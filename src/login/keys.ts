@@ -1,7 +1,7 @@
 // The signing keys and cookie keys of a tenant's login front: made once for all processes, kept sealed in the store,
 // and replaced while the old ones are still published.
 
-import { randomBytes, randomUUID } from 'node:crypto'
+import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import type { GatewayError } from '../protocol/messages.ts'
 import { unavailable } from '../store/port.ts'
@@ -36,6 +36,8 @@ export interface LoginKeys {
   /** The one that signs now comes first. */
   readonly keys: readonly JWK[]
   readonly cookieKey: string
+  /** Nonces for proofs of DPoP are made by it. */
+  readonly nonceSecret: Buffer
 }
 
 /** @param clock the time of day */
@@ -71,7 +73,9 @@ export function createLoginKeys(records: LoginRecords, clock: Pick<Clock, 'now'>
         : await (pending ??= load().finally(() => (pending = undefined)))
     const signing = stored.keys.find(({ from }) => from <= now) ?? stored.keys[0]
     const others = stored.keys.filter((each) => each !== signing)
-    return { keys: [signing, ...others].flatMap((each) => each?.jwk ?? []), cookieKey: stored.cookieKey }
+    const { cookieKey } = stored
+    const nonceSecret = createHmac('sha256', cookieKey).update('DPoP nonces').digest()
+    return { keys: [signing, ...others].flatMap((each) => each?.jwk ?? []), cookieKey, nonceSecret }
   }
 }
 

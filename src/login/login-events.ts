@@ -1,6 +1,7 @@
 // What happens at the login front of one tenant, told to the audit log; who is let in to the log, too.
 
 import type { IncomingMessage } from 'node:http'
+import type { errors as Errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -49,4 +50,25 @@ export function createLoginEvents(
     if (refused === undefined) writeAllowed(event, chosen.client)
     audit?.login(tenant.id, { ...event, ...chosen, issuer, address, requestId })
   }
+}
+
+/** What the library refuses, and what it ends of itself, such as all of a grant whose refresh token is used twice. */
+export function noteRefusals(provider: Provider, note: LoginEvents): void {
+  const reasonOf = ({ error, error_detail: detail }: Errors.OIDCProviderError): string =>
+    detail === undefined ? error : `${error} (${detail})`
+  const whoseOf = ({ oidc: { client, entities } }: KoaContextWithOIDC) => {
+    const { RefreshToken: token, AuthorizationCode: code, Grant: grant, Session: session } = entities
+    const subject = token?.accountId ?? code?.accountId ?? grant?.accountId ?? session?.accountId
+    return { client: client?.clientId, subject }
+  }
+  provider.on('grant.error', (ctx, error) =>
+    note(ctx.req, { action: 'token', ...whoseOf(ctx), refused: reasonOf(error) })
+  )
+  provider.on('authorization.error', (ctx, error) => {
+    // What a person or the tenant's provider said no to was noted there.
+    const { result } = (ctx.oidc.entities.Interaction ?? {}) as { result?: { error?: string } }
+    if (result?.error === undefined)
+      note(ctx.req, { action: 'authorization', ...whoseOf(ctx), refused: reasonOf(error) })
+  })
+  provider.on('grant.revoked', (ctx) => note(ctx.req, { action: 'grant-ended', ...whoseOf(ctx) }))
 }

@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { decodeJwt } from 'jose'
+import { createEgressGuard } from '../auth/egress-guard.ts'
 import { createFetch, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
@@ -50,6 +51,7 @@ export async function createLogin({ snapshot, store, epochOf, sealer, clock, wal
   // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
   if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
   const fetch = createFetch({ timeoutMs: 10_000 })
+  const guarded = createFetch({ guard: createEgressGuard(snapshot().egress.allow) })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
   const origins = new WeakMap<IncomingMessage, LoginOrigin>()
@@ -75,7 +77,11 @@ export async function createLogin({ snapshot, store, epochOf, sealer, clock, wal
         const keys = await keysOf()
         const kid = keys.keys.map((key) => key.kid).join(' ')
         if (made?.kid === kid) return await made.provider
-        const provider = createProvider({ tenant, config, keys, records, identities, clock: wall, note, log })
+        const provider = createProvider({
+          ...{ tenant, config, keys, records, identities, note, log },
+          fetch: guarded,
+          clock: wall
+        })
         made = { kid, provider }
         return await provider
       }

@@ -2,7 +2,8 @@
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
 import type { EventEmitter } from 'node:events'
-import type { Configuration, ErrorOut, errors as Errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { Configuration, ErrorOut, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -11,7 +12,7 @@ import { createLoginAdapter } from './adapter.ts'
 import type { createIdentities } from './identities.ts'
 import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './sign-in-pages.ts'
-import type { LoginEvents } from './login-events.ts'
+import { noteRefusals, type LoginEvents } from './login-events.ts'
 import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { registeredId } from './registration.ts'
@@ -23,6 +24,8 @@ interface ProviderOptions {
   readonly keys: LoginKeys
   readonly records: LoginRecords
   readonly identities: ReturnType<typeof createIdentities>
+  /** For what strangers name: public addresses only. */
+  readonly fetch: Fetch
   /** The time of day. */
   readonly clock: Pick<Clock, 'now'>
   readonly note: LoginEvents
@@ -45,7 +48,7 @@ const clientSeconds = 90 * 24 * 60 * 60
 export async function createProvider(
   options: ProviderOptions
 ): Promise<{ readonly provider: Provider; readonly answer: ReturnType<Provider['callback']> }> {
-  const { tenant, config, keys, records, identities, clock, note, log } = options
+  const { tenant, config, keys, records, identities, fetch, clock, note, log } = options
   // Who has no login front does without it.
   const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
@@ -103,7 +106,9 @@ export async function createProvider(
       application_type: 'native',
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
-      id_token_signed_response_alg: 'ES256'
+      id_token_signed_response_alg: 'ES256',
+      // A token that is not bound would be refused at the endpoints.
+      ...(tenant.auth.dpop === 'required' && { dpop_bound_access_tokens: true })
     },
     enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
     pkce: { required: () => true },
@@ -121,6 +126,10 @@ export async function createProvider(
       RefreshToken: refreshSeconds
     },
     features: {
+      // Its proofs are told apart by the same rules as those of the endpoints (auth/dpop.ts).
+      ...(tenant.auth.dpopNonces === true && {
+        dPoP: { enabled: true, nonceSecret: keys.nonceSecret, requireNonce: () => true }
+      }),
       devInteractions: { enabled: false },
       userinfo: { enabled: false },
       introspection: { enabled: false },
@@ -154,6 +163,12 @@ export async function createProvider(
         }
       }
     },
+    // Its own looks at an address when it has connected already.
+    fetch: (url, { headers, signal } = {}) =>
+      fetch(url instanceof Request ? url.url : url.toString(), {
+        headers: Object.fromEntries(new Headers(headers)),
+        signal: signal ?? undefined
+      }),
     findAccount,
     extraTokenClaims: async (_ctx, token) => {
       const subject = 'accountId' in token ? token.accountId : undefined
@@ -194,27 +209,6 @@ export async function createProvider(
 }
 
 const isDestroyed = (session: object): boolean => 'destroyed' in session && session.destroyed === true
-
-/** What the library refuses, and what it ends of itself, such as all of a grant whose refresh token is used twice. */
-function noteRefusals(provider: Provider, note: LoginEvents): void {
-  const reasonOf = ({ error, error_detail: detail }: Errors.OIDCProviderError): string =>
-    detail === undefined ? error : `${error} (${detail})`
-  const whoseOf = ({ oidc: { client, entities } }: KoaContextWithOIDC) => {
-    const { RefreshToken: token, AuthorizationCode: code, Grant: grant, Session: session } = entities
-    const subject = token?.accountId ?? code?.accountId ?? grant?.accountId ?? session?.accountId
-    return { client: client?.clientId, subject }
-  }
-  provider.on('grant.error', (ctx, error) =>
-    note(ctx.req, { action: 'token', ...whoseOf(ctx), refused: reasonOf(error) })
-  )
-  provider.on('authorization.error', (ctx, error) => {
-    // What a person or the tenant's provider said no to was noted there.
-    const { result } = (ctx.oidc.entities.Interaction ?? {}) as { result?: { error?: string } }
-    if (result?.error === undefined)
-      note(ctx.req, { action: 'authorization', ...whoseOf(ctx), refused: reasonOf(error) })
-  })
-  provider.on('grant.revoked', (ctx) => note(ctx.req, { action: 'grant-ended', ...whoseOf(ctx) }))
-}
 
 /** The pages that the library shows itself. */
 function pagesOf(config: LoginConfig, identities: ProviderOptions['identities']) {

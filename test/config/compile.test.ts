@@ -65,6 +65,7 @@ t.test('every default is applied', async (t) => {
     requiredScopes: [],
     askedScopes: [],
     dpop: 'accepted',
+    dpopNonces: false,
     leewaySeconds: 30,
     issuers: [
       {

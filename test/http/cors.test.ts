@@ -9,7 +9,7 @@ const page = 'https://page.example'
 const readable = {
   'access-control-allow-origin': page,
   'access-control-expose-headers':
-    'Mcp-Session-Id, WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id',
+    'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id',
   vary: 'Origin'
 }
 const preflight = {

@@ -93,7 +93,7 @@ export function testAuthenticator(
 ): TestAuthenticator {
   const { clock = clockAt(Date.now()), fetch = createFetch(), store = onlyOnce() } = options
   const book = recordedLog()
-  const authenticator = createAuthenticator({ clock, fetch, store, log: book.log })
+  const authenticator = createAuthenticator({ clock, fetch, store, sealer: noNonces, log: book.log })
   t.teardown(() => authenticator.close())
   return {
     ...book,
@@ -121,6 +121,9 @@ export const placeAt = (at: string): ProtectedResource => ({
   aliases: [],
   metadata: metadataUrl
 })
+
+/** No tenant here wants nonces. */
+const noNonces = { proofs: () => () => '', proves: () => false }
 
 /** As a store, which says whether a key was absent. */
 function onlyOnce(): Pick<Store, 'set'> {

@@ -273,22 +273,26 @@ t.test('a private address is not asked for the metadata document of a client', a
   const trusted = getCACertificates('default')
   setDefaultCACertificates([...trusted, cert])
   t.teardown(() => setDefaultCACertificates(trusted))
-  let asked = 0
+  let connections = 0
   const server = createServer({ cert, key }, (_request, response) => {
-    asked += 1
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(
       JSON.stringify({ client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
     )
   })
+  server.on('connection', () => (connections += 1))
   const { port } = new URL(await listen(t, server))
   const clientId = `https://localhost:${port}/client.json`
   t.equal((await fetch(clientId)).status, 200, 'it would be had')
-  const page = await browser().go(
-    authorizationUrl(front, { client_id: clientId, state: 's', code_challenge: pkce().challenge }),
-    redirectUri
-  )
+  const ask = (at: typeof front) =>
+    browser().go(
+      authorizationUrl(at, { client_id: clientId, state: 's', code_challenge: pkce().challenge }),
+      redirectUri
+    )
+  const page = await ask(front)
   t.equal(page.status, 400)
   t.match(page.html, /metadata cannot be fetched/)
-  t.equal(asked, 1)
+  t.equal(connections, 1, 'nor is it connected to')
+  const open = await loginGateway(t, { top: { egress: { allow: ['127.0.0.0/8', '::1/128'] } } })
+  t.match((await ask(open)).html, /Allow https:\/\/localhost/, 'where the operator allows it, it is')
 })

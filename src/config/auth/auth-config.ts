@@ -80,6 +80,8 @@ export interface AuthConfig {
   readonly leewaySeconds: number
   /** Tokens that are bound to a key of their client (RFC 9449): taken, or nothing else is. Not given: taken. */
   readonly dpop?: 'accepted' | 'required'
+  /** Proofs have to name a nonce of ours. */
+  readonly dpopNonces?: boolean
   /** The authorization server that the gateway itself is for this tenant. */
   readonly login?: LoginConfig
   /** Callers who are refused although their credential is good: kill switches. */

@@ -193,6 +193,14 @@ export const BearerSchema = closedObject(
       'Tokens that are bound to a key of their client (DPoP, RFC 9449) are taken with a proof, or no others are. API ' +
         'keys are taken in both cases.'
     ),
+    dpopNonces: defaulted(
+      Type.Boolean({
+        default: false,
+        description:
+          'Proofs of DPoP have to name a nonce that the gateway gave a moment ago (RFC 9449 sections 8 and 9), at the ' +
+          'login front too, so that none can be made beforehand. Clients get it with the answer to their first request.'
+      })
+    ),
     login: optionalLogin,
     leewaySeconds: integer(0, 60, 30, 'How far the clocks of the issuer and the gateway may differ.')
   },

@@ -1,0 +1,30 @@
+// Nonces for proofs (RFC 9449 sections 8 and 9): a proof that names one was made just now, and not beforehand by somebody
+// who had the key for a moment. They follow from the time and the key that all processes share, so that none is kept.
+
+import type { Tenant } from '../config/snapshot.ts'
+import type { Sealer } from '../store/seal.ts'
+import type { Clock } from '../time/clock.ts'
+
+/** A new nonce comes so often, in seconds; the one before is good for as long again. */
+const nonceSeconds = 60
+
+export type Nonces = ReturnType<typeof createNonces>
+
+export interface NonceParts {
+  readonly sealer: Pick<Sealer, 'proofs' | 'proves'>
+  /** The time of day. */
+  readonly clock: Pick<Clock, 'now'>
+}
+
+export function createNonces({ sealer, clock }: NonceParts) {
+  const numberNow = (): number => Math.floor(clock.now() / 1000 / nonceSeconds)
+
+  return {
+    current: ({ id }: Pick<Tenant, 'id'>): string => sealer.proofs('dpop-nonce', [id])(numberNow()),
+    /** Of the next one too: the clock of another process may be ahead. */
+    isGood({ id }: Pick<Tenant, 'id'>, nonce: string): boolean {
+      const now = numberNow()
+      return [now, now - 1, now + 1].some((number) => sealer.proves('dpop-nonce', [id], number, nonce))
+    }
+  }
+}
