@@ -29,7 +29,7 @@ FROM base AS authorization
 RUN apt-get update \
   && apt-get install -y --no-install-recommends openssl \
   && rm -rf /var/lib/apt/lists/* \
-  && install -d -o 1000 -g 1000 /secrets/redis /secrets/gateway /secrets/authorization /secrets/metrics
+  && install -d -o 1000 -g 1000 /secrets/redis /secrets/gateway /secrets/authorization /secrets/metrics /secrets/idp
 WORKDIR /app
 COPY deploy/authorization-server/package.json deploy/authorization-server/package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The secrets of docker-compose.yml, each made once, as files in the volumes of those who need them. Another start keeps them.
 set -eu
-redis=/secrets/redis gateway=/secrets/gateway authorization=/secrets/authorization metrics=/secrets/metrics
+redis=/secrets/redis gateway=/secrets/gateway authorization=/secrets/authorization metrics=/secrets/metrics idp=/secrets/idp
 if [ ! -e "$gateway/redis-password" ]; then
   password=$(openssl rand -hex 32)
   printf 'requirepass %s\n' "$password" > "$redis/redis.conf"
@@ -22,4 +22,14 @@ if [ ! -e "$gateway/metrics-key.sha256" ]; then
   chmod a+r "$metrics"/*
   printf '%s\n' "${digest%% *}" > "$gateway/metrics-key.sha256"
   chmod a+r "$gateway/metrics-key.sha256"
+fi
+# Of the profile `idp`: as what the gateway is known to Dex and Keycloak, and the password of the one person there.
+if [ ! -e "$idp/client-secret" ]; then
+  openssl rand -hex 16 > "$idp/password"
+  salt=$(openssl rand -base64 24 | tr '+' '.' | cut -c 1-22)
+  perl -e 'chomp(my $password = <STDIN>); print crypt($password, "\$2b\$10\$" . shift), "\n"' "$salt" \
+    < "$idp/password" > "$idp/password.bcrypt"
+  openssl rand -hex 32 > "$idp/secret"
+  chmod a+r "$idp"/*
+  mv "$idp/secret" "$idp/client-secret"
 fi

@@ -1,5 +1,6 @@
-// Nonces for proofs (RFC 9449 sections 8 and 9): a proof that names one was made just now, and not beforehand by somebody
-// who had the key for a moment. They follow from the time and the key that all processes share, so that none is kept.
+// Nonces for proofs (RFC 9449 sections 8 and 9): a proof that names one was made just now, and not beforehand by
+// somebody who had the key for a moment. They follow from the time and the key that all processes share, so that none
+// is kept.
 
 import type { Tenant } from '../config/snapshot.ts'
 import type { Sealer } from '../store/seal.ts'

@@ -59,10 +59,13 @@ const url = (example: string): readonly Rule[] => [
   [(text) => !text.includes('#'), 'carries a fragment', 'Remove the # and what follows it.']
 ]
 
+/** What browsers take for this machine too: `localhost` and every name below it (RFC 6761 section 6.3). */
+const isLocal = (host: string): boolean => isLoopback(host) || host.endsWith('.localhost')
+
 const secureUrl = (example: string): readonly Rule[] => [
   ...url(example),
   [
-    (text) => /^https:/i.test(text) || isLoopback(new URL(text).hostname),
+    (text) => /^https:/i.test(text) || isLocal(new URL(text).hostname),
     'is plain http',
     'Use https://; http:// is accepted for loopback only.'
   ]

@@ -117,6 +117,7 @@ export function checkNames(
 
 const namedHeaders =
   'Authorization, DPoP, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID'
+const readableHeaders = 'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After, RateLimit, RateLimit-Policy'
 /** More than any tool mirrors (protocol/translate/param-headers.ts). */
 const maxParamHeaders = 64
 const paramHeader = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,128}$/i
@@ -140,7 +141,7 @@ export function corsOptionsOf(headers: IncomingHttpHeaders, originAllowed: boole
     origin,
     methods: 'GET, POST, DELETE',
     allowedHeaders: [namedHeaders, ...params.slice(0, maxParamHeaders)].join(', '),
-    exposedHeaders: `Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After, RateLimit, RateLimit-Policy, ${requestIdHeader}`,
+    exposedHeaders: `${readableHeaders}, ${requestIdHeader}`,
     maxAge: 600,
     // The handler of the route answers OPTIONS, with the methods that it has.
     preflightContinue: true,

@@ -1,5 +1,6 @@
 // What happens at the login front of one tenant, told to the audit log; who is let in to the log, too.
 
+import type { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { errors as Errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
@@ -71,4 +72,15 @@ export function noteRefusals(provider: Provider, note: LoginEvents): void {
       note(ctx.req, { action: 'authorization', ...whoseOf(ctx), refused: reasonOf(error) })
   })
   provider.on('grant.revoked', (ctx) => note(ctx.req, { action: 'grant-ended', ...whoseOf(ctx) }))
+}
+
+/** What fails here goes to the log; who breaks a request off is no fault. */
+export function logFailures(provider: Provider, tenant: string, log: Log): void {
+  provider.on('server_error', (_ctx, error: Error) => log.error({ tenant, err: error }, 'the login front failed'))
+  // Otherwise it writes a stack to standard error for everybody who breaks a request off.
+  const events: EventEmitter = provider
+  events.on('error', (err: Error, ctx?: KoaContextWithOIDC) => {
+    const isBrokenOff = ctx !== undefined && (!ctx.req.complete || ctx.req.destroyed)
+    log[isBrokenOff ? 'debug' : 'error']({ tenant, err }, 'a request to the login front came to no end')
+  })
 }

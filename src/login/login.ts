@@ -77,11 +77,7 @@ export async function createLogin({ snapshot, store, epochOf, sealer, clock, wal
         const keys = await keysOf()
         const kid = keys.keys.map((key) => key.kid).join(' ')
         if (made?.kid === kid) return await made.provider
-        const provider = createProvider({
-          ...{ tenant, config, keys, records, identities, note, log },
-          fetch: guarded,
-          clock: wall
-        })
+        const provider = createProvider({ tenant, config, keys, records, identities, clock: wall, note, log }, guarded)
         made = { kid, provider }
         return await provider
       }

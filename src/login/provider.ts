@@ -1,7 +1,6 @@
 // The authorization server of one tenant: the certified library oidc-provider, set up for MCP hosts (MCP
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
-import type { EventEmitter } from 'node:events'
 import type { Configuration, ErrorOut, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
@@ -12,7 +11,7 @@ import { createLoginAdapter } from './adapter.ts'
 import type { createIdentities } from './identities.ts'
 import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './sign-in-pages.ts'
-import { noteRefusals, type LoginEvents } from './login-events.ts'
+import { logFailures, noteRefusals, type LoginEvents } from './login-events.ts'
 import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { registeredId } from './registration.ts'
@@ -24,8 +23,6 @@ interface ProviderOptions {
   readonly keys: LoginKeys
   readonly records: LoginRecords
   readonly identities: ReturnType<typeof createIdentities>
-  /** For what strangers name: public addresses only. */
-  readonly fetch: Fetch
   /** The time of day. */
   readonly clock: Pick<Clock, 'now'>
   readonly note: LoginEvents
@@ -44,11 +41,15 @@ const grantSeconds = 365 * 24 * 60 * 60
 /** How long a registered client is kept since it last got a code or a token, at the least. */
 const clientSeconds = 90 * 24 * 60 * 60
 
-/** @returns the library's object, and what answers a request */
+/**
+ * @param fetch for what strangers name: public addresses only
+ * @returns the library's object, and what answers a request
+ */
 export async function createProvider(
-  options: ProviderOptions
+  options: ProviderOptions,
+  fetch: Fetch
 ): Promise<{ readonly provider: Provider; readonly answer: ReturnType<Provider['callback']> }> {
-  const { tenant, config, keys, records, identities, fetch, clock, note, log } = options
+  const { tenant, config, keys, records, identities, clock, note, log } = options
   // Who has no login front does without it.
   const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
@@ -185,7 +186,16 @@ export async function createProvider(
   // It takes host and protocol from forwarded headers, which login.ts sets to those of the public URL.
   provider.proxy = true
   noteRefusals(provider, note)
-  // Who signs out here does so at the tenant's provider, too (OpenID Connect RP-Initiated Logout 1.0).
+  signOutThere(provider, options)
+  logFailures(provider, tenant.id, log)
+  return { provider, answer: provider.callback() }
+}
+
+/** Who signs out here does so at the tenant's provider, too (OpenID Connect RP-Initiated Logout 1.0). */
+function signOutThere(
+  provider: Provider,
+  { config, identities, note }: Pick<ProviderOptions, 'config' | 'identities' | 'note'>
+): void {
   const signedOut = `${config.issuer}/session/end/success`
   provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
     await next()
@@ -196,16 +206,6 @@ export async function createProvider(
     const url = await identities.signOutUrl(session.accountId)
     if (url !== undefined) ctx.redirect(url)
   })
-  provider.on('server_error', (_ctx, error: Error) =>
-    log.error({ tenant: tenant.id, err: error }, 'the login front failed')
-  )
-  // Otherwise it writes a stack to standard error for everybody who breaks a request off.
-  const events: EventEmitter = provider
-  events.on('error', (err: Error, ctx?: KoaContextWithOIDC) => {
-    const isBrokenOff = ctx !== undefined && (!ctx.req.complete || ctx.req.destroyed)
-    log[isBrokenOff ? 'debug' : 'error']({ tenant: tenant.id, err }, 'a request to the login front came to no end')
-  })
-  return { provider, answer: provider.callback() }
 }
 
 const isDestroyed = (session: object): boolean => 'destroyed' in session && session.destroyed === true

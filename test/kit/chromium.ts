@@ -18,6 +18,7 @@ export interface TestBrowser {
 interface OpenOptions {
   readonly colorScheme?: 'light' | 'dark'
   readonly viewport?: { readonly width: number; readonly height: number }
+  readonly javaScriptEnabled?: boolean
 }
 
 export async function startChromium(t: Teardown): Promise<TestBrowser> {
@@ -29,9 +30,13 @@ export async function startChromium(t: Teardown): Promise<TestBrowser> {
   t.teardown(() => browser.close())
   let before: BrowserContext | undefined
   return {
-    async open(url, { colorScheme = 'light', viewport = { width: 1280, height: 800 } } = {}) {
+    async open(url, { colorScheme = 'light', viewport = { width: 1280, height: 800 }, javaScriptEnabled = true } = {}) {
       await before?.close()
-      const context = await browser.newContext({ colorScheme, viewport, reducedMotion: 'reduce' })
+      const context = await browser.newContext({
+        ...{ colorScheme, viewport, javaScriptEnabled, reducedMotion: 'reduce' },
+        // Of hosts on the web, as tests play them.
+        ignoreHTTPSErrors: true
+      })
       before = context
       const page = await context.newPage()
       // A busy machine takes its time; what never comes fails all the same.

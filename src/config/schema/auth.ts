@@ -197,8 +197,9 @@ export const BearerSchema = closedObject(
       Type.Boolean({
         default: false,
         description:
-          'Proofs of DPoP have to name a nonce that the gateway gave a moment ago (RFC 9449 sections 8 and 9), at the ' +
-          'login front too, so that none can be made beforehand. Clients get it with the answer to their first request.'
+          'Proofs of DPoP have to name a nonce that the gateway gave a moment ago (RFC 9449 sections 8 and 9), at ' +
+          'the login front too, so that none can be made beforehand. Clients get it with the answer to their first ' +
+          'request.'
       })
     ),
     login: optionalLogin,
