@@ -125,7 +125,12 @@ async function jobOf(
   if (peer === undefined || server === undefined) throw new Error(`nothing is called ${via}`)
   const to = async ({ origin }: Peer): Promise<{ url: string; token: string }> => ({
     url: origin + path,
-    token: token === 'jwt' ? await stage.issuer.token(origin + path) : apiKey
+    token:
+      token === 'key'
+        ? apiKey
+        : token === 'jwt'
+          ? await stage.issuer.token(origin + path)
+          : stage.issuer.opaque(origin + path)
   })
   const target = {
     ...(await to(peer)),

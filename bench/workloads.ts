@@ -13,7 +13,7 @@ export interface Way {
   readonly via: string
   readonly path: string
   readonly client: Pick<Target, 'kind' | 'tool'>
-  readonly token?: 'jwt' | 'key'
+  readonly token?: 'jwt' | 'key' | 'opaque'
   readonly sessions?: number
   /** The other replica, which owns what is asked for; its CPU time counts, too. */
   readonly owner?: string
@@ -152,6 +152,7 @@ export const workloads: readonly Workload[] = [
   },
   ...(['tenants', 'tools', 'sessions', 'rules'] as const).map(growth),
   limited(),
+  introspected(),
   ...(['log', 'metrics', 'pseudonyms', 'traces'] as const).map(observed),
   audited('audit', 'W1 with the audit log in the store', false),
   audited('audit-required', 'the same, each call answered after its record', true),
@@ -236,6 +237,26 @@ function limited(): Workload {
     gateways: (stage, upstream) => {
       const one = { upstreams: { json: http(upstream, legacyPath) } }
       return { plain: configOf(tenantOf(stage, one)), limited: configOf(tenantOf(stage, { ...one, limits })) }
+    }
+  }
+}
+
+/** Once the issuer has said what the token means. */
+function introspected(): Workload {
+  const way: Way = { via: 'gateway', path: endpoint(), client: call }
+  return {
+    name: 'opaque',
+    what: 'W1 with an opaque token, introspected once in 30 s',
+    connections: 32,
+    of: 'W1',
+    ways: [way, { ...way, token: 'opaque' }],
+    aim: 1.02,
+    least: 1.05,
+    gateways: (stage, upstream) => {
+      const { url } = stage.issuer
+      const introspection = { url: `${url}/introspect`, clientId: 'bench', clientSecret: 'of-the-bench' }
+      const auth = { ...tenantAuth(stage.issuer), issuers: [{ issuer: url, jwksUri: `${url}/jwks`, introspection }] }
+      return { gateway: configOf({ auth, upstreams: { json: http(upstream, legacyPath) } }) }
     }
   }
 }

@@ -1,11 +1,14 @@
-// `npm run screenshots`: each page of the console with some traffic behind it, in light and in dark, into docs/console.
-// Arguments: names of pages, for these alone.
+// `npm run screenshots`: each page of the console with some traffic behind it, in light and in dark, into docs/console;
+// and those of the login front into docs/login. Arguments: names of pages, for these alone.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { consoleRig } from '../test/console/rig.ts'
+import { begin, loginGateway, redirectUri, register } from '../test/login/kit.ts'
+import { startChromium } from '../test/kit/chromium.ts'
 
-const folder = join(import.meta.dirname, '..', 'docs', 'console')
+const docs = join(import.meta.dirname, '..', 'docs')
+const folder = join(docs, 'console')
 /** By the name of their files: where each page is looked at, and what is there once it is ready. */
 const places: Readonly<Record<string, readonly [place: string, ready: string]>> = {
   overview: ['overview', '.plot'],
@@ -26,23 +29,55 @@ const rules = [
 ]
 
 const ends: Array<() => unknown> = []
-const rig = await consoleRig({ teardown: (end: () => unknown) => void ends.unshift(end) })
+const teardown = { teardown: (end: () => unknown) => void ends.unshift(end) }
 const wanted = process.argv.slice(2)
-mkdirSync(folder, { recursive: true })
-await rig.call('PUT', '/v1/tenants/team/policy', { body: { default: 'deny', rules } })
-for (let round = 0; round < 4; round++) await rig.traffic()
-for (const [name, [place, ready]] of Object.entries(places)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue
-  const { page } = await rig.signedIn(place, undefined, { viewport: { width: 1280, height: 860 } })
-  if (name === 'live') await page.getByText('Listening').waitFor()
-  await rig.traffic()
-  await page.locator(ready).first().waitFor()
-  await page.locator('h1').click()
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) })
+const isWanted = (name: string): boolean => wanted.length === 0 || wanted.includes(name)
+
+async function picturesOfConsole(): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  const rig = await consoleRig(teardown)
+  await rig.call('PUT', '/v1/tenants/team/policy', { body: { default: 'deny', rules } })
+  for (let round = 0; round < 4; round++) await rig.traffic()
+  for (const [name, [place, ready]] of Object.entries(places)) {
+    if (!isWanted(name)) continue
+    const { page } = await rig.signedIn(place, undefined, { viewport: { width: 1280, height: 860 } })
+    if (name === 'live') await page.getByText('Listening').waitFor()
+    await rig.traffic()
+    await page.locator(ready).first().waitFor()
+    await page.locator('h1').click()
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) })
+    }
+    console.log(name)
+    await page.context().close()
   }
-  console.log(name)
-  await page.context().close()
 }
+
+/** Without JavaScript, as all that people see there. */
+async function picturesOfLogin(): Promise<void> {
+  mkdirSync(join(docs, 'login'), { recursive: true })
+  const front = await loginGateway(teardown)
+  const { clientId } = await register(front, { client_name: 'Claude' })
+  const chromium = await startChromium(teardown)
+  const viewport = { width: 620, height: 640 }
+  const { page } = await chromium.open(begin(front, clientId), { viewport, javaScriptEnabled: false })
+  const pages = { consent: page.url(), consents: `${front.issuer}/consents`, 'sign-out': `${front.issuer}/session/end` }
+  for (const [name, url] of Object.entries(pages)) {
+    await page.goto(url)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.screenshot({ path: join(docs, 'login', `${name}-${colorScheme}.png`) })
+    }
+    if (name !== 'consent') continue
+    // What is listed next.
+    await page.route(`${redirectUri}**`, (route) => route.fulfill({ body: 'the app' }))
+    await page.getByRole('button', { name: 'Allow', exact: true }).click()
+    await page.waitForURL(`${redirectUri}**`)
+  }
+  console.log('login')
+}
+
+if (Object.keys(places).some(isWanted)) await picturesOfConsole()
+if (isWanted('login')) await picturesOfLogin()
 for (const end of ends) await end()

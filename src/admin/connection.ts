@@ -2,7 +2,7 @@
 // One reading of a socket can hold hundreds of requests of some bytes each, and thirty such connections, of anybody,
 // would keep the process busy for a second.
 
-import type { RequestListener, Server, ServerResponse } from 'node:http'
+import { STATUS_CODES, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CountedPieces, passOverRequests, tooManyPieces } from '../limits/counted-pieces.ts'
 import { AdminProblem } from './problem.ts'
@@ -53,6 +53,29 @@ export const adminSocketLimits = {
     maxHeaderSize: 16_384,
     IncomingMessage: CountedAdminRequest
   }
+}
+
+/** What came is no request of HTTP/1.1, or has not come whole: there is no response to write to. */
+export function refuseUnreadable(socket: Socket, { code }: NodeJS.ErrnoException): void {
+  // Reset by the client: nobody is there to read.
+  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const problem = unreadable(code)
+  const text = JSON.stringify(problem.body(''))
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nContent-Type: application/problem+json\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+    () => socket.destroy()
+  )
+}
+
+function unreadable(code: string | undefined): AdminProblem {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const most = `${adminSocketLimits.http.maxHeaderSize / 1024} KiB`
+    return new AdminProblem('headers_too_large', `Path and headers are larger than ${most}.`, 'Send shorter ones.')
+  }
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT'
+    ? new AdminProblem('request_timeout', 'The request took too long to arrive.', 'Send it again, at once and whole.')
+    : new AdminProblem('invalid_request', 'What was sent is not a request of HTTP/1.1.', 'Correct the client.')
 }
 
 /**

@@ -14,6 +14,7 @@ export const problemTable = {
   not_found: [404, 'There is no such thing, or the key is not for it.'],
   method_not_allowed: [405, 'The path has other methods.'],
   not_acceptable: [406, 'The route has no such form.'],
+  request_timeout: [408, 'The request did not arrive in time.'],
   managed_by_file: [409, 'The configuration file has it, where alone it can be changed.'],
   conflict: [409, 'It is in a state that does not allow this.'],
   limit_reached: [409, 'It would be more than is kept.'],
@@ -23,6 +24,7 @@ export const problemTable = {
   not_usable: [422, 'The configuration cannot be used so.'],
   precondition_required: [428, 'The request does not say which version it changes.'],
   rate_limited: [429, 'Too many requests.'],
+  headers_too_large: [431, 'The headers and the path are too large.'],
   internal: [500, 'The gateway has a fault.'],
   unavailable: [503, 'The store does not answer.']
 } as const

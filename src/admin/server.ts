@@ -14,7 +14,7 @@ import { checkContentType, checkRole, checkTarget, mergePatchType } from './chec
 import { conditionsOf } from './configuration/conditions.ts'
 import { addConsole } from './console/routes.ts'
 import { createConsoleSessions } from './console/sessions.ts'
-import { adminSocketLimits, localHostOf, serveOneRequest } from './connection.ts'
+import { adminSocketLimits, localHostOf, refuseUnreadable, serveOneRequest } from './connection.ts'
 import { createEventStreams } from './live/event-streams.ts'
 import { openApiOf, plainText } from './reference/openapi.ts'
 import { limitAdminConnections } from './places.ts'
@@ -69,6 +69,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
     exposeHeadRoutes: false,
     onProtoPoisoning: 'ignore', // Not used: the one parser below is ours.
     frameworkErrors: (error, request, reply) => refuse(request, reply, error),
+    clientErrorHandler: (error, socket) => refuseUnreadable(socket, error),
     routerOptions: { maxParamLength }
   })
   const places = limitAdminConnections(server.server, descriptors)

@@ -32,6 +32,7 @@ dl { margin: 1.25rem 0; border-top: 1px solid var(--line) }
 dl > div { padding: .6rem 0; border-bottom: 1px solid var(--line) }
 dt { color: var(--soft); font-size: .85rem }
 dd { margin: 0; overflow-wrap: anywhere }
+dd form { margin-top: .5rem }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.5rem }
 form { margin: 0; flex: 1 1 9rem }
 button {

@@ -258,3 +258,20 @@ t.test('every answer forbids to be kept, framed and guessed at', async (t) => {
     t.notOk(headers['server'])
   }
 })
+
+t.test('what is no whole request is answered by a problem, too', async (t) => {
+  const { adminUrl } = await started
+  const { host, port } = new URL(adminUrl)
+  const head = `GET /v1/limits HTTP/1.1\r\nHost: ${host}\r\n${bearer}\r\nConnection: close\r\n`
+  const ask = (bytes: string) => rawExchange(Number(port), bytes)
+  for (const [bytes, status, code] of [
+    [`${head}X-Long: ${'x'.repeat(17_000)}\r\n\r\n`, 431, 'headers_too_large'],
+    ['HELLO\r\n\r\n', 400, 'invalid_request']
+  ] as const) {
+    const answer = await ask(bytes)
+    t.equal(answer.status, status)
+    t.equal(answer.header('content-type'), 'application/problem+json')
+    t.match(JSON.parse(answer.body), { type: `urn:gatehouse:problem:${code}`, status })
+  }
+  t.equal((await ask(`${head}X-Long: ${'x'.repeat(12_000)}\r\n\r\n`)).status, 200)
+})

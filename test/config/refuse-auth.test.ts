@@ -207,6 +207,13 @@ refusals(t, [
     message: /too general/
   },
   {
+    name: 'plain http leads to this machine only, under a name below localhost too, and not under one that ends alike',
+    steps: [...issuer, 'issuer'],
+    bad: 'http://dex.notlocalhost:5556/dex',
+    good: 'http://dex.localhost:5556/dex',
+    message: /plain http/
+  },
+  {
     name: 'more than a minute of leeway is refused',
     steps: [...auth, 'leewaySeconds'],
     bad: 61,
