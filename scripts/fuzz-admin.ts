@@ -165,7 +165,8 @@ async function startProxy(to: string, keys: readonly string[]): Promise<string> 
     })
     outgoing.end(body)
   }
-  const server = createServer((incoming, reply) => void pass(incoming, reply))
+  // What is too long is the gateway's to refuse.
+  const server = createServer({ maxHeaderSize: 65_536 }, (incoming, reply) => void pass(incoming, reply))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   teardown.teardown(() => server.close())
