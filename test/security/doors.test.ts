@@ -89,6 +89,11 @@ const attempts: Readonly<Record<string, Attempt>> = {
     status: 401,
     authorization: () => `Bearer ${assemble({ alg: 'none', typ: 'at+jwt' }, { iss: acme.issuer.issuer, sub: 'ada' })}`
   },
+  'HMAC with what is public': {
+    status: 401,
+    authorization: () =>
+      `Bearer ${assemble({ alg: 'HS256', typ: 'at+jwt', kid: stranger.kid }, { iss: acme.issuer.issuer, sub: 'ada' })}`
+  },
   'a key that nobody published': { status: 401, header: { kid: stranger.kid } },
   'another issuer': { status: 401, claims: { iss: 'https://other.example' } },
   'another endpoint': { status: 401, claims: { aud: acme.url('nowhere') } },
@@ -101,6 +106,11 @@ const attempts: Readonly<Record<string, Attempt>> = {
   'a token that is bound to a key': { status: 401, claims: { cnf: { jkt: 'x' } } },
   'a token within a token': { status: 401, header: { cty: 'JWT' } },
   'a key of its own': { status: 401, header: { kid: stranger.kid, jwk: stranger.jwk } },
+  'keys at an address of its own': { status: 401, header: { kid: stranger.kid, jku: 'http://127.0.0.1:9/' } },
+  'a kid that is a path': { status: 401, header: { kid: '../../etc/passwd' } },
+  'a refresh token': { status: 401, header: { typ: 'rt+jwt' } },
+  'a token that is made tomorrow': { status: 401, claims: { iat: seconds + 3600, exp: seconds + 7200 } },
+  'no subject': { status: 401, claims: { sub: undefined } },
   'a token in the query': { status: [401, 404], query: '?access_token=TOKEN', authorization: () => undefined },
   'a token in a cookie': { status: 401, headers: { cookie: 'access_token=TOKEN' }, authorization: () => undefined },
   'a user in a header': {
@@ -110,11 +120,18 @@ const attempts: Readonly<Record<string, Attempt>> = {
   },
   'another Host': { status: 403, headers: { host: 'evil.example' } },
   'an address as Host': { status: 403, headers: { host: '169.254.169.254' } },
+  'a user before the Host': { status: 403, headers: { host: 'x@127.0.0.1' } },
+  'another Host behind a forwarded one': {
+    status: 403,
+    headers: { host: 'evil.example', 'x-forwarded-host': '127.0.0.1', forwarded: 'host=127.0.0.1' }
+  },
   'another Origin': { status: 403, headers: { origin: 'https://evil.example' } },
   'the Origin null': { status: 403, headers: { origin: 'null' } },
   'an Origin that begins alike': { status: 403, headers: { origin: 'https://page.example.evil.example' } },
   'what a page may send unasked': { status: 415, headers: { 'content-type': 'text/plain' }, posts: true },
+  'a form': { status: 415, headers: { 'content-type': 'application/x-www-form-urlencoded' }, posts: true },
   'something compressed': { status: 415, headers: { 'content-encoding': 'gzip' }, posts: true },
+  'an Origin with a dot at its end': { status: 403, headers: { origin: 'https://page.example.' } },
   'an Origin with another port': { status: 403, headers: { origin: 'https://page.example:8443' } }
 }
 
