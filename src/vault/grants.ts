@@ -111,8 +111,9 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
         const epoch = await epochs.epochOf(person.tenant)
         const found = await Promise.all(upstreams.map(async (name) => [name, await open(person, name)] as const))
         const grants = new Map(found.flatMap(([name, grant]) => (grant === undefined ? [] : [[name, grant] as const])))
-        // What changed while it was read is read again.
-        if (reading.get(key) === work) keep(key, { person, epoch, grants, upstreams })
+        // It changed while it was read: whoever waits may be about to use it, and wants what is there now.
+        if (reading.get(key) !== work) return await read(person, upstreams)
+        keep(key, { person, epoch, grants, upstreams })
         return grants
       } finally {
         if (reading.get(key) === work) reading.delete(key)

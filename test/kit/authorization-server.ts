@@ -17,6 +17,12 @@ export interface AuthorizationServer {
   readonly tokenRequests: URLSearchParams[]
   /** Clients that have registered themselves. */
   registrations: number
+  /** Who asked for tokens, in order. */
+  readonly clientIds: string[]
+  /** All tokens that it has given out. */
+  readonly issued: Array<{ readonly access: string; readonly refresh: string | undefined }>
+  /** Called before an answer with tokens is sent, once; it may keep it back. */
+  beforeTokens: (() => Promise<void>) | undefined
   /** Tokens that were given back. */
   revocations: number
   /** Every grant of a person ends: their refresh tokens are refused. */
@@ -27,6 +33,10 @@ export interface AuthorizationServerOptions {
   readonly clients?: readonly ClientMetadata[]
   readonly scopes?: readonly string[]
   readonly registration?: boolean
+  /** Takes metadata documents of clients. */
+  readonly documents?: boolean
+  /** What its tokens are for where nobody says so (`resource`, RFC 8707). */
+  readonly resource?: () => string
   readonly lifetimeSeconds?: number
 }
 
@@ -44,6 +54,8 @@ export async function authorizationServer(
     clients = [robot],
     scopes = ['read', 'write'],
     registration = false,
+    documents = false,
+    resource: usual = () => 'urn:none',
     lifetimeSeconds = 600
   }: AuthorizationServerOptions = {}
 ): Promise<AuthorizationServer> {
@@ -53,6 +65,9 @@ export async function authorizationServer(
     person: 'ada' as string | undefined,
     down: false,
     tokenRequests: [] as URLSearchParams[],
+    clientIds: [] as string[],
+    issued: [] as Array<{ access: string; refresh: string | undefined }>,
+    beforeTokens: undefined as (() => Promise<void>) | undefined,
     registrations: 0,
     revocations: 0,
     revoke: (person: string) => void revoked.add(person)
@@ -72,7 +87,7 @@ export async function authorizationServer(
         const { params } = await at.interactionDetails(request, response)
         const grant = new at.Grant({ accountId: person, clientId: String(params['client_id']) })
         grant.addOIDCScope(`openid offline_access ${scopes.join(' ')}`)
-        grant.addResourceScope(String(params['resource']), scopes.join(' '))
+        grant.addResourceScope(String(params['resource'] ?? usual()), scopes.join(' '))
         revoked.delete(person)
         await at.interactionFinished(request, response, {
           login: { accountId: person },
@@ -87,6 +102,11 @@ export async function authorizationServer(
     clients: [...clients],
     scopes: ['openid', 'offline_access', ...scopes],
     ttl: { ClientCredentials: lifetimeSeconds, AccessToken: lifetimeSeconds },
+    // Its own guard refuses documents of this machine, where all of a test is.
+    ...(documents && {
+      fetch: (at: string | Request | URL, init?: RequestInit) =>
+        fetch(at, { headers: init?.headers ?? {}, signal: init?.signal ?? null })
+    }),
     interactions: { url: (_ctx, { uid }) => `/in/${uid}` },
     issueRefreshToken: () => true,
     rotateRefreshToken: true,
@@ -95,10 +115,11 @@ export async function authorizationServer(
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
       registration: { enabled: registration },
+      clientIdMetadataDocument: { enabled: documents, ack: 'draft-02' },
       revocation: { enabled: true },
       resourceIndicators: {
         enabled: true,
-        defaultResource: () => 'urn:none',
+        defaultResource: usual,
         useGrantedResource: () => true,
         getResourceServerInfo: (_context, resource) => ({
           scope: scopes.join(' '),
@@ -113,8 +134,15 @@ export async function authorizationServer(
   provider.use(async (context, next) => {
     await next()
     if (context.path === '/token/revocation' && context.status === 200) state.revocations++
-    if (context.path === '/token')
-      state.tokenRequests.push(new URLSearchParams(context.oidc?.body as Record<string, string>))
+    if (context.path !== '/token') return
+    state.tokenRequests.push(new URLSearchParams(context.oidc?.body as Record<string, string>))
+    state.clientIds.push(context.oidc?.client?.clientId ?? '')
+    const { access_token: access, refresh_token: refresh } = context.body as Partial<Record<string, string>>
+    if (access === undefined) return
+    state.issued.push({ access, refresh })
+    const before = state.beforeTokens
+    state.beforeTokens = undefined
+    await before?.()
   })
   return Object.assign(state, { url, jwksUri: `${url}/jwks` })
 }

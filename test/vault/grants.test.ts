@@ -1,0 +1,56 @@
+// What a process remembers of what people have given, while it changes.
+
+import t from 'tap'
+import pino from 'pino'
+import { personKeyOf } from '../../src/auth/principal.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import { steadyClock, wallClock } from '../../src/time/clock.ts'
+import { createGrants } from '../../src/vault/grants.ts'
+import { createSealedValues } from '../../src/vault/sealed-values.ts'
+import { createVaultKeys } from '../../src/vault/vault-keys.ts'
+
+const log = pino({ level: 'silent' })
+const ada = { tenant: tenantId('acme'), issuer: 'urn:gatehouse:key', subject: 'ada' }
+const epochs = { epochOf: () => Promise.resolve(0), isCurrentEpoch: () => true }
+const vault = { keys: [{ id: 'k1', key: Buffer.alloc(32, 7).toString('base64') }] }
+
+t.test('whoever reads again what is changing meanwhile goes on with what is there afterwards', async (t) => {
+  const store = await openStore({ kind: 'sqlite', path: ':memory:' }, wallClock, log)
+  const keys = createVaultKeys({ store, snapshot: () => ({ vault }), epochs, clock: steadyClock, log })
+  const sealed = createSealedValues(store, keys, log)
+  /** Of reads that have their answer and have not given it yet. */
+  let held: Array<() => void> | undefined
+  const values: typeof sealed = {
+    ...sealed,
+    async read(...place) {
+      const value = await sealed.read(...place)
+      if (held !== undefined) await new Promise<void>((resolve) => held?.push(resolve))
+      return value
+    }
+  }
+  const grants = await createGrants({ store, values, epochs, clock: steadyClock, log })
+  t.teardown(async () => {
+    await grants.close()
+    await store.close()
+  })
+  const secret = () => grants.last(personKeyOf(ada))?.get('up')?.secret
+  const put = (text: string) => grants.put(ada, 'up', { target: 'https://up.example', secret: text }, 0)
+  await put('first')
+  await grants.read(ada, ['up'])
+  t.equal(secret(), 'first')
+
+  held = []
+  let seen: string | undefined
+  const waiting = grants.refresh(ada).then(() => {
+    seen = secret()
+  })
+  while (held.length < 1) await new Promise(setImmediate)
+  await put('second')
+  while (held.length < 2) await new Promise(setImmediate)
+  const all = held
+  held = undefined
+  for (const release of all) release()
+  await waiting
+  t.equal(seen, 'second')
+})
