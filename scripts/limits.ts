@@ -77,6 +77,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['store/keys.ts grantsListed', 'connections that administrators find', 'tenant', 'those of before are left out'],
     ['vault/grants.ts keptMs', 'time until they are read again', 'person', '-'],
+    [
+      'vault/renewal-turns.ts leaseMs',
+      'time without a sign of it that its turn lasts',
+      'person and upstream',
+      'another one renews'
+    ],
+    ['vault/renewal-turns.ts beatMs', 'time between such signs', 'person and upstream', '-'],
     ['vault/renewal-turns.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
     ['vault/oauth/account-client.ts maxCredentialLength chars', 'id and secret of a client', 'issuer', 'refused'],
     ['vault/oauth/connect-account.ts maxBegun', 'connections begun in ten minutes', 'person', 'refused on the page'],

@@ -4,10 +4,13 @@ import { randomBytes } from 'node:crypto'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import { grantRenewalKey } from '../store/keys.ts'
 import { type Store, unavailable } from '../store/port.ts'
-import { type Clock, pause } from '../time/clock.ts'
+import { type Clock, every, pause } from '../time/clock.ts'
 
 /** So long one process renews, and the others wait for what it gets. */
 export const renewalMs = 15_000
+/** Its turn ends so soon where it is killed: less than a call waits for its upstream. */
+const leaseMs = 5_000
+const beatMs = 1_000
 const pollMs = 100
 
 export function createRenewalTurns(store: Store, clock: Clock) {
@@ -15,9 +18,17 @@ export function createRenewalTurns(store: Store, clock: Clock) {
   async function isFirst(person: Person, upstream: string): Promise<(() => Promise<unknown>) | undefined> {
     const key = grantRenewalKey(person.tenant, person.issuer, person.subject, upstream)
     const own = randomBytes(12).toString('base64url')
-    if (!(await store.set(key, own, { when: 'absent', ttlMs: renewalMs }))) return undefined
-    // It may have taken too long, and be another one's turn.
-    return async () => (await store.get(key)) === own && (await store.delete(key))
+    if (!(await store.set(key, own, { when: 'absent', ttlMs: leaseMs }))) return undefined
+    const until = clock.now() + renewalMs
+    const beat = every(clock, beatMs, () => {
+      // A store that is away for a moment has it all the same until it ends.
+      if (clock.now() < until) store.touch(key, leaseMs).catch(() => {})
+    })
+    return async () => {
+      beat.close()
+      // It may have taken too long, and be another one's turn.
+      return (await store.get(key)) === own && (await store.delete(key))
+    }
   }
 
   async function turn(person: Person, upstream: string): Promise<() => Promise<unknown>> {

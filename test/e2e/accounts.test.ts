@@ -53,6 +53,8 @@ async function front(t: Teardown, ports: readonly number[]): Promise<string> {
     onward.on('error', () => outgoing.destroy())
     incoming.pipe(onward)
   })
+  // A client on a busy machine would use a connection once more that is just being closed.
+  server.keepAliveTimeout = 0
   return (await listen(t, server)).replace('http://127.0.0.1', 'https://localhost')
 }
 

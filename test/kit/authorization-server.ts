@@ -35,6 +35,8 @@ export interface AuthorizationServerOptions {
   readonly registration?: boolean
   /** Takes metadata documents of clients. */
   readonly documents?: boolean
+  /** A refresh token is good once. Default true. */
+  readonly rotates?: boolean
   /** What its tokens are for where nobody says so (`resource`, RFC 8707). */
   readonly resource?: () => string
   readonly lifetimeSeconds?: number
@@ -55,6 +57,7 @@ export async function authorizationServer(
     scopes = ['read', 'write'],
     registration = false,
     documents = false,
+    rotates = true,
     resource: usual = () => 'urn:none',
     lifetimeSeconds = 600
   }: AuthorizationServerOptions = {}
@@ -109,7 +112,7 @@ export async function authorizationServer(
     }),
     interactions: { url: (_ctx, { uid }) => `/in/${uid}` },
     issueRefreshToken: () => true,
-    rotateRefreshToken: true,
+    rotateRefreshToken: rotates,
     findAccount: (_ctx, sub) => (revoked.has(sub) ? undefined : { accountId: sub, claims: () => ({ sub }) }),
     features: {
       devInteractions: { enabled: false },

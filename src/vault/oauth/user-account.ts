@@ -64,13 +64,21 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     throw connectAgain(why)
   }
 
-  /** Another process renews: what it writes is waited for. */
-  async function awaitOther(before: Account): Promise<void> {
-    for (let waited = 0; waited < renewalMs; waited += pollMs) {
+  /**
+   * Another process renews: what it writes is waited for.
+   * @returns the end of our own turn, where the other one has ended, or was killed, and has written nothing
+   */
+  async function awaitOther(before: Account): Promise<(() => Promise<unknown>) | undefined> {
+    for (let waited = 0; waited < renewalMs + 10 * pollMs; waited += pollMs) {
       await pause(clock, pollMs)
+      const end = await grants.isFirstToRenew(person, name)
+      if (end !== undefined) return end
       const grant = await grants.get(person, name)
       if (grant?.id !== grantId || grant?.dead !== undefined) throw connectAgain(grant?.dead ?? 'it was disconnected')
-      if (grant?.account !== undefined && grant.account.since !== before.since) return await grants.refresh(person)
+      if (grant?.account !== undefined && grant.account.since !== before.since) {
+        await grants.refresh(person)
+        return undefined
+      }
     }
     throw failed(new Error('another process renews it and does not come to an end'))
   }
@@ -88,8 +96,8 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
 
   async function renew(before: Account, challenge: string | undefined): Promise<void> {
     if (challenge !== undefined) await refuseOtherProvider(before, challenge)
-    const end = await grants.isFirstToRenew(person, name)
-    if (end === undefined) return await awaitOther(before)
+    const end = (await grants.isFirstToRenew(person, name)) ?? (await awaitOther(before))
+    if (end === undefined) return
     try {
       // It may have been renewed since it was read: a refresh token is good once.
       const grant = await grants.get(person, name)
