@@ -313,3 +313,19 @@ t.test('exceptions from the rules are fewer than ten, each with its reason', asy
   t.ok(Object.keys(exceptions).length < 10)
   t.ok(Object.values(exceptions).every((reason) => reason.length > 20))
 })
+
+t.test('no program is started by a shell', async (t) => {
+  const starting = [...sources].filter(([, text]) => text.includes('node:child_process'))
+  t.ok(starting.length > 0, 'the walk finds those that start programs')
+  for (const [file, text] of starting) {
+    const [, names = ''] = /import \{([^}]*)\} from 'node:child_process'/.exec(text) ?? []
+    const values = names.split(',').map((each) => each.trim())
+    t.same(
+      values.filter((each) => !/^(?:spawn|execFile|execFileSync|type \w+)$/.test(each)),
+      [],
+      file
+    )
+  }
+  const shells = [...sources].filter(([, text]) => /\bshell\s*:\s*true/.test(text)).map(([file]) => file)
+  t.same(shells, [], 'no option of spawn turns a shell on')
+})

@@ -33,17 +33,32 @@ const specialIPv6 = [
 ] as const
 
 export interface EgressGuard {
-  /** @throws EgressRefused for a URL whose host is an address that may not be reached */
+  /** @throws EgressRefused for a URL whose host is an address that may not be reached, or not at its port */
   check(url: URL): void
-  /** For sockets: gives only addresses that may be reached, and fails with EgressRefused where there is none. */
-  readonly lookup: LookupFunction
+  /**
+   * For sockets to this port: gives only addresses that may be reached, and fails with EgressRefused where there is
+   * none. The address that was judged is the one that is connected to, so that no name can change in between.
+   */
+  lookup(port: number): LookupFunction
+}
+
+export interface EgressLimits {
+  /** CIDR ranges that may be reached although they are not public, at any port, such as `10.1.0.0/16`. */
+  readonly allow?: readonly string[]
+  /** Ports of public addresses beside 443. */
+  readonly ports?: readonly number[]
 }
 
 /** Nobody was asked. Its message goes to operators: it names the address. */
 class EgressRefused extends Error {}
 
-/** @param allow CIDR ranges that may be reached although they are not public, such as `10.1.0.0/16` */
-export function createEgressGuard(allow: readonly string[] = []): EgressGuard {
+/** @param resolve the addresses of a name; default: as the system does */
+export function createEgressGuard(
+  { allow = [], ports = [] }: EgressLimits = {},
+  resolve: typeof lookUp = lookUp
+): EgressGuard {
+  // Of https: whatever else listens on a public address gives no tokens, unless an operator says so.
+  const open = new Set([443, ...ports])
   const special = new BlockList()
   for (const [address, prefix] of specialIPv4) special.addSubnet(address, prefix, 'ipv4')
   for (const [address, prefix] of specialIPv6) special.addSubnet(address, prefix, 'ipv6')
@@ -55,29 +70,32 @@ export function createEgressGuard(allow: readonly string[] = []): EgressGuard {
     allowed.addSubnet(address, Number(prefix), isIPv4(address) ? 'ipv4' : 'ipv6')
   }
 
-  function mayReach(address: string): boolean {
+  function mayReach(address: string, port: number): boolean {
     const family = isIPv4(address) ? 'ipv4' : 'ipv6'
     if (allowed.check(address, family)) return true
+    if (!open.has(port)) return false
     return (family === 'ipv4' || globalUnicast.check(address, family)) && !special.check(address, family)
   }
 
-  const refusal = (host: string, address: string): EgressRefused =>
+  const refusal = (host: string, address: string, port: number): EgressRefused =>
     new EgressRefused(
-      `${host === address ? address : `${host} (${address})`} is no public address, and nobody who runs this gateway ` +
-        'wrote this URL. If it is meant, list its range under egress.allow.'
+      `${host === address ? address : `${host} (${address})`} is no public address, or is reached at another port ` +
+        `(${port}) than 443, and nobody who runs this gateway wrote this URL. If it is meant, list its range under ` +
+        'egress.allow, or the port under egress.ports.'
     )
 
   return {
-    check({ hostname }) {
+    check({ hostname, port, protocol }) {
       const host = hostname.replace(/^\[(.*)\]$/, '$1')
-      if (isIP(host) !== 0 && !mayReach(host)) throw refusal(host, host)
+      const at = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+      if (isIP(host) !== 0 && !mayReach(host, at)) throw refusal(host, host, at)
     },
-    lookup(hostname, options, callback) {
-      lookUp(hostname, { ...options, all: true }, (error, found) => {
+    lookup: (port) => (hostname, options, callback) => {
+      resolve(hostname, { ...options, all: true }, (error, found) => {
         if (error !== null) return callback(error, [])
-        const good = found.filter(({ address }) => mayReach(address))
+        const good = found.filter(({ address }) => mayReach(address, port))
         const [first] = good
-        if (first === undefined) return callback(refusal(hostname, found[0]?.address ?? 'no address'), [])
+        if (first === undefined) return callback(refusal(hostname, found[0]?.address ?? 'no address', port), [])
         if (options.all === true) callback(null, good)
         else callback(null, first.address, first.family)
       })

@@ -41,9 +41,13 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard }: 
   let dispatcher: Dispatcher | undefined
   return async (url, { method = 'GET', headers, body, signal } = {}) => {
     // Loaded by the first of few requests: it takes 5 MB, and a tenth of a second of the start.
-    const { Agent, request } = await import('undici')
+    const { Agent, buildConnector, request } = await import('undici')
     guard?.check(new URL(url))
-    if (guard !== undefined) dispatcher ??= new Agent({ connect: { lookup: guard.lookup } })
+    if (guard !== undefined)
+      dispatcher ??= new Agent({
+        // Few connections: each has a connector of its own, because it depends on the port what a name may lead to.
+        connect: (to, callback) => buildConnector({ lookup: guard.lookup(portOf(to)) })(to, callback)
+      })
     const limit = deadline(steadyClock, timeoutMs, signal)
     try {
       const answer = await request(url, {
@@ -79,6 +83,9 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard }: 
     }
   }
 }
+
+const portOf = ({ port, protocol }: { readonly port: string; readonly protocol: string }): number =>
+  port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 
 async function bounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Buffer[] = []

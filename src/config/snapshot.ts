@@ -217,8 +217,8 @@ export interface Snapshot {
   readonly store: StoreConfig
   /** Keys under which accounts and secrets of people are kept; the first one is for what is written. */
   readonly vault?: { readonly keys: readonly VaultKey[] } | undefined
-  /** Ranges that URLs which no operator wrote may lead to, although they are not public. */
-  readonly egress: { readonly allow: readonly string[] }
+  /** Where URLs which no operator wrote may lead, beside public addresses and their port 443. */
+  readonly egress: { readonly allow: readonly string[]; readonly ports: readonly number[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
   readonly telemetry?: ConfigInput['telemetry'] // Undefined: no collector is sent anything.
   /** Undefined: people are shown by their names. */

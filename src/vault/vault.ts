@@ -50,7 +50,7 @@ export async function createVault(options: VaultOptions) {
   const values = createSealedValues(store, keys, log)
   void keys.settle(snapshot().tenants.keys())
   const grants = await createGrants({ store, values, epochs, clock, log })
-  const fetch = createVaultFetch(createEgressGuard(snapshot().egress.allow))
+  const fetch = createVaultFetch(createEgressGuard(snapshot().egress))
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const signingKeys = createSigningKeys(store, values, (tenant) => epochs.epochOf(tenant), wall)

@@ -9,7 +9,7 @@ import { listen } from '../kit/listen.ts'
 
 const isRefused = (guard: ReturnType<typeof createEgressGuard>, host: string): boolean => {
   try {
-    guard.check(new URL(`http://${host}/`))
+    guard.check(new URL(`https://${host}/`))
     return false
   } catch {
     return true
@@ -39,7 +39,7 @@ t.test('addresses that are not public are refused in every spelling, public ones
 })
 
 t.test('listed ranges may be reached, and no more than these', async (t) => {
-  const guard = createEgressGuard(['10.1.0.0/16', 'fd00:1::/32'])
+  const guard = createEgressGuard({ allow: ['10.1.0.0/16', 'fd00:1::/32'] })
   for (const host of ['10.1.2.3', '[fd00:1::1]']) t.notOk(isRefused(guard, host), host)
   for (const host of ['10.2.0.1', '127.0.0.1', '[fd00:2::1]', '[::1]']) t.ok(isRefused(guard, host), host)
 })
@@ -57,19 +57,29 @@ t.test('a name is judged by what it resolves to when the connection is made', as
   await t.rejects(createFetch({ guard: createEgressGuard() })(byName), { message: /is no public address/ })
   await t.rejects(createFetch({ guard: createEgressGuard() })(url), { message: /is no public address/ })
   t.equal(requests, 0)
-  const allowed = createEgressGuard(['127.0.0.0/8', '::1/128'])
+  const allowed = createEgressGuard({ allow: ['127.0.0.0/8', '::1/128'] })
   t.equal((await createFetch({ guard: allowed })(byName)).status, 200, 'the same where the range is listed')
   t.equal((await createFetch()(byName)).status, 200, 'and where an operator wrote the URL')
 })
 
 t.test('of several addresses of a name only the public ones are given', async (t) => {
-  const guard = createEgressGuard(['127.0.0.0/8'])
+  const guard = createEgressGuard({ allow: ['127.0.0.0/8'] })
   const found = await new Promise<unknown>((resolve) =>
-    guard.lookup('localhost', { all: true }, (_error, addresses) => resolve(addresses))
+    guard.lookup(443)('localhost', { all: true }, (_error, addresses) => resolve(addresses))
   )
   const all = await new Promise<unknown[]>((resolve) => lookup('localhost', { all: true }, (_e, a) => resolve(a)))
   t.same(
     found,
     all.filter((each) => (each as { family: number }).family === 4)
   )
+})
+
+t.test('public addresses are reached at the port of https, and at those that are listed', async (t) => {
+  const guard = createEgressGuard({ allow: ['10.1.0.0/16'], ports: [8443] })
+  for (const port of [22, 25, 80, 2375, 6379, 8080]) {
+    t.ok(isRefused(guard, `8.8.8.8:${port}`), `${port}`)
+    t.ok(isRefused(guard, `[2606:4700:4700::1111]:${port}`), `${port}`)
+    t.notOk(isRefused(guard, `10.1.2.3:${port}`), 'a range that is listed has all of them')
+  }
+  for (const place of ['8.8.8.8', '8.8.8.8:443', '8.8.8.8:8443']) t.notOk(isRefused(guard, place), place)
 })

@@ -54,7 +54,7 @@ t.test('every default is applied', async (t) => {
         streamMs: 0
       },
       audit: undefined,
-      egress: { allow: [] },
+      egress: { allow: [], ports: [] },
       tenants: 0
     }
   )

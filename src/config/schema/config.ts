@@ -45,6 +45,10 @@ const EgressSchema = closedObject(
     allow: list(
       Type.String({ format: 'cidr' }),
       'Ranges such as `10.1.0.0/16` that may be reached although they are not public.'
+    ),
+    ports: list(
+      Type.Integer({ minimum: 1, maximum: 65_535 }),
+      'Ports such as `8443` at which public addresses may be reached, beside 443.'
     )
   },
   {
