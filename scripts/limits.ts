@@ -84,6 +84,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'another one renews'
     ],
     ['vault/renewal-turns.ts beatMs', 'time between such signs', 'person and upstream', '-'],
+    ['vault/grant-uses.ts notedMs', 'exactness of when an account was used last', 'person and upstream', '-'],
     ['vault/renewal-turns.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
     ['vault/oauth/account-client.ts maxCredentialLength chars', 'id and secret of a client', 'issuer', 'refused'],
     ['vault/oauth/connect-account.ts maxBegun', 'connections begun in ten minutes', 'person', 'refused on the page'],

@@ -1,14 +1,18 @@
 // `npm run screenshots`: each page of the console with some traffic behind it, in light and in dark, into docs/console;
-// and those of the login front into docs/login. Arguments: names of pages, for these alone.
+// those of the login front into docs/login, and those of a person's connections into docs/connections. Arguments: names
+// of pages, for these alone.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { connectionsRig } from '../test/browser/connections-rig.ts'
 import { consoleRig } from '../test/console/rig.ts'
 import { begin, loginGateway, redirectUri, register } from '../test/login/kit.ts'
+import { keyOf } from '../test/kit/acme-gateway.ts'
 import { startChromium } from '../test/kit/chromium.ts'
+import { connectAccount, signedIn } from '../test/kit/connect-page.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs')
-const folder = join(docs, 'console')
 /** By the name of their files: where each page is looked at, and what is there once it is ready. */
 const places: Readonly<Record<string, readonly [place: string, ready: string]>> = {
   overview: ['overview', '.plot'],
@@ -33,8 +37,16 @@ const teardown = { teardown: (end: () => unknown) => void ends.unshift(end) }
 const wanted = process.argv.slice(2)
 const isWanted = (name: string): boolean => wanted.length === 0 || wanted.includes(name)
 
+async function picture(page: Page, folder: string, name: string): Promise<void> {
+  mkdirSync(join(docs, folder), { recursive: true })
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await page.screenshot({ path: join(docs, folder, `${name}-${colorScheme}.png`) })
+  }
+  console.log(name)
+}
+
 async function picturesOfConsole(): Promise<void> {
-  mkdirSync(folder, { recursive: true })
   const rig = await consoleRig(teardown)
   await rig.call('PUT', '/v1/tenants/team/policy', { body: { default: 'deny', rules } })
   for (let round = 0; round < 4; round++) await rig.traffic()
@@ -45,18 +57,13 @@ async function picturesOfConsole(): Promise<void> {
     await rig.traffic()
     await page.locator(ready).first().waitFor()
     await page.locator('h1').click()
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) })
-    }
-    console.log(name)
+    await picture(page, 'console', name)
     await page.context().close()
   }
 }
 
 /** Without JavaScript, as all that people see there. */
 async function picturesOfLogin(): Promise<void> {
-  mkdirSync(join(docs, 'login'), { recursive: true })
   const front = await loginGateway(teardown)
   const { clientId } = await register(front, { client_name: 'Claude' })
   const chromium = await startChromium(teardown)
@@ -65,19 +72,41 @@ async function picturesOfLogin(): Promise<void> {
   const pages = { consent: page.url(), consents: `${front.issuer}/consents`, 'sign-out': `${front.issuer}/session/end` }
   for (const [name, url] of Object.entries(pages)) {
     await page.goto(url)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      await page.screenshot({ path: join(docs, 'login', `${name}-${colorScheme}.png`) })
-    }
+    await picture(page, 'login', name)
     if (name !== 'consent') continue
     // What is listed next.
     await page.route(`${redirectUri}**`, (route) => route.fulfill({ body: 'the app' }))
     await page.getByRole('button', { name: 'Allow', exact: true }).click()
     await page.waitForURL(`${redirectUri}**`)
   }
-  console.log('login')
+}
+
+/** One account that is used, one that has to be connected again, and a secret that is not entered. */
+async function picturesOfConnections(): Promise<void> {
+  const rig = await connectionsRig(teardown)
+  const { tab } = await signedIn(rig.pages, keyOf.ada)
+  for (const upstream of ['tracker', 'notes'])
+    await connectAccount(tab, await tab.go(`${rig.pages}?upstream=${upstream}`, 'none'))
+  await rig.call('tracker__echo')
+  await rig.call('notes__echo')
+  rig.notes.scopes = ['export']
+  await rig.call('notes__echo')
+  const link = await rig.linkOf('search')
+  const chromium = await startChromium(teardown)
+  const signIn = async (url: string, key: string): Promise<Page> => {
+    const { page } = await chromium.open(url, { viewport: { width: 760, height: 1090 } })
+    await page.getByLabel(/Your API key/).fill(key)
+    await page.getByRole('button', { name: 'Show my connections' }).click()
+    await page.locator('h1').click()
+    return page
+  }
+  await picture(await signIn(rig.pages, keyOf.ada), 'connections', 'connections')
+  const other = await signIn(link, keyOf.bob)
+  await other.setViewportSize({ width: 760, height: 420 })
+  await picture(other, 'connections', 'somebody-else')
 }
 
 if (Object.keys(places).some(isWanted)) await picturesOfConsole()
 if (isWanted('login')) await picturesOfLogin()
+if (isWanted('connections')) await picturesOfConnections()
 for (const end of ends) await end()

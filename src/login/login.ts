@@ -51,7 +51,7 @@ export async function createLogin({ snapshot, store, epochOf, sealer, clock, wal
   // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
   if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
   const fetch = createFetch({ timeoutMs: 10_000 })
-  const guarded = createFetch({ guard: createEgressGuard(snapshot().egress.allow) })
+  const guarded = createFetch({ guard: createEgressGuard(snapshot().egress) })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
   const origins = new WeakMap<IncomingMessage, LoginOrigin>()

@@ -8,12 +8,12 @@ import type { Consent } from './consents.ts'
 const style = `
 :root {
   color-scheme: light dark; --line: #c9ced6; --soft: #5b6472; --strong: #0b5cad; --on-strong: #fff;
-  --back: #f4f6f8; --card: #fff; --text: #14181f
+  --back: #f4f6f8; --card: #fff; --text: #14181f; --good: #1c6b3a; --bad: #a63c0e
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --line: #3a424d; --soft: #a3adba; --strong: #6cb2f7; --on-strong: #0b1420;
-    --back: #10141a; --card: #1a2028; --text: #eef1f5
+    --back: #10141a; --card: #1a2028; --text: #eef1f5; --good: #6fcf97; --bad: #f2995c
   }
 }
 * { box-sizing: border-box }
@@ -52,6 +52,19 @@ a.primary {
 [role=alert] { border-left: 4px solid #c4501a; padding-left: .75rem }
 a:focus-visible, input:focus-visible, button:focus-visible { outline: 3px solid var(--strong); outline-offset: 2px }
 .note { color: var(--soft); font-size: .9rem }
+.note strong { color: var(--text) }
+.connection { margin-top: 1.25rem; padding-top: 1.25rem; border-top: 1px solid var(--line) }
+.connection h2 {
+  display: flex; flex-wrap: wrap; align-items: center; gap: .6rem; margin: 0; font-size: 1.1rem; overflow-wrap: anywhere
+}
+.connection .actions { margin-top: 1rem; align-items: flex-start }
+.state { padding: .1rem .6rem; border: 1px solid var(--line); border-radius: 1rem; font-size: .8rem; font-weight: 500 }
+.state.good { border-color: var(--good); color: var(--good) }
+.state.bad { border-color: var(--bad); color: var(--bad) }
+.facts { margin: .75rem 0 0; border: 0 }
+.facts > div { display: grid; grid-template-columns: 6.5rem 1fr; padding: .1rem 0; border: 0 }
+.facts dt { padding-top: .1rem }
+.end { margin-top: 2rem; padding-top: 1.25rem; border-top: 1px solid var(--line) }
 `
 const styleHash = createHash('sha256').update(style).digest('base64')
 

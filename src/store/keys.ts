@@ -37,6 +37,7 @@ export const keyTable = {
   'assertion-keys': ['tenant'],
   'assertion-rotation': ['tenant'],
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
+  'grant-used': ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-index': ['tenant'],
   'grant-client': ['tenant', 'issuer'],
   'grant-pending': ['tenant', 'state'],
@@ -153,6 +154,7 @@ export const loginKey = keyMaker('login')
 export const loginGrantKey = keyMaker('login-grant')
 export const vaultKeyKey = keyMaker('vault-key')
 export const grantKey = keyMaker('grant')
+export const grantUsedKey = keyMaker('grant-used')
 export const grantIndexKey = keyMaker('grant-index')
 export const grantClientKey = keyMaker('grant-client')
 export const grantPendingKey = keyMaker('grant-pending')

@@ -13,20 +13,34 @@ export interface ConnectionState {
   /** ISO 8601 */
   readonly connectedAt?: string | undefined
   readonly scopes?: readonly string[] | undefined
+  /** Where the account is: the host of its authorization server. */
+  readonly provider?: string | undefined
+  /** ISO 8601, to the minute. */
+  readonly lastUsedAt?: string | undefined
 }
 
-/** @param grant of the person for this upstream; undefined: there is none */
-export function connectionStateOf(definition: UpstreamDefinition, grant: Grant | undefined): ConnectionState {
+/**
+ * @param grant of the person for this upstream; undefined: there is none
+ * @param usedAt epoch ms
+ */
+export function connectionStateOf(
+  definition: UpstreamDefinition,
+  grant: Grant | undefined,
+  usedAt?: number
+): ConnectionState {
   const { name: upstream, auth } = definition
   const kind = auth?.type === 'user' ? 'account' : 'secret'
   if (grant === undefined || !isGrantFor(definition, grant)) return { upstream, kind, state: 'not connected' }
-  const reason = grant.dead ?? (grant.missing && `it lacks ${grant.missing.join(', ')}`)
+  const reason = grant.dead ?? (grant.missing && `it lacks a permission: ${grant.missing.join(', ')}`)
   return {
     upstream,
     kind,
     state: reason === undefined ? 'connected' : 'has to be connected again',
     reason,
     connectedAt: new Date(grant.connectedAt).toISOString(),
-    scopes: grant.account?.scopes
+    scopes: grant.account?.scopes,
+    provider: grant.account && new URL(grant.account.issuer).host,
+    // What was used before is another account, perhaps.
+    lastUsedAt: usedAt !== undefined && usedAt >= grant.connectedAt ? new Date(usedAt).toISOString() : undefined
   }
 }

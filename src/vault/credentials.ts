@@ -71,7 +71,7 @@ export function createCredentials(options: CredentialsOptions) {
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of known.keys()) if (!hashes.has(hash)) known.delete(hash)
     }
-  } satisfies UpstreamCredentials & { retain: unknown }
+  } satisfies Omit<UpstreamCredentials, 'used'> & { retain: unknown }
 }
 
 /** For a caller of whom the server cannot be told what it wants to know: it is asked nothing. */

@@ -7,6 +7,7 @@ import { type TenantId, upstreamName } from '../protocol/messages.ts'
 import { connectionStateOf, type ConnectionState } from './connection-state.ts'
 import type { Account } from './grant.ts'
 import type { ListedGrant } from './grant-index.ts'
+import type { GrantUses } from './grant-uses.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
 
@@ -15,6 +16,7 @@ const revokedAtOnce = 20
 
 interface ConnectionsOptions {
   readonly grants: Grants
+  readonly uses: Pick<GrantUses, 'last'>
   /** Never rejects. */
   readonly giveBack: (definition: HttpDefinition, auth: UserAuth, account: Account) => Promise<void>
 }
@@ -25,7 +27,7 @@ export interface PersonConnection extends Omit<ConnectionState, 'state'> {
 
 export type PeopleConnections = ReturnType<typeof createPeopleConnections>
 
-export function createPeopleConnections({ grants, giveBack }: ConnectionsOptions) {
+export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsOptions) {
   async function giveAllBack(accounts: ReadonlyArray<() => Promise<void>>): Promise<void> {
     for (let at = 0; at < accounts.length; at += revokedAtOnce)
       await Promise.all(accounts.slice(at, at + revokedAtOnce).map((each) => each()))
@@ -40,7 +42,7 @@ export function createPeopleConnections({ grants, giveBack }: ConnectionsOptions
       const grant = await grants.get(person, upstream)
       if (grant === undefined) return undefined
       const definition = personalOf(tenant, upstream)
-      const shown = definition && connectionStateOf(definition, grant)
+      const shown = definition && connectionStateOf(definition, grant, await uses.last(person, upstream))
       if (shown !== undefined && shown.state !== 'not connected') return { ...shown, state: shown.state }
       // It was given for another server, or in another way, than the configuration has now.
       const kind = grant.account === undefined ? 'secret' : 'account'

@@ -14,6 +14,7 @@ import { createPeopleConnections } from './people-connections.ts'
 import { createCallerDefinitions } from './caller-definitions.ts'
 import { createConnectPages } from './connect-pages.ts'
 import { createCredentials } from './credentials.ts'
+import { createGrantUses } from './grant-uses.ts'
 import { createGrants } from './grants.ts'
 import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
@@ -50,6 +51,7 @@ export async function createVault(options: VaultOptions) {
   const values = createSealedValues(store, keys, log)
   void keys.settle(snapshot().tenants.keys())
   const grants = await createGrants({ store, values, epochs, clock, log })
+  const uses = createGrantUses({ store, wall, log })
   const fetch = createVaultFetch(createEgressGuard(snapshot().egress))
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
@@ -60,10 +62,11 @@ export async function createVault(options: VaultOptions) {
   const credentials = createCredentials({ ...common, signing: { keys: signingKeys, publicUrl }, exchanges })
   const views = createPersonalViews(grants, callers, exchanges)
   return {
-    connections: createPeopleConnections({ grants, giveBack: accounts.giveBack }),
+    connections: createPeopleConnections({ grants, uses, giveBack: accounts.giveBack }),
     sealer,
     accounts,
     grants,
+    uses,
     pages,
     signingKeys,
     /** @throws ConnectRefused for what cannot be sent in a header or be a variable */
@@ -81,7 +84,7 @@ export async function createVault(options: VaultOptions) {
         await accounts.disconnect(definition, definition.auth, person)
       else await grants.remove(person, definition.name)
     },
-    credentials,
+    credentials: { ...credentials, used: uses.note },
     views,
     /** What is held for a definition that is none of these, or for a grant that holds no more, ends. */
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
@@ -89,7 +92,7 @@ export async function createVault(options: VaultOptions) {
       // Others may get the names of tenants that are no more.
       for (const each of [grants, keys, callers, signingKeys]) each.retain(tenants)
       void keys.settle(tenants.keys())
-      for (const each of [...rooms, credentials, exchanges]) each.retain(views.held(hashes))
+      for (const each of [...rooms, credentials, exchanges, uses]) each.retain(views.held(hashes))
     },
     epochs,
     /** What a person has is another thing than before: many may be forgotten at once. */

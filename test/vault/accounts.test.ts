@@ -123,7 +123,7 @@ t.test('a permission that is missing is asked for besides those that there are',
   t.equal(refused.json.error?.code, -32042, refused.text)
   t.match(refused.json.error.message, /lacks a permission \(write\)/)
   const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
-  t.match(page.html, /it lacks write/)
+  t.match(page.html, /It lacks a permission: write/)
   const away = await connectAccount(tab, page, 'none')
   t.match(away.html, /up is connected/)
   t.ok((await ada.request('tools/call', echo)).json.result)

@@ -58,7 +58,7 @@ t.test('a person enters a secret on their page, and it is used for their calls a
   const { tab, page } = await signedIn(url, keyOf.ada)
   t.match(page.html, /not connected/)
   const after = await submit(tab, page, 'secret', { secret: 'the-secret-of-ada' })
-  t.match(after.html, /connected; since/)
+  t.match(after.html, />connected</)
   t.notMatch(after.html, /the-secret-of-ada/)
   await listening.next(({ method }) => method === 'notifications/tools/list_changed')
 
@@ -129,7 +129,7 @@ t.test('forms count only from a page of the same session and origin', async (t) 
   t.equal((await post({ ...fields, csrf }, undefined)).status, 400, 'from nowhere')
   t.equal((await post({ ...fields, csrf }, 'https://evil.example')).status, 403)
   t.match((await tab.go(pageOf(made), 'none')).html, /not connected/)
-  t.match((await post({ ...fields, csrf }, made.publicUrl)).html, /connected; since/, 'and this is how it works')
+  t.match((await post({ ...fields, csrf }, made.publicUrl)).html, />connected</, 'and this is how it works')
   t.equal((await signedIn(pageOf(made), 'gh_key_of_nobody_0123456789')).page.status, 403)
   const { headers } = page
   t.match(headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/)
@@ -145,7 +145,8 @@ t.test('hosts see the state as JSON, and never a secret; nor does the store hold
   const ada = await legacyClient(made.url(), keyOf.ada)
   t.ok((await ada.request('tools/call', echo)).json.result)
   const answer = await send(pageOf(made), { method: 'GET', headers: { authorization: `Bearer ${keyOf.ada}` } })
-  t.match(answer.json, { connections: [{ upstream: 'up', kind: 'secret', state: 'connected' }] })
+  const own = { upstream: 'up', kind: 'secret', state: 'connected', lastUsedAt: /^\d{4}-.*Z$/ }
+  t.match(answer.json, { connections: [own] })
   t.notMatch(answer.text, secret)
   t.equal((await send(pageOf(made), { method: 'GET', headers: { authorization: 'Bearer wrong' } })).status, 401)
   t.notMatch(JSON.stringify(made.log), secret)

@@ -9,6 +9,7 @@ import { browser } from '../kit/browser.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
 import { configOf, gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { listen } from '../kit/listen.ts'
+import { until } from '../kit/until.ts'
 
 const up = { type: 'http', url: 'http://127.0.0.1:1/mcp', auth: { type: 'userSecret', header: 'X-Api-Key' } }
 const ada = { name: 'ada', key: keyOf.ada }
@@ -29,12 +30,12 @@ function post(made: TestGateway, fields: Record<string, string>, path = pageOf(m
 t.test('a browser is signed in as long as its person is let in, and no longer', async (t) => {
   const made = await gateway(t, base)
   const [first, second] = [await signedIn(pageOf(made), keyOf.ada), await signedIn(pageOf(made), keyOf.bob)]
-  t.match(first.page.html, /You are ada/)
+  t.match(first.page.html, /You are <strong>ada</)
   const only = (keys: unknown[]) => made.reload(configOf({ ...base, auth: { keys } }))
   only([bob])
   t.match((await first.tab.go(pageOf(made), 'none')).html, /Your API key/)
   t.match((await submit(first.tab, first.page, 'secret', { secret: 'of somebody who left' })).html, /Your API key/)
-  t.match((await second.tab.go(pageOf(made), 'none')).html, /You are bob/, 'bob goes on')
+  t.match((await second.tab.go(pageOf(made), 'none')).html, /You are <strong>bob</, 'bob goes on')
   only([ada, bob])
   t.match((await first.tab.go(pageOf(made), 'none')).html, /up[\s\S]*not connected/, 'and ada has given nothing')
 })
@@ -46,7 +47,7 @@ t.test('a browser of a tenant that was removed is not signed in to the next one 
   })
   const { tab } = await signedIn(pageOf(made), keyOf.ada)
   made.reload(configOf(base))
-  t.match((await tab.go(pageOf(made), 'none')).html, /You are ada/, 'any other reload changes nothing')
+  t.match((await tab.go(pageOf(made), 'none')).html, /You are <strong>ada</, 'any other reload changes nothing')
   const { tenants, ...rest } = configOf(base) as { tenants: Record<string, unknown> }
   made.reload({ ...rest, tenants: { other: tenants['acme'] } })
   made.reload(configOf(base))
@@ -57,7 +58,7 @@ t.test('a session ends with the key that it was begun with', async (t) => {
   const expires = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z')
   const made = await gateway(t, { ...base, auth: { keys: [{ ...ada, expires }] } })
   const { tab } = await signedIn(pageOf(made), keyOf.ada)
-  t.match((await tab.go(pageOf(made), 'none')).html, /You are ada/)
+  t.match((await tab.go(pageOf(made), 'none')).html, /You are <strong>ada</)
   t.teardown(() => moveClock(0))
   moveClock(3_700_000)
   t.match((await tab.go(pageOf(made), 'none')).html, /Your API key/)
@@ -66,10 +67,15 @@ t.test('a session ends with the key that it was begun with', async (t) => {
 t.test('strangers may try to sign in so often, send so much, and are told nothing', async (t) => {
   const made = await gateway(t, base)
   t.equal((await post(made, { action: 'sign-in', key: 'x'.repeat(40_000) })).status, 413)
-  const tries = await Promise.all(Array.from({ length: 150 }, () => post(made, { action: 'sign-in', key: 'wrong' })))
   const statuses = new Map<number, number>()
-  for (const { status } of tries) statuses.set(status, (statuses.get(status) ?? 0) + 1)
-  t.ok((statuses.get(403) ?? 0) >= 100 && (statuses.get(429) ?? 0) > 0, JSON.stringify([...statuses]))
+  // On a busy machine some more are allowed meanwhile.
+  await until('they are refused', async () => {
+    const tries = await Promise.all(Array.from({ length: 150 }, () => post(made, { action: 'sign-in', key: 'wrong' })))
+    for (const { status } of tries) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    return statuses.has(429)
+  })
+  t.ok((statuses.get(403) ?? 0) >= 100, JSON.stringify([...statuses]))
+  t.same([...statuses.keys()].toSorted(), [403, 429])
   t.equal((await post(made, { action: 'sign-in', key: 'a' }, `${made.publicUrl}/t/nobody/connections`)).status, 404)
   const odd = await browser().go(`${pageOf(made)}?upstream=a&upstream=b&for=c&for=d`, 'none')
   t.equal(odd.status, 200)
@@ -102,5 +108,5 @@ t.test('a key for the last of the endpoints is good at the page', async (t) => {
     auth: { keys: [{ ...ada, endpoints: ['c'] }] },
     endpoints: Object.fromEntries(['a', 'b', 'c'].map((name) => [name, { upstreams: ['up'] }]))
   })
-  t.match((await signedIn(pageOf(made), keyOf.ada)).page.html, /You are ada/)
+  t.match((await signedIn(pageOf(made), keyOf.ada)).page.html, /You are <strong>ada</)
 })

@@ -33,7 +33,9 @@ const ConnectionEntry = closedObject({
   }),
   reason: Type.Optional(Type.String({ description: 'Why it has to be connected again.' })),
   connectedAt: Type.Optional(Type.String({ description: 'RFC 3339.' })),
-  scopes: Type.Optional(Type.Array(Type.String(), { description: 'Of an account, as far as is known.' }))
+  scopes: Type.Optional(Type.Array(Type.String(), { description: 'Of an account, as far as is known.' })),
+  provider: Type.Optional(Type.String({ description: 'Host of the authorization server of an account.' })),
+  lastUsedAt: Type.Optional(Type.String({ description: 'RFC 3339, to the minute.' }))
 })
 type ConnectionEntry = Static<typeof ConnectionEntry>
 
@@ -69,12 +71,14 @@ async function connectionsIn(
       const state = states[at]
       if (state === undefined) continue
       const { issuer, subject } = each.person
-      const { upstream, kind, state: stands, reason, connectedAt, scopes } = state
+      const { upstream, kind, state: stands, reason, connectedAt, scopes, provider, lastUsedAt } = state
       items.push({
         ...{ issuer, subject, upstream, kind, state: stands },
         ...(reason !== undefined && { reason }),
         ...(connectedAt !== undefined && { connectedAt }),
-        ...(scopes !== undefined && { scopes: [...scopes] })
+        ...(scopes !== undefined && { scopes: [...scopes] }),
+        ...(provider !== undefined && { provider }),
+        ...(lastUsedAt !== undefined && { lastUsedAt })
       })
     }
     cursor = found.nextCursor ?? undefined

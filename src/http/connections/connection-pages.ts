@@ -25,39 +25,77 @@ const keyField = `<p><label for="key">Your API key, or an access token of yours 
 <input id="key" name="key" type="password" autocomplete="off" required maxlength="12288"></p>
 `
 
-export function connectionsBody(path: string, csrf: string, account: string, all: readonly ShownConnection[]): string {
-  const rows = all.map((each) => `<div><dt>${escaped(each.upstream)}</dt><dd>${rowOf(path, csrf, each)}</dd></div>`)
-  return `
-<p class="note">You are ${escaped(account)}.</p>
-${all.length === 0 ? '<p>Nothing here has to be connected.</p>' : `<dl>${rows.join('\n')}</dl>`}
-<form method="post" action="${escaped(path)}">${hidden(csrf, 'sign-out')}<button>Sign out</button></form>`
+interface ConnectionsPage {
+  readonly path: string
+  readonly csrf: string
+  /** Who sits before the browser. */
+  readonly account: string
+  readonly isOpen: boolean
+  readonly all: readonly ShownConnection[]
 }
 
-function rowOf(path: string, csrf: string, each: ShownConnection): string {
-  const { upstream, kind, state, reason, connectedAt, scopes, label = 'API key', help } = each
-  const facts = [
-    state,
-    ...(connectedAt === undefined ? [] : [`since ${dateOf(connectedAt)}`]),
-    ...(scopes === undefined || scopes.length === 0 ? [] : [`may: ${scopes.join(', ')}`]),
-    ...(reason === undefined ? [] : [reason])
-  ]
-  const target = `${escaped(path)}?upstream=${encodeURIComponent(upstream)}`
+export function connectionsBody({ path, csrf, account, isOpen, all }: ConnectionsPage): string {
+  const parts = all.map((each) => partOf(path, csrf, each))
+  return `
+<p class="note">You are <strong>${escaped(account)}</strong>.
+What you connect here is used for ${whoseCalls(isOpen)}.</p>
+${all.length === 0 ? '<p>Nothing here has to be connected.</p>' : parts.join('\n')}
+<div class="end">${formOf(path, hidden(csrf, 'sign-out'), '<button>Sign out</button>')}</div>`
+}
+
+const formOf = (target: string, fields: string, rest: string): string =>
+  `<form method="post" action="${escaped(target)}">${fields}
+${rest}</form>`
+
+function partOf(path: string, csrf: string, each: ShownConnection): string {
+  const { upstream, kind, state, reason } = each
+  const isConnected = state === 'connected'
+  const tone = isConnected ? 'good' : state === 'not connected' ? 'none' : 'bad'
+  const id = escaped(`of-${upstream}`)
+  const button = (text: string, isFirst: boolean): string =>
+    `<button${isFirst ? ' class="primary"' : ''} aria-describedby="${id}">${text}</button>`
   const connect =
     kind === 'account'
-      ? `<form method="post" action="${escaped(path)}">${hidden(csrf, 'connect', upstream)}
-<button class="primary">${state === 'not connected' ? 'Connect' : 'Connect again'}</button></form>`
-      : `<form method="post" action="${target}">${hidden(csrf, 'secret', upstream)}
-<label for="secret-${escaped(upstream)}">${escaped(label)}</label>
-<input id="secret-${escaped(upstream)}" name="secret" type="password" autocomplete="off" required maxlength="8192">
-<button class="primary">Save</button></form>
-${help === undefined ? '' : `<p class="note"><a href="${escaped(help)}" rel="noreferrer">Where to get one</a></p>`}`
-  const disconnect =
-    state === 'not connected'
-      ? ''
-      : `<form method="post" action="${escaped(path)}">${hidden(csrf, 'disconnect', upstream)}
-<button>Disconnect</button></form>`
-  return `<p>${escaped(facts.join('; '))}</p><div class="actions">${connect}${disconnect}</div>`
+      ? formOf(
+          path,
+          hidden(csrf, 'connect', upstream),
+          button(state === 'not connected' ? 'Connect' : 'Connect again', !isConnected)
+        )
+      : formOf(
+          `${path}?upstream=${encodeURIComponent(upstream)}`,
+          hidden(csrf, 'secret', upstream),
+          secretField(each, button('Save', !isConnected))
+        )
+  const disconnect = formOf(path, hidden(csrf, 'disconnect', upstream), button('Disconnect', false))
+  return `<section class="connection">
+<h2 id="${id}">${escaped(upstream)} <span class="state ${tone}">${state}</span></h2>
+${reason === undefined ? '' : `<p role="alert">${escaped(sentence(reason))}</p>`}
+${factsOf(each)}
+<div class="actions">${connect}${state === 'not connected' ? '' : disconnect}</div></section>`
 }
+
+function secretField({ upstream, state, label = 'API key', help }: ShownConnection, button: string): string {
+  const id = escaped(`secret-${upstream}`)
+  const where = help && `<p class="note"><a href="${escaped(help)}" rel="noreferrer">Where to get one</a></p>`
+  return `<label for="${id}">${state === 'connected' ? 'Another ' : ''}${escaped(label)}</label>
+<input id="${id}" name="secret" type="password" autocomplete="off" required maxlength="8192">
+${button}${where ?? ''}`
+}
+
+function factsOf({ provider, scopes = [], connectedAt, lastUsedAt }: ShownConnection): string {
+  if (connectedAt === undefined) return ''
+  const facts = [
+    ...(provider === undefined ? [] : [['Account at', provider]]),
+    ...(scopes.length === 0 ? [] : [['May', scopes.join(', ')]]),
+    ['Connected', dateOf(connectedAt)],
+    ['Last used', lastUsedAt === undefined ? 'never' : dateOf(lastUsedAt)]
+  ]
+  const rows = facts.map(([name = '', value = '']) => `<div><dt>${name}</dt><dd>${escaped(value)}</dd></div>`)
+  return `<dl class="facts">${rows.join('')}</dl>`
+}
+
+/** its provider does not accept it -> Its provider does not accept it. */
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
 /** 2026-11-25T09:40:50.952Z -> 25 November 2026 at 09:40 UTC */

@@ -73,7 +73,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
       countOf(person)
       return void reply
         .headers({ 'cache-control': 'no-store' })
-        .send({ connections: await connectionsOf(vault.grants, tenant, person) })
+        .send({ connections: await connectionsOf(vault, tenant, person) })
     }
     const path = connectionsPath(tenant.id)
     const session = await sessionOf(request, tenant)
@@ -85,9 +85,11 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const { person, csrf } = session
     if (link !== undefined && vault.pages.personOf(tenant.id, upstream ?? '', link) !== personKeyOf(person))
       throw new ConnectRefused('This link was made for somebody else, or is too old. Nothing was connected.')
-    const all = await connectionsOf(vault.grants, tenant, person)
+    const all = await connectionsOf(vault, tenant, person)
     const some = upstream === undefined ? all : all.filter((each) => each.upstream === upstream)
-    send(reply, tenant, { title: 'Your connections', body: connectionsBody(path, csrf, person.subject, some) })
+    const isOpen = tenant.auth.mode === 'none'
+    const body = connectionsBody({ path, csrf, account: person.subject, isOpen, all: some })
+    send(reply, tenant, { title: 'Your connections', body })
   }
 
   async function signIn(request: FastifyRequest, reply: FastifyReply, tenant: Tenant, key: string): Promise<void> {

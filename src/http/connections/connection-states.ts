@@ -3,7 +3,7 @@
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import { connectionStateOf } from '../../vault/connection-state.ts'
-import type { Grants } from '../../vault/grants.ts'
+import type { Vault } from '../../vault/vault.ts'
 import { isPersonal } from '../../vault/personal-views.ts'
 import type { ShownConnection } from './connection-pages.ts'
 
@@ -11,14 +11,15 @@ import type { ShownConnection } from './connection-pages.ts'
 const personalUpstreamsOf = ({ upstreams }: Tenant): UpstreamDefinition[] => [...upstreams.values()].filter(isPersonal)
 
 export async function connectionsOf(
-  grants: Pick<Grants, 'get'>,
+  { grants, uses }: Pick<Vault, 'grants' | 'uses'>,
   tenant: Tenant,
   person: Person
 ): Promise<ShownConnection[]> {
   return await Promise.all(
     personalUpstreamsOf(tenant).map(async (definition): Promise<ShownConnection> => {
-      const { auth } = definition
-      const state = connectionStateOf(definition, await grants.get(person, definition.name))
+      const { auth, name } = definition
+      const [grant, usedAt] = await Promise.all([grants.get(person, name), uses.last(person, name)])
+      const state = connectionStateOf(definition, grant, usedAt)
       return { ...state, ...(auth?.type === 'userSecret' && { label: auth.label, help: auth.help }) }
     })
   )

@@ -4,7 +4,13 @@ import { randomBytes } from 'node:crypto'
 import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError, isModernRevision } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
-import { type UpstreamCredential, type UpstreamCredentials, presentedRequest, presenting } from '../rpc/credential.ts'
+import {
+  countedRequest,
+  presentedRequest,
+  presenting,
+  type UpstreamCredential,
+  type UpstreamCredentials
+} from '../rpc/credential.ts'
 import { UnreachableError, upstreamError } from '../rpc/errors.ts'
 import { type Mask, createResultMask } from '../rpc/mask.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
@@ -96,7 +102,8 @@ export function createConnector(options: ConnectorOptions) {
       try {
         const open = (): Promise<Link> => openLink(definition, context, limit.signal)
         const link = await (credential === undefined ? open() : presenting(credential, limit.signal, open))
-        return new LinkedUpstream(definition, link, context, mask)
+        const used = definition.person && credentials && (() => credentials.used(definition))
+        return new LinkedUpstream(definition, link, context, { mask, used })
       } catch (error) {
         const undiscovered = error instanceof Undiscovered
         // A caller may declare what a server chokes on.
@@ -138,6 +145,12 @@ function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
   return upstreamError(name, 'upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, cause)
 }
 
+interface Around {
+  readonly mask: Mask | undefined
+  /** Called for what the person wants of it; undefined: it is nobody's own. */
+  readonly used: (() => void) | undefined
+}
+
 /** A class, because there is one for each session: V8 makes a hidden class for each object literal with getters. */
 class LinkedUpstream implements Upstream {
   readonly id = randomBytes(16).toString('base64url')
@@ -154,7 +167,8 @@ class LinkedUpstream implements Upstream {
   private readonly first: HandshakeResult
   private readonly mask: Mask | undefined
 
-  constructor({ name }: UpstreamDefinition, link: Link, { memory, credential }: LinkContext, mask: Mask | undefined) {
+  constructor({ name }: UpstreamDefinition, link: Link, { memory, credential }: LinkContext, around: Around) {
+    const { mask, used } = around
     const first = link.handshakeResult()
     if (first === undefined) throw new Error('a link is no upstream before its handshake')
     this.name = name
@@ -166,7 +180,8 @@ class LinkedUpstream implements Upstream {
     this.hasSession = link.hasSession?.()
     this.abandonedCalls = link.rpc.abandonedCalls
     const request = credential === undefined ? link.rpc.request : presentedRequest(credential, link.rpc.request)
-    this.request = mask === undefined ? request : maskedRequest(mask, request, memory)
+    const masked = mask === undefined ? request : maskedRequest(mask, request, memory)
+    this.request = used === undefined ? masked : countedRequest(masked, used)
     this.notify = link.rpc.notify
     this.close = link.close
     this.destroy = link.destroy

@@ -44,7 +44,20 @@ export interface UpstreamCredentials {
   pageOf(definition: UpstreamDefinition): ConnectPage | undefined
   /** @returns undefined where the headers of the definition are all there is */
   of(definition: UpstreamDefinition): UpstreamCredential | undefined
+  /** Somebody wanted something of their own upstream. It does not throw, and costs nothing. */
+  used(definition: UpstreamDefinition): void
 }
+
+/** Lists are read by the gateway, too. */
+const wanted = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+/** Requests of a person's own upstream. */
+export const countedRequest =
+  (request: Upstream['request'], used: () => void): Upstream['request'] =>
+  (outgoing, client, signal) => {
+    if (wanted.has(outgoing.method)) used()
+    return request(outgoing, client, signal)
+  }
 
 /**
  * Runs `send` with a credential that is good, and once more with a new one where the server refuses it: a 401 or 403
