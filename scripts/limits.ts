@@ -157,17 +157,36 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['admin/access.ts failuresPerMinute', 'wrong keys a minute', 'address', '429, and a warning in the log'],
     ['admin/access.ts warningsPerMinute', 'warnings about wrong keys a minute', 'address', 'not logged'],
-    [
-      'admin/access.ts maxCounted',
-      'addresses, and keys, that are counted',
-      'process',
-      'the least recent are forgotten'
-    ],
+    ['admin/rates.ts maxCounted', 'addresses, and keys, that are counted', 'process', 'the least recent are forgotten'],
     [
       'admin/console/routes.ts maxSignInBody bytes',
       'a key, or a token, with which somebody signs in',
       'request',
       '413'
+    ],
+    [
+      'admin/console/provider-sign-in.ts signInSeconds',
+      'time for which a sign-in at the provider may take',
+      'sign-in',
+      'begun anew'
+    ],
+    [
+      'admin/console/provider-sign-in.ts sessionOfProviderMs',
+      'time for which a sign-in at the provider is good',
+      'session',
+      'signs in again'
+    ],
+    [
+      'admin/console/provider-sign-in.ts finished',
+      'sign-ins that are finished, a second and at once',
+      'address',
+      '429'
+    ],
+    [
+      'admin/console/provider-sign-in.ts maxOrigins',
+      'origins of the console from which people are sent to the provider',
+      'process',
+      'metadata of the provider is read again'
     ],
     ['admin/console/sessions.ts sessionMs', 'time for which a browser stays signed in', 'session', 'signs in again'],
     ['admin/console/sessions.ts maxSessions', 'sessions of the console', 'administrator', 'the oldest ends'],

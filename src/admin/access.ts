@@ -2,19 +2,18 @@
 // else, so that no browser sends it by itself. Requests with a right key or a token that is known are counted by it,
 // all others by address: behind one proxy all have one address, and nobody there keeps an operator out.
 
-import { LRUCache } from 'lru-cache'
 import { createKeyring } from '../auth/keyring.ts'
 import { readBearer } from '../auth/bearer.ts'
 import type { Fetch } from '../auth/fetch.ts'
 import { isJwt } from '../auth/token.ts'
 import type { AdminConfig, AdminKeyConfig, Snapshot } from '../config/snapshot.ts'
-import { createTokenBucket } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { createTokenAdministrators, holderName, type TokenHolder } from './oidc/token-administrators.ts'
 import { AdminProblem } from './problem.ts'
+import { createRates } from './rates.ts'
 
 export type AdminRole = AdminKeyConfig['role']
 
@@ -75,8 +74,6 @@ const charsPerRequest = 4_096
 /** Wrong keys from one address, in a minute; and warnings about them. */
 const failuresPerMinute = 10
 const warningsPerMinute = 1
-/** Addresses and keys whose requests are counted; beyond, the least recent are forgotten. */
-const maxCounted = 10_000
 
 export type AdminAccess = ReturnType<typeof createAdminAccess>
 
@@ -149,9 +146,14 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
       if (!(error instanceof GatewayError) || error.code !== 'unauthenticated') throw error
       throw failed(error.message, address)
     })
-    // Also of those who have no role here: everybody at the issuer may get a good token.
-    count(holderName(holder))
-    return charged(tokens.administratorFor(holder, config), holderName(holder))
+    return holding(holder, config)
+  }
+
+  /** Counted also where they have no role here: everybody at the issuer may get a good token. */
+  function holding(holder: TokenHolder, config: TokenCredential['config']): Administrator {
+    const name = holderName(holder)
+    count(name)
+    return charged(tokens.administratorFor(holder, config), name)
   }
 
   return {
@@ -172,10 +174,16 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
         count(key.sha256)
         return charged(keyHolder(key), key.sha256)
       }
-      const isTrusted = oidc?.issuers.some(({ issuer }) => issuer === remembered.issuer)
+      const isTrusted =
+        oidc?.login?.issuer === remembered.issuer || oidc?.issuers.some(({ issuer }) => issuer === remembered.issuer)
       if (oidc === undefined || isTrusted !== true || wall.now() >= (remembered.expiresAt ?? 0)) return undefined
-      count(holderName(remembered))
-      return charged(tokens.administratorFor(remembered, oidc), holderName(remembered))
+      return holding(remembered, oidc)
+    },
+    /** Who signed in at the provider of the console. @throws AdminProblem forbidden where it has no role, rate_limited */
+    signedIn(holder: TokenHolder): Administrator {
+      const { oidc } = snapshot().admin ?? {}
+      if (oidc === undefined) throw unauthenticated('Nobody signs in by a provider here.')
+      return holding(holder, oidc)
     },
     /**
      * @param rawHeaders as node has them: name, value, name, value
@@ -231,16 +239,3 @@ const unauthenticated = (message: string, parameter = ''): AdminProblem =>
 
 const tooMany = (message: string, remedy: string): AdminProblem =>
   new AdminProblem('rate_limited', message, remedy, { headers: { 'Retry-After': '1' } })
-
-function createRates(clock: Clock, { perSecond, burst }: { readonly perSecond: number; readonly burst: number }) {
-  const buckets = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxCounted })
-  function bucketOf(who: string): ReturnType<typeof createTokenBucket> {
-    const bucket = buckets.get(who) ?? createTokenBucket(clock, perSecond, burst)
-    buckets.set(who, bucket)
-    return bucket
-  }
-  return {
-    take: (who: string): boolean => bucketOf(who).take(),
-    spend: (who: string, count: number): void => bucketOf(who).spend(count)
-  }
-}

@@ -8,11 +8,13 @@ import { Readable } from 'node:stream'
 import { isLoopback } from '../config/formats.ts'
 import { createFetch } from '../auth/fetch.ts'
 import { parseJson } from '../protocol/json.ts'
+import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
 import { checkContentType, checkRole, checkTarget, mergePatchType } from './checks.ts'
 import { conditionsOf } from './configuration/conditions.ts'
 import { addConsole } from './console/routes.ts'
+import { createProviderSignIn } from './console/provider-sign-in.ts'
 import { createConsoleSessions } from './console/sessions.ts'
 import { adminSocketLimits, localHostOf, refuseUnreadable, serveOneRequest } from './connection.ts'
 import { createEventStreams } from './live/event-streams.ts'
@@ -52,12 +54,14 @@ export interface AdminListener {
 interface AdminServerOptions extends AdminServices {
   /** Measures durations. */
   readonly clock: Clock
+  readonly sealer: Pick<Sealer, 'seal' | 'open'>
 }
 
 export function createAdminServer(options: AdminServerOptions): AdminListener {
   const { snapshot, version, clock, descriptors, wall, store, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
-  const access = createAdminAccess({ snapshot, clock, wall, fetch: createFetch(), log })
+  const fetch = createFetch()
+  const access = createAdminAccess({ snapshot, clock, wall, fetch, log })
   const consoleSessions = createConsoleSessions({ store, wall, access })
   const eventStreams = createEventStreams({ clock, isLetIn: consoleSessions.isLetIn })
   const openApi = openApiOf(adminRoutes, version)
@@ -122,7 +126,8 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
     if (request.is404) throw noPath()
   })
 
-  addConsole(server, { access, sessions: consoleSessions, places })
+  const signIn = createProviderSignIn({ snapshot, sealer: options.sealer, fetch, clock, wall, log })
+  addConsole(server, { access, sessions: consoleSessions, signIn, places })
   addReference(server, openApi)
   for (const route of adminRoutes) addRoute(route)
   for (const path of new Set(adminRoutes.map((route) => route.path))) addOtherMethods(path)

@@ -84,7 +84,10 @@ function checkOidc({ oidc }: Tree, tenants: Tree, report: Report): void {
   const path = ['admin', 'oidc']
   const issuers = listOf(oidc['issuers']).map(treeOf)
   checkIssuers(issuers, {}, [...path, 'issuers'], report)
-  const { audience } = oidc
+  const { audience, login } = oidc
+  if (isTree(login) && !listOf(login['scopes'] ?? ['openid']).includes('openid'))
+    report.add([...path, 'login', 'scopes'], 'has no openid', 'Add it: nobody can sign in without.')
+  const places = new Set([...issuers.map((each) => each['issuer']), treeOf(login)['issuer']].filter(Boolean))
   const audiencesOf = (each: unknown): readonly unknown[] =>
     ['audiences', 'otherAudiences'].flatMap((member) => listOf(treeOf(each)[member]))
   for (const [id, tenant] of Object.entries(tenants)) {
@@ -104,7 +107,7 @@ function checkOidc({ oidc }: Tree, tenants: Tree, report: Report): void {
     const place = [...path, 'access', index]
     if (subjects === undefined && groups === undefined && roles === undefined)
       report.add(place, 'lets in whoever has a token', 'Say which subjects, groups or roles.')
-    if (issuers.length > 1 && ofIssuers === undefined)
+    if (places.size > 1 && ofIssuers === undefined)
       report.add(place, 'names no issuer, and there are several: the same name at two is two', 'Add issuers.')
   })
 }

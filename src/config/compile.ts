@@ -49,7 +49,11 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
       hosts: input.admin.hosts.map((name) => name.toLowerCase()),
       keys: input.admin.keys.map((each) => ({ ...each, sha256: each.sha256.toLowerCase() })),
       ...(input.admin.oidc && {
-        oidc: { ...input.admin.oidc, issuers: input.admin.oidc.issuers.flatMap(compileIssuer) }
+        oidc: {
+          ...input.admin.oidc,
+          issuers: input.admin.oidc.issuers.flatMap(compileIssuer),
+          login: input.admin.oidc.login && { ...input.admin.oidc.login, signOut: false }
+        }
       }),
       allowedCommands: input.admin.allowedCommands.map((each) =>
         typeof each === 'string' ? { command: each } : { ...each, sha256: each.sha256.toLowerCase() }

@@ -7,6 +7,7 @@ import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { Networks } from './policy/networks.ts'
 import type { PrincipalText } from './auth/principal-text.ts'
 import type { Caller, Person, StdioAuth, UpstreamAuth } from './auth/upstream-auth.ts'
+import type { LoginConfig } from './auth/login-config.ts'
 import type { PolicyConfig, UpstreamTags } from './policy/policy-config.ts'
 import type { ConfigInput } from './schema/config.ts'
 
@@ -194,6 +195,8 @@ export interface AdminConfig {
     /** Of their tokens, and of no other. */
     readonly audience: string
     readonly issuers: readonly IssuerConfig[]
+    /** Where people sign in to the console. */
+    readonly login?: LoginConfig['provider'] | undefined
     /** The first that fits counts. */
     readonly access: readonly AdminAccessConfig[]
   }

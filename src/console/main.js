@@ -3,6 +3,7 @@
 import { render } from 'preact'
 import { administrator, ProblemError, resume } from './core/api.js'
 import { html } from './core/html.js'
+import { comeBack } from './core/provider.js'
 import './core/theme.js'
 import { ProblemNote } from './parts/notice.js'
 import { Shell } from './shell.js'
@@ -15,7 +16,7 @@ function App() {
 
 const place = /** @type {HTMLElement} */ (document.getElementById('app'))
 try {
-  await resume()
+  if (!(await comeBack())) await resume()
   render(html`<${App} />`, place)
 } catch (error) {
   if (!(error instanceof ProblemError)) throw error

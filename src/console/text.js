@@ -10,7 +10,8 @@ export const text = {
   loading: 'Loading …',
   again: 'Try again',
   close: 'Close',
-  cancel: 'Cancel',
+  action: 'Action',
+  managers: { file: 'configuration file', api: 'admin API' },
   none: '–',
   yes: 'yes',
   no: 'no',
@@ -35,6 +36,8 @@ export const text = {
     key: 'Admin key or access token',
     hint: 'A key from “gatehouse admin-key new”, or a token of your identity provider for the admin API. It is sent once and not kept in the browser.',
     submit: 'Sign in',
+    at: (/** @type {string} */ host) => `Sign in at ${host}`,
+    orKey: 'Or with a key:',
     ended: 'Your session has ended. Sign in again.',
     out: 'Sign out',
     as: (/** @type {string} */ name, /** @type {string} */ role) => `${name}, ${role}`
@@ -128,8 +131,7 @@ export const text = {
     endpoints: 'Endpoints',
     upstreams: 'Upstreams',
     managedBy: 'Managed by',
-    file: 'configuration file',
-    api: 'admin API'
+    file: 'configuration file'
   },
   live: {
     filter: 'Filter calls by anything',
@@ -245,7 +247,6 @@ export const text = {
     upstreams: 'Upstreams',
     keys: 'API keys',
     managedBy: 'Managed by',
-    managers: { file: 'configuration file', api: 'admin API' },
     version: 'Version',
     plan: 'See what it changes',
     ofFile: 'The configuration file has this tenant: what it says is changed there.',
@@ -282,7 +283,6 @@ export const text = {
     when: 'When',
     who: 'Who',
     what: 'What',
-    action: 'Action',
     back: 'Take up again',
     backTo: (/** @type {number} */ version) => `Take up version ${version} again`,
     backWhy: (/** @type {string} */ tenant, /** @type {string} */ when) =>
@@ -299,7 +299,6 @@ export const text = {
     revision: 'Revision',
     opened: 'Opened',
     used: 'Last used',
-    action: 'Action',
     end: 'End',
     endTitle: (/** @type {string} */ person) => `End a session of ${person}`,
     endWhy: (/** @type {string} */ endpoint) =>
@@ -330,7 +329,6 @@ export const text = {
     what: 'Which',
     since: 'Since',
     by: 'By',
-    action: 'Action',
     form: 'Stop something',
     parts: { upstream: 'Upstream', tool: 'Tool', issuer: 'Issuer', subject: 'Subject', key: 'Name of the key' },
     hints: {
@@ -489,7 +487,6 @@ export const text = {
       rule: 'Rule',
       outcome: 'Outcome',
       code: 'Code',
-      action: 'Action',
       target: 'Target',
       ms: 'Milliseconds',
       bytes: 'Bytes in',

@@ -60,7 +60,9 @@ export async function createLogin({ snapshot, store, epochOf, sealer, clock, wal
     const records = createLoginRecords(tenant.id, config.provider.issuer, { store, sealer, epochOf })
     const keysOf = createLoginKeys(records, wall)
     const inTurn = createSemaphore(maxAtOnce)
-    const signIn = createSignIn(config, (url, init) => inTurn(() => fetch(url, init)), wall)
+    const uris = { redirectUri: `${config.issuer}/callback`, signedOutUri: `${config.issuer}/session/end/success` }
+    const asked: typeof fetch = (url, init) => inTurn(() => fetch(url, init))
+    const signIn = createSignIn({ provider: config.provider, ...uris }, asked, wall)
     const identities = createIdentities({ records, signIn, config, clock, wall })
     const nameOf = (id: string, subject: string): string => shownName(snapshot(), id, subject)
     const note = createLoginEvents(tenant, config, { audit, log, nameOf }, origins)

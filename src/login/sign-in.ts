@@ -22,10 +22,16 @@ export interface PendingSignIn {
   readonly verifier: string
 }
 
-export function createSignIn(config: LoginConfig, fetch: Fetch, clock: Pick<Clock, 'now'>) {
-  const { issuer, provider } = config
+/** At which provider, and where it sends browsers back to. */
+interface SignInConfig extends Pick<LoginConfig, 'provider'> {
+  readonly redirectUri: string
+  /** After signing out there. */
+  readonly signedOutUri: string
+}
+
+export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clock, 'now'>) {
+  const { provider, redirectUri, signedOutUri } = config
   const client: oauth.Client = { client_id: provider.clientId }
-  const redirectUri = `${issuer}/callback`
   // Whether the provider may be plain http was decided when the configuration was compiled.
   const options = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true } as const
   let known: { readonly server: oauth.AuthorizationServer; readonly at: number } | undefined
@@ -61,7 +67,7 @@ export function createSignIn(config: LoginConfig, fetch: Fetch, clock: Pick<Cloc
       if (endpoint === undefined) return undefined
       const url = new URL(endpoint)
       url.searchParams.set('client_id', provider.clientId)
-      url.searchParams.set('post_logout_redirect_uri', `${issuer}/session/end/success`)
+      url.searchParams.set('post_logout_redirect_uri', signedOutUri)
       if (identity?.idToken !== undefined) url.searchParams.set('id_token_hint', identity.idToken)
       return url.href
     },
@@ -175,7 +181,7 @@ export function createSignIn(config: LoginConfig, fetch: Fetch, clock: Pick<Cloc
  * @throws Error where it cannot be asked, or answers of somebody else
  */
 async function withUserinfo(
-  { provider }: LoginConfig,
+  { provider }: SignInConfig,
   options: oauth.UserInfoRequestOptions,
   server: oauth.AuthorizationServer,
   sub: string,

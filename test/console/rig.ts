@@ -3,8 +3,8 @@
 
 import type { Page } from 'playwright-core'
 import { violationsOf } from '../kit/accessibility.ts'
-import { adminGateway, adminKeys, globexKey, type AdminGateway } from '../kit/admin.ts'
-import { startChromium, type OpenedPage, type TestBrowser } from '../kit/chromium.ts'
+import { adminGateway, adminKeys, adminSection, globexKey, type AdminGateway } from '../kit/admin.ts'
+import { startChromium, type OpenedPage, type OpenOptions, type TestBrowser } from '../kit/chromium.ts'
 import { legacyClient, type LegacyClient } from '../kit/client.ts'
 import { key as apiKey } from '../kit/gateway.ts'
 import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
@@ -20,10 +20,15 @@ export interface ConsoleRig extends AdminGateway {
   /** Some calls of both tenants, good ones and others. */
   traffic(): Promise<void>
   /** Signed in as the holder of a key, at a page: the part of the address after `#/`. */
-  signedIn(place: string, key?: string, options?: Parameters<TestBrowser['open']>[1]): Promise<OpenedPage>
+  signedIn(place: string, key?: string, options?: OpenOptions): Promise<OpenedPage>
 }
 
-export async function consoleRig(t: Teardown, script: HttpUpstreamOptions = {}): Promise<ConsoleRig> {
+/** @param admin of the configuration, besides its keys */
+export async function consoleRig(
+  t: Teardown,
+  script: HttpUpstreamOptions = {},
+  admin: Readonly<Record<string, unknown>> = {}
+): Promise<ConsoleRig> {
   const [tickets, slow] = await Promise.all([startUpstream(script), startUpstream()])
   for (const each of [tickets, slow]) t.teardown(() => each.close())
   const http = ({ url }: HttpUpstream) => ({ type: 'http', url })
@@ -34,7 +39,7 @@ export async function consoleRig(t: Teardown, script: HttpUpstreamOptions = {}):
       support: { upstreams: ['tickets'], prefix: '' }
     },
     tenants: { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { notes: http(slow) } } },
-    top: { audit: {} }
+    top: { audit: {}, admin: { ...adminSection, ...admin } }
   })
   const { call } = gateway
   await call('PUT', '/v1/tenants/team', {
@@ -69,21 +74,47 @@ export async function consoleRig(t: Teardown, script: HttpUpstreamOptions = {}):
       await waiting
     },
     async signedIn(place, key = adminKeys.platform, options) {
-      const opened = await browser.open(`${gateway.adminUrl}/console/#/${place}`, options)
-      await opened.page.getByLabel('Admin key').fill(key)
-      await opened.page.keyboard.press('Enter')
+      const { adminUrl } = gateway
+      const { headers, json } = await call('POST', '/console/session', {
+        key: null,
+        headers: { Origin: adminUrl },
+        body: { key }
+      })
+      const [name = '', value = ''] = (headers['set-cookie']?.[0] ?? '').split(/[=;]/)
+      const session = { cookie: { name, value }, token: (json as { token: string }).token }
+      const opened = await browser.open(`${adminUrl}/console/#/${place}`, {
+        ...options,
+        state: stateOf(adminUrl, session)
+      })
       await opened.page.getByRole('navigation', { name: 'Pages' }).waitFor()
       return opened
     }
   }
 }
 
-/** What axe finds in light and in dark colours. */
+/** What a browser keeps of a session, once somebody has signed in. */
+const stateOf = (
+  url: string,
+  { cookie, token }: { readonly cookie: { readonly name: string; readonly value: string }; readonly token: string }
+): OpenOptions['state'] => ({
+  cookies: [
+    {
+      ...cookie,
+      domain: new URL(url).hostname,
+      path: '/',
+      expires: -1,
+      httpOnly: true,
+      secure: false,
+      sameSite: 'Strict'
+    }
+  ],
+  origins: [{ origin: url, localStorage: [{ name: 'gatehouse-console-token', value: token }] }]
+})
+
+/** What axe finds in light colours, and in dark ones of what depends on colours. */
 export async function violationsInBothThemes(page: Page): Promise<string[]> {
-  const found: string[] = []
-  for (const colorScheme of ['dark', 'light'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    found.push(...(await violationsOf(page)).map((each) => `${colorScheme}: ${each}`))
-  }
-  return found
+  await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' })
+  const dark = await violationsOf(page, ['color-contrast'])
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
+  return [...dark.map((each) => `dark: ${each}`), ...(await violationsOf(page))]
 }

@@ -3,9 +3,25 @@
 import t from 'tap'
 import { adminKeys, adminCall } from '../kit/admin.ts'
 import { violationsOf } from '../kit/accessibility.ts'
+import { freePort } from '../kit/free-port.ts'
+import { identityProvider, providerClient } from '../kit/identity-provider.ts'
 import { consoleRig } from './rig.ts'
 
-const rig = await consoleRig(t)
+const port = await freePort()
+const provider = await identityProvider(t, `http://127.0.0.1:${port}/console/`)
+const rig = await consoleRig(
+  t,
+  {},
+  {
+    listen: { port },
+    oidc: {
+      audience: 'https://admin.example',
+      issuers: [{ issuer: provider.url }],
+      login: { issuer: provider.url, ...providerClient },
+      access: [{ role: 'viewer', groups: ['staff'] }]
+    }
+  }
+)
 const { adminUrl } = rig
 const origin = { Origin: adminUrl }
 
@@ -139,6 +155,30 @@ t.test('a person signs in, finds their place again, chooses colours, and signs o
   await page.getByRole('button', { name: 'Sign out' }).focus()
   await page.keyboard.press('Enter')
   await page.getByLabel('Admin key').waitFor()
+})
+
+t.test('a person signs in at the identity provider, by the keyboard, and is back where they were', async (t) => {
+  provider.person = undefined
+  const { page, complaints } = await rig.browser.open(`${adminUrl}/console/#/upstreams?tenant=acme`)
+  const button = page.getByRole('button', { name: `Sign in at ${new URL(provider.url).host}` })
+  await button.focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('alert').getByText('The identity provider let nobody in').waitFor()
+  t.same(await violationsOf(page), [])
+  provider.person = 'ada'
+  await button.focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Upstreams' }).waitFor()
+  await page.getByText(`ada (${provider.url}), viewer`).waitFor()
+  t.equal(page.url(), `${adminUrl}/console/#/upstreams?tenant=acme`, 'the address keeps nothing of it')
+  await page.getByRole('link', { name: 'tickets' }).waitFor()
+  await page.reload()
+  await page.getByRole('heading', { name: 'Upstreams' }).waitFor()
+  t.same(
+    complaints.filter((each) => !each.includes('403')),
+    [],
+    'the one refusal was that of the provider'
+  )
 })
 
 t.test('a page of somebody else shows the console in no frame', async (t) => {

@@ -7,10 +7,16 @@ import type { Page } from 'playwright-core'
 
 const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
-/** @returns rule, element and why, of each violation of WCAG 2.2 A and AA and of good practice */
-export async function violationsOf(page: Page): Promise<string[]> {
-  await page.evaluate(`${await readFile(axePath, 'utf8')}; undefined`)
-  const { violations } = await page.evaluate<AxeResults>('axe.run(document)')
+/**
+ * @param rules of these alone; not given: all
+ * @returns rule, element and why, of each violation of WCAG 2.2 A and AA and of good practice
+ */
+export async function violationsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
+  // Half a megabyte, which a page keeps.
+  if (await page.evaluate<boolean>('globalThis.axe === undefined'))
+    await page.evaluate(`${await readFile(axePath, 'utf8')}; undefined`)
+  const options = { resultTypes: ['violations'], ...(rules && { runOnly: rules }) }
+  const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`)
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary = '' }) => `${id} at ${target.join(' ')}: ${failureSummary.split('\n').at(-1)}`)
   )

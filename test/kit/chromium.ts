@@ -1,6 +1,6 @@
 // A real browser for the tests of the console: Debian's Chromium without a screen, driven by playwright-core.
 
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 import { ensureChromium } from '../../scripts/programs.ts'
 import type { Teardown } from './until.ts'
 
@@ -15,10 +15,12 @@ export interface TestBrowser {
   open(url: string, options?: OpenOptions): Promise<OpenedPage>
 }
 
-interface OpenOptions {
+export interface OpenOptions {
   readonly colorScheme?: 'light' | 'dark'
   readonly viewport?: { readonly width: number; readonly height: number }
   readonly javaScriptEnabled?: boolean
+  /** What the browser has kept of an earlier visit. */
+  readonly state?: Exclude<BrowserContextOptions['storageState'], string>
 }
 
 export async function startChromium(t: Teardown): Promise<TestBrowser> {
@@ -30,10 +32,11 @@ export async function startChromium(t: Teardown): Promise<TestBrowser> {
   t.teardown(() => browser.close())
   let before: BrowserContext | undefined
   return {
-    async open(url, { colorScheme = 'light', viewport = { width: 1280, height: 800 }, javaScriptEnabled = true } = {}) {
+    async open(url, { viewport = { width: 1280, height: 800 }, state, ...options } = {}) {
       await before?.close()
       const context = await browser.newContext({
-        ...{ colorScheme, viewport, javaScriptEnabled, reducedMotion: 'reduce' },
+        ...{ colorScheme: 'light', javaScriptEnabled: true, ...options, viewport, reducedMotion: 'reduce' },
+        ...(state && { storageState: state }),
         // Of hosts on the web, as tests play them.
         ignoreHTTPSErrors: true
       })

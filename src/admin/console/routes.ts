@@ -3,10 +3,11 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isObject } from '../../protocol/messages.ts'
-import type { AdminAccess } from '../access.ts'
+import type { AdminAccess, Administrator } from '../access.ts'
 import type { AdminPlaces } from '../places.ts'
 import { AdminProblem } from '../problem.ts'
 import { createConsoleFiles, type ConsoleFile } from './files.ts'
+import type { ProviderSignIn } from './provider-sign-in.ts'
 import type { ConsoleSessions } from './sessions.ts'
 
 /** In bytes: a key, or an access token. */
@@ -22,12 +23,13 @@ declare module 'fastify' {
 interface ConsoleOptions {
   readonly access: AdminAccess
   readonly sessions: ConsoleSessions
+  readonly signIn: ProviderSignIn
   readonly places: AdminPlaces
 }
 
 const forStrangers = { config: { isForStrangers: true } } as const
 
-export function addConsole(server: FastifyInstance, { access, sessions, places }: ConsoleOptions): void {
+export function addConsole(server: FastifyInstance, { access, sessions, signIn, places }: ConsoleOptions): void {
   const files = createConsoleFiles()
 
   async function send(name: string, request: FastifyRequest, reply: FastifyReply) {
@@ -59,23 +61,44 @@ export function addConsole(server: FastifyInstance, { access, sessions, places }
   })
 
   server.post('/console/session', { ...forStrangers, bodyLimit: maxSignInBody }, async (request, reply) => {
-    const { body, ip, raw } = request
-    if (request.headers.origin === undefined)
-      throw new AdminProblem('forbidden_origin', 'The request comes from no page.', 'Sign in at /console/.')
-    const key = isObject(body) ? body['key'] : undefined
-    if (typeof key !== 'string') throw new AdminProblem('invalid_request', 'The body has no key.', 'Send {"key": "…"}.')
-    const administrator = await access.authenticate(['Authorization', `Bearer ${key}`], ip)
+    const administrator = await whoSignsIn(request)
     if (administrator.role === 'metrics')
       throw new AdminProblem('forbidden', 'A key for metrics opens no console.', 'Use a key with another role.')
-    places.letIn(raw.socket, administrator.name)
+    places.letIn(request.raw.socket, administrator.name)
     const { cookie, token, until } = await sessions.signIn(administrator, request)
-    return await reply.headers({ 'Set-Cookie': cookie, 'Cache-Control': 'no-store' }).send({ token, until })
+    const lines = [cookie, ...signIn.gone(request.headers.origin)]
+    return await reply.headers({ 'Set-Cookie': lines, 'Cache-Control': 'no-store' }).send({ token, until })
+  })
+
+  /** By a key or token, or as whoever the provider has sent back. @throws AdminProblem */
+  async function whoSignsIn(request: FastifyRequest): Promise<Administrator> {
+    const { body, ip } = request
+    const origin = pageOf(request)
+    const { key, query } = isObject(body) ? body : {}
+    if (typeof query === 'string') return access.signedIn(await signIn.finish(request, origin, query))
+    if (typeof key === 'string') return await access.authenticate(['Authorization', `Bearer ${key}`], ip)
+    throw new AdminProblem('invalid_request', 'The body has no key.', 'Send {"key": "…"}.')
+  }
+
+  server.get('/console/login', forStrangers, async (_request, reply) =>
+    reply.header('Cache-Control', 'no-store').send({ issuer: signIn.issuer ?? null })
+  )
+
+  server.post('/console/login', forStrangers, async (request, reply) => {
+    const { url, cookie } = await signIn.begin(pageOf(request))
+    return await reply.headers({ 'Set-Cookie': cookie, 'Cache-Control': 'no-store' }).send({ url })
   })
 
   server.delete('/console/session', forStrangers, async (request, reply) => {
     const lines = await sessions.signOut(request)
     return await reply.code(204).headers({ 'Set-Cookie': lines, 'Cache-Control': 'no-store' }).send()
   })
+}
+
+/** @throws AdminProblem forbidden_origin where the request comes from no page; from which, was checked */
+function pageOf({ headers: { origin } }: FastifyRequest): string {
+  if (origin !== undefined) return origin
+  throw new AdminProblem('forbidden_origin', 'The request comes from no page.', 'Sign in at /console/.')
 }
 
 /** Nothing inline but the import map, nothing of others, and no text becomes markup (Trusted Types). */

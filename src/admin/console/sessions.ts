@@ -11,6 +11,7 @@ import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { AdminAccess, Administrator, Remembered } from '../access.ts'
 import { AdminProblem } from '../problem.ts'
+import { consoleCookie } from './cookies.ts'
 
 /** Twelve hours: a working day. Then people sign in again. */
 const sessionMs = 12 * 60 * 60 * 1000
@@ -20,10 +21,7 @@ const maxSessions = 8
 /** Those that were signed out here and may have streams open; beyond, such streams end with their time. */
 const maxSignedOut = 1_000
 
-/** The prefix holds browsers to Secure, Path=/ and no Domain (RFC 6265bis section 4.1.3.2). */
-const secureCookie = '__Host-gatehouse-console'
-/** Over plain HTTP, which there is on loopback only, no browser keeps a cookie with that prefix. */
-const plainCookie = 'gatehouse-console'
+const cookie = consoleCookie('gatehouse-console')
 const consoleTokenHeader = 'gatehouse-console'
 
 /** What the store keeps: digests only, so that who reads it can use no session. */
@@ -70,9 +68,9 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
   }
 
   /** @throws AdminProblem unauthenticated, rate_limited */
-  async function sessionOf(cookie: string, { headers, method, ip }: FastifyRequest) {
+  async function sessionOf(place: string, { headers, method, ip }: FastifyRequest) {
     checkOwnPage(headers, method)
-    const [owner = '', seat = '', id = ''] = cookie.split('.')
+    const [owner = '', seat = '', id = ''] = place.split('.')
     const session = await read(`${owner}.${seat}`)
     const token = headers[consoleTokenHeader]
     const isOwn =
@@ -91,9 +89,9 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
   return {
     /** By a key or token where there is one, whatever cookies are sent along. @throws AdminProblem as of `access` */
     async authenticate(request: FastifyRequest): Promise<Administrator> {
-      const cookie = request.headers.authorization === undefined ? cookieOf(request) : undefined
-      if (cookie === undefined) return await access.authenticate(request.raw.rawHeaders, request.ip)
-      const { session } = await sessionOf(cookie, request)
+      const place = request.headers.authorization === undefined ? cookie.in(request) : undefined
+      if (place === undefined) return await access.authenticate(request.raw.rawHeaders, request.ip)
+      const { session } = await sessionOf(place, request)
       const administrator = access.remembered(session.who)
       if (administrator === undefined) throw ended()
       cameBy.set(administrator, session)
@@ -118,18 +116,19 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
       const seat = await seatFor(owner)
       const session: Session = { id: hash('sha256', id), token: hash('sha256', token), who, until }
       await store.set(consoleSessionKey(owner, seat), JSON.stringify(session), { ttlMs })
-      return { cookie: cookieLine(headers.origin, `${owner}.${seat}.${id}`, Math.floor(ttlMs / 1000)), token, until }
+      const seconds = Math.floor(ttlMs / 1000)
+      return { cookie: cookie.line(headers.origin, `${owner}.${seat}.${id}`, seconds), token, until }
     },
 
     /** @returns the lines that take both cookies away */
     async signOut(request: FastifyRequest): Promise<string[]> {
-      const cookie = cookieOf(request)
-      if (cookie !== undefined) {
-        const { session, key } = await sessionOf(cookie, request)
+      const place = cookie.in(request)
+      if (place !== undefined) {
+        const { session, key } = await sessionOf(place, request)
         await store.delete(key)
         signedOut.set(session.id, true)
       }
-      return [cookieLine('http:', '', 0), ...(isSecure(request.headers.origin) ? [cookieLine('https:', '', 0)] : [])]
+      return cookie.gone(request.headers.origin)
     }
   }
 }
@@ -147,22 +146,6 @@ function checkOwnPage({ origin, 'sec-fetch-site': site }: FastifyRequest['header
     'Sign in to the console; programs send a key in Authorization, and no cookie.'
   )
 }
-
-function cookieOf({ headers }: FastifyRequest): string | undefined {
-  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
-  for (const name of [secureCookie, plainCookie]) {
-    const pair = pairs.find((each) => each.startsWith(`${name}=`))
-    if (pair !== undefined) return pair.slice(name.length + 1)
-  }
-  return undefined
-}
-
-function cookieLine(origin: string | undefined, value: string, seconds: number): string {
-  const name = isSecure(origin) ? `${secureCookie}=${value}; Secure` : `${plainCookie}=${value}`
-  return `${name}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`
-}
-
-const isSecure = (origin: string | undefined): boolean => origin?.startsWith('https:') === true
 
 const isDigestOf = (digest: string, presented: string): boolean =>
   timingSafeEqual(Buffer.from(digest, 'hex'), hash('sha256', presented, 'buffer'))

@@ -1,7 +1,8 @@
 // The schema of `admin`: the listener of the admin API, and who may use it.
 
 import { IssuerSchema } from './auth.ts'
-import { closedObject, defaulted, integer, list } from './parts.ts'
+import { ProviderSchema } from './login.ts'
+import { closedObject, defaulted, integer, list, scopesOrDefault } from './parts.ts'
 import { Type } from './type.ts'
 
 export const adminRoles = ['platform-admin', 'tenant-admin', 'auditor', 'viewer', 'metrics'] as const
@@ -43,6 +44,19 @@ const AdminAccessSchema = closedObject({
   roles: names('Who has one of these roles at the issuer.')
 })
 
+const { issuer, clientId, clientSecret, subjectClaim, groupsClaim, rolesClaim, userinfo } = ProviderSchema.properties
+
+const ConsoleLoginSchema = closedObject({
+  issuer,
+  clientId,
+  clientSecret,
+  scopes: scopesOrDefault(['openid', 'profile', 'email'], 'Scopes to ask it for. `openid` is needed.'),
+  subjectClaim,
+  groupsClaim,
+  rolesClaim,
+  userinfo
+})
+
 const AdminOidcSchema = closedObject({
   audience: Type.String({
     format: 'audience',
@@ -51,6 +65,14 @@ const AdminOidcSchema = closedObject({
       'nothing here.'
   }),
   issuers: Type.Array(IssuerSchema, { minItems: 1, description: 'Whose tokens are accepted.' }),
+  login: Type.Optional(
+    Type.Union([ConsoleLoginSchema], {
+      description:
+        'The OpenID provider where people sign in to the [console](console.md), whose name in `access` is its issuer. ' +
+        'Register the gateway there as a confidential web client with the redirect URI `{URL of the listener}/console/`. ' +
+        'Not given: they paste a key or a token.'
+    })
+  ),
   access: Type.Array(AdminAccessSchema, {
     minItems: 1,
     maxItems: 1_000,

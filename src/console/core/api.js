@@ -128,9 +128,12 @@ export async function resume() {
   }
 }
 
-/** @param {string} key @throws {ProblemError} */
-export async function signIn(key) {
-  const { body } = await request('/console/session', { method: 'POST', body: { key } })
+/**
+ * @param {{ key: string } | { query: string }} by query: with which the identity provider has sent the browser back
+ * @throws {ProblemError}
+ */
+export async function signIn(by) {
+  const { body } = await request('/console/session', { method: 'POST', body: by })
   localStorage.setItem(tokenKey, body.token)
   hasExpired.value = false
   administrator.value = await get('/v1/administrator')

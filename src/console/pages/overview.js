@@ -6,9 +6,9 @@ import { administrator, get, list, path } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
 import { linkTo, tenant } from '../core/route.js'
+import { ListPart } from '../parts/list.js'
 import { Empty, Loading } from '../parts/notice.js'
 import { Plot } from '../parts/plot.js'
-import { Table } from '../parts/table.js'
 import { ago, bytes, duration } from '../parts/time.js'
 import { text } from '../text.js'
 
@@ -208,29 +208,21 @@ function Meter({ name, used, most, format }) {
 
 function Tenants() {
   const tenants = useLoaded((signal) => list('/v1/tenants', signal), [])
-  return html`<section class="part" aria-labelledby="all-tenants">
-    <h2 id="all-tenants">${said.tenants}</h2>
-    <${Loading} loaded=${tenants}>
-      ${({ items, isWhole }) =>
-        items.length === 0
-          ? html`<${Empty} title=${said.noTenants} why=${said.noTenantsWhy} />`
-          : html`<${Table}
-              caption=${said.tenants}
-              rows=${items}
-              isWhole=${isWhole}
-              keyOf=${({ id }) => id}
-              textOf=${({ id }) => id}
-              columns=${[
-                {
-                  title: text.tenant,
-                  isHead: true,
-                  cell: ({ id }) => html`<a href=${linkTo('overview', { tenant: id })}>${id}</a>`
-                },
-                { title: said.endpoints, isNumber: true, cell: ({ endpoints }) => endpoints },
-                { title: said.upstreams, isNumber: true, cell: ({ upstreams }) => upstreams },
-                { title: said.managedBy, cell: ({ managedBy }) => (managedBy === 'file' ? said.file : said.api) }
-              ]}
-            />`}
-    <//>
-  </section>`
+  return html`<${ListPart}
+    title=${said.tenants}
+    loaded=${tenants}
+    empty=${{ title: said.noTenants, why: said.noTenantsWhy }}
+    keyOf=${({ id }) => id}
+    textOf=${({ id }) => id}
+    columns=${[
+      {
+        title: text.tenant,
+        isHead: true,
+        cell: ({ id }) => html`<a href=${linkTo('overview', { tenant: id })}>${id}</a>`
+      },
+      { title: said.endpoints, isNumber: true, cell: ({ endpoints }) => endpoints },
+      { title: said.upstreams, isNumber: true, cell: ({ upstreams }) => upstreams },
+      { title: said.managedBy, cell: ({ managedBy }) => text.managers[managedBy] }
+    ]}
+  />`
 }

@@ -6,9 +6,8 @@ import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
 import { linkTo, route, tenant } from '../core/route.js'
 import { Dialog } from '../parts/dialog.js'
-import { Empty, Loading } from '../parts/notice.js'
-import { PlanDialog } from '../parts/plan.js'
-import { Table } from '../parts/table.js'
+import { ListPart } from '../parts/list.js'
+import { usePlan } from '../parts/plan.js'
 import { text } from '../text.js'
 import { EndpointEditor } from './tenants/endpoint-editor.js'
 import { History } from './tenants/history.js'
@@ -22,38 +21,28 @@ export const Page = () => (tenant.value === '' ? html`<${AllTenants} />` : html`
 function AllTenants() {
   const tenants = useLoaded((signal) => list('/v1/tenants', signal), [])
   const isMaking = useSignal(false)
-  const wanted = useSignal(/** @type {Record<string, any> | undefined} */ (undefined))
+  const { plan, dialog } = usePlan(tenants.again)
   const mayMake = administrator.value?.role === 'platform-admin'
-  return html`${
-      mayMake &&
-      html`<div class="row">
-        <button type="button" class="main" onClick=${() => (isMaking.value = true)}>${said.make}</button>
-      </div>`
-    }
-    <${Loading} loaded=${tenants}>
-      ${({ items, isWhole }) =>
-        items.length === 0
-          ? html`<${Empty} title=${said.none} why=${mayMake ? said.noneWhy : undefined} />`
-          : html`<${Table}
-              caption=${said.title}
-              rows=${items}
-              isWhole=${isWhole}
-              keyOf=${({ id }) => id}
-              textOf=${({ id }) => id}
-              columns=${[
-                {
-                  title: text.tenant,
-                  isHead: true,
-                  cell: ({ id }) => html`<a href=${linkTo('tenants', { tenant: id })}>${id}</a>`
-                },
-                { title: said.endpoints, isNumber: true, cell: ({ endpoints }) => endpoints },
-                { title: said.upstreams, isNumber: true, cell: ({ upstreams }) => upstreams },
-                { title: said.keys, isNumber: true, cell: ({ keys }) => keys.length },
-                { title: said.managedBy, cell: ({ managedBy }) => said.managers[managedBy] },
-                { title: said.version, isNumber: true, cell: ({ version }) => version ?? text.none }
-              ]}
-            />`}
-    <//>
+  return html`<${ListPart}
+    title=${said.title}
+    loaded=${tenants}
+    empty=${{ title: said.none, why: mayMake ? said.noneWhy : undefined }}
+    beside=${mayMake && html`<button type="button" class="main" onClick=${() => (isMaking.value = true)}>${said.make}</button>`}
+    keyOf=${({ id }) => id}
+    textOf=${({ id }) => id}
+    columns=${[
+      {
+        title: text.tenant,
+        isHead: true,
+        cell: ({ id }) => html`<a href=${linkTo('tenants', { tenant: id })}>${id}</a>`
+      },
+      { title: said.endpoints, isNumber: true, cell: ({ endpoints }) => endpoints },
+      { title: said.upstreams, isNumber: true, cell: ({ upstreams }) => upstreams },
+      { title: said.keys, isNumber: true, cell: ({ keys }) => keys.length },
+      { title: said.managedBy, cell: ({ managedBy }) => text.managers[managedBy] },
+      { title: said.version, isNumber: true, cell: ({ version }) => version ?? text.none }
+    ]}
+  >
     ${
       isMaking.value &&
       html`<${NameDialog}
@@ -63,20 +52,12 @@ function AllTenants() {
         onClose=${() => (isMaking.value = false)}
         onName=${(name) => {
           isMaking.value = false
-          wanted.value = { [name]: { auth: {}, upstreams: {} } }
+          plan({ [name]: { auth: {}, upstreams: {} } })
         }}
       />`
     }
-    ${
-      wanted.value &&
-      html`<${PlanDialog}
-        tenants=${wanted.value}
-        onClose=${(isApplied) => {
-          wanted.value = undefined
-          if (isApplied) void tenants.again()
-        }}
-      />`
-    }`
+    ${dialog}
+  <//>`
 }
 
 function NameDialog({ title, label, hint, onName, onClose }) {
@@ -103,45 +84,37 @@ function OneTenant({ id }) {
   const owner = useLoaded((signal) => get(path`/v1/tenants/${id}`, signal), [])
   const endpoints = useLoaded((signal) => list(path`/v1/tenants/${id}/endpoints`, signal), [])
   const isMaking = useSignal(false)
-  const wanted = useSignal(/** @type {Record<string, any> | undefined} */ (undefined))
   const chosen = route.value.params.get('endpoint')
   const again = () => Promise.all([owner.again(), endpoints.again()])
+  const { plan, dialog } = usePlan(again)
 
   /** @param {string} name @param {object | undefined} endpoint undefined: it is removed */
-  function plan(name, endpoint) {
+  function planEndpoint(name, endpoint) {
     const { configuration } = owner.value
     const { [name]: _before, ...others } = endpointsOf(owner.value)
-    wanted.value = {
-      [id]: { ...configuration, endpoints: endpoint === undefined ? others : { ...others, [name]: endpoint } }
-    }
+    plan({ [id]: { ...configuration, endpoints: endpoint === undefined ? others : { ...others, [name]: endpoint } } })
   }
   const isEditable = mayChange() && owner.value?.configuration !== null
   return html`<p><a href=${linkTo('tenants', { tenant: undefined })}>${said.title}</a></p>
     ${owner.value?.managedBy === 'file' && html`<p class="note">${said.ofFile}</p>`}
     ${owner.value?.problems.map(({ path: where, message }) => html`<p class="note bad"><code>${where}</code> ${message}</p>`)}
-    <div class="row">
-      <h2>${said.endpointsOf(id)}</h2>
-      ${isEditable && html`<button type="button" class="push" onClick=${() => (isMaking.value = true)}>${said.makeEndpoint}</button>`}
-    </div>
-    <${Loading} loaded=${endpoints}>
-      ${({ items, isWhole }) =>
-        html`<${Table}
-          caption=${said.endpoints}
-          rows=${items}
-          isWhole=${isWhole}
-          keyOf=${({ name }) => name}
-          columns=${[
-            {
-              title: said.endpoint,
-              isHead: true,
-              cell: ({ name }) => html`<a href=${linkTo('tenants', { endpoint: name })}>${name}</a>`
-            },
-            { title: said.path, cell: ({ path }) => html`<code>${path}</code>` },
-            { title: said.upstreams, cell: ({ upstreams }) => upstreams.map(({ name }) => name).join(', ') },
-            { title: said.changedTools, isNumber: true, cell: ({ changedTools }) => changedTools }
-          ]}
-        />`}
-    <//>
+    <${ListPart}
+      title=${said.endpointsOf(id)}
+      loaded=${endpoints}
+      empty=${{ title: text.choice.noEndpoints, why: text.choice.noEndpointsWhy }}
+      beside=${isEditable && html`<button type="button" onClick=${() => (isMaking.value = true)}>${said.makeEndpoint}</button>`}
+      keyOf=${({ name }) => name}
+      columns=${[
+        {
+          title: said.endpoint,
+          isHead: true,
+          cell: ({ name }) => html`<a href=${linkTo('tenants', { endpoint: name })}>${name}</a>`
+        },
+        { title: said.path, cell: ({ path }) => html`<code>${path}</code>` },
+        { title: said.upstreams, cell: ({ upstreams }) => upstreams.map(({ name }) => name).join(', ') },
+        { title: said.changedTools, isNumber: true, cell: ({ changedTools }) => changedTools }
+      ]}
+    />
     ${
       chosen !== null &&
       owner.value?.configuration &&
@@ -152,7 +125,7 @@ function OneTenant({ id }) {
         endpoint=${endpointsOf(owner.value)[chosen] ?? { upstreams: [] }}
         upstreams=${Object.keys(owner.value.configuration.upstreams ?? {})}
         isEditable=${isEditable}
-        onPlan=${(endpoint) => plan(chosen, endpoint)}
+        onPlan=${(endpoint) => planEndpoint(chosen, endpoint)}
       />`
     }
     <${History} id=${id} version=${owner.value?.version} onChange=${again} />
@@ -169,14 +142,5 @@ function OneTenant({ id }) {
         }}
       />`
     }
-    ${
-      wanted.value &&
-      html`<${PlanDialog}
-        tenants=${wanted.value}
-        onClose=${(isApplied) => {
-          wanted.value = undefined
-          if (isApplied) void again()
-        }}
-      />`
-    }`
+    ${dialog}`
 }

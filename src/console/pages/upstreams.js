@@ -7,7 +7,7 @@ import { useLoaded } from '../core/load.js'
 import { linkTo, route, tenant } from '../core/route.js'
 import { ConfirmDialog } from '../parts/confirm.js'
 import { Empty, Loading } from '../parts/notice.js'
-import { PlanDialog } from '../parts/plan.js'
+import { usePlan } from '../parts/plan.js'
 import { Table } from '../parts/table.js'
 import { ago } from '../parts/time.js'
 import { text } from '../text.js'
@@ -25,14 +25,10 @@ export function Page() {
   const upstreams = useLoaded((signal) => list(path`/v1/tenants/${id}/upstreams`, signal), [id], { everyMs })
   const owner = useLoaded((signal) => get(path`/v1/tenants/${id}`, signal), [id])
   const isAdding = useSignal(false)
-  const wanted = useSignal(/** @type {Record<string, any> | undefined} */ (undefined))
+  const { plan, dialog } = usePlan(() => Promise.all([upstreams.again(), owner.again()]))
   const chosen = route.value.params.get('upstream')
   const isOfFile = owner.value?.managedBy === 'file'
 
-  function planned(isApplied) {
-    wanted.value = undefined
-    if (isApplied) void Promise.all([upstreams.again(), owner.again()])
-  }
   return html`${isOfFile && html`<p class="note">${said.ofFile}</p>`}
     ${
       mayChange() &&
@@ -58,11 +54,11 @@ export function Page() {
         onClose=${() => (isAdding.value = false)}
         onPlan=${(configuration) => {
           isAdding.value = false
-          wanted.value = { [id]: configuration }
+          plan({ [id]: configuration })
         }}
       />`
     }
-    ${wanted.value && html`<${PlanDialog} tenants=${wanted.value} onClose=${planned} />`}`
+    ${dialog}`
 }
 
 function UpstreamTable({ items, isWhole, chosen }) {

@@ -17,7 +17,7 @@ const namesShown = 12
  * @param {{ tenants: Record<string, object | null>, onClose: (isApplied: boolean) => void }} props
  * tenants: their whole configurations as they shall be, as `POST /v1/plan` takes them
  */
-export function PlanDialog({ tenants, onClose }) {
+function PlanDialog({ tenants, onClose }) {
   const isApplying = useSignal(false)
   const plan = useLoaded((signal) => post('/v1/plan', { tenants }, signal), [])
   const changes = plan.value?.tenants ?? []
@@ -49,6 +49,23 @@ export function PlanDialog({ tenants, onClose }) {
           : tenants.map((/** @type {any} */ each) => html`<${TenantPlan} plan=${each} />`)}
     <//>
   <//>`
+}
+
+/**
+ * A page that plans changes.
+ * @param {() => unknown} onApplied
+ * @returns {{ plan: (tenants: Record<string, object | null>) => void, dialog: unknown }} dialog: while there is a plan
+ */
+export function usePlan(onApplied) {
+  const wanted = useSignal(/** @type {Record<string, object | null> | undefined} */ (undefined))
+  function close(isApplied) {
+    wanted.value = undefined
+    if (isApplied) void onApplied()
+  }
+  return {
+    plan: (tenants) => void (wanted.value = tenants),
+    dialog: wanted.value && html`<${PlanDialog} tenants=${wanted.value} onClose=${close} />`
+  }
 }
 
 /** @param {{ plan: any }} props as `POST /v1/plan` says it */

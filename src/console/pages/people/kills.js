@@ -7,9 +7,8 @@ import { useLoaded } from '../../core/load.js'
 import { tenant } from '../../core/route.js'
 import { ConfirmDialog } from '../../parts/confirm.js'
 import { Field } from '../../parts/form.js'
-import { Empty, Loading } from '../../parts/notice.js'
-import { Table } from '../../parts/table.js'
-import { ago } from '../../parts/time.js'
+import { actionOf, ListPart } from '../../parts/list.js'
+import { Moment } from '../../parts/moment.js'
 import { text } from '../../text.js'
 import { mayChange } from '../upstreams.js'
 import { TextField } from '../upstreams/add.js'
@@ -41,40 +40,24 @@ export function Kills({ sessions }) {
   const stopping = useSignal(/** @type {any} */ (undefined))
   const resuming = useSignal(/** @type {any} */ (undefined))
   const after = () => Promise.all([kills.again(), sessions.again()])
-  return html`<div class="part">
-    <h2>${said.title}</h2>
-    <${Loading} loaded=${kills}>
-      ${({ items, isWhole }) =>
-        items.length === 0
-          ? html`<${Empty} title=${said.none} why=${said.noneWhy} />`
-          : html`<${Table}
-              caption=${said.title}
-              rows=${items}
-              isWhole=${isWhole}
-              keyOf=${pathOf}
-              columns=${[
-                { title: said.kind, cell: ({ kind }) => said.kinds[kind] },
-                { title: said.what, isHead: true, cell: nameOf },
-                { title: said.since, cell: ({ at }) => ago(at) },
-                { title: said.by, cell: ({ by, role }) => `${by} (${role})` },
-                ...(mayChange()
-                  ? [
-                      {
-                        title: said.action,
-                        cell: (each) =>
-                          html`<button
-                            type="button"
-                            aria-label=${`${said.resume}: ${nameOf(each)}`}
-                            onClick=${() => (resuming.value = each)}
-                          >
-                            ${said.resume}
-                          </button>`
-                      }
-                    ]
-                  : [])
-              ]}
-            />`}
-    <//>
+  return html`<${ListPart}
+    title=${said.title}
+    loaded=${kills}
+    empty=${{ title: said.none, why: said.noneWhy }}
+    keyOf=${pathOf}
+    columns=${[
+      { title: said.kind, cell: ({ kind }) => said.kinds[kind] },
+      { title: said.what, isHead: true, cell: nameOf },
+      { title: said.since, cell: ({ at }) => html`<${Moment} at=${at} />` },
+      { title: said.by, cell: ({ by, role }) => `${by} (${role})` },
+      ...actionOf({
+        label: said.resume,
+        nameOf,
+        isAllowed: mayChange(),
+        onChoose: (each) => (resuming.value = each)
+      })
+    ]}
+  >
     ${mayChange() && html`<${StopForm} onStop=${(kill) => (stopping.value = kill)} />`}
     ${
       stopping.value &&
@@ -101,7 +84,7 @@ export function Kills({ sessions }) {
         <p>${said.resumeWhy}</p>
       <//>`
     }
-  </div>`
+  <//>`
 }
 
 function StopForm({ onStop }) {

@@ -5,9 +5,9 @@ import { administrator, get, path, post } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
 import { ConfirmDialog } from '../../parts/confirm.js'
-import { Empty, Loading } from '../../parts/notice.js'
-import { Table } from '../../parts/table.js'
-import { ago, dateTime } from '../../parts/time.js'
+import { actionOf, ListPart } from '../../parts/list.js'
+import { Moment } from '../../parts/moment.js'
+import { dateTime } from '../../parts/time.js'
 import { text } from '../../text.js'
 
 const said = text.history
@@ -19,43 +19,25 @@ export function History({ id, version, onChange }) {
   // Of all tenants by one number: only who may change all takes an earlier one up.
   const mayRollBack = administrator.value?.role === 'platform-admin'
   const rollBack = () => post('/v1/rollback', { version: chosen.value.version, tenant: id }).then(onChange)
-  return html`<div class="part">
-    <h2>${said.title}</h2>
-    <${Loading} loaded=${versions}>
-      ${({ items }) =>
-        items.length === 0
-          ? html`<${Empty} title=${said.none} why=${said.noneWhy} />`
-          : html`<${Table}
-              caption=${said.title}
-              rows=${items}
-              keyOf=${(each) => String(each.version)}
-              columns=${[
-                { title: said.version, isHead: true, cell: (each) => each.version },
-                {
-                  title: said.when,
-                  cell: ({ at }) => html`<time datetime=${at} title=${dateTime(at)}>${ago(at)}</time>`
-                },
-                { title: said.who, cell: ({ actor, role }) => `${actor} (${role})` },
-                { title: said.what, cell: ({ action }) => html`<code>${action}</code>` },
-                ...(mayRollBack
-                  ? [
-                      {
-                        title: said.action,
-                        cell: (each) =>
-                          each.version !== version &&
-                          html`<button
-                            type="button"
-                            aria-label=${`${said.back}: ${each.version}`}
-                            onClick=${() => (chosen.value = each)}
-                          >
-                            ${said.back}
-                          </button>`
-                      }
-                    ]
-                  : [])
-              ]}
-            />`}
-    <//>
+  return html`<${ListPart}
+    title=${said.title}
+    loaded=${versions}
+    empty=${{ title: said.none, why: said.noneWhy }}
+    keyOf=${(each) => String(each.version)}
+    columns=${[
+      { title: said.version, isHead: true, cell: (each) => each.version },
+      { title: said.when, cell: ({ at }) => html`<${Moment} at=${at} />` },
+      { title: said.who, cell: ({ actor, role }) => `${actor} (${role})` },
+      { title: said.what, cell: ({ action }) => html`<code>${action}</code>` },
+      ...actionOf({
+        label: said.back,
+        nameOf: (each) => each.version,
+        isAllowed: mayRollBack,
+        isFor: (each) => each.version !== version,
+        onChoose: (each) => (chosen.value = each)
+      })
+    ]}
+  >
     ${
       chosen.value &&
       html`<${ConfirmDialog}
@@ -68,5 +50,5 @@ export function History({ id, version, onChange }) {
         <p>${said.backWhy(id, dateTime(chosen.value.at))}</p>
       <//>`
     }
-  </div>`
+  <//>`
 }

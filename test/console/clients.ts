@@ -5,9 +5,7 @@ import t from 'tap'
 import { violationsOf } from '../kit/accessibility.ts'
 import { adminKeys } from '../kit/admin.ts'
 import { key as apiKey } from '../kit/gateway.ts'
-import { consoleRig } from './rig.ts'
-
-const rig = await consoleRig(t)
+import { rig } from './shared-rig.ts'
 
 t.test('a catalog is read by the mouse, and a tool is tried as oneself by the keyboard', async (t) => {
   const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support')

@@ -1,0 +1,60 @@
+// A list of the gateway under its heading: on its way, empty, or a table; and the column of what can be done with each.
+
+import { useId } from 'preact/hooks'
+import { html } from '../core/html.js'
+import { text } from '../text.js'
+import { Empty, Loading } from './notice.js'
+import { Table } from './table.js'
+
+/**
+ * @template Row
+ * @param {{
+ *   title: string,
+ *   loaded: import('../core/load.js').Loaded<any>,
+ *   empty: { title: string, why?: string | undefined },
+ *   columns: import('./table.js').Column<Row>[],
+ *   keyOf: (row: Row) => string,
+ *   textOf?: (row: Row) => string,
+ *   beside?: unknown,
+ *   children?: unknown
+ * }} props beside: it stands at the end of the heading
+ */
+export function ListPart({ title, loaded, empty, beside, children, ...table }) {
+  const id = useId()
+  return html`<section class="part" aria-labelledby=${id}>
+    <div class="row">
+      <h2 id=${id}>${title}</h2>
+      ${beside && html`<span class="row push">${beside}</span>`}
+    </div>
+    <${Loading} loaded=${loaded}>
+      ${({ items, isWhole }) =>
+        items.length === 0
+          ? html`<${Empty} ...${empty} />`
+          : html`<${Table} caption=${title} rows=${items} isWhole=${isWhole} ...${table} />`}
+    <//>
+    ${children}
+  </section>`
+}
+
+/**
+ * What can be done with each row: one column, and none for whoever may not.
+ * @template Row
+ * @param {{
+ *   label: string, nameOf: (row: Row) => string | number, onChoose: (row: Row) => void,
+ *   isAllowed: boolean, isFor?: (row: Row) => boolean
+ * }} action nameOf: for those who do not see in which row it stands
+ * @returns {import('./table.js').Column<Row>[]}
+ */
+export const actionOf = ({ label, nameOf, onChoose, isAllowed, isFor = () => true }) =>
+  isAllowed
+    ? [
+        {
+          title: text.action,
+          cell: (row) =>
+            isFor(row) &&
+            html`<button type="button" aria-label=${`${label}: ${nameOf(row)}`} onClick=${() => onChoose(row)}>
+              ${label}
+            </button>`
+        }
+      ]
+    : []

@@ -1,0 +1,8 @@
+// A moment: how long ago it was; and exactly, for whoever points at it.
+
+import { html } from '../core/html.js'
+import { ago, dateTime } from './time.js'
+
+/** @param {{ at: string | number }} props RFC 3339, or epoch ms */
+export const Moment = ({ at }) =>
+  html`<time datetime=${new Date(at).toISOString()} title=${dateTime(at)}>${ago(at)}</time>`
