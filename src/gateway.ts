@@ -154,19 +154,9 @@ export async function createGateway(
 
   const [{ listings, catalogOf }, { connections }] = [shared, server]
   const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections, authenticator }
-  const shown = { snapshot, listings, catalogOf, pool, sessions, control, store, audit, metrics, held, ...runtime }
+  const shown = { ...recording, listings, catalogOf, pool, sessions, control, sealer, audit, metrics, held, ...runtime }
   await telemetry.sendMetrics(() => readingsOf(shown))
-  const admin = adminRoom?.createAdminServer({
-    ...shown,
-    ...now,
-    sealer,
-    state,
-    vault,
-    node,
-    fault,
-    descriptors,
-    version
-  })
+  const admin = adminRoom?.createAdminServer({ ...shown, ...now, state, vault, node, fault, descriptors, version })
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits

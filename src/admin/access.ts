@@ -179,7 +179,7 @@ export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAc
       if (oidc === undefined || isTrusted !== true || wall.now() >= (remembered.expiresAt ?? 0)) return undefined
       return holding(remembered, oidc)
     },
-    /** Who signed in at the provider of the console. @throws AdminProblem forbidden where it has no role, rate_limited */
+    /** Who signed in at the provider of the console. @throws AdminProblem forbidden without a role, rate_limited */
     signedIn(holder: TokenHolder): Administrator {
       const { oidc } = snapshot().admin ?? {}
       if (oidc === undefined) throw unauthenticated('Nobody signs in by a provider here.')

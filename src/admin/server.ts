@@ -126,8 +126,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
     if (request.is404) throw noPath()
   })
 
-  const signIn = createProviderSignIn({ snapshot, sealer: options.sealer, fetch, clock, wall, log })
-  addConsole(server, { access, sessions: consoleSessions, signIn, places })
+  addConsole(server, { access, sessions: consoleSessions, signIn: createProviderSignIn({ ...options, fetch }), places })
   addReference(server, openApi)
   for (const route of adminRoutes) addRoute(route)
   for (const path of new Set(adminRoutes.map((route) => route.path))) addOtherMethods(path)

@@ -1,6 +1,6 @@
-// Signing in to the console at the identity provider: authorization code with PKCE, state and nonce (OpenID Connect Core
-// 1.0 section 3.1). What has to be kept meanwhile the browser keeps, sealed, in a cookie: no stranger fills the store,
-// and whoever comes back is the browser that was sent (RFC 9700 section 4.7).
+// Signing in to the console at the identity provider: authorization code with PKCE, state and nonce (OpenID Connect
+// Core 1.0 section 3.1). What has to be kept meanwhile the browser keeps, sealed, in a cookie: no stranger fills the
+// store, and whoever comes back is the browser that was sent (RFC 9700 section 4.7).
 
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'

@@ -68,9 +68,9 @@ const AdminOidcSchema = closedObject({
   login: Type.Optional(
     Type.Union([ConsoleLoginSchema], {
       description:
-        'The OpenID provider where people sign in to the [console](console.md), whose name in `access` is its issuer. ' +
-        'Register the gateway there as a confidential web client with the redirect URI `{URL of the listener}/console/`. ' +
-        'Not given: they paste a key or a token.'
+        'The OpenID provider where people sign in to the [console](console.md), whose name in `access` is its ' +
+        'issuer. Register the gateway there as a confidential web client with the redirect URI ' +
+        '`{URL of the listener}/console/`. Not given: they paste a key or a token.'
     })
   ),
   access: Type.Array(AdminAccessSchema, {
