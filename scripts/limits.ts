@@ -196,6 +196,33 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'streams of the oldest end with their time'
     ],
+    [
+      'admin/configuration/rule-effects.ts maxCallerNames',
+      'callers of today that a rule is said to be about, by name',
+      'rule',
+      'counted'
+    ],
+    ['admin/configuration/plan.ts maxBrokenTests', 'tests that a plan says it breaks', 'tenant', 'not told'],
+    ['config/schema/policy.ts maxTests', 'tests of a policy', 'policy', 'refused'],
+    [
+      'admin/live/callers.ts maxCallers maxCallersOfTenant',
+      'callers who are remembered, and those of one tenant',
+      'process',
+      'whoever called longest ago is forgotten'
+    ],
+    ['admin/live/processes.ts sayMs', 'time between two signs that it serves', 'process', 'said again'],
+    ['admin/live/processes.ts believedMs', 'time for which such a sign is believed', 'process', 'not told any more'],
+    ['admin/live/processes.ts maxProcesses', 'other processes that are told', 'process', 'the oldest sign is forgotten'],
+    ['admin/live/prometheus.ts timeoutMs', 'time for an answer of Prometheus', 'question', '503'],
+    ['admin/live/prometheus.ts maxAnswerBytes bytes', 'an answer of Prometheus', 'question', '503'],
+    ['admin/live/prometheus.ts maxReads', 'longer series that are read at once', 'process', '429'],
+    [
+      'admin/live/prometheus.ts wantedSteps shortestStepSeconds',
+      'steps of a longer series, and their length at least',
+      'series',
+      'longer steps'
+    ],
+    ['admin/live/series-routes.ts longestHours', 'hours of a longer series', 'request', '400'],
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
     [

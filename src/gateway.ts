@@ -123,7 +123,7 @@ export async function createGateway(
   const pool = openPool({ ...vault, supervisor, random, log, serverRequestQuotas, memory }, metrics)
   const contextOf = createContextOf(snapshot, vault.views)
   const adminRoom = initial.admin && (await loadAdmin())
-  const now = adminRoom?.createNow({ live: events, metrics, store, bus, pool, ...clocks, log })
+  const now = adminRoom?.createNow({ ...recording, metrics, bus, pool, control, release: version })
   const observers = { clock: steadyClock, log, audit, metrics: now?.meter ?? metrics, traces, shownCaller }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }

@@ -14,8 +14,21 @@ export const administratorRoute = defineRoute(
     response: closedObject({
       name: Type.String({ description: 'Of the key; of a token its subject and issuer.' }),
       role: Type.Enum([...adminRoles]),
-      tenants: Type.Union([Type.Array(Type.String()), Type.Null()], { description: 'null: all.' })
+      tenants: Type.Union([Type.Array(Type.String()), Type.Null()], { description: 'null: all.' }),
+      hasLongSeries: Type.Boolean({ description: 'Whether there is more than the last hour (`…/series/long`).' }),
+      traceUrl: Type.Union([Type.String(), Type.Null()], {
+        description: 'Where a trace is looked at, with `{traceId}` in it; null where the configuration does not say.'
+      })
     })
   },
-  ({ administrator: { name, role, tenants } }) => ({ name, role, tenants: tenants === undefined ? null : [...tenants] })
+  ({ administrator: { name, role, tenants } }, { snapshot }) => {
+    const { prometheus, traceUrl = null } = snapshot().admin ?? {}
+    return {
+      name,
+      role,
+      tenants: tenants === undefined ? null : [...tenants],
+      hasLongSeries: prometheus !== undefined,
+      traceUrl
+    }
+  }
 )

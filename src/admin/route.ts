@@ -23,6 +23,9 @@ import type { Pool } from '../upstream/pool/pool.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { Administrator, AdminRole } from './access.ts'
 import type { Conditions } from './configuration/conditions.ts'
+import type { Callers } from './live/callers.ts'
+import type { Processes } from './live/processes.ts'
+import type { Prometheus } from './live/prometheus.ts'
 import type { RefusedLately } from './live/refused-lately.ts'
 import type { Series } from './live/series.ts'
 import type { Usage } from './live/usage.ts'
@@ -61,6 +64,9 @@ export interface AdminServices {
   readonly watch?: Pick<Watch, 'listen'>
   readonly usage?: Pick<Usage, 'read'>
   readonly series?: Pick<Series, 'read' | 'failuresSince'>
+  readonly processes?: Pick<Processes, 'list'>
+  readonly prometheus?: Prometheus
+  readonly callers?: Pick<Callers, 'today'>
   readonly refusedLately?: Pick<RefusedLately, 'read'>
   readonly renew?: (renewal: { readonly hash: string; readonly atOnce: boolean }) => void
   readonly store: Store

@@ -9,6 +9,7 @@ import { keyRoutes } from './configuration/keys.ts'
 import { killRoutes } from './configuration/kills.ts'
 import { planRoutes } from './configuration/plan.ts'
 import { policyRoutes } from './configuration/policies.ts'
+import { policyTestsRoute } from './configuration/policy-tests.ts'
 import { ruleEffectsRoute } from './configuration/rule-effects.ts'
 import { versionRoutes } from './configuration/versions.ts'
 import { catalogRoutes } from './clients/catalog.ts'
@@ -22,10 +23,12 @@ import { defineRoute, everyRole, type AdminRoute } from './route.ts'
 import { auditRoutes } from './live/audit-routes.ts'
 import { liveRoutes } from './live/routes.ts'
 import { reconnectRoute } from './live/reconnect.ts'
+import { processesRoute } from './live/process-routes.ts'
 import { problemRoute } from './live/problem-routes.ts'
 import { seriesRoutes } from './live/series-routes.ts'
 import { usageRoute } from './live/usage-routes.ts'
 import { connectionRoutes } from './live/connections.ts'
+import { principalsRoute } from './live/principals.ts'
 import { sessionRoutes } from './live/sessions.ts'
 import { configurationRoutes } from './tenants.ts'
 import { upstreamRoutes } from './upstreams.ts'
@@ -50,6 +53,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...callLimitRoutes,
   ...policyRoutes,
   ruleEffectsRoute,
+  policyTestsRoute,
   ...documentRoutes,
   ...keyRoutes,
   ...versionRoutes,
@@ -61,11 +65,13 @@ export const adminRoutes: readonly AdminRoute[] = [
   doctorRoute,
   hostsRoute,
   ...sessionRoutes,
+  principalsRoute,
   ...connectionRoutes,
   ...liveRoutes,
   ...auditRoutes,
   usageRoute,
   ...seriesRoutes,
   problemRoute,
+  processesRoute,
   reconnectRoute
 ]

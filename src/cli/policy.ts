@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { loadConfig } from '../config/load.ts'
 import { countOf } from '../config/problems.ts'
+import { routeKinds, routeOutcomes } from '../config/schema/policy.ts'
 import type { Endpoint, Snapshot, Tenant } from '../config/snapshot.ts'
 import { parseJson } from '../protocol/json.ts'
 import { isObject } from '../protocol/messages.ts'
@@ -70,8 +71,8 @@ export async function runPolicyTests(
   })
 }
 
-const outcomes = ['allowed', 'denied', 'refused', 'needs-scopes', 'depends', 'not-offered']
-const kinds = ['tool', 'prompt', 'resource', 'template'] as const
+const outcomes: readonly string[] = routeOutcomes
+const kinds = routeKinds
 type Test = Readonly<Record<string, unknown>>
 
 async function readTests(file: string): Promise<{ readonly config: string; readonly tests: readonly Test[] }> {

@@ -55,6 +55,8 @@ export function compile(input: ConfigInput, context: CompileContext): Configurat
           login: input.admin.oidc.login && { ...input.admin.oidc.login, signOut: false }
         }
       }),
+      prometheus: input.admin.prometheus,
+      traceUrl: input.admin.traceUrl,
       allowedCommands: input.admin.allowedCommands.map((each) =>
         typeof each === 'string' ? { command: each } : { ...each, sha256: each.sha256.toLowerCase() }
       ),

@@ -200,6 +200,10 @@ export interface AdminConfig {
     /** The first that fits counts. */
     readonly access: readonly AdminAccessConfig[]
   }
+  /** Whose answers reach further back than the memory of a process. */
+  readonly prometheus?: { readonly url: string; readonly headers: Readonly<Record<string, string>> } | undefined
+  /** With `{traceId}`. */
+  readonly traceUrl?: string | undefined
   /** Programs that upstreams made by the admin API may start. */
   readonly allowedCommands: ReadonlyArray<{ readonly command: string; readonly sha256?: string }>
   /** Hosts of URLs that a tenant-admin may name; `*.` before one stands for any name below it. */

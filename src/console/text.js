@@ -70,6 +70,8 @@ export const text = {
       `Callers of ${name} lose ${counted(count, 'tool', 'tools')}`,
     rules: (/** @type {string} */ name) => `Rules of ${name} change: who may use what is not part of these counts.`,
     unknown: (/** @type {string} */ names) => `Not known now, and not counted: the tools of ${names}.`,
+    brokenTest: (/** @type {string} */ name, /** @type {string} */ endpoint) =>
+      `A test of ${name} at ${endpoint} does not hold then.`,
     told: (/** @type {number} */ count) => `${counted(count, 'open session is', 'open sessions are')} told at once.`,
     ended: (/** @type {number} */ count) => `${counted(count, 'open session ends', 'open sessions end')}.`,
     andMore: (/** @type {number} */ count) => `and ${count} more`
@@ -102,7 +104,12 @@ export const text = {
     by: 'By',
     kinds: { tenant: 'tenant', endpoint: 'endpoint', upstream: 'upstream', tool: 'tool' },
     span: 'Last',
-    minutes: (/** @type {number} */ minutes) => `${minutes} minutes`,
+    spanOf: (/** @type {number} */ minutes) =>
+      minutes <= 60
+        ? `${minutes} minutes`
+        : minutes <= 24 * 60
+          ? `${minutes / 60} hours`
+          : `${minutes / (24 * 60)} days`,
     wholeSpan: 'Show all',
     all: 'all',
     perSecond: 'Calls per second',
@@ -113,8 +120,17 @@ export const text = {
     slowest: 'Duration of 95 %, one by one',
     noCalls: 'No calls in this time',
     noCallsWhy: 'They appear here as soon as somebody calls.',
-    process: (/** @type {string} */ name) =>
-      `Counted by the process ${name}, in its memory. Drag across a plot to zoom into all of them; double-click shows all again.`,
+    process: (/** @type {string} */ name) => `Counted by the process ${name}, in its memory.`,
+    byPrometheus: 'Told by Prometheus, of all processes.',
+    zoom: 'Drag across a plot to zoom into all of them; double-click shows all again.',
+    replicas: 'Processes',
+    replica: 'Process',
+    answers: 'answers',
+    snapshot: 'Serves with',
+    started: 'Started',
+    differ: { version: 'version', configuration: 'configuration', snapshot: 'what they serve with' },
+    mixed: (/** @type {string} */ what) =>
+      `They differ in: ${what}. After a change that goes away within a second; during an upgrade, with its end. If it stays, compare their configuration files.`,
     use: 'How much is in use',
     memory: 'Memory for calls',
     processes: 'stdio processes',
@@ -304,6 +320,14 @@ export const text = {
     endWhy: (/** @type {string} */ endpoint) =>
       `Its calls at ${endpoint} end at every process. The client is told, and may open another session.`,
     ended: 'The session has ended.',
+    seen: 'Who called today',
+    noneSeen: 'Nobody has called today',
+    noneSeenWhy: 'At this process; the log and the audit log have earlier days and other processes.',
+    kindsOfCaller: { token: 'token', key: 'API key', anonymous: 'anybody' },
+    letInBy: 'Let in by',
+    groups: 'Groups',
+    calls: 'Calls',
+    last: 'Last seen',
     connections: 'Connected accounts and secrets',
     noConnections: 'Nobody has connected anything',
     noConnectionsWhy:
@@ -535,11 +559,14 @@ export const text = {
     when: 'When',
     always: 'always',
     tools: 'Tools now',
+    callers: 'Callers today',
     scopes: 'Scopes',
     stands: 'Stands',
     placeOf: (/** @type {number} */ place, /** @type {string} */ of) => `as number ${place} in the policy of the ${of}`,
     one: (/** @type {string} */ name) => `Rule ${name}`,
     covers: (/** @type {number} */ count) => `It covers ${counted(count, 'tool', 'tools')} of this endpoint now`,
+    isAbout: (/** @type {number} */ count) =>
+      `It is about ${counted(count, 'caller', 'callers')} of today at this process`,
     andMore: (/** @type {number} */ count) => `and ${count} more`,
     whole: 'The whole rule',
     explain: 'Why a caller may use something, or not',
@@ -555,6 +582,25 @@ export const text = {
     at: 'Time of the call',
     atHint: 'In your time zone. Left empty: now.',
     ask: 'Explain',
+    tests: 'Tests',
+    noTests: 'No test yet',
+    noTestsWhy: 'Ask something below, and keep the answer as a test: a plan then says whether a change would break it.',
+    again: 'Run them again',
+    testsFailed: (/** @type {number} */ failed, /** @type {number} */ all) =>
+      failed === 0 ? `${counted(all, 'test holds', 'tests hold')}.` : `${failed} of ${all} do not hold.`,
+    expected: 'Expected',
+    decided: 'Decided',
+    anybody: 'anybody',
+    outcomes: {
+      allowed: 'allowed',
+      denied: 'denied',
+      refused: 'refused',
+      'needs-scopes': 'needs scopes',
+      depends: 'depends on arguments',
+      'not-offered': 'not offered'
+    },
+    cannotBeAsked: 'cannot be asked',
+    keep: 'Keep as a test',
     judged: 'Every rule, and what it has to do with it',
     ofWhom: 'Of the',
     applies: 'Applies',

@@ -21,11 +21,18 @@ import type { TraceHeaders } from './traces/trace-context.ts'
 /** Of who was let in, what may be written down. */
 export type ObservedPrincipal = Readonly<Record<'kind' | 'issuer' | 'subject' | 'clientId', string>>
 
+/** With what rules look at besides; none of it is written down. */
+export interface ObservedCaller extends ObservedPrincipal {
+  readonly scopes?: ReadonlySet<string>
+  readonly groups?: readonly string[]
+  readonly roles?: readonly string[]
+}
+
 export interface ObservedCall {
   readonly request: { readonly method: string; readonly params?: Record<string, unknown> }
   readonly tenant: Pick<Tenant, 'audit' | 'logSample'> & { readonly id: string }
   readonly endpoint: { readonly name: string }
-  readonly principal: ObservedPrincipal
+  readonly principal: ObservedCaller
   readonly record?: CallRecord | undefined
 }
 

@@ -49,6 +49,14 @@ t.test('a tenant made at one process serves at both, and its end is the end of i
   const rename = { endpoints: { default: { upstreams: ['up'], prefix: 'new' } } }
   t.equal((await second('PATCH', '/v1/tenants/initech', { body: rename, headers: any })).status, 200)
   await Promise.all([servedBy(one, 'new__echo'), servedBy(two, 'new__echo')])
+  const said = await until('each knows the other, and that both serve alike', async () => {
+    const lists = await Promise.all([first, second].map(async (call) => (await call('GET', '/v1/processes')).json))
+    const all = (lists as Array<{ items: Array<Record<string, unknown>> }>).map(({ items }) => items)
+    const isAlike = all.flat().every((each) => each['snapshot'] === all[0]?.[0]?.['snapshot'])
+    return isAlike && all.every(({ length }) => length === 2) ? all : undefined
+  })
+  t.match(said[0]?.[0], { version: /^\d/, configuration: 2, snapshot: /^[\da-f]{12}$/, startedAt: /Z$/ })
+  t.equal(said[0]?.[0]?.['process'], said[1]?.[1]?.['process'], 'the one that answers comes first')
   t.equal((await second('DELETE', '/v1/tenants/initech', { headers: any })).status, 204)
   for (const client of clients)
     await until('the session has ended', async () => (await client.request('ping')).status === 404)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { metricsMarkdown } from '../../scripts/metrics-doc.ts'
 import { ensurePrometheus } from '../../scripts/programs.ts'
-import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { key } from '../kit/gateway.ts'
@@ -29,10 +29,14 @@ interface Answer {
 t.test('Prometheus reads the metrics, and an upstream that is away raises its alert', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
+  const port = await freePort()
   const gateway = await adminGateway(t, {
     upstreams: { up: { type: 'http', url: upstream.url }, gone: { type: 'http', url: 'http://127.0.0.1:1/mcp' } },
-    endpoints: { default: { upstreams: ['up', 'gone'] } }
+    endpoints: { default: { upstreams: ['up', 'gone'] } },
+    top: { admin: { ...adminSection, prometheus: { url: `http://127.0.0.1:${port}` } } }
   })
+  const away = await gateway.call('GET', '/v1/series/long')
+  t.match(away.json, { status: 503, detail: /Prometheus cannot be asked/ }, 'before it runs')
   const client = await legacyClient(gateway.url(), key)
   t.match((await client.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
   const { text } = await gateway.call('GET', '/metrics')
@@ -56,7 +60,6 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
   }
   // YAML takes JSON.
   writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config))
-  const port = await freePort()
   const child = spawn(
     prometheus,
     [
@@ -89,6 +92,22 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
       )
     ) > 0
   )
+  // The console asks it by the gateway, for the tenants of whoever asks only.
+  const plain = { key: adminKeys.viewer }
+  t.match((await gateway.call('GET', '/v1/administrator', plain)).json, { hasLongSeries: true })
+  const long = await until('calls are told by Prometheus', async () => {
+    // Of a counter only what grows between two readings counts.
+    await client.request('tools/call', { name: 'up__echo', arguments: {} })
+    const { status, text, json } = await gateway.call('GET', '/v1/series/long?by=tool&hours=1', plain)
+    t.equal(status, 200, text)
+    const told = json as { total: { calls: number[] }; items: Array<{ tenant: string; name: string; p99: unknown[] }> }
+    return told.total.calls.some((calls) => calls > 0) && told.items.length > 0 ? told : undefined
+  })
+  t.match(long, { process: null, stepMs: 60_000, steps: 60, items: [{ tenant: 'acme', name: 'up/echo' }] })
+  t.equal(long.total.calls.length, 60)
+  const other = await gateway.call('GET', '/v1/series/long?by=tool&hours=1', { key: adminKeys.globexViewer })
+  t.match(other.json, { items: [], total: { calls: Array.from({ length: 60 }, () => 0) } }, 'nothing of other tenants')
+  t.equal((await gateway.call('GET', '/v1/tenants/acme/series/long', { key: adminKeys.globexViewer })).status, 404)
   // Every query of every dashboard, with a tenant and an upstream that there are, is understood and finds something,
   // but where nothing of the kind has happened.
   const folderOfBoards = new URL('../../deploy/grafana/', import.meta.url)

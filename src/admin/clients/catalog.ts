@@ -2,6 +2,7 @@
 
 import type { Static } from 'typebox'
 import { choice, closedObject, defaulted } from '../../config/schema/parts.ts'
+import { CallerSchema } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
@@ -9,7 +10,7 @@ import { latestLegacy, legacyRevisions, modernRevisions, type JsonObject } from 
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { describedPrincipal } from '../../relay/methods/explain.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
-import { asked, CallerSchema, catalogKind } from './questions.ts'
+import { asked, catalogKind } from './questions.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { namedEndpoint } from './own-way.ts'
 

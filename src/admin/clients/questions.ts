@@ -1,32 +1,17 @@
 // Why something of an endpoint may be used or not; and how such questions say who calls.
 
 import { closedObject, choice, defaulted } from '../../config/schema/parts.ts'
+import { CallerSchema, routeKinds, routeOutcomes } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
 import { explainRoute, QuestionError } from '../../relay/methods/explain.ts'
 import { namedEndpoint } from './own-way.ts'
 import { AdminProblem } from '../problem.ts'
 import { defineRoute, everyRole } from '../route.ts'
 
-const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
-
-export const CallerSchema = closedObject(
-  {
-    subject: Type.Optional(Type.String({ description: '`sub` of a token.' })),
-    issuer: Type.Optional(Type.String({ description: '`iss` of the token. Default: the first issuer of the tenant.' })),
-    client: Type.Optional(Type.String({ description: '`client_id` of the token.' })),
-    key: Type.Optional(Type.String({ description: 'The name of an API key, in place of a token.' })),
-    scopes: texts('Default: those that the tenant requires, or those of the key.'),
-    groups: texts('`groups` of the token.'),
-    roles: texts('`roles` of the token.')
-  },
-  { description: 'Who calls. Not given: anybody whom the tenant lets in.' }
-)
-
-const kinds = ['tool', 'prompt', 'resource', 'template'] as const
-export const catalogKind = choice(kinds, 'tool', 'Which of its lists.')
+export const catalogKind = choice(routeKinds, 'tool', 'Which of its lists.')
 
 const ExplanationSchema = closedObject({
-  outcome: Type.Enum(['allowed', 'denied', 'refused', 'needs-scopes', 'depends', 'not-offered'], {
+  outcome: Type.Enum(routeOutcomes, {
     description: 'As `gatehouse explain` says it ([policy.md](policy.md)).'
   }),
   sentence: Type.String({ description: 'Why, in a sentence.' }),

@@ -11,11 +11,15 @@ import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { administrators, defineRoute, type AdminServices } from '../route.ts'
+import { testResults } from './policy-tests.ts'
 import { catalogWithoutRules } from './rule-effects.ts'
 import { behindFile, wantedChange, wantedTenants } from './versions.ts'
 
 /** Of the tools that one endpoint gains, and that it loses. */
 const maxToolNames = 50
+
+/** Of a tenant: those that are told. */
+const maxBrokenTests = 20
 
 const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
 const ToolNames = closedObject({
@@ -51,6 +55,9 @@ const TenantPlan = closedObject({
   change: kindOfChange,
   callersChange: Type.Boolean({ description: 'Its issuers, keys or required scopes: callers are checked anew.' }),
   endpoints: Type.Array(EndpointPlan, { description: 'Those that change for their clients.' }),
+  brokenTests: Type.Array(closedObject({ endpoint: Type.String(), name: Type.String(), sentence: Type.String() }), {
+    description: `Tests of its policies that would not hold any more: the first ${maxBrokenTests}.`
+  }),
   upstreams: Type.Array(UpstreamPlan, { description: 'Those that are connected anew, or no more.' })
 })
 
@@ -141,6 +148,15 @@ function upstreamPlans(before: Tenant | undefined, after: Tenant | undefined): A
   })
 }
 
+/** Whether they held before does not matter: whoever applies the change shall know. */
+function* brokenTests(tenant: Tenant, now: number): Steps<Static<typeof TenantPlan>['brokenTests']> {
+  const broken: Static<typeof TenantPlan>['brokenTests'] = []
+  for (const endpoint of tenant.endpoints.values())
+    for (const { holds, name, sentence } of yield* testResults(tenant, endpoint, now))
+      if (!holds && broken.length < maxBrokenTests) broken.push({ endpoint: String(endpoint.name), name, sentence })
+  return broken
+}
+
 export const planRoutes = [
   defineRoute(
     {
@@ -153,7 +169,7 @@ export const planRoutes = [
       response: PlanResult
     },
     async (request, services): Promise<Static<typeof PlanResult>> => {
-      const { control, snapshot, sessions } = services
+      const { control, snapshot, sessions, wall } = services
       const { name, role } = request.administrator
       const wanted = wantedChange(request, request.body.tenants)
       const { changes, after } = await control.preview({
@@ -170,14 +186,13 @@ export const planRoutes = [
           for (const { record } of (await sessions.index.list(tenantId(id), sessionsListed)) ?? [])
             open.set(record.endpoint, (open.get(record.endpoint) ?? 0) + 1)
           const [old, now] = [before, after].map((each) => each.tenants.get(tenantId(id)))
+          const turn = { tenant: id, caller: 'plan' }
           return {
             tenant: id,
             change: changeOf(change.before, change.after),
             callersChange: differs(old?.auth, now?.auth),
-            endpoints: await runSteps(endpointPlans([before, after], id, open, services), {
-              tenant: id,
-              caller: 'plan'
-            }),
+            endpoints: await runSteps(endpointPlans([before, after], id, open, services), turn),
+            brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now()), turn),
             upstreams: upstreamPlans(old, now)
           }
         })

@@ -2,6 +2,7 @@
 // that covers nothing, or too much, is seen before a caller meets it.
 
 import type { Static } from 'typebox'
+import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { PolicySchema, RuleSchema } from '../../config/schema/policy.ts'
@@ -17,6 +18,9 @@ import { defineRoute, type AdminServices } from '../route.ts'
 /** Of the tools that one rule covers. */
 const maxCoveredNames = 20
 
+/** Of the callers that one rule is about. */
+const maxCallerNames = 20
+
 const levels = ['tenant', 'endpoint'] as const
 
 const RuleEffect = closedObject({
@@ -29,6 +33,13 @@ const RuleEffect = closedObject({
       names: Type.Array(Type.String(), { description: `As the endpoint calls them: the first ${maxCoveredNames}.` })
     },
     { description: 'Those that `what` covers, whoever calls and with whatever arguments.' }
+  ),
+  callers: closedObject(
+    {
+      count: Type.Integer(),
+      names: Type.Array(Type.String(), { description: `Subjects and names of keys: the first ${maxCallerNames}.` })
+    },
+    { description: 'Of those who called the tenant today at the process that answers, whom `who` is about.' }
   )
 })
 
@@ -78,18 +89,21 @@ function rulesOf({ tenant, endpoint }: Place): PlacedRule[] {
 /** A step for each rule: policies and lists may be long. */
 function* effectsOf(
   rules: readonly PlacedRule[],
-  tools: ReadonlyArray<{ readonly name: string; readonly facts: RouteFacts }>
+  tools: ReadonlyArray<{ readonly name: string; readonly facts: RouteFacts }>,
+  callers: readonly Principal[]
 ): Steps<Array<Static<typeof RuleEffect>>> {
   const effects: Array<Static<typeof RuleEffect>> = []
   for (const { rule, of, place } of rules) {
     yield
     const covered = tools.filter(({ facts }) => rule.isAboutUpstream(facts.upstream) && rule.covers(facts))
+    const about = callers.filter((each) => rule.isAbout(each)).map(({ subject }) => subject)
     const { name, effect, who, what, scopes, when } = rule
     effects.push({
       ...({ name, effect, who, what, scopes, ...(when !== undefined && { when }) } as Static<typeof RuleSchema>),
       of,
       place,
-      tools: { count: covered.length, names: covered.slice(0, maxCoveredNames).map((each) => each.name) }
+      tools: { count: covered.length, names: covered.slice(0, maxCoveredNames).map((each) => each.name) },
+      callers: { count: about.length, names: about.slice(0, maxCallerNames) }
     })
   }
   return effects
@@ -104,8 +118,8 @@ export const ruleEffectsRoute = defineRoute(
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/rules',
     roles: ['platform-admin', 'tenant-admin', 'auditor'],
     summary:
-      'The rules that hold at an endpoint, those of its tenant first, each with the tools that it covers now. Starts ' +
-      'nothing.',
+      'The rules that hold at an endpoint, those of its tenant first, each with the tools that it covers now and the ' +
+      'callers of today that it is about. Starts nothing.',
     query: closedObject(pageQuery),
     response: RulesPage
   },
@@ -119,9 +133,11 @@ export const ruleEffectsRoute = defineRoute(
       return route === undefined ? [] : [{ name: String(name), facts: factsOf('tool', route) }]
     })
     const { items, nextCursor } = page(rulesOf(at), orderOf, query)
+    // What calls are observed with is whoever was let in.
+    const callers = (services.callers?.today(tenant.id) ?? []).map(({ principal }) => principal as Principal)
     const unknown = definitionsOf(at).filter((each) => services.listings.peek(each) === undefined)
     return {
-      items: await runSteps(effectsOf(items, tools), { tenant: tenant.id, caller: administrator.name }),
+      items: await runSteps(effectsOf(items, tools, callers), { tenant: tenant.id, caller: administrator.name }),
       nextCursor,
       defaults: { tenant: tenant.policy?.default ?? null, endpoint: at.endpoint.policy?.default ?? null },
       tools: tools.length,

@@ -1,5 +1,7 @@
 // What the admin API learns of each call as it ends: for those who listen, for what a tenant uses, and for metrics.
 
+import type { Snapshot } from '../../config/snapshot.ts'
+import type { Control } from '../../control/control.ts'
 import { callLine } from '../../observe/call-text.ts'
 import type { CallMeter } from '../../observe/calls.ts'
 import type { LiveEvents } from '../../observe/live.ts'
@@ -10,6 +12,9 @@ import { everyNode } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
+import { createCallers } from './callers.ts'
+import { createProcesses } from './processes.ts'
+import { createPrometheus } from './prometheus.ts'
 import { createRefusedLately } from './refused-lately.ts'
 import { createSeries } from './series.ts'
 import { createUsage } from './usage.ts'
@@ -27,25 +32,33 @@ interface NowOptions {
   readonly store: Store
   readonly bus: Pick<Bus, 'tell' | 'hear' | 'node' | 'shared'>
   readonly pool: Pick<Pool, 'renew'>
+  readonly snapshot: () => Snapshot
+  readonly control: Pick<Control, 'version'>
+  readonly release: string
   readonly clock: Clock
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
 }
 
-export function createNow({ live, metrics, store, bus, pool, clock, wall, log }: NowOptions) {
+export function createNow({ live, metrics, store, bus, pool, clock, wall, log, ...serving }: NowOptions) {
   bus.hear('renew', ({ hash, atOnce }: Renewal, from) => {
     if (from !== bus.node) pool.renew(hash, atOnce)
   })
   const usage = createUsage({ store, node: bus.node, clock, wall, log })
   const series = createSeries(wall)
+  const callers = createCallers(wall)
   const refusedLately = createRefusedLately(wall)
   const watch = createWatch({ live, bus, clock })
+  const { snapshot, control, release: version } = serving
+  const configuration = (): number => control.version
+  const processes = createProcesses({ bus, snapshot, configuration, version, clock, wall })
   const meter: NonNullable<NowOptions['metrics']> = {
     callEnded(call, ended) {
       metrics?.callEnded(call, ended)
       usage.meter.callEnded(call, ended)
       series.meter.callEnded(call, ended)
+      callers.meter.callEnded(call)
       refusedLately.note(ended.outcome, call.tenant.id, 'call')
       live.happened('call', call.tenant.id, () =>
         JSON.stringify({ time: new Date(wall.now()).toISOString(), ...callLine(call, ended) })
@@ -60,6 +73,9 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log }:
   return {
     usage,
     series,
+    prometheus: createPrometheus(wall),
+    processes,
+    callers,
     refusedLately,
     watch,
     meter,
@@ -70,6 +86,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log }:
     },
     async close(): Promise<void> {
       watch.close()
+      processes.close()
       await usage.close()
     }
   }

@@ -3,6 +3,7 @@
 import type { Static } from 'typebox'
 import { choice, closedObject, integer } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
+import { AdminProblem } from '../problem.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { minutesKept } from './call-steps.ts'
 import { seriesKinds, type SeriesKind } from './series.ts'
@@ -56,7 +57,39 @@ function answer(
   return found && { process: node, ...found }
 }
 
+const longestHours = 31 * 24
+
+const LongSeriesAnswer = closedObject({ ...SeriesAnswer.properties, process: Type.Null() })
+
+const longQueryOf = (kinds: readonly [SeriesKind, ...SeriesKind[]]) =>
+  closedObject({
+    by: choice(kinds, kinds[0], 'What is told apart.'),
+    hours: integer(1, longestHours, 24, 'How many, up to now.'),
+    top: integer(1, maxNamesTold, 5, 'How many are told by name. Others are in `total` only.')
+  })
+
+/** @throws AdminProblem conflict where no Prometheus is configured; unavailable */
+async function longAnswer(
+  { prometheus, snapshot }: AdminServices,
+  who: string,
+  query: { readonly by: SeriesKind; readonly hours: number; readonly top: number },
+  tenants: ReadonlySet<string> | undefined
+): Promise<Static<typeof LongSeriesAnswer> | undefined> {
+  const config = snapshot().admin?.prometheus
+  if (config === undefined)
+    throw new AdminProblem(
+      'conflict',
+      'No Prometheus is configured.',
+      'Give admin.prometheus.url, or ask for the last hour.'
+    )
+  const found = await prometheus?.read(config, who, query, tenants)
+  return found && { process: null, ...found }
+}
+
 const [, ...kindsOfTenant] = seriesKinds
+const long =
+  'The same at all processes and for longer, about 240 steps of a minute or more, as the Prometheus of ' +
+  '`admin.prometheus` tells it'
 const what = 'How many calls ended, how many of them with an error, and how long they took, in steps of ten seconds'
 
 export const seriesRoutes = [
@@ -81,5 +114,27 @@ export const seriesRoutes = [
       response: SeriesAnswer
     },
     ({ tenant, query }, services) => answer(services, new Set([tenant.id]), query)
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/series/long',
+      roles: everyRole,
+      summary: `${long}: of the tenants that the key is for.`,
+      query: longQueryOf(seriesKinds),
+      response: LongSeriesAnswer
+    },
+    ({ administrator: { name, tenants }, query }, services) => longAnswer(services, name, query, tenants)
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/series/long',
+      roles: everyRole,
+      summary: `${long}, of one tenant.`,
+      query: longQueryOf(kindsOfTenant),
+      response: LongSeriesAnswer
+    },
+    ({ tenant, query }, services) => longAnswer(services, tenant.id, query, new Set([tenant.id]))
   )
 ] as const

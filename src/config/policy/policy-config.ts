@@ -1,5 +1,7 @@
 // Rules over who may use what, compiled.
 
+import type { PolicyTest } from '../schema/policy.ts'
+
 /** Whom a rule is about: a principal that has one of the values of each member that is given. */
 export type PolicyWho = Readonly<
   Partial<Record<'issuers' | 'subjects' | 'clients' | 'keys' | 'scopes' | 'groups' | 'roles', readonly string[]>>
@@ -29,6 +31,8 @@ export interface PolicyConfig {
   /** For what no rule allows or denies. */
   readonly default: 'allow' | 'deny'
   readonly rules: readonly PolicyRule[]
+  /** They decide nothing. */
+  readonly tests?: readonly PolicyTest[] | undefined
 }
 
 /** What the operator says of the tools, prompts and resources of an upstream. */

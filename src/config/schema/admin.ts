@@ -2,7 +2,7 @@
 
 import { IssuerSchema } from './auth.ts'
 import { ProviderSchema } from './login.ts'
-import { closedObject, defaulted, integer, list, scopesOrDefault } from './parts.ts'
+import { closedObject, defaulted, formatted, integer, list, record, scopesOrDefault } from './parts.ts'
 import { Type } from './type.ts'
 
 export const adminRoles = ['platform-admin', 'tenant-admin', 'auditor', 'viewer', 'metrics'] as const
@@ -82,6 +82,19 @@ const AdminOidcSchema = closedObject({
   })
 })
 
+const PrometheusSchema = closedObject({
+  url: formatted(
+    'upstream-url',
+    'Its base URL, such as `http://127.0.0.1:9090`: `/api/v1/query_range` below it is asked.'
+  ),
+  headers: defaulted(
+    record({ format: 'header-name' }, Type.String({ format: 'header-value' }), {
+      default: {},
+      description: 'Headers to send with that, such as `Authorization`.'
+    })
+  )
+})
+
 export const AdminListenSchema = closedObject(
   {
     host: defaulted(
@@ -115,6 +128,22 @@ export const AdminSchema = closedObject({
   oidc: Type.Optional(
     Type.Union([AdminOidcSchema], {
       description: 'Administrators who come with a token of an identity provider. Keys are for when that is away.'
+    })
+  ),
+  prometheus: Type.Optional(
+    Type.Union([PrometheusSchema], {
+      description:
+        'The Prometheus that reads the metrics of all processes: the [console](console.md) shows more than the last ' +
+        'hour with it.'
+    })
+  ),
+  traceUrl: Type.Optional(
+    Type.String({
+      maxLength: 1_024,
+      pattern: '^https?://[^\\s]*\\{traceId\\}[^\\s]*$',
+      patternErrorMessage: 'must be a URL with {traceId} in it',
+      description:
+        'Where a trace is looked at, such as `https://jaeger.example.com/trace/{traceId}`: the console links calls to it.'
     })
   ),
   allowedCommands: list(

@@ -1,9 +1,30 @@
 // The schema of a policy: who may use what, of a tenant or of an endpoint.
 
-import { closedObject, defaulted, patterns as patternList, scopes } from './parts.ts'
+import type { Static } from 'typebox'
+import { choice, closedObject, defaulted, patterns as patternList, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
 const maxRules = 10_000
+const maxTests = 500
+
+export const routeKinds = ['tool', 'prompt', 'resource', 'template'] as const
+/** What is decided about a caller and something of an endpoint. */
+export const routeOutcomes = ['allowed', 'denied', 'refused', 'needs-scopes', 'depends', 'not-offered'] as const
+
+const texts = (description: string) => Type.Optional(Type.Array(Type.String(), { description }))
+
+export const CallerSchema = closedObject(
+  {
+    subject: Type.Optional(Type.String({ description: '`sub` of a token.' })),
+    issuer: Type.Optional(Type.String({ description: '`iss` of the token. Default: the first issuer of the tenant.' })),
+    client: Type.Optional(Type.String({ description: '`client_id` of the token.' })),
+    key: Type.Optional(Type.String({ description: 'The name of an API key, in place of a token.' })),
+    scopes: texts('Default: those that the tenant requires, or those of the key.'),
+    groups: texts('`groups` of the token.'),
+    roles: texts('`roles` of the token.')
+  },
+  { description: 'Who calls. Not given: anybody whom the tenant lets in.' }
+)
 
 export const WhoSchema = closedObject(
   {
@@ -33,7 +54,7 @@ export const WhatSchema = closedObject(
       patternList('Names of tools and prompts as the upstream has them, URIs of resources, URI templates.')
     ),
     kinds: Type.Optional(
-      Type.Array(Type.Enum(['tool', 'prompt', 'resource', 'template'] as const), {
+      Type.Array(Type.Enum(routeKinds), {
         minItems: 1,
         description: '`tool`, `prompt`, `resource`, `template`.'
       })
@@ -75,9 +96,37 @@ export const RuleSchema = closedObject({
   )
 })
 
+export const PolicyTestSchema = closedObject({
+  endpoint: defaulted(
+    Type.String({ default: 'default', maxLength: 63, description: 'At which endpoint, for a policy of the tenant.' })
+  ),
+  caller: defaulted(CallerSchema),
+  kind: choice(routeKinds, 'tool', 'What it is.'),
+  name: Type.String({
+    minLength: 3,
+    maxLength: 1_024,
+    description: 'UPSTREAM/NAME, with the name or URI that the upstream itself gives it.'
+  }),
+  arguments: Type.Optional(Type.Unknown({ description: 'Those of the call, an object, for conditions.' })),
+  at: Type.Optional(
+    Type.String({ maxLength: 64, description: 'When the call is made (RFC 3339). Not given: when the test is run.' })
+  ),
+  expect: Type.Enum(routeOutcomes, { description: 'What has to be decided ([policy.md](policy.md#explain-and-test)).' })
+})
+
+export type PolicyTest = Static<typeof PolicyTestSchema>
+
 export const PolicySchema = closedObject({
   default: Type.Enum(['allow', 'deny'] as const, { description: 'For what no rule allows or denies.' }),
-  rules: Type.Array(RuleSchema, { maxItems: maxRules, description: 'In any order.' })
+  rules: Type.Array(RuleSchema, { maxItems: maxRules, description: 'In any order.' }),
+  tests: Type.Optional(
+    Type.Array(PolicyTestSchema, {
+      maxItems: maxTests,
+      description:
+        'What has to be so. They decide nothing: the [console](console.md) runs them, and a plan says which of them a ' +
+        'change would break.'
+    })
+  )
 })
 
 /** Not an object by itself, which would be there where it is not given. */

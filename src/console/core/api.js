@@ -7,7 +7,7 @@ import { signal } from '@preact/signals'
  * @typedef {{ path?: string, message: string, remedy?: string }} Fault
  * @typedef {{ status: number, title: string, detail: string, remedy?: string, errors?: Fault[] }} Problem
  * @typedef {{ method?: string, body?: unknown, etag?: string | null, type?: string, signal?: AbortSignal }} Call
- * @typedef {{ name: string, role: string, tenants: string[] | null }} Administrator
+ * @typedef {{ name: string, role: string, tenants: string[] | null, hasLongSeries: boolean, traceUrl: string | null }} Administrator
  */
 
 const tokenKey = 'gatehouse-console-token'

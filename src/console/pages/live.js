@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { path } from '../core/api.js'
+import { administrator, path } from '../core/api.js'
 import { listen } from '../core/events.js'
 import { html } from '../core/html.js'
 import { route, setParams, tenant } from '../core/route.js'
@@ -152,6 +152,18 @@ function hopsOf({ ms, waitMs, upstreamMs }) {
 /** Shown by themselves, or for this page alone. */
 const hidden = new Set(['key', 'words', 'time', 'ms', 'waitMs', 'upstreamMs'])
 
+/** Where the configuration says where traces are looked at, a link. */
+function Trace({ id }) {
+  const { traceUrl } = administrator.value ?? {}
+  if (!traceUrl) return html`<code>${id}</code>`
+  return html`<a
+    href=${traceUrl.replaceAll('{traceId}', encodeURIComponent(id))}
+    target="_blank"
+    rel="noopener noreferrer"
+    >${id}</a
+  >`
+}
+
 function CallDialog({ call, onClose }) {
   const shown = Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
   return html`<${Dialog} title=${said.one(call.tool ?? call.method)} onClose=${onClose} isWide>
@@ -178,7 +190,9 @@ function CallDialog({ call, onClose }) {
       ${shown.map(
         ([name, value]) =>
           html`<dt>${said.members[name] ?? name}</dt>
-            <dd>${typeof value === 'object' ? JSON.stringify(value) : String(value)}</dd>`
+            <dd>
+              ${name === 'traceId' ? html`<${Trace} id=${String(value)} />` : typeof value === 'object' ? JSON.stringify(value) : String(value)}
+            </dd>`
       )}
     </dl>
   <//>`

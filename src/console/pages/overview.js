@@ -6,11 +6,13 @@ import { administrator, get, list, path } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
 import { linkTo, tenant } from '../core/route.js'
+import { Choice } from '../parts/choice.js'
 import { ListPart } from '../parts/list.js'
 import { Empty, Loading } from '../parts/notice.js'
 import { Plot } from '../parts/plot.js'
-import { ago, bytes, duration } from '../parts/time.js'
+import { ago, duration } from '../parts/time.js'
 import { text } from '../text.js'
+import { Processes, Use } from './overview/use.js'
 
 const said = text.overview
 const everyMs = 10_000
@@ -18,6 +20,7 @@ const everyMs = 10_000
 export function Page() {
   return html`<${Problems} />
     <${Calls} />
+    ${tenant.value === '' && html`<${Processes} />`}
     ${tenant.value === '' && administrator.value?.tenants === null && html`<${Use} />`}
     ${tenant.value === '' && html`<${Tenants} />`}`
 }
@@ -54,7 +57,10 @@ function Problem({ severity, sentence, remedy, since, tenant, upstream }) {
 }
 
 const kinds = ['tenant', 'endpoint', 'upstream', 'tool']
-const spans = [60, 30, 10]
+/** In minutes; beyond the hour that a process remembers, where Prometheus tells more. */
+const spans = [10, 30, 60]
+const longSpans = [6 * 60, 24 * 60, 7 * 24 * 60, 30 * 24 * 60]
+const longEveryMs = 60_000
 
 function Calls() {
   const by = useSignal(tenant.value === '' ? 'tenant' : 'upstream')
@@ -62,19 +68,30 @@ function Calls() {
   const zoom = useSignal(/** @type {[number, number] | null} */ (null))
   const at = useSignal(/** @type {number | null} */ (null))
   const own = tenant.value === '' ? '/v1/series' : path`/v1/tenants/${tenant.value}/series`
-  const target = `${own}?by=${by.value}&minutes=${minutes.value}&top=5`
-  const series = useLoaded((signal) => get(target, signal), [target], { everyMs })
+  const isLong = minutes.value > 60
+  const span = isLong ? `/long?hours=${minutes.value / 60}` : `?minutes=${minutes.value}`
+  const target = `${own}${span}&by=${by.value}&top=5`
+  const series = useLoaded((signal) => get(target, signal), [target], { everyMs: isLong ? longEveryMs : everyMs })
+  const offered = administrator.value?.hasLongSeries ? [...spans, ...longSpans] : spans
   const choices = tenant.value === '' ? kinds : kinds.slice(1)
   return html`<section class="part" aria-labelledby="calls">
     <div class="row">
       <h2 id="calls">${said.calls}</h2>
       <div class="row push">
-        <${Choice} label=${said.by} value=${by} choices=${choices.map((each) => [each, said.kinds[each]])} />
+        <${Choice}
+          label=${said.by}
+          value=${by.value}
+          choices=${choices.map((each) => [each, said.kinds[each]])}
+          onChange=${(value) => (by.value = value)}
+        />
         <${Choice}
           label=${said.span}
-          value=${minutes}
-          choices=${spans.map((each) => [each, said.minutes(each)])}
-          onChange=${() => (zoom.value = null)}
+          value=${String(minutes.value)}
+          choices=${offered.map((each) => [String(each), said.spanOf(each)])}
+          onChange=${(value) => {
+            minutes.value = Number(value)
+            zoom.value = null
+          }}
         />
         <button type="button" disabled=${zoom.value === null} onClick=${() => (zoom.value = null)}>
           ${said.wholeSpan}
@@ -83,20 +100,6 @@ function Calls() {
     </div>
     <${Loading} loaded=${series}>${(value) => html`<${Plots} series=${value} shared=${{ zoom, at }} />`}<//>
   </section>`
-}
-
-function Choice({ label, value, choices, onChange }) {
-  return html`<label class="choice"
-    ><span class="muted">${label}</span>
-    <select
-      onChange=${({ currentTarget }) => {
-        value.value = choices[currentTarget.selectedIndex][0]
-        onChange?.()
-      }}
-    >
-      ${choices.map(([each, title]) => html`<option selected=${each === value.value}>${title}</option>`)}
-    </select></label
-  >`
 }
 
 /** The last step goes on: its few calls would look like a fall. */
@@ -145,65 +148,7 @@ function Plots({ series, shared }) {
       <${Plot} ...${all} title=${said.latency} lines=${plots.quantiles} format=${duration} />
       <${Plot} ...${all} title=${said.slowest} lines=${plots.slowest.slice(0, 6)} format=${duration} />
     </div>
-    <p class="muted">${said.process(series.process)}</p>`
-}
-
-/** @param {string} metrics in the text format of Prometheus @param {string} name */
-const reading = (metrics, name) =>
-  Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'm').exec(metrics)?.[1] ?? Number.NaN)
-
-async function readUse(signal) {
-  const [metrics, limits, api, versions] = await Promise.all([
-    get('/metrics', signal),
-    get('/v1/limits', signal),
-    get('/openapi.json', signal),
-    get('/v1/versions?limit=1', signal)
-  ])
-  return { metrics, limits, version: api.info.version, latest: versions.items[0]?.version }
-}
-
-function Use() {
-  const use = useLoaded(readUse, [], { everyMs })
-  return html`<section class="part" aria-labelledby="use">
-    <h2 id="use">${said.use}</h2>
-    <${Loading} loaded=${use}>
-      ${({ metrics, limits, version, latest }) => {
-        const [held, budget] = [
-          reading(metrics, 'gatehouse_memory_held_bytes'),
-          reading(metrics, 'gatehouse_memory_budget_bytes')
-        ]
-        const count = (name) => reading(metrics, `gatehouse_${name}`)
-        return html`<div class="cards">
-          <div class="card">
-            <${Meter} name=${said.memory} used=${held} most=${budget} format=${bytes} />
-            <${Meter} name=${said.processes} used=${count('processes')} most=${limits.processes} format=${String} />
-          </div>
-          <dl class="card facts">
-            <dt>${said.connections}</dt>
-            <dd>${count('connections')}</dd>
-            <dt>${said.sessions}</dt>
-            <dd>${count('sessions')}</dd>
-            <dt>${said.streams}</dt>
-            <dd>${count('streams')}</dd>
-          </dl>
-          <dl class="card facts">
-            <dt>${said.version}</dt>
-            <dd>${version}</dd>
-            <dt>${said.configuration}</dt>
-            <dd>${latest === undefined ? said.file : said.changes(latest)}</dd>
-          </dl>
-        </div>`
-      }}
-    <//>
-  </section>`
-}
-
-function Meter({ name, used, most, format }) {
-  const part = most > 0 ? used / most : 0
-  return html`<div class="meter">
-    <div class="row"><span>${name}</span><span class="push number">${said.of(format(used), format(most))}</span></div>
-    <meter min="0" max="1" high="0.8" optimum="0" value=${part} aria-label=${name}></meter>
-  </div>`
+    <p class="muted">${series.process === null ? said.byPrometheus : said.process(series.process)} ${said.zoom}</p>`
 }
 
 function Tenants() {

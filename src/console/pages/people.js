@@ -19,7 +19,9 @@ export function Page() {
   const of = (what) => path`/v1/tenants/${tenant.value}/` + what
   const sessions = useLoaded((signal) => list(of('sessions'), signal), [], { everyMs: 10_000 })
   const connections = useLoaded((signal) => list(of('connections'), signal), [])
+  const seen = useLoaded((signal) => list(of('principals'), signal), [], { everyMs: 10_000 })
   return html`<${Sessions} sessions=${sessions} />
+    <${Seen} seen=${seen} />
     <${Connections} connections=${connections} />
     <${Kills} sessions=${sessions} />`
 }
@@ -63,6 +65,24 @@ function Sessions({ sessions }) {
     }
   <//>`
 }
+
+/** Also those without a session: requests of 2026-07-28 stand alone. */
+const Seen = ({ seen }) =>
+  html`<${ListPart}
+    title=${said.seen}
+    loaded=${seen}
+    empty=${{ title: said.noneSeen, why: said.noneSeenWhy }}
+    keyOf=${({ kind, issuer, subject, client }) => [kind, issuer, subject, client].join(' ')}
+    textOf=${({ subject, client, software, groups }) => [subject, client, software, ...groups].join(' ')}
+    columns=${[
+      { title: said.person, isHead: true, cell: ({ subject }) => subject },
+      { title: said.letInBy, cell: ({ kind }) => said.kindsOfCaller[kind] },
+      { title: said.software, cell: ({ software, client }) => software ?? client },
+      { title: said.groups, cell: ({ groups }) => groups.join(', ') || text.none },
+      { title: said.calls, isNumber: true, cell: ({ calls }) => calls.toLocaleString('en') },
+      { title: said.last, cell: ({ lastSeenAt }) => html`<${Moment} at=${lastSeenAt} />` }
+    ]}
+  />`
 
 const stateMarks = { connected: 'good', 'not in use': '' }
 

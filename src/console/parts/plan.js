@@ -69,7 +69,7 @@ export function usePlan(onApplied) {
 }
 
 /** @param {{ plan: any }} props as `POST /v1/plan` says it */
-function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstreams } }) {
+function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstreams, brokenTests } }) {
   return html`<section class="plan">
     <h3>${said.tenant[/** @type {'made'} */ (change)](tenant)}</h3>
     <ul class="sentences">
@@ -81,6 +81,10 @@ function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstream
           </li>`
       )}
       ${endpoints.flatMap(endpointSentences)}
+      ${brokenTests.map(
+        (/** @type {any} */ { endpoint, name, sentence }) =>
+          html`<li class="bad">${said.brokenTest(name, endpoint)} ${sentence}</li>`
+      )}
     </ul>
   </section>`
 }

@@ -22,6 +22,7 @@ export type BusKind =
   | 'watch'
   | 'seen'
   | 'renew'
+  | 'process'
   | 'lists'
 
 export interface BusCall {

@@ -1,0 +1,84 @@
+// The tests that stand beside the rules of a policy: what somebody must be able to do, and what not, asked of what decides
+// about lists and calls.
+
+import type { Static } from 'typebox'
+import { closedObject } from '../../config/schema/parts.ts'
+import { PolicyTestSchema, type PolicyTest } from '../../config/schema/policy.ts'
+import { Type } from '../../config/schema/type.ts'
+import type { Endpoint, Tenant } from '../../config/snapshot.ts'
+import { explainRoute, QuestionError, type RouteAnswer } from '../../relay/methods/explain.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
+import { namedEndpoint } from '../clients/own-way.ts'
+import { page, pageQuery, pageSchema } from '../paging.ts'
+import { defineRoute } from '../route.ts'
+
+const levels = ['tenant', 'endpoint'] as const
+
+const TestResult = closedObject({
+  ...PolicyTestSchema.properties,
+  of: Type.Enum(levels, { description: 'In whose policy it stands.' }),
+  place: Type.Integer({ description: 'In the order of that policy, from 1.' }),
+  holds: Type.Boolean(),
+  outcome: Type.Union([PolicyTestSchema.properties.expect, Type.Null()], {
+    description: 'What is decided. null: it cannot be asked so, and `sentence` says why.'
+  }),
+  sentence: Type.String({ description: 'Why, in a sentence.' })
+})
+
+type Result = Static<typeof TestResult>
+
+/** @param now for tests that name no time */
+function resultOf(
+  tenant: Tenant,
+  endpoint: Endpoint,
+  test: PolicyTest,
+  now: number
+): Pick<RouteAnswer, 'sentence'> & Pick<Result, 'outcome'> {
+  const { caller, kind, name: route, arguments: args, at } = test
+  const question = { caller, kind, route, args, now: new Date(at ?? now) }
+  if (Number.isNaN(question.now.getTime())) return { outcome: null, sentence: '"at" is no time.' }
+  try {
+    return explainRoute(tenant, endpoint, question)
+  } catch (error) {
+    if (!(error instanceof QuestionError)) throw error
+    return { outcome: null, sentence: error.message }
+  }
+}
+
+/** Those of an endpoint, and those of its tenant that are about it. A step for each. */
+export function* testResults(tenant: Tenant, endpoint: Endpoint, now: number): Steps<Result[]> {
+  const results: Result[] = []
+  for (const of of levels) {
+    const { tests = [] } = (of === 'tenant' ? tenant : endpoint).policy ?? {}
+    for (const [at, test] of tests.entries()) {
+      yield
+      if (of === 'tenant' && test.endpoint !== endpoint.name) continue
+      const { outcome, sentence } = resultOf(tenant, endpoint, test, now)
+      results.push({ ...test, of, place: at + 1, holds: outcome === test.expect, outcome, sentence })
+    }
+  }
+  return results
+}
+
+export const policyTestsRoute = defineRoute(
+  {
+    method: 'GET',
+    path: '/v1/tenants/{tenant}/endpoints/{endpoint}/policy-tests',
+    roles: ['platform-admin', 'tenant-admin', 'auditor'],
+    summary:
+      'The tests of the policies that hold at an endpoint (`policy.tests` of [config.md](config.md)), each run now. ' +
+      'Starts nothing.',
+    query: closedObject(pageQuery),
+    response: closedObject({
+      ...pageSchema(TestResult).properties,
+      failed: Type.Integer({ description: 'Of all pages.' })
+    })
+  },
+  async ({ tenant, params, query, administrator }, { wall }) => {
+    const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
+    const steps = testResults(tenant, endpoint, wall.now())
+    const results = await runSteps(steps, { tenant: tenant.id, caller: administrator.name })
+    const orderOf = ({ of, place }: Result): string => `${levels.indexOf(of)} ${String(place).padStart(9, '0')}`
+    return { ...page(results, orderOf, query), failed: results.filter(({ holds }) => !holds).length }
+  }
+)

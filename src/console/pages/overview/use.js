@@ -1,0 +1,99 @@
+// Which processes serve, and how much of the one that answers is in use.
+
+import { get } from '../../core/api.js'
+import { html } from '../../core/html.js'
+import { useLoaded } from '../../core/load.js'
+import { ListPart } from '../../parts/list.js'
+import { Moment } from '../../parts/moment.js'
+import { Loading } from '../../parts/notice.js'
+import { bytes } from '../../parts/time.js'
+import { text } from '../../text.js'
+
+const said = text.overview
+const everyMs = 10_000
+
+/** @param {string} metrics in the text format of Prometheus @param {string} name */
+const reading = (metrics, name) =>
+  Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'm').exec(metrics)?.[1] ?? Number.NaN)
+
+async function readUse(signal) {
+  const [metrics, limits, api, versions] = await Promise.all([
+    get('/metrics', signal),
+    get('/v1/limits', signal),
+    get('/openapi.json', signal),
+    get('/v1/versions?limit=1', signal)
+  ])
+  return { metrics, limits, version: api.info.version, latest: versions.items[0]?.version }
+}
+
+export function Use() {
+  const use = useLoaded(readUse, [], { everyMs })
+  return html`<section class="part" aria-labelledby="use">
+    <h2 id="use">${said.use}</h2>
+    <${Loading} loaded=${use}>
+      ${({ metrics, limits, version, latest }) => {
+        const [held, budget] = [
+          reading(metrics, 'gatehouse_memory_held_bytes'),
+          reading(metrics, 'gatehouse_memory_budget_bytes')
+        ]
+        const count = (name) => reading(metrics, `gatehouse_${name}`)
+        return html`<div class="cards">
+          <div class="card">
+            <${Meter} name=${said.memory} used=${held} most=${budget} format=${bytes} />
+            <${Meter} name=${said.processes} used=${count('processes')} most=${limits.processes} format=${String} />
+          </div>
+          <dl class="card facts">
+            <dt>${said.connections}</dt>
+            <dd>${count('connections')}</dd>
+            <dt>${said.sessions}</dt>
+            <dd>${count('sessions')}</dd>
+            <dt>${said.streams}</dt>
+            <dd>${count('streams')}</dd>
+          </dl>
+          <dl class="card facts">
+            <dt>${said.version}</dt>
+            <dd>${version}</dd>
+            <dt>${said.configuration}</dt>
+            <dd>${latest === undefined ? said.file : said.changes(latest)}</dd>
+          </dl>
+        </div>`
+      }}
+    <//>
+  </section>`
+}
+
+export function Processes() {
+  const processes = useLoaded((signal) => get('/v1/processes', signal), [], { everyMs })
+  const items = processes.value?.items ?? []
+  const isMixed = (name) => new Set(items.map((each) => each[name])).size > 1
+  const differ = ['version', 'configuration', 'snapshot'].filter(isMixed).map((name) => said.differ[name])
+  return html`<${ListPart}
+    title=${said.replicas}
+    loaded=${processes}
+    empty=${{ title: text.none }}
+    keyOf=${({ process }) => process}
+    columns=${[
+      {
+        title: said.replica,
+        isHead: true,
+        cell: ({ process }) =>
+          html`<code>${process}</code
+            >${process === items[0].process && html` <span class="mark">${said.answers}</span>`}`
+      },
+      { title: said.version, cell: ({ version }) => version },
+      { title: said.configuration, isNumber: true, cell: ({ configuration }) => configuration },
+      { title: said.snapshot, cell: ({ snapshot }) => html`<code>${snapshot}</code>` },
+      { title: said.started, cell: ({ startedAt }) => html`<${Moment} at=${startedAt} />` }
+    ]}
+  >
+    ${differ.length > 0 && html`<p class="note warn">${said.mixed(differ.join(', '))}</p>`}
+  <//>`
+}
+
+function Meter({ name, used, most, format }) {
+  const part = most > 0 ? used / most : 0
+  return html`<div class="meter">
+    <div class="row"><span>${name}</span><span class="push number">${said.of(format(used), format(most))}</span></div>
+    <meter min="0" max="1" high="0.8" optimum="0" value=${part} aria-label=${name}></meter>
+  </div>`
+}
