@@ -203,26 +203,30 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted'
     ],
     ['admin/configuration/plan.ts maxBrokenTests', 'tests that a plan says it breaks', 'tenant', 'not told'],
-    ['config/schema/policy.ts maxTests', 'tests of a policy', 'policy', 'refused'],
     [
-      'admin/live/callers.ts maxCallers maxCallersOfTenant',
+      'admin/callers/callers.ts maxCallers maxCallersOfTenant',
       'callers who are remembered, and those of one tenant',
       'process',
       'whoever called longest ago is forgotten'
     ],
     ['admin/live/processes.ts sayMs', 'time between two signs that it serves', 'process', 'said again'],
     ['admin/live/processes.ts believedMs', 'time for which such a sign is believed', 'process', 'not told any more'],
-    ['admin/live/processes.ts maxProcesses', 'other processes that are told', 'process', 'the oldest sign is forgotten'],
-    ['admin/live/prometheus.ts timeoutMs', 'time for an answer of Prometheus', 'question', '503'],
-    ['admin/live/prometheus.ts maxAnswerBytes bytes', 'an answer of Prometheus', 'question', '503'],
-    ['admin/live/prometheus.ts maxReads', 'longer series that are read at once', 'process', '429'],
     [
-      'admin/live/prometheus.ts wantedSteps shortestStepSeconds',
+      'admin/live/processes.ts maxProcesses',
+      'other processes that are told',
+      'process',
+      'the oldest sign is forgotten'
+    ],
+    ['admin/series/prometheus.ts timeoutMs', 'time for an answer of Prometheus', 'question', '503'],
+    ['admin/series/prometheus.ts maxAnswerBytes bytes', 'an answer of Prometheus', 'question', '503'],
+    ['admin/series/prometheus.ts maxReads', 'longer series that are read at once', 'process', '429'],
+    [
+      'admin/series/prometheus.ts wantedSteps shortestStepSeconds',
       'steps of a longer series, and their length at least',
       'series',
       'longer steps'
     ],
-    ['admin/live/series-routes.ts longestHours', 'hours of a longer series', 'request', '400'],
+    ['admin/series/series-routes.ts longestHours', 'hours of a longer series', 'request', '400'],
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
     [
@@ -265,20 +269,20 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'those used least are left out'
     ],
     [
-      'admin/live/call-steps.ts minutesKept',
+      'admin/series/call-steps.ts minutesKept',
       'minutes in which calls are counted by time, 40 KiB for each row',
       'row',
       'forgotten'
     ],
-    ['admin/live/series.ts maxTenants', 'tenants whose calls are counted by time', 'process', 'counted together'],
+    ['admin/series/series.ts maxTenants', 'tenants whose calls are counted by time', 'process', 'counted together'],
     [
-      'admin/live/series.ts maxRows',
+      'admin/series/series.ts maxRows',
       'tenants, endpoints, upstreams and tools that are counted by time',
       'process',
       'counted together'
     ],
-    ['admin/live/series.ts maxNames', 'endpoints, upstreams, or tools, of them', 'tenant', 'counted together'],
-    ['admin/live/series-routes.ts maxNamesTold', 'names of an answer', 'request', 'told together'],
+    ['admin/series/series.ts maxNames', 'endpoints, upstreams, or tools, of them', 'tenant', 'counted together'],
+    ['admin/series/series-routes.ts maxNamesTold', 'names of an answer', 'request', 'told together'],
     ['admin/live/refused-lately.ts maxCounted', 'tenants and limits whose refusals are counted', 'process', 'not told'],
     ['admin/live/problems.ts maxProblemsOfKind', 'problems of an answer', 'kind', 'counted only'],
     [
@@ -1575,6 +1579,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+admin/callers/callers.ts dayMs
+admin/live/processes.ts digestChars
 login/login-events.ts maxEventChars
 admin/live/connections.ts maxNameChars
 control/document/judge-apart.ts shortChars
@@ -1640,10 +1646,10 @@ cli/admin/transfer.ts charsAtOnce
 admin/oidc/token-administrators.ts leewaySeconds
 admin/live/usage.ts dayMs
 admin/clients/catalog.ts charactersPerToken
-admin/live/call-steps.ts stepMs
-admin/live/call-steps.ts stepsPerMinute
-admin/live/call-steps.ts ratio
-admin/live/call-steps.ts classes
+admin/series/call-steps.ts stepMs
+admin/series/call-steps.ts stepsPerMinute
+admin/series/call-steps.ts ratio
+admin/series/call-steps.ts classes
 admin/live/refused-lately.ts minuteMs
 admin/live/refused-lately.ts refusedMinutes
 admin/live/problems.ts nearly

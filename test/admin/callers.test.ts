@@ -1,7 +1,7 @@
 // Who has called today, whom rules are about, and tests that stand beside rules: told, run, and broken by a plan.
 
 import t from 'tap'
-import { createCallers } from '../../src/admin/live/callers.ts'
+import { createCallers } from '../../src/admin/callers/callers.ts'
 import type { ObservedCall } from '../../src/observe/calls.ts'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { key as apiKey } from '../kit/gateway.ts'
@@ -87,7 +87,7 @@ t.test('few are remembered, those of a tenant that floods first forgotten, and y
   const callers = createCallers({ now: () => now })
   const call = (tenant: string, subject: string): ObservedCall => ({
     request: { method: 'tools/list' },
-    tenant: { id: tenant, audit: undefined },
+    tenant: { id: tenant, audit: { required: false, arguments: false, redact: [] } },
     endpoint: { name: 'default' },
     principal: { kind: 'token', issuer: 'https://idp.example', subject, clientId: 'c' }
   })

@@ -2,7 +2,7 @@
 // count, in bounded memory.
 
 import t from 'tap'
-import { createSeries } from '../../src/admin/live/series.ts'
+import { createSeries } from '../../src/admin/series/series.ts'
 import type { CallOutcome, ObservedCall } from '../../src/observe/calls.ts'
 import { adminGateway, adminKeys, globexKey, type AdminAnswer } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'

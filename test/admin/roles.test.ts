@@ -92,9 +92,9 @@ t.test('every route lets in exactly the roles of the table, and nobody else', as
       // acme has neither an issuer nor a limit or a policy.
       else if (/(?:issuer|limit)}$|policy$/.test(route.path) && route.method === 'GET')
         t.match(json, { status: 404 }, name)
-      // A stream has to be asked for, and there is no audit log.
+      // A stream has to be asked for, and there is neither an audit log nor a Prometheus.
       else if (route.path.endsWith('/calls')) t.equal(status, 406, name)
-      else if (/\/audit(?:\/verification)?$/.test(route.path)) t.equal(status, 409, name)
+      else if (/\/audit(?:\/verification)?$|\/series\/long$/.test(route.path)) t.equal(status, 409, name)
       // Of all tenants.
       else if (route.path === '/metrics') t.equal(status, isForAcme ? 200 : 403, name)
       // The tenant is the file's: whoever gets so far was let in.

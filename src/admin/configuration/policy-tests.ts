@@ -1,5 +1,5 @@
-// The tests that stand beside the rules of a policy: what somebody must be able to do, and what not, asked of what decides
-// about lists and calls.
+// The tests that stand beside the rules of a policy: what somebody must be able to do, and what not, asked of what
+// decides about lists and calls.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'

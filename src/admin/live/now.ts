@@ -12,11 +12,11 @@ import { everyNode } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { createCallers } from './callers.ts'
+import { createCallers } from '../callers/callers.ts'
 import { createProcesses } from './processes.ts'
-import { createPrometheus } from './prometheus.ts'
+import { createPrometheus } from '../series/prometheus.ts'
 import { createRefusedLately } from './refused-lately.ts'
-import { createSeries } from './series.ts'
+import { createSeries } from '../series/series.ts'
 import { createUsage } from './usage.ts'
 import { createWatch } from './watch.ts'
 
@@ -26,15 +26,19 @@ interface Renewal {
   readonly atOnce: boolean
 }
 
-interface NowOptions {
+/** What this process serves with. */
+interface Serving {
+  readonly snapshot: () => Snapshot
+  readonly control: Pick<Control, 'version'>
+  readonly release: string
+}
+
+interface NowOptions extends Serving {
   readonly live: LiveEvents
   readonly metrics: (CallMeter & NonNullable<RefusalObservers['metrics']>) | undefined
   readonly store: Store
   readonly bus: Pick<Bus, 'tell' | 'hear' | 'node' | 'shared'>
   readonly pool: Pick<Pool, 'renew'>
-  readonly snapshot: () => Snapshot
-  readonly control: Pick<Control, 'version'>
-  readonly release: string
   readonly clock: Clock
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>

@@ -143,7 +143,8 @@ export const AdminSchema = closedObject({
       pattern: '^https?://[^\\s]*\\{traceId\\}[^\\s]*$',
       patternErrorMessage: 'must be a URL with {traceId} in it',
       description:
-        'Where a trace is looked at, such as `https://jaeger.example.com/trace/{traceId}`: the console links calls to it.'
+        'Where a trace is looked at, such as `https://jaeger.example.com/trace/{traceId}`: the console links calls ' +
+        'to it.'
     })
   ),
   allowedCommands: list(

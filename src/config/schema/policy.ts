@@ -111,7 +111,7 @@ export const PolicyTestSchema = closedObject({
   at: Type.Optional(
     Type.String({ maxLength: 64, description: 'When the call is made (RFC 3339). Not given: when the test is run.' })
   ),
-  expect: Type.Enum(routeOutcomes, { description: 'What has to be decided ([policy.md](policy.md#explain-and-test)).' })
+  expect: Type.Enum(routeOutcomes, { description: 'What has to be decided ([policy.md](policy.md)).' })
 })
 
 export type PolicyTest = Static<typeof PolicyTestSchema>
@@ -123,8 +123,8 @@ export const PolicySchema = closedObject({
     Type.Array(PolicyTestSchema, {
       maxItems: maxTests,
       description:
-        'What has to be so. They decide nothing: the [console](console.md) runs them, and a plan says which of them a ' +
-        'change would break.'
+        'What has to be so. They decide nothing: the [console](console.md) runs them, and a plan says which of them ' +
+        'a change would break.'
     })
   )
 })

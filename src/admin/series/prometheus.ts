@@ -104,9 +104,10 @@ export function createPrometheus(
         const own = [openEnded, ...(tenants === undefined ? [] : [oneOf('gatehouse_tenant', tenants)])]
         const names = labels[by]
         const grouped = names.join(', ')
+        const all = `${metric}_count${matching([...own, ...present(names)])}`
         const most = await ask(config, 'query', {
           time: String(now),
-          query: `topk(${top}, sum by (${grouped}) (increase(${metric}_count${matching([...own, ...present(names)])}[${hours}h])))`
+          query: `topk(${top}, sum by (${grouped}) (increase(${all}[${hours}h])))`
         })
         const chosen = most.map((each) => each.labels)
         const few = [...own, ...names.map((name) => oneOf(name, new Set(chosen.map((each) => each[name] ?? ''))))]
