@@ -1,4 +1,4 @@
-# Images of Gatehouse. The sources run as they are: Node strips their types.
+# Images of Gatehouse. The sources run as they are: Node strips their types. Only the console is bundled, for browsers.
 #
 #   docker build .                           the gateway, for upstreams over HTTP and programs that you add
 #   docker build --target with-runtimes .    with npm, Python and uv as well, for upstreams that `npx` or `uvx` starts
@@ -23,6 +23,12 @@ FROM base AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
+
+FROM dependencies AS sources
+RUN npm install --no-save --omit=dev --ignore-scripts "esbuild@$(node -p "require('./package.json').devDependencies.esbuild")"
+COPY scripts/console.ts scripts/
+COPY src src
+RUN node scripts/console.ts && rm -r src/console && mv .tap/console src/console
 
 # The authorization server of docker-compose.yml: for development only.
 FROM base AS authorization
@@ -49,7 +55,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY bin bin
-COPY src src
+COPY --from=sources /app/src src
 COPY deploy/healthcheck.mjs deploy/
 ARG VERSION=0.0.0-local
 ARG REVISION=unknown
@@ -74,7 +80,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY bin bin
-COPY src src
+COPY --from=sources /app/src src
 COPY deploy/healthcheck.mjs deploy/
 ARG VERSION=0.0.0-local
 ARG REVISION=unknown

@@ -286,6 +286,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/live/refused-lately.ts maxCounted', 'tenants and limits whose refusals are counted', 'process', 'not told'],
     ['admin/live/problems.ts maxProblemsOfKind', 'problems of an answer', 'kind', 'counted only'],
     [
+      'audit/read.ts hashesOfLongLog',
+      'records of a run that are told from repeated ones, where all of a long log is verified',
+      'run',
+      'taken for others'
+    ],
+    [
       'audit/read.ts segmentsVerified',
       'segments of an audit log that are verified by the admin API',
       'request',

@@ -80,8 +80,10 @@ function placeIn(cursor: string): [entry: string | undefined, before: number] {
   return [undefined, 0]
 }
 
-/** Of which a verification reads the newest. */
+/** Of which a verification reads the newest, unless it is asked for all. */
 const segmentsVerified = 64
+/** Of each run, where all of a long log is read: a write that is made again follows soon. */
+const hashesOfLongLog = 1_000
 /** In one turn of the event loop. */
 const recordsPerTurn = 100
 /** By which the clocks of two processes may differ, in milliseconds. */
@@ -92,16 +94,24 @@ export interface StoredAuditReport extends AuditReport {
   readonly isWhole: boolean
 }
 
+/** How far a verification reads, and whom it tells how far it is. */
+export interface Verifying {
+  /** The newest; Infinity: all that are kept. */
+  readonly maxSegments?: number
+  readonly signal?: AbortSignal
+  readonly passed?: (segments: number, all: number) => void
+}
+
 /**
  * With the keys that the records name.
  * @param now the time of day: milliseconds since the epoch
- * @throws GatewayError unavailable
+ * @throws GatewayError unavailable; the reason of the signal
  */
 export async function verifyStoredAudit(
   store: Store,
   tenant: string,
   now: number,
-  maxSegments = segmentsVerified
+  { maxSegments = segmentsVerified, signal, passed }: Verifying = {}
 ): Promise<StoredAuditReport> {
   const index = await store.entries(auditIndexKey(tenant))
   const part = index.slice(-maxSegments)
@@ -109,13 +119,17 @@ export async function verifyStoredAudit(
 
   async function* lines(): AsyncGenerator<string, void, undefined> {
     let read = 0
-    for (const entry of part)
+    for (const [at, entry] of part.entries()) {
+      signal?.throwIfAborted()
+      passed?.(at, part.length)
       for (const line of (await store.entries(auditSegmentKey(tenant, ...segmentOf(entry)))).join('').split('\n')) {
         yield line
         if (++read % recordsPerTurn === 0) await nextTurn()
       }
+    }
   }
 
-  const extent = { isPart, readFrom: now - clockDifferenceMs }
+  const hashes = part.length > segmentsVerified ? { hashes: hashesOfLongLog } : {}
+  const extent = { isPart, readFrom: now - clockDifferenceMs, ...hashes }
   return { ...(await verifyAudit(lines(), undefined, now, extent)), isWhole: !isPart }
 }

@@ -51,6 +51,8 @@ export interface AuditExtent {
   readonly isPart: boolean
   /** What records that were made later say of other runs is left out: it may be of what was not read yet. Epoch ms. */
   readonly readFrom: number
+  /** Of each chain: records that are told from repeated ones. */
+  readonly hashes?: number
 }
 
 /**
@@ -62,7 +64,7 @@ export async function verifyAudit(
   lines: AsyncIterable<string>,
   trusted: readonly KeyObject[] | undefined,
   now: number,
-  { isPart, readFrom }: AuditExtent = { isPart: false, readFrom: Infinity }
+  { isPart, readFrom, hashes = hashesKept }: AuditExtent = { isPart: false, readFrom: Infinity }
 ): Promise<AuditReport> {
   const chains = new Map<string, ChainState>()
   const heads = new Map<string, KnownHead>()
@@ -99,7 +101,7 @@ export async function verifyAudit(
     chains.set(chain, state)
     state.last = record
     state.hash = hash
-    state.hashes.set(seq, hash).delete(seq - hashesKept)
+    state.hashes.set(seq, hash).delete(seq - hashes)
     if (isSignedWell(state, record, line, at)) {
       state.unsigned = 0
       state.signatures++

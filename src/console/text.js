@@ -460,7 +460,7 @@ export const text = {
     counts: (/** @type {number} */ records, /** @type {number} */ chains, /** @type {number} */ signatures) =>
       `${counted(records, 'record', 'records')} in ${counted(chains, 'run', 'runs')}, ${counted(signatures, 'signature', 'signatures')}.`,
     all: 'That is all that the store keeps.',
-    part: 'Older ones were not read: “gatehouse audit export” and “audit verify” read all.',
+    part: 'Older ones were not read.',
     foreign:
       'Signed by keys that this gateway does not sign with now. Compare them with those that it logged at its earlier starts.',
     notes: (/** @type {number} */ count) => counted(count, 'note', 'notes'),

@@ -144,6 +144,10 @@ t.test('audit records are told as they are made, and read page by page as they a
   const verified = await call('GET', '/v1/tenants/acme/audit/verification', { key: adminKeys.auditor })
   t.match(verified.json, { isWhole: true, chains: 1, keys: [{ isOwn: true }], problems: [] })
   t.equal((await call('GET', '/v1/tenants/acme/audit/verification', { key: adminKeys.viewer })).status, 403)
+  const whole = await adminEvents(t, adminUrl, '/v1/tenants/acme/audit/verification', adminKeys.auditor)
+  t.match(await whole.next('a report', ({ event }) => event === 'report'), { data: { isWhole: true, problems: [] } })
+  t.match(whole.events[0], { event: 'read', data: { segments: 0, of: /^[1-9]/ } })
+  await until('it ends by itself', () => whole.ended)
 })
 
 t.test('a reader that does not read is let go of, hears why once it reads, and others go on', async (t) => {

@@ -2,6 +2,8 @@
 
 import t from 'tap'
 import { verifyStoredAudit } from '../../src/audit/read.ts'
+import { segmentOf } from '../../src/audit/segments.ts'
+import { auditIndexKey, auditSegmentKey } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
 import { until } from '../kit/until.ts'
 import { auditAlone, ok, parse, report, type AuditRecord } from './kit.ts'
@@ -89,9 +91,28 @@ t.test(
     })
     t.match((await verifyStoredAudit(altered(store), 'acme', clock.now())).problems.join(), /was altered/)
 
-    const part = await verifyStoredAudit(store, 'acme', clock.now(), count - 2)
+    const part = await verifyStoredAudit(store, 'acme', clock.now(), { maxSegments: count - 2 })
     t.match(part, { isWhole: false, chains: 1, problems: [], notes: [] })
     t.ok(part.records < whole.records && part.records > 0)
-    t.match((await verifyStoredAudit(altered(store), 'acme', clock.now(), count - 2)).problems.join(), /was altered/)
+    t.match(
+      (await verifyStoredAudit(altered(store), 'acme', clock.now(), { maxSegments: count - 2 })).problems.join(),
+      /was altered/
+    )
+
+    // Whoever wants all of a log has it read to its beginning.
+    const [oldest = ''] = await store.entries(auditIndexKey('acme'))
+    const alteredFirst: Store = {
+      ...store,
+      entries: async (key) =>
+        (key === auditSegmentKey('acme', ...segmentOf(oldest)) ? altered(store) : store).entries(key)
+    }
+    const passed: number[] = []
+    const all = { maxSegments: Infinity, passed: (segments: number) => passed.push(segments) }
+    const newest = await verifyStoredAudit(alteredFirst, 'acme', clock.now(), { maxSegments: count - 2 })
+    t.match(newest, { isWhole: false, problems: [] })
+    t.match((await verifyStoredAudit(alteredFirst, 'acme', clock.now(), all)).problems.join(), /was altered/)
+    t.equal(passed.length, count)
+    const stopped = { ...all, signal: AbortSignal.abort(new Error('enough')) }
+    await t.rejects(verifyStoredAudit(store, 'acme', clock.now(), stopped), { message: 'enough' })
   }
 )

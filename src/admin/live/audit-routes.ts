@@ -2,14 +2,14 @@
 
 import type { Static } from 'typebox'
 import { loadAuditKeys } from '../../audit/keys.ts'
-import { readAuditBackwards, verifyStoredAudit } from '../../audit/read.ts'
+import { readAuditBackwards, verifyStoredAudit, type Verifying } from '../../audit/read.ts'
 import type { AuditConfig } from '../../config/snapshot.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import { createPlaces } from '../clients/own-way.ts'
 import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem } from '../problem.ts'
-import { defineRoute, type AdminServices } from '../route.ts'
+import { AdminStream, defineRoute, type AdminServices } from '../route.ts'
 import { perEvent, streamOf } from './routes.ts'
 
 /** At once, in one process: of one tenant one. */
@@ -44,7 +44,7 @@ const time = (description: string) => Type.Optional(Type.String({ maxLength: 64,
 
 const Verification = closedObject({
   isWhole: Type.Boolean({
-    description: 'false: only the newest 64 segments, of about a mebibyte each, were read. `audit verify` reads all.'
+    description: 'false: only the newest 64 segments, of about a mebibyte each, were read.'
   }),
   records: Type.Integer(),
   chains: Type.Integer({ description: 'Runs of processes.' }),
@@ -92,25 +92,48 @@ export const auditRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/audit/verification',
       roles: readers,
-      summary: 'Whether the newest audit records of a tenant are whole, as `gatehouse audit verify` says it.',
-      response: Verification
+      summary:
+        'Whether the newest audit records of a tenant are whole, as `gatehouse audit verify` says it; with Accept: ' +
+        'text/event-stream, whether all are that the store keeps.',
+      response: Verification,
+      events:
+        '`event: read` with each segment (`{ "segments", "of" }`), then one `event: report`, whose `data` is the ' +
+        'answer without events, or `event: problem` with `detail`.'
     },
-    async ({ tenant }, services): Promise<Static<typeof Verification>> => {
+    async ({ tenant, wantsEvents }, services) => {
       const { signingKey } = kept(services)
+      const { store, wall, log } = services
       const free = places.take(tenant.id)
-      try {
-        const { store, wall } = services
-        const { publicKey } = await loadAuditKeys(signingKey, store)
-        const { keys, problems, notes, ...counts } = await verifyStoredAudit(store, tenant.id, wall.now())
-        return {
-          ...counts,
-          keys: keys.map((key) => ({ key, isOwn: key === publicKey })),
-          problems: [...problems],
-          notes: [...notes]
+      const verify = async (how: Verifying): Promise<Static<typeof Verification>> => {
+        try {
+          const { publicKey } = await loadAuditKeys(signingKey, store)
+          const { keys, problems, notes, ...counts } = await verifyStoredAudit(store, tenant.id, wall.now(), how)
+          return {
+            ...counts,
+            keys: keys.map((key) => ({ key, isOwn: key === publicKey })),
+            problems: [...problems],
+            notes: [...notes]
+          }
+        } finally {
+          free()
         }
-      } finally {
-        free()
       }
+      if (!wantsEvents) return await verify({})
+      return new AdminStream((send, end) => {
+        const stop = new AbortController()
+        const passed = (segments: number, of: number): void => send('read', JSON.stringify({ segments, of }))
+        void verify({ maxSegments: Infinity, signal: stop.signal, passed })
+          .then(
+            (report) => send('report', JSON.stringify(report)),
+            (err: unknown) => {
+              if (stop.signal.aborted) return
+              log.warn({ err, tenant: tenant.id }, 'an audit log cannot be verified')
+              send('problem', JSON.stringify({ detail: 'The records cannot be read now.', remedy: 'Try again.' }))
+            }
+          )
+          .finally(end)
+        return () => stop.abort()
+      }, free)
     }
   )
 ] as const

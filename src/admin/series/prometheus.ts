@@ -64,7 +64,7 @@ export function createPrometheus(
     }).catch((error: unknown) => {
       throw away(error instanceof Error ? error.message : 'there is no connection.')
     })
-    const told = (await response.json().catch(() => undefined)) as unknown
+    const told: unknown = await response.json().catch(() => undefined)
     const data = isObject(told) && isObject(told['data']) ? told['data'] : undefined
     if (!response.ok || !Array.isArray(data?.['result'])) {
       const said = isObject(told) && typeof told['error'] === 'string' ? told['error'].slice(0, 200) : ''

@@ -2,9 +2,11 @@
 // are whole.
 
 import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
 import { get, path, ProblemError } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
+import { eventsOf } from '../core/posted.js'
 import { route, setParams, tenant } from '../core/route.js'
 import { Dialog } from '../parts/dialog.js'
 import { Field } from '../parts/form.js'
@@ -55,16 +57,26 @@ export function Page() {
 
 function Verification() {
   const state = useSignal(/** @type {any} */ ({}))
+  const running = useRef(/** @type {AbortController | undefined} */ (undefined))
+  useEffect(() => () => running.current?.abort(), [])
   async function verify() {
+    const controller = new AbortController()
+    running.current = controller
     state.value = { isRunning: true }
+    const take = (event, data) => {
+      if (event === 'read') state.value = { isRunning: true, ...data }
+      else if (event === 'report') state.value = { report: data }
+      else if (event === 'problem') state.value = { problem: data }
+    }
     try {
-      state.value = { report: await get(path`/v1/tenants/${tenant.value}/audit/verification`) }
+      await eventsOf(path`/v1/tenants/${tenant.value}/audit/verification`, undefined, take, controller.signal)
     } catch (error) {
+      if (controller.signal.aborted) return
       if (!(error instanceof ProblemError)) throw error
       state.value = { problem: error.problem }
     }
   }
-  const { isRunning = false, report, problem } = state.value
+  const { isRunning = false, segments = 0, of = 0, report, problem } = state.value
   return html`<section class="part" aria-labelledby="verification">
     <div class="row">
       <h2 id="verification">${said.verification}</h2>
@@ -73,6 +85,7 @@ function Verification() {
       </button>
     </div>
     <p class="muted">${said.verificationHow}</p>
+    ${isRunning && of > 1 && html`<progress aria-label=${said.verifying} value=${segments} max=${of}></progress>`}
     <div role="status">${report && html`<${Report} report=${report} />`}</div>
     ${problem && html`<${ProblemNote} problem=${problem} />`}
   </section>`

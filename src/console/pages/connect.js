@@ -7,7 +7,7 @@ import { encode } from 'uqr'
 import { administrator, get, path, ProblemError } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
-import { postEvents } from '../core/posted.js'
+import { eventsOf } from '../core/posted.js'
 import { route, setParams, tenant } from '../core/route.js'
 import { Choice, WithEndpoint } from '../parts/choice.js'
 import { CopyText } from '../parts/copy.js'
@@ -143,7 +143,7 @@ function Doctor({ endpoint }) {
     }
     const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/doctor`
     try {
-      await postEvents(target, credential.value ? { credential: credential.value } : {}, take, controller.signal)
+      await eventsOf(target, credential.value ? { credential: credential.value } : {}, take, controller.signal)
     } catch (error) {
       if (controller.signal.aborted) return
       if (!(error instanceof ProblemError)) throw error

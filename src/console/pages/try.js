@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { path, ProblemError } from '../core/api.js'
 import { html } from '../core/html.js'
-import { postEvents } from '../core/posted.js'
+import { eventsOf } from '../core/posted.js'
 import { tenant } from '../core/route.js'
 import { Dialog } from '../parts/dialog.js'
 import { Field, JsonField, SchemaFields } from '../parts/form.js'
@@ -48,7 +48,7 @@ export function TryDialog({ endpoint, tool, onClose }) {
       ...answers
     }
     try {
-      await postEvents(path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/try`, body, take, controller.signal)
+      await eventsOf(path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/try`, body, take, controller.signal)
       if (now.state === 'running') run.value = { ...now, state: 'cut' }
     } catch (error) {
       if (controller.signal.aborted) run.value = { ...now, state: 'cancelled' }
