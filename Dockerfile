@@ -25,7 +25,9 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM dependencies AS sources
-RUN npm install --no-save --omit=dev --ignore-scripts "esbuild@$(node -p "require('./package.json').devDependencies.esbuild")"
+# Above the sources, so that what the gateway needs stays as it is locked.
+RUN npm install --prefix / --no-package-lock --ignore-scripts \
+  "esbuild@$(node -p "require('./package.json').devDependencies.esbuild")"
 COPY scripts/console.ts scripts/
 COPY src src
 RUN node scripts/console.ts && rm -r src/console && mv .tap/console src/console
