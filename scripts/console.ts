@@ -24,6 +24,8 @@ export async function bundleConsole(to: string): Promise<void> {
     format: 'esm',
     minify: true,
     target: 'es2024',
+    // Where only the sources are, what src/console/tsconfig.json extends is not there.
+    tsconfigRaw: {},
     legalComments: 'none',
     logLevel: 'warning',
     plugins: [

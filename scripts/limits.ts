@@ -227,6 +227,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'longer steps'
     ],
     ['admin/series/series-routes.ts longestHours', 'hours of a longer series', 'request', '400'],
+    ['observe/call-notes.ts maxSteps', 'steps of a call that are told of it', 'call', 'counted only'],
+    ['observe/call-notes.ts maxStepNameChars chars', 'the name of a step', 'step', 'cut off'],
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
     [

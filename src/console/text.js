@@ -169,7 +169,11 @@ export const text = {
       gateway: 'Gateway',
       before: 'Gateway, before',
       upstream: 'Upstream and user',
-      after: 'Gateway, after'
+      after: 'Gateway, after',
+      round: (/** @type {number} */ number) => `Upstream, round ${number}`,
+      asked: (/** @type {string} */ method) => `Asked the client: ${method}`,
+      notified: (/** @type {string} */ method, /** @type {number} */ count) =>
+        `${method}${count > 1 ? `, ${count} times` : ''}`
     },
     members: {
       requestId: 'Request',
@@ -299,6 +303,11 @@ export const text = {
     when: 'When',
     who: 'Who',
     what: 'What',
+    compare: 'Compare',
+    compareTitle: (/** @type {string} */ tenant) => `Two versions of ${tenant}`,
+    from: 'From version',
+    to: 'To version',
+    versionOf: (/** @type {number} */ version) => `Version ${version}`,
     back: 'Take up again',
     backTo: (/** @type {number} */ version) => `Take up version ${version} again`,
     backWhy: (/** @type {string} */ tenant, /** @type {string} */ when) =>
@@ -418,6 +427,12 @@ export const text = {
     copied: 'Copied',
     refused: 'The browser does not let this page copy.',
     refusedWhy: 'Select the text and copy it yourself.'
+  },
+  difference: {
+    caption: 'Where they differ',
+    place: 'Where',
+    same: 'They are alike.',
+    nothing: 'nothing'
   },
   catalog: {
     kind: 'Show',

@@ -1,8 +1,41 @@
 // What is noted of a call on its way to its upstream and back.
 
 import type { JsonObject, Request } from '../protocol/messages.ts'
-import type { CallRecord } from './calls.ts'
+import { firstOf } from '../protocol/own-text.ts'
+import type { CallRecord, CallStep } from './calls.ts'
 import { sampleOfResult } from './samples.ts'
+
+/** Of one call: further ones are counted only. */
+const maxSteps = 64
+const maxStepNameChars = 64
+
+function noteStep(record: CallRecord, kind: CallStep['kind'], name: string, now: number, ms?: number): CallStep {
+  const at = Math.round((now - (record.startedAt ?? now)) * 10) / 10
+  const step: CallStep = { kind, name: firstOf(name, maxStepNameChars), at, ...(ms !== undefined && { ms }) }
+  record.steps ??= []
+  if (record.steps.length < maxSteps) record.steps.push(step)
+  return step
+}
+
+/** Its client is sent something ahead of the answer. */
+export function noteNotification(record: CallRecord, clock: { now(): number }, method: string): void {
+  record.notifications = (record.notifications ?? 0) + 1
+  noteStep(record, 'notified', method, clock.now())
+}
+
+/** Its client is asked something. @returns what passes the response on, and notes when it came */
+export function noteServerRequest(record: CallRecord, clock: { now(): number }, method: string) {
+  record.serverRequests = (record.serverRequests ?? 0) + 1
+  const began = clock.now()
+  const step = noteStep(record, 'asked', method, began)
+  return async <T>(response: Promise<T>): Promise<T> => {
+    try {
+      return await response
+    } finally {
+      step.ms = Math.round((clock.now() - began) * 10) / 10
+    }
+  }
+}
 
 /** It goes to its upstream now. @returns when, in milliseconds */
 export function noteSent(record: CallRecord | undefined, clock: { now(): number }): number {
@@ -18,7 +51,10 @@ export const tracedRequest = (record: CallRecord | undefined, request: Request, 
 /** The upstream has answered, or will not. */
 export function noteAnswered(record: CallRecord | undefined, clock: { now(): number }, sentAt: number): void {
   if (record === undefined) return
-  record.upstreamMs = (record.upstreamMs ?? 0) + clock.now() - sentAt
+  const ms = clock.now() - sentAt
+  // Of the first round waitMs and upstreamMs tell, and most calls have no other.
+  if (record.upstreamMs !== undefined) noteStep(record, 'round', record.route?.upstream ?? '', sentAt, ms)
+  record.upstreamMs = (record.upstreamMs ?? 0) + ms
   record.trace?.answered()
 }
 

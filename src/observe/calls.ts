@@ -80,6 +80,19 @@ export interface CallRecord {
   notifications?: number
   /** Server requests that were put to the client. */
   serverRequests?: number
+  /** What happened between the call and its answer, for those who look at it: most calls have nothing of it. */
+  steps?: CallStep[]
+}
+
+/** Of a call: a further round at its upstream, a server request until its response, a notification to the client. */
+export interface CallStep {
+  readonly kind: 'round' | 'asked' | 'notified'
+  /** The method; of a round its upstream. */
+  readonly name: string
+  /** Milliseconds from its start. */
+  readonly at: number
+  /** How long it took; undefined: it was at once, or is not over. */
+  ms?: number
 }
 
 /** `tool_error`: the upstream's tool answered that it has failed. `rpc_error`: the upstream answered with an error. */

@@ -45,7 +45,8 @@ const params: Readonly<Record<string, string>> = {
   issuer: 'https://idp.example.com',
   subject: 'ada',
   limit: 'steady',
-  session: 'none'
+  session: 'none',
+  version: '1'
 }
 const pathOf = (path: string): string =>
   path.replace(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(params[name] ?? 'missing'))
@@ -89,8 +90,8 @@ t.test('every route lets in exactly the roles of the table, and nobody else', as
       else if (route.path.includes('/kills/')) t.ok(status === 204 || /kill switch/.test(JSON.stringify(json)), name)
       // Nothing was changed yet.
       else if (route.path === '/v1/rollback') t.match(json, { status: 404, detail: /version/ }, name)
-      // acme has neither an issuer nor a limit or a policy.
-      else if (/(?:issuer|limit)}$|policy$/.test(route.path) && route.method === 'GET')
+      // acme has neither an issuer nor a limit or a policy, and the file has it.
+      else if (/(?:issuer|limit|version)}$|policy$/.test(route.path) && route.method === 'GET')
         t.match(json, { status: 404 }, name)
       // A stream has to be asked for, and there is neither an audit log nor a Prometheus.
       else if (route.path.endsWith('/calls')) t.equal(status, 406, name)

@@ -39,6 +39,30 @@ t.test('a catalog is read by the mouse, and a tool is tried as oneself by the ke
   t.same(complaints, [])
 })
 
+t.test('what a tool says on its way, and images, are shown', async (t) => {
+  const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support')
+  const dialog = page.getByRole('dialog')
+  const tryTool = async (name: string) => {
+    await page.getByRole('button', { name, exact: true }).click()
+    await dialog.getByRole('button', { name: 'Try it' }).click()
+    await dialog.getByLabel('Your API key or token').fill(apiKey)
+    await page.keyboard.press('Enter')
+  }
+  await tryTool('slow')
+  await dialog.getByRole('progressbar').waitFor()
+  await dialog.getByText('Running … (0)').waitFor()
+  t.same(await violationsOf(page), [])
+  rig.tickets.server.release()
+  await dialog.getByText('succeeded').waitFor()
+  await page.keyboard.press('Escape')
+  await tryTool('content')
+  const image = dialog.getByRole('img', { name: 'An image that the tool returned (image/png)' })
+  await image.waitFor()
+  t.equal(await image.evaluate('(shown) => shown.decode().then(() => shown.naturalWidth)'), 2, 'and it is one')
+  t.same(await violationsOf(page), [])
+  t.same(complaints, [])
+})
+
 t.test('two revisions are compared, and a viewer reads what it may not try', async (t) => {
   const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support', adminKeys.viewer)
   await page.getByRole('button', { name: 'echo', exact: true }).click()

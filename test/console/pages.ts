@@ -121,6 +121,18 @@ t.test('an endpoint is put together by ticking, its plan says who loses what, an
   t.ok((await tools()).includes('which_process'))
 
   await page
+    .getByRole('button', { name: /^Compare: / })
+    .nth(1)
+    .focus()
+  await page.keyboard.press('Enter')
+  const compared = page.getByRole('dialog', { name: 'Two versions of team' })
+  await compared.getByText('endpoints.default.tools.tickets/pid.rename').waitFor()
+  await compared.getByText('"which_process"').waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  await compared.getByLabel('From version').selectOption({ index: 0 })
+  await compared.getByText('They are alike.').waitFor()
+  await page.keyboard.press('Escape')
+  await page
     .getByRole('button', { name: /^Take up again: / })
     .first()
     .focus()

@@ -111,6 +111,14 @@ t.test('versions say who changed what and when; an earlier one can be taken up a
     json: { items: [{ version: 1 }], nextCursor: null }
   })
   t.match((await made.call('GET', '/v1/versions', { key: adminKeys.globex })).json, { items: [] })
+  const configurationAt = async (version: number | string, key?: string) =>
+    await made.call('GET', `/v1/tenants/initech/versions/${version}`, key === undefined ? {} : { key })
+  t.match((await configurationAt(2)).json, { version: 2, configuration: { origins: ['https://two.example'] } })
+  t.match((await configurationAt(3)).json, { configuration: { origins: ['https://three.example'] } })
+  t.same((await made.call('GET', '/v1/tenants/none/versions/2')).json, { version: 2, configuration: null })
+  for (const version of [5, 0, 'x', '1e0']) t.equal((await configurationAt(version)).status, 404)
+  t.equal((await configurationAt(2, adminKeys.viewer)).status, 403, 'it has URLs and arguments')
+  t.equal((await configurationAt(2, adminKeys.globex)).status, 404)
   const back = await made.call('POST', '/v1/rollback', { body: { version: 2 } })
   t.match(back.json, { version: 4, tenants: ['initech'] }, back.text)
   t.match((await made.call('GET', '/v1/tenants/initech')).json, { version: 4, origins: ['https://two.example'] })

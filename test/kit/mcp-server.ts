@@ -393,10 +393,14 @@ export function createMcpServer(script: Script = {}): McpServer {
   }
 }
 
+/** Two pixels wide and high: one that a browser shows. */
+export const tinyImage =
+  'iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP4z8DAAMIM/////w8AH+4F+7C4l8kAAAAASUVORK5CYII='
+
 const everyContent: Json = {
   content: [
     { type: 'text', text: 'text', annotations: { audience: ['user'], priority: 0.5 }, _meta: { a: 1 } },
-    { type: 'image', data: 'aW1hZ2U=', mimeType: 'image/png' },
+    { type: 'image', data: tinyImage, mimeType: 'image/png' },
     { type: 'audio', data: 'YXVkaW8=', mimeType: 'audio/wav' },
     { type: 'resource_link', uri: 'test://one', name: 'one', icons: [{ src: 'https://example.com/i.png' }] },
     { type: 'resource', resource: { uri: 'test://two', mimeType: 'text/plain', text: 'two', extra: null } },

@@ -1,6 +1,6 @@
 // What the tools of the strict servers do, the same in both eras: only how a server request reaches the client differs.
 
-import type { Json } from '../kit/mcp-server.ts'
+import { tinyImage, type Json } from '../kit/mcp-server.ts'
 import { asking, has, type MatrixServer } from './matrix-server.ts'
 
 /** The way from a request of any kind to a server request. */
@@ -132,7 +132,7 @@ export async function callTool(state: MatrixServer, call: ToolCall): Promise<Jso
 export function contents({ revision }: MatrixServer): Json[] {
   return [
     { type: 'text', text: 'text', annotations: { audience: ['user'], priority: 0.5 } },
-    { type: 'image', data: 'aW1hZ2U=', mimeType: 'image/png' },
+    { type: 'image', data: tinyImage, mimeType: 'image/png' },
     { type: 'resource', resource: { uri: 'test://embedded', mimeType: 'text/plain', text: 'embedded' } },
     ...(revision >= '2025-03-26' ? [{ type: 'audio', data: 'YXVkaW8=', mimeType: 'audio/wav' }] : []),
     ...(revision >= '2025-06-18' ? [{ type: 'resource_link', uri: 'test://linked', name: 'linked' }] : [])

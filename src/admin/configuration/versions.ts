@@ -6,6 +6,7 @@ import { Type } from '../../config/schema/type.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import type { DocumentChange, Documents } from '../../control/compiled-documents.ts'
 import { ControlError } from '../../control/control-error.ts'
+import { shownDocument } from '../../control/document/tenant-document.ts'
 import type { WantedChange } from '../../control/judge.ts'
 import type { RemovedTenant } from '../../control/removed-tenants.ts'
 import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
@@ -145,6 +146,29 @@ export const versionRoutes = [
         return tenants.length === 0 ? [] : [{ version, at, actor: author.name, role: author.role, action, tenants }]
       })
       return { items, nextCursor: found.length < limit ? null : String(found.at(-1)?.version ?? 1) }
+    }
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/versions/{version}',
+      roles: administrators,
+      isForDocument: true,
+      summary: 'The configuration of a tenant as it was in a version of `GET /v1/versions`.',
+      response: closedObject({
+        version: Type.Integer(),
+        configuration: Type.Union([Type.Object({}), Type.Null()], {
+          description: 'As it was put, with `{"secret": true}` in place of each secret. null: there was none.'
+        })
+      })
+    },
+    async ({ params }, { control }) => {
+      const { tenant = '', version: text = '' } = params
+      const version = /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0
+      const found = version === 0 ? undefined : await control.at(version, tenant)
+      if (found === undefined) throw noSuch('version')
+      const document = found.get(tenant)
+      return { version, configuration: document === undefined ? null : shownDocument(document.tree) }
     }
   ),
   defineRoute(

@@ -65,7 +65,11 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
       callers.meter.callEnded(call)
       refusedLately.note(ended.outcome, call.tenant.id, 'call')
       live.happened('call', call.tenant.id, () =>
-        JSON.stringify({ time: new Date(wall.now()).toISOString(), ...callLine(call, ended) })
+        JSON.stringify({
+          time: new Date(wall.now()).toISOString(),
+          ...callLine(call, ended),
+          steps: call.record?.steps
+        })
       )
     },
     sessionEnded: (seconds, session) => metrics?.sessionEnded?.(seconds, session),

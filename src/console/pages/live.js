@@ -138,19 +138,44 @@ function CallTable({ calls, onOpen }) {
   </div>`
 }
 
-/** Where the time of a call went. */
-function hopsOf({ ms, waitMs, upstreamMs }) {
+/**
+ * Where the time of a call went.
+ * @returns {{ name: string, from: number, ms: number, isInner?: boolean }[]}
+ */
+function hopsOf({ ms, waitMs, upstreamMs, steps = [] }) {
   if (waitMs === undefined) return [{ name: said.hops.gateway, from: 0, ms }]
-  const upstream = Math.min(upstreamMs ?? ms - waitMs, ms - waitMs)
+  const rounds = steps.filter(({ kind }) => kind === 'round')
+  const others = rounds.reduce((sum, round) => sum + round.ms, 0)
+  const first = Math.max(0, Math.min(upstreamMs ?? ms - waitMs, ms - waitMs) - others)
+  const end = rounds.reduce((latest, round) => Math.max(latest, round.at + round.ms), waitMs + first)
   return [
     { name: said.hops.before, from: 0, ms: waitMs },
-    { name: said.hops.upstream, from: waitMs, ms: upstream },
-    { name: said.hops.after, from: waitMs + upstream, ms: Math.max(0, ms - waitMs - upstream) }
+    { name: said.hops.upstream, from: waitMs, ms: first },
+    ...rounds.map((round, at) => ({ name: said.hops.round(at + 2), from: round.at, ms: round.ms })),
+    ...steps
+      .filter(({ kind }) => kind === 'asked')
+      .map((step) => ({ name: said.hops.asked(step.name), from: step.at, ms: step.ms ?? ms - step.at, isInner: true })),
+    ...notifiedOf(steps),
+    { name: said.hops.after, from: end, ms: Math.max(0, ms - end) }
   ]
 }
 
+/** Of one method in one line: from the first to the last. */
+function notifiedOf(steps) {
+  const byName = Map.groupBy(
+    steps.filter(({ kind }) => kind === 'notified'),
+    ({ name }) => name
+  )
+  return [...byName].map(([name, all]) => ({
+    name: said.hops.notified(name, all.length),
+    from: all[0].at,
+    ms: all.at(-1).at - all[0].at,
+    isInner: true
+  }))
+}
+
 /** Shown by themselves, or for this page alone. */
-const hidden = new Set(['key', 'words', 'time', 'ms', 'waitMs', 'upstreamMs'])
+const hidden = new Set(['key', 'words', 'time', 'ms', 'waitMs', 'upstreamMs', 'steps'])
 
 /** Where the configuration says where traces are looked at, a link. */
 function Trace({ id }) {
@@ -171,8 +196,8 @@ function CallDialog({ call, onClose }) {
       <h3>${said.timeline(duration(call.ms))}</h3>
       <ol class="waterfall">
         ${hopsOf(call).map(
-          ({ name, from, ms }) =>
-            html`<li>
+          ({ name, from, ms, isInner }) =>
+            html`<li class=${isInner ? 'inner' : ''}>
               <span>${name}</span>
               <span class="track"
                 ><span

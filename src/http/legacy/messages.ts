@@ -1,6 +1,7 @@
 // What clients of both legacy transports post: `initialize`, requests, notifications, responses to server requests, and
 // batches of them.
 
+import { noteNotification, noteServerRequest } from '../../observe/call-notes.ts'
 import { observe, type CallObservers } from '../../observe/calls.ts'
 import {
   errorMessage,
@@ -94,11 +95,11 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
         capabilities,
         sent: isLongBody(context) ? (keptBytes) => letGoOfArguments(context, request, keptBytes) : undefined,
         notify(notification) {
-          record.notifications = (record.notifications ?? 0) + 1
+          noteNotification(record, observers.clock, notification.method)
           push(notificationMessage(shapeNotification(notification, revision)))
         },
         ask(serverRequest, { signal: withdrawn, progress, outlivesCall } = {}) {
-          record.serverRequests = (record.serverRequests ?? 0) + 1
+          const answered = noteServerRequest(record, observers.clock, serverRequest.method)
           const signals = withdrawn === undefined ? [] : [withdrawn]
           // A task outlives the call that brought its server request (2025-11-25 basic/utilities/tasks). So does a
           // server request that belongs to no call: many servers ask for the roots as soon as they are connected to,
@@ -109,7 +110,7 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
             signals.push(callEnd.signal)
           }
           const options = { signal: AbortSignal.any(signals), ...(progress === undefined ? {} : { progress }) }
-          return session.ask(serverRequest, options, push)
+          return answered(session.ask(serverRequest, options, push))
         }
       }
       const call = { snapshot, tenant, endpoint, principal, request, record, session, client, signal }

@@ -16,6 +16,7 @@ import {
   type RequestId,
   type Result
 } from '../../protocol/messages.ts'
+import { noteNotification } from '../../observe/call-notes.ts'
 import { observe, type CallObservers } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
@@ -76,7 +77,7 @@ export async function runModernRequest(
     notify(notification) {
       // Only progress and log messages are left out here, never the result.
       if (!isWanted(notification, envelope.logLevel)) return
-      record.notifications = (record.notifications ?? 0) + 1
+      noteNotification(record, observers.clock, notification.method)
       reply.push(notificationMessage(notification))
     },
     ask: refuseServerRequest

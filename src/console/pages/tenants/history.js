@@ -6,9 +6,14 @@ import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
 import { ConfirmDialog } from '../../parts/confirm.js'
 import { actionOf, ListPart } from '../../parts/list.js'
+import { Choice } from '../../parts/choice.js'
+import { Dialog } from '../../parts/dialog.js'
+import { Difference } from '../../parts/difference.js'
+import { Loading } from '../../parts/notice.js'
 import { Moment } from '../../parts/moment.js'
 import { dateTime } from '../../parts/time.js'
 import { text } from '../../text.js'
+import { mayChange } from '../upstreams.js'
 
 const said = text.history
 
@@ -16,6 +21,7 @@ const said = text.history
 export function History({ id, version, onChange }) {
   const versions = useLoaded((signal) => get(path`/v1/versions?tenant=${id}&limit=20`, signal), [version])
   const chosen = useSignal(/** @type {any} */ (undefined))
+  const compared = useSignal(/** @type {number | undefined} */ (undefined))
   // Of all tenants by one number: only who may change all takes an earlier one up.
   const mayRollBack = administrator.value?.role === 'platform-admin'
   const rollBack = () => post('/v1/rollback', { version: chosen.value.version, tenant: id }).then(onChange)
@@ -30,6 +36,12 @@ export function History({ id, version, onChange }) {
       { title: said.who, cell: ({ actor, role }) => `${actor} (${role})` },
       { title: said.what, cell: ({ action }) => html`<code>${action}</code>` },
       ...actionOf({
+        label: said.compare,
+        nameOf: (each) => each.version,
+        isAllowed: mayChange(),
+        onChoose: (each) => (compared.value = each.version)
+      }),
+      ...actionOf({
         label: said.back,
         nameOf: (each) => each.version,
         isAllowed: mayRollBack,
@@ -38,6 +50,15 @@ export function History({ id, version, onChange }) {
       })
     ]}
   >
+    ${
+      compared.value !== undefined &&
+      html`<${CompareDialog}
+        id=${id}
+        first=${compared.value}
+        versions=${(versions.value?.items ?? []).map((each) => String(each.version))}
+        onClose=${() => (compared.value = undefined)}
+      />`
+    }
     ${
       chosen.value &&
       html`<${ConfirmDialog}
@@ -50,5 +71,33 @@ export function History({ id, version, onChange }) {
         <p>${said.backWhy(id, dateTime(chosen.value.at))}</p>
       <//>`
     }
+  <//>`
+}
+
+function CompareDialog({ id, first, versions, onClose }) {
+  const from = useSignal(String(first))
+  const to = useSignal(versions[0])
+  const target = (version) => path`/v1/tenants/${id}/versions/${version}`
+  const both = useLoaded(
+    (signal) => Promise.all([from.value, to.value].map((version) => get(target(version), signal))),
+    [from.value, to.value]
+  )
+  const choice = (label, value) =>
+    html`<${Choice}
+      label=${label}
+      value=${value.value}
+      choices=${versions.map((each) => [each, each])}
+      onChange=${(each) => (value.value = each)}
+    />`
+  return html`<${Dialog} title=${said.compareTitle(id)} onClose=${onClose} isWide>
+    <div class="row">${choice(said.from, from)} ${choice(said.to, to)}</div>
+    <${Loading} loaded=${both}>
+      ${([one, other]) =>
+        html`<${Difference}
+          from=${one.configuration}
+          to=${other.configuration}
+          names=${[said.versionOf(one.version), said.versionOf(other.version)]}
+        />`}
+    <//>
   <//>`
 }
