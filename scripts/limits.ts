@@ -210,6 +210,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'whoever called longest ago is forgotten'
     ],
     ['admin/live/processes.ts sayMs', 'time between two signs that it serves', 'process', 'said again'],
+    ['admin/live/processes.ts firstSayMs', 'time until it says so first', 'process', 'others know it later'],
     ['admin/live/processes.ts believedMs', 'time for which such a sign is believed', 'process', 'not told any more'],
     [
       'admin/live/processes.ts maxProcesses',

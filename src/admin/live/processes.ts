@@ -6,10 +6,11 @@ import type { Snapshot } from '../../config/snapshot.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import type { Bus } from '../../session/bus/bus.ts'
 import { everyNode } from '../../store/keys.ts'
-import { every, type Clock } from '../../time/clock.ts'
+import { createDelay, every, type Clock } from '../../time/clock.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 
 const sayMs = 10_000
+const firstSayMs = 2_000
 const believedMs = 35_000
 const maxProcesses = 256
 /** In hexadecimal digits: enough to see that two differ. */
@@ -76,7 +77,9 @@ export function createProcesses({ bus, snapshot, configuration, version, clock, 
     if (asks) void say(from, false)
   })
   const timer = bus.shared ? every(clock, sayMs, () => void say(everyNode, false)) : undefined
-  if (bus.shared) void say(everyNode, true)
+  // Not at once: while a process starts, its event loop stands still for longer than Redis may be silent.
+  const first = createDelay(clock)
+  if (bus.shared) first.start(firstSayMs, () => void say(everyNode, true))
 
   return {
     /** This one first. */
@@ -87,6 +90,7 @@ export function createProcesses({ bus, snapshot, configuration, version, clock, 
     },
     close(): void {
       timer?.close()
+      first.close()
     }
   }
 }
