@@ -60,11 +60,10 @@ interface AdminServerOptions extends AdminServices {
 export function createAdminServer(options: AdminServerOptions): AdminListener {
   const { snapshot, version, clock, descriptors, wall, store, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
-  const fetch = createFetch()
+  const [fetch, openApi] = [createFetch(), openApiOf(adminRoutes, version)]
   const access = createAdminAccess({ snapshot, clock, wall, fetch, log })
   const consoleSessions = createConsoleSessions({ store, wall, access })
   const eventStreams = createEventStreams({ clock, isLetIn: consoleSessions.isLetIn })
-  const openApi = openApiOf(adminRoutes, version)
   let ownHosts: ReadonlySet<string> = new Set()
   const server = fastify({
     ...adminSocketLimits,
