@@ -155,7 +155,8 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
     [
       (text) => !isRedis(text) || redisAddress(text) !== undefined,
       'is no address of Redis',
-      `Write it like ${redisAddressForms}.`
+      `Write it like ${redisAddressForms}. In a password that stands in the address / is %2F and # is %23; one that ` +
+        '${file:PATH} or ${NAME} inserts is taken as it is.'
     ],
     [(text) => isRedis(text) || !text.includes('\0'), 'contains a NUL character']
   ],

@@ -65,6 +65,11 @@ export function redisAddress(text: string): RedisAddress | undefined {
   }
 }
 
+/** Whether what stands between the two texts of an address is a name or a password, or part of one. */
+export const isCredential = (before: string, after: string): boolean =>
+  (/^rediss?(?:\+sentinel|\+cluster)?:\/\/[^/?#@]*$/.test(before) && /^[^/?#]*@/.test(after)) ||
+  /^redis[^?#]*\?(?:[^#]*&)?sentinel(?:Username|Password)=[^&#]*$/.test(before)
+
 function nodeOf(text: string, usualPort: number): RedisAddress['nodes'][number] | undefined {
   // As a URL, for ports that are too large and IPv6 in brackets.
   const url = /[@\\]/.test(text) ? null : URL.parse(`redis://${text}`)

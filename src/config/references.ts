@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 
 import { principalNames, principalPartOf, type PrincipalPart, type PrincipalText } from './auth/principal-text.ts'
 import { quoted, type Fault, type Path, type Report } from './problems.ts'
+import { isCredential } from './redis-address.ts'
 import { isTree } from './shape.ts'
 
 const maxReferencedBytes = 64 * 1024
@@ -52,11 +53,12 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
       (all: string, inner: string | undefined, at: number) => {
         literal += value.slice(copied, at)
         copied = at + all.length
+        const { length } = literal
         const part = principalPartOf(inner ?? '')
         if (part === undefined) {
           const given = replacement(all, inner)
-          literal += given
-          return given
+          literal += isStore(path) && given !== all ? inAddress(given, literal, value.slice(copied)) : given
+          return literal.slice(length)
         }
         if (part === 'unknown') unknown = true
         else principal.push(literal, part)
@@ -112,6 +114,17 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
 const referencePattern = /^(?:file:(?<file>.+)|(?<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?<fallback>[^]*))?)$/
 
 const isUpstream = (path: Path): boolean => path.length === 4 && path[0] === 'tenants' && path[2] === 'upstreams'
+
+const isStore = (path: Path): boolean => path.length === 1 && path[0] === 'store'
+
+/**
+ * What is inserted as a password stands for itself, whatever it consists of. A colon stays one: it may be name and
+ * password together.
+ */
+function inAddress(given: string, before: string, after: string): string {
+  const isPart = isCredential(before, after.replace(/\$\{[^{}]*\}/g, ''))
+  return isPart ? encodeURIComponent(given).replaceAll('%3A', ':') : given
+}
 
 const isHeader = (path: Path): boolean =>
   path.length === 6 && path[0] === 'tenants' && path[2] === 'upstreams' && path[4] === 'headers'

@@ -2,6 +2,7 @@ import t from 'tap'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { upstreamName } from '../../src/protocol/messages.ts'
+import { redisAddress } from '../../src/config/redis-address.ts'
 import { compiled, problemsOf } from './kit.ts'
 import type { CompileOptions } from '../../src/config/load.ts'
 
@@ -63,6 +64,32 @@ t.test('a file reference is relative to the configuration and loses one line bre
   t.equal(resolved('${file:./secrets/b}', { path }), 'value')
   t.equal(resolved('${file:secrets/c}', { path }), 'x\n')
   t.equal(resolved(`\${file:${join(folder, 'secrets/a')}}`, { path }), 'value')
+})
+
+t.test('a password of Redis that comes from elsewhere may have any character', async (t) => {
+  const password = 'a/b#c?d@e%41:f+g&h '
+  const path = join(t.testdir({ password }), 'config.yaml')
+  const env = { NAME: 'me/you', PASSWORD: password, HOST: 'a.example', ALL: 'redis://:p%40w@a.example', BOTH: 'me:p/w' }
+  const addressOf = (store: string) => {
+    const compiledStore = compiled({ ...config({}), store }, { path, env }).store
+    return compiledStore.kind === 'redis' ? redisAddress(compiledStore.url) : undefined
+  }
+  t.match(addressOf('redis://:${file:password}@redis:6379/1'), { username: undefined, password, database: 1 })
+  t.match(addressOf('rediss://${NAME}:${PASSWORD}@${HOST}'), { username: 'me/you', password, tls: true })
+  t.match(addressOf('redis://${BOTH}@a.example'), { username: 'me', password: 'p/w' })
+  t.match(addressOf('redis+sentinel://:${PASSWORD}@${HOST},b/main?sentinelPassword=${file:password}'), {
+    password,
+    sentinelPassword: password,
+    nodes: [{ host: 'a.example' }, { host: 'b' }],
+    name: 'main'
+  })
+  t.match(addressOf('redis://:p%40w@a.example'), { password: 'p@w' }, 'what the file itself says is an address')
+  t.match(addressOf('${ALL}'), { password: 'p@w' }, 'and so is a whole one')
+  const given = problemsOf({ ...config({}), store: 'redis://:a/b#c@redis' })
+  t.match(given, [{ path: 'store' }], 'the control: as the file says it, it is no address')
+  t.match(problemsOf({ ...config({}), store: 'redis://:${file:none}@redis' }, { path }), [
+    { path: 'store', message: /no such file/ }
+  ])
 })
 
 t.test('a file that cannot be read is told with its name and the reason', async (t) => {
