@@ -17,7 +17,7 @@ store: file:./data/gatehouse.db
 logLevel: info
 limits:
   sessionIdleMs: 1800000
-  drainMs: 30000
+  drainMs: 24000
 
 tenants:
   acme:

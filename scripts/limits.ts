@@ -484,6 +484,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it is ended'
     ],
     ['observe/samples.ts maxSampleChars chars', 'sampled arguments, and a sampled result', 'line', 'cut'],
+    ['http/server.ts cutMs', 'time after `limits.drainMs` for answers to calls that were ended', 'process', 'cut'],
     ['observe/telemetry.ts lastSendMs', 'wait for the collector when the gateway ends', 'process', 'the rest is lost'],
     ['cli/store/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
   ],

@@ -44,6 +44,8 @@ const socketLimits = {
 
 /** So many turns of the event loop the port waits at most for one in which nobody connects. */
 const maxTurnsToClose = 100
+/** After `limits.drainMs`: for the answers to the calls that were ended. */
+export const cutMs = 2_000
 
 export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates'>, RefusalObservers {
   readonly requestId: () => string
@@ -184,7 +186,7 @@ export async function createServer(options: ServerOptions) {
       }
       portClosed = new Promise((resolve) => server.server.close(() => resolve()))
     },
-    /** Resolves when the last connection is closed; what is left 2 s after `drainMs` is cut. */
+    /** Resolves when the last connection is closed; what is left `cutMs` after `drainMs` is cut. */
     async close(drainMs: number, clock: Clock): Promise<void> {
       const closed = Promise.all([portClosed, server.close()])
       // Connections that become idle while others still work would otherwise sit out their keep-alive time.
@@ -193,7 +195,7 @@ export async function createServer(options: ServerOptions) {
         direct.closeIdle()
       })
       const silent = clock.timer(1_000, connections.closeSilent)
-      const forced = clock.timer(drainMs + 2_000, () => {
+      const forced = clock.timer(drainMs + cutMs, () => {
         server.server.closeAllConnections()
         direct.closeAll()
       })

@@ -9,8 +9,8 @@ import { createLogExport } from './otlp/log-export.ts'
 import { createShownCaller, shownName } from './pseudonyms.ts'
 import { createLosses, type Signal } from './otlp/losses.ts'
 
-/** For what waits when the gateway ends. With `limits.drainMs` and the end of stubborn stdio processes it is 35 s. */
-const lastSendMs = 1_000
+/** For what waits when the gateway ends. */
+export const lastSendMs = 1_000
 
 export interface TelemetryOptions {
   readonly version: string

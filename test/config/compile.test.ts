@@ -49,7 +49,7 @@ t.test('every default is applied', async (t) => {
         processesPerTenant: 128,
         coldStartMs: 1500,
         readyDelayMs: 0,
-        drainMs: 30_000,
+        drainMs: 24_000,
         pageSize: 1000,
         streamMs: 0
       },

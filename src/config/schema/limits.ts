@@ -104,7 +104,7 @@ export const LimitsSchema = closedObject(
     drainMs: integer(
       0,
       hourMs,
-      30_000,
+      24_000,
       'How long shutdown waits for running calls, from SIGTERM on: `readyDelayMs` is part of it.'
     ),
     pageSize: integer(1, 100_000, 1000, 'Entries on one page of a list.'),

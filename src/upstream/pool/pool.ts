@@ -25,7 +25,7 @@ interface PoolOptions {
 
 const longestSweepMs = 5_000
 /** Longer than the three graces of a child process together. */
-const closeMs = 7_000
+export const closeMs = 7_000
 
 export type Pool = ReturnType<typeof createPool>
 
