@@ -28,10 +28,34 @@ function obstacles(): string[] {
     found.push('There are changes that are not committed: commit or remove them.')
   if (run('git', ['tag', '--list', tag]).trim() !== '')
     found.push(`The tag ${tag} is there already: give package.json a new version (npm version --no-git-tag-version).`)
-  const changes = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
-  if (!changes.split('\n').some((line) => line.startsWith(`## ${version}`)))
-    found.push(`CHANGELOG.md has no section "## ${version}": say there what is new.`)
+  return [...found, ...changelogObstacles(), ...versionObstacles()]
+}
+
+function changelogObstacles(): string[] {
+  const found: string[] = []
+  const sections = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m).slice(1)
+  // With its date or without.
+  const headings = sections.map((section) => section.split('\n', 1)[0]?.replace(/ - \d{4}-\d{2}-\d{2}$/, ''))
+  if (!headings.includes(version)) found.push(`CHANGELOG.md has no section "## ${version}": say there what is new.`)
+  if (sections.some((section) => /^Unreleased\n\s*\S/.test(section)))
+    found.push(`CHANGELOG.md has lines below "## Unreleased": move them to "## ${version}".`)
   return found
+}
+
+/** Of what is deployed: the chart and the manifests name the image by its version. */
+function versionObstacles(): string[] {
+  const [chart, deployment] = ['deploy/helm/gatehouse/Chart.yaml', 'deploy/kubernetes/base/deployment.yaml']
+  const named: ReadonlyArray<readonly [file: string, what: string, pattern: RegExp]> = [
+    [chart, 'version', /^version: *(\S+)$/m],
+    [chart, 'appVersion', /^appVersion: *(\S+)$/m],
+    [deployment, 'the tag of its image', /^ *image: *gatehouse:(\S+)$/m]
+  ]
+  return named.flatMap(([file, what, pattern]) => {
+    const [, given] = pattern.exec(readFileSync(join(root, file), 'utf8')) ?? []
+    return given === version
+      ? []
+      : [`${file}: ${what} is ${given ?? 'missing'}: make it ${version}, as package.json has.`]
+  })
 }
 
 interface Lock {

@@ -76,9 +76,12 @@ async function interrupt(npx: Running): Promise<void> {
 const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
 
 // A repository of its own: other tests run this checkout meanwhile, and the release script tags.
-const parts = ['bin', 'docs', 'src', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json']
+const parts = ['bin', 'deploy', 'docs', 'src', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json']
 for (const name of [...parts, 'LICENSE', 'README.md', 'CHANGELOG.md', 'SECURITY.md', '.gitignore'])
   cpSync(join(root, name), join(checkout, name), { recursive: true })
+// As for a release: what is new has its version.
+const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
+writeFileSync(join(checkout, 'CHANGELOG.md'), changelog.replace(/^## Unreleased\n[^]*?(?=^## )/m, '## Unreleased\n\n'))
 // The test command checks the types of these sources by itself.
 const forPackage = JSON.parse(readFileSync(join(root, 'tsconfig.package.json'), 'utf8')) as { compilerOptions: object }
 const compilerOptions = { ...forPackage.compilerOptions, noCheck: true }
@@ -198,8 +201,27 @@ t.test(
     const again = release('--output', join(folder, 'other'))
     t.equal(again.status, 1)
     t.match(again.stderr, /is there already: give package\.json a new version/)
+    t.notMatch(again.stderr, /CHANGELOG|deploy/, 'the control')
   }
 )
+
+t.test('a release is refused where the changelog, the chart or the manifests speak of another version', async (t) => {
+  const change = (file: string, pattern: RegExp | string, by: string): void => {
+    const path = join(checkout, file)
+    writeFileSync(path, readFileSync(path, 'utf8').replace(pattern, by))
+  }
+  change('CHANGELOG.md', /^## Unreleased$/m, '## Unreleased\n\n- Something.\n')
+  change('CHANGELOG.md', `## ${version}`, `## ${version}0`)
+  change('deploy/helm/gatehouse/Chart.yaml', /ersion: \S+$/gm, 'ersion: 9.9.9')
+  change('deploy/kubernetes/base/deployment.yaml', /gatehouse:\d\S+/, 'gatehouse:9.9.9')
+  const { status, stderr } = release('--output', join(folder, 'other'))
+  git('checkout', '--quiet', '.')
+  t.equal(status, 1)
+  t.match(stderr, `no section "## ${version}"`)
+  t.match(stderr, /lines below "## Unreleased": move them/)
+  for (const what of ['Chart.yaml: version', 'Chart.yaml: appVersion', 'deployment.yaml: the tag of its image'])
+    t.match(stderr, `${what} is 9.9.9: make it ${version}, as package.json has.`)
+})
 
 t.test('an installation brings what the gateway needs, and nothing of its tests or demo servers', async (t) => {
   const names = globSync('{*,@*/*}', { cwd: join(folder, 'node_modules') })
