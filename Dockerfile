@@ -51,7 +51,8 @@ RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates python3 \
   && rm -rf /var/lib/apt/lists/*
 COPY --from=uv /uv /uvx /usr/local/bin/
-# All that they write goes below /tmp: with a read-only root file system that is the one place.
+# All that they write goes below /tmp: with a read-only root file system that is the one place. Programs among it run
+# there: --tmpfs /tmp:exec,size=512m, as engines mount it without `exec` otherwise.
 ENV NODE_ENV=production HOME=/tmp npm_config_cache=/tmp/npm UV_CACHE_DIR=/tmp/uv UV_TOOL_DIR=/tmp/uv-tools
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules

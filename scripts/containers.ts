@@ -126,7 +126,9 @@ const [port, loginPort, grafanaPort] = [await freePort(), await freePort(), awai
 Object.assign(process.env, {
   GATEHOUSE_PORT: String(port),
   GATEHOUSE_LOGIN_PORT: String(loginPort),
-  GATEHOUSE_GRAFANA_PORT: String(grafanaPort)
+  GATEHOUSE_GRAFANA_PORT: String(grafanaPort),
+  // Another run on this machine has another one.
+  GATEHOUSE_NETWORK: `10.${213 + (process.pid % 40)}.${Math.floor(process.pid / 40) % 256}`
 })
 const project = `gatehouse-test-${process.pid}`
 const program = compose()
@@ -152,11 +154,11 @@ function keepLogs(): void {
 
 const outcomes: Outcome[] = []
 try {
-  composed(`--podman-build-args=${build.join(' ')}`, 'build', 'gateway-1', 'authorization')
   run('podman', ['build', ...build, '--target=with-runtimes', '--tag=localhost/gatehouse-with-runtimes:local', '.'], {
     cwd: root
   })
-  composed('--profile=observability', 'up', '--detach', '--no-build')
+  // What a person types, but that images of an earlier run are made anew.
+  composed(`--podman-build-args=${build.join(' ')}`, '--profile=observability', 'up', '--detach', '--build')
   outcomes.push(...(await meetContainers(stack)))
 } catch (error) {
   outcomes.push({ step: 'builds and starts', failure: String(error) })

@@ -2,10 +2,14 @@
 // tries what they do.
 
 import t from 'tap'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { prometheusName } from '../../scripts/metrics-doc.ts'
+import { compileConfig } from '../../src/config/load.ts'
 import { instruments, type MetricName } from '../../src/observe/metrics/instruments.ts'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -20,11 +24,25 @@ interface Service {
   readonly pids_limit?: number
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
   readonly environment?: Readonly<Record<string, string>>
+  readonly build?: { readonly target: string }
+  readonly pull_policy?: string
+  readonly ulimits?: Readonly<Record<string, unknown>>
+  readonly healthcheck?: { readonly test: readonly string[] }
+  readonly networks?: Readonly<Record<string, { readonly ipv4_address?: string } | null>>
 }
 
 const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8'), { merge: true }) as {
   services: Readonly<Record<string, Service>>
 }
+
+/** Of the gateways, with a digest for each secret. */
+const gatewayConfig = compileConfig(
+  readFileSync(join(root, 'deploy', 'compose', 'gatehouse.yaml'), 'utf8').replace(
+    /\$\{file:[^}]+\}/g,
+    '7d1a54127b222502f5b79b5fb0803061152a44f92b37e23c6527baf665d4da9a'
+  ),
+  { path: 'gatehouse.yaml', env: {} }
+)
 
 t.test(
   'docker-compose.yml publishes the proxy alone, on loopback, and of a profile what a browser has to reach',
@@ -44,6 +62,85 @@ t.test(
       ]
     )
     for (const { port } of published) t.match(port, /^127\.0\.0\.1:/)
+  }
+)
+
+t.test('each image of this repository is built by one service, which those that share it depend on', async (t) => {
+  const own = Object.entries(services).filter(([, { image }]) => image?.startsWith('localhost/'))
+  const builders = new Map<string | undefined, string>()
+  for (const [name, { build, image, pull_policy }] of own) {
+    t.equal(pull_policy, 'never', `${name}: no registry has it`)
+    if (build === undefined) continue
+    t.notOk(builders.has(image), `${name}: ${image} is built twice`)
+    builders.set(image, name)
+  }
+  const needs = (name: string): string[] =>
+    Object.keys(services[name]?.depends_on ?? {}).flatMap((other) => [other, ...needs(other)])
+  for (const [name, { build, image }] of own)
+    if (build === undefined) t.ok(needs(name).includes(builders.get(image) ?? 'none'), `${name} has ${image} built`)
+  t.same(builders.size, 2)
+  t.same(
+    Object.entries(services).flatMap(([name, { build }]) => (build && !services[name]?.image ? [name] : [])),
+    []
+  )
+})
+
+t.test('gateways stay where nginx has found them, and believe nginx alone who calls', async (t) => {
+  const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8')
+  t.match(text, /subnet: "\$\{GATEHOUSE_NETWORK:-10\.213\.77\}\.0\/24"/)
+  const addresses = new Map(
+    Object.entries(services).flatMap(([name, { networks }]) => {
+      const address = networks?.['inside']?.ipv4_address
+      return address === undefined ? [] : [[name, address.replace(/\$\{GATEHOUSE_NETWORK:-([\d.]+)\}/, '$1')] as const]
+    })
+  )
+  t.same([...addresses.keys()], ['proxy', 'gateway-1', 'gateway-2', 'gateway-3'])
+  t.equal(new Set(addresses.values()).size, 4)
+  for (const [name, address] of addresses)
+    t.equal(gatewayConfig.trustedProxies?.(address), name === 'proxy', `${name} ${address}`)
+  t.match(readFileSync(join(root, 'deploy', 'compose', 'nginx.conf'), 'utf8'), /X-Forwarded-For \$remote_addr;/)
+})
+
+t.test('nginx takes headers as large as the gateway does, and is asked whether it listens', async (t) => {
+  const [conf, docs] = ['deploy/compose/nginx.conf', 'docs/deployment.md'].map((name) =>
+    readFileSync(join(root, name), 'utf8')
+  )
+  const directive = /^ *large_client_header_buffers 8 32k;$/m
+  t.match(conf, directive)
+  t.match(docs, directive)
+  const probe = services['proxy']?.healthcheck?.test.at(-1) ?? ''
+  const listened = [...(conf?.matchAll(/^ *listen (\d+);$/gm) ?? [])].map(([, port]) => port)
+  t.same(
+    [...probe.matchAll(/127\.0\.0\.1\/(\d+)/g)].map(([, port]) => port),
+    listened
+  )
+  // The very words, at ports of this machine.
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const asked = async (other: number): Promise<number> => {
+    const words = probe.replace('/8080', `/${port}`).replace('/8081', `/${other}`)
+    const child = spawn('bash', ['-c', words], { stdio: 'ignore' })
+    const [code] = (await once(child, 'exit')) as [number]
+    return code
+  }
+  t.equal(await asked(port), 0)
+  t.not(await asked(1), 0, 'the control: nobody listens at one of them')
+})
+
+t.test('the image is healthy while it answers; in Compose, where it is ready', async (t) => {
+  t.match(readFileSync(join(root, 'deploy', 'healthcheck.mjs'), 'utf8'), /\?\? 'http:[^']+\/health\/live'/)
+  t.match(services['gateway-1']?.environment, { GATEHOUSE_HEALTH_URL: /:8080\/health\/ready$/ })
+})
+
+t.test(
+  'a gateway may have as many threads as its stdio servers need, and its user as many as others take',
+  async (t) => {
+    // A server on Node has eleven.
+    t.ok((services['gateway-1']?.pids_limit ?? 0) >= gatewayConfig.limits.processes * 12)
+    // Counted of all containers, and of the machine.
+    for (const [name, { ulimits }] of Object.entries(services)) t.notOk(ulimits?.['nproc'], name)
   }
 )
 

@@ -10,6 +10,10 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { prometheusName } from '../../scripts/metrics-doc.ts'
 import { ensurePrometheus } from '../../scripts/programs.ts'
+import { compileConfig } from '../../src/config/load.ts'
+import { cutMs } from '../../src/http/server.ts'
+import { lastSendMs } from '../../src/observe/telemetry.ts'
+import { closeMs } from '../../src/upstream/pool/pool.ts'
 import { serve } from '../kit/process.ts'
 import { send } from '../kit/client.ts'
 import { basePath, deploy, manifestsIn, repository, typeErrors, type Manifest } from './manifests.ts'
@@ -21,10 +25,26 @@ const pod = deployment.spec.template.spec
 const [container] = pod.containers
 const config = readFileSync(join(basePath, 'gatehouse.yaml'), 'utf8')
 
+const chart = join(deploy, 'helm', 'gatehouse')
+const chartValues = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as {
+  readonly config: string
+  readonly terminationGracePeriodSeconds: number
+}
+
 /** Its probe of the name, as path. */
 const probes: ReadonlyArray<readonly [string, string]> = ['startupProbe', 'readinessProbe', 'livenessProbe'].map(
   (name) => [name, container[name].httpGet.path]
 )
+
+t.test('a Pod that starts while the store is away waits for it, and is not restarted', async (t) => {
+  t.same(Object.fromEntries(probes), {
+    startupProbe: '/health/live',
+    readinessProbe: '/health/ready',
+    livenessProbe: '/health/live'
+  })
+  const template = readFileSync(join(chart, 'templates', 'deployment.yaml'), 'utf8')
+  for (const [name, path] of probes) t.match(template, new RegExp(`${name}:\\s+httpGet: \\{ path: ${path},`), name)
+})
 
 t.test('the API of Kubernetes knows every member of the manifests', (t) => {
   t.same(typeErrors([...base, ...trial], t.testdir()), [])
@@ -76,7 +96,11 @@ t.test('the autoscaler is given a metric that the gateway has, by Prometheus and
   })
   t.equal(checked.status, 0, checked.stderr)
   const { ports } = of('Deployment').template.spec.containers[0]
-  t.equal(relabel[0].regex, `${deployment.metadata.name};${ports[1].name}`)
+  t.same(relabel[0].source_labels, [
+    '__meta_kubernetes_pod_container_name',
+    '__meta_kubernetes_pod_container_port_name'
+  ])
+  t.equal(relabel[0].regex, `${container.name};${ports[1].name}`)
   t.equal(of('NetworkPolicy').ingress[1].ports[0].port, ports[1].name)
 })
 
@@ -113,9 +137,19 @@ t.test('the gateway accepts the configuration, and its probes are answered where
     t.equal((await send(`${gateway.url}${path}`, { method: 'GET' })).status, 200, `${name} ${path}`)
 })
 
+// limits.readyDelayMs is part of limits.drainMs.
+const withoutFiles = config.replace(/\$\{file:[^}]+\}/g, 'q7Xw2Zr9Lk4Vb8Nt')
+const { limits } = compileConfig(withoutFiles, { path: 'gatehouse.yaml', env: {} })
+const stopMs = limits.drainMs + cutMs + closeMs + lastSendMs
+
+t.test('from SIGTERM to the end the gateway takes less than 35 s, whatever its calls and child processes do', (t) => {
+  t.ok(stopMs < 35_000, `${stopMs} ms`)
+  t.end()
+})
+
 t.test('a Pod has the time to drain, and nothing that it does not need', (t) => {
-  // limits.drainMs, six seconds for child processes.
-  t.ok(pod.terminationGracePeriodSeconds >= container.lifecycle.preStop.sleep.seconds + 30 + 6)
+  t.ok(pod.terminationGracePeriodSeconds * 1_000 >= container.lifecycle.preStop.sleep.seconds * 1_000 + stopMs)
+  t.equal(chartValues.terminationGracePeriodSeconds, pod.terminationGracePeriodSeconds)
   t.match(pod.securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
   t.match(container.securityContext, {
     allowPrivilegeEscalation: false,
@@ -128,13 +162,14 @@ t.test('a Pod has the time to drain, and nothing that it does not need', (t) => 
 })
 
 t.test('the chart has values of the form that it wants, with the same configuration', (t) => {
-  const chart = join(deploy, 'helm', 'gatehouse')
-  const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as { config: string }
   const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as { $schema?: string }
   delete schema.$schema
   const accepts = new Ajv.default({ strict: false }).compile(schema)
-  t.ok(accepts(values), JSON.stringify(accepts.errors))
-  t.notOk(accepts({ ...values, replica: 3 }), 'the control')
-  t.equal(values.config, config)
+  t.ok(accepts(chartValues), JSON.stringify(accepts.errors))
+  t.notOk(accepts({ ...chartValues, replica: 3 }), 'the control')
+  const more = { affinity: {}, extraVolumes: [{ name: 'ca' }], extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }] }
+  t.ok(accepts({ ...chartValues, ...more, tmp: { sizeLimit: '512Mi' } }), JSON.stringify(accepts.errors))
+  t.notOk(accepts({ ...chartValues, tmp: { sizeLimit: 'much' } }), 'the control')
+  t.equal(chartValues.config, config)
   t.end()
 })

@@ -1,6 +1,7 @@
 // What kustomize makes of deploy/kubernetes and helm of deploy/helm, with both programs: run by `npm run kubernetes`.
 
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import t from 'tap'
 import { deploy, readManifests, typeErrors, type Manifest } from './manifests.ts'
@@ -28,6 +29,30 @@ t.test('kustomize and helm make the same objects', (t) => {
   const autoscaler = 'HorizontalPodAutoscaler gatehouse'
   t.equal(measured.get(autoscaler)?.spec.metrics.length, one.get(autoscaler)?.spec.metrics.length + 1)
   t.same(typeErrors([...measured.values()], overlay), [])
+  const values = join(t.testdirName, 'values.json')
+  const [claim, mount] = [
+    { name: 'ca', configMap: { name: 'ca' } },
+    { name: 'ca', mountPath: '/etc/ca' }
+  ]
+  const affinity = { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } }
+  writeFileSync(
+    values,
+    JSON.stringify({
+      terminationGracePeriodSeconds: 90,
+      tmp: { sizeLimit: '512Mi' },
+      extraVolumes: [claim],
+      extraVolumeMounts: [mount],
+      affinity
+    })
+  )
+  const grown = helm('--values', values)
+  const { containers, volumes, ...pod } = grown.get('Deployment gatehouse')?.spec.template.spec ?? {}
+  t.match(pod, { terminationGracePeriodSeconds: 90, affinity })
+  t.same(volumes.slice(-2), [{ name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: '512Mi' } }, claim])
+  t.same(containers[0].volumeMounts.at(-1), mount)
+  t.same(typeErrors([...grown.values()], t.testdirName), [])
+  const renamed = made('helm', 'template', 'team-a', 'helm/gatehouse', '--kube-version', '1.30.0')
+  t.equal(renamed.get('Deployment team-a')?.spec.template.spec.containers[0].name, 'gatehouse', 'Prometheus finds it')
   const few = helm('--set', 'ingress.enabled=false,autoscaling.enabled=false,networkPolicy.enabled=false,replicas=2')
   t.same(few.size, one.size - 3)
   t.equal(few.get('Deployment gatehouse')?.spec.replicas, 2)
