@@ -41,6 +41,8 @@ export interface BusQuestion {
   readonly kind: BusKind
   readonly whose: BusCaller
   readonly question: unknown
+  /** It counts as begun from when it was sent: the work does not wait for `go`. */
+  readonly atOnce?: boolean
 }
 
 export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
@@ -54,7 +56,7 @@ const maxKeptChars = 4 * 1024 * 1024
  * @param take gives the function that gives the place back; undefined where too many are taken
  */
 export function createBusServer(
-  { send, trySend, watch }: BusMessages,
+  { send, trySend, watch, ackMs }: BusMessages,
   context: { readonly clock: Clock; readonly log: Log },
   take: (caller: BusCaller) => (() => void) | undefined
 ) {
@@ -73,10 +75,10 @@ export function createBusServer(
   let closed = false
   return {
     handlers,
-    /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
+    /** A question may arrive after its sender has given up: the work begins when the sender says `go`, or has said. */
     accept({ id, from, body }: BusMessage): void {
       if (closed) return trySend(from, 'gone', id)
-      const { kind, whose, question } = body as BusQuestion
+      const { kind, whose, question, atOnce = false } = body as BusQuestion
       const run = handlers.get(kind)
       const giveBack = run === undefined ? undefined : take(whose)
       if (giveBack === undefined || run === undefined) {
@@ -90,6 +92,7 @@ export function createBusServer(
       let working = false
       const end = (): void => {
         beat.close()
+        late?.close()
         served.delete(id)
         giveBack()
       }
@@ -114,7 +117,12 @@ export function createBusServer(
         }
       }
       served.set(id, { from, stop, beat, work: () => void work(), isWorking: () => working })
-      trySend(from, 'ready', id)
+      const ready = (): void => trySend(from, 'ready', id)
+      // Most work has ended before its sender wants to know that the question has arrived.
+      const late = atOnce ? context.clock.timer(ackMs / 4, ready) : undefined
+      late?.unref()
+      if (atOnce) void work()
+      else ready()
     },
     receive({ word, id, from }: BusMessage): boolean {
       const request = served.get(id)
