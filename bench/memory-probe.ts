@@ -7,15 +7,24 @@ export interface Held {
   readonly external: number
 }
 
-const collect = (globalThis as { gc?: () => void }).gc
+interface Collection {
+  readonly type: 'major'
+  readonly execution: 'sync'
+  readonly flavor: 'last-resort'
+}
+
+const collect = (globalThis as { gc?: (how: Collection) => void }).gc
 if (collect === undefined || process.send === undefined)
   throw new Error('the probe needs --expose-gc and a channel to its parent')
 
 process.on('message', () => {
+  // The space of young objects is given back, too: it is one for the process, grows with what was done lately, up to
+  // 100 MiB, and has nothing of what is held.
+  const how: Collection = { type: 'major', execution: 'sync', flavor: 'last-resort' }
   // Twice: what finalizers of the first pass let go goes with the second.
-  collect()
+  collect(how)
   setImmediate(() => {
-    collect()
+    collect(how)
     const { rss, heapUsed, external } = process.memoryUsage()
     process.send?.({ rss, heapUsed, external } satisfies Held)
   })

@@ -44,7 +44,13 @@ export async function memory({ sessions, abandoned }: MemoryOptions): Promise<Me
   try {
     const { origin: upstream } = await stage.peer('peers/upstream.ts', 'ends')
     const start = (name: string, limits: Record<string, number>, upstreamIdleMs: number): Promise<House> =>
-      startHouse(stage, name, limits, { type: 'http', url: `${upstream}/legacy/4`, idleMs: upstreamIdleMs }, sessions)
+      startHouse(
+        stage,
+        name,
+        limits,
+        { type: 'http', url: `${upstream}/legacy/4`, idleMs: upstreamIdleMs },
+        2 * sessions
+      )
     const idle = await idleSessions(await start('idle', {}, 600_000), sessions)
     const listens = await idleListens(await start('listens', {}, 600_000), sessions)
     const rowOf = (what: string, { rss, heap }: Each): string[] => [what, rss.toFixed(1), heap.toFixed(1), '25', '40']
@@ -75,20 +81,26 @@ interface Each {
 
 /** KiB per session: listening, and after a call has opened each its connection to the upstream. */
 async function idleSessions(house: House, sessions: number): Promise<{ listening: Each; called: Each }> {
-  // Code that has never run is no cost of a session.
-  await many(200, () => open(house))
-  const before = await held(house)
   const opened: Array<Readonly<Record<string, string>>> = []
   const streams: ClientRequest[] = []
-  await many(sessions, async () => {
-    const headers = await open(house)
-    streams.push(await openStream(house, 'GET', headers))
-    opened.push(headers)
-  })
-  const each = (now: Held): Each => eachOf(before, now, sessions)
-  const listening = each(await held(house))
-  await many(sessions, (n) => call(house, opened[n] ?? {}))
-  const called = each(await held(house))
+  const openAll = async (): Promise<Held> => {
+    await many(sessions, async () => {
+      const headers = await open(house)
+      streams.push(await openStream(house, 'GET', headers))
+      opened.push(headers)
+    })
+    return await held(house)
+  }
+  const callAll = async (from: number): Promise<Held> => {
+    await many(sessions, (n) => call(house, opened[from + n] ?? {}))
+    return await held(house)
+  }
+  // What the process takes once is no cost of a session: code, the space of young objects, the cache of the store.
+  const first = await openAll()
+  const listening = eachOf(first, await openAll(), sessions)
+  const firstCalled = await callAll(0)
+  const connection = eachOf(firstCalled, await callAll(sessions), sessions)
+  const called = { rss: listening.rss + connection.rss, heap: listening.heap + connection.heap }
   for (const stream of streams) stream.destroy()
   await house.pool.close()
   await house.stage.stop(house.child)
@@ -104,15 +116,16 @@ const eachOf = (before: Held, now: Held, count: number): Each => ({
 async function idleListens(house: House, count: number): Promise<Each> {
   const body = request(1, 'subscriptions/listen', { notifications: { toolsListChanged: true }, _meta: envelope })
   const streams: ClientRequest[] = []
-  const open = async (n: number): Promise<void> => {
+  let callers = 0
+  const open = async (): Promise<void> => {
     const headers = {
-      ...headersOf(n % Math.ceil(count / listensPerCaller)),
+      ...headersOf(callers++ % Math.ceil((2 * count) / listensPerCaller)),
       'mcp-protocol-version': modernRevision,
       'mcp-method': 'subscriptions/listen'
     }
     streams.push(await openStream(house, 'POST', headers, body))
   }
-  await many(100, open)
+  await many(count, open)
   const before = await held(house)
   await many(count, open)
   const now = await held(house)

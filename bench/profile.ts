@@ -13,6 +13,9 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[]
 }
 
+/** Samples are a millisecond apart. A longer one had no processor: it says where the process was put aside. */
+const longestSampleUs = 2_000
+
 /** @returns tables of the `count` functions, and of the rooms and packages, with most time of their own */
 export function topOfProfile(file: string, count: number): string {
   const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8')) as CpuProfile
@@ -29,8 +32,8 @@ export function topOfProfile(file: string, count: number): string {
   let [all, elapsed] = [0, 0]
   const half = timeDeltas.reduce((sum, us) => sum + us, 0) / 2
   for (const [at, id] of samples.entries()) {
-    const us = timeDeltas[at] ?? 0
-    elapsed += us
+    elapsed += timeDeltas[at] ?? 0
+    const us = Math.min(timeDeltas[at] ?? 0, longestSampleUs)
     const found = places.get(id)
     if (elapsed < half || found === undefined || found.place === '(idle)') continue
     all += us

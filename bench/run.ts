@@ -75,7 +75,7 @@ if (wanted('start')) {
   print({ head: startsHead, rows: found.map(startsRow), notes: [] })
 }
 if (wanted('W7') || wanted('memory')) {
-  const held = await memory({ sessions: 2_000, abandoned: wanted('memory') ? 10_000 : 0 })
+  const held = await memory({ sessions: 1_000, abandoned: wanted('memory') ? 10_000 : 0 })
   figures['memory'] = held.figures
   print(held.section)
 }
