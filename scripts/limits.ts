@@ -1623,6 +1623,10 @@ observe/traces/trace-context.ts maxTracestateChars
 observe/traces/traces.ts sendAfterMs
 observe/otlp/log-export.ts sendAfterMs
 observe/otlp/log-export.ts linesInPart
+limits/idle-memory.ts checkMs
+limits/idle-memory.ts maxIdleUse
+limits/idle-memory.ts leastYoungBytes
+limits/idle-memory.ts mostHeapBytes
 observe/otlp/log-export.ts maxPartChars
 upstream/stdio/known-programs.ts settledMs
 observe/otlp/log-export.ts firstRetryMs

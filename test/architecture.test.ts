@@ -283,6 +283,18 @@ t.test('timers are set in time/, in the composition root and in the command line
   t.same(unexcused('timer', timers), [])
 })
 
+t.test(
+  'nothing imports more than types of node:http, which would load what nobody uses (limits/node-http.ts)',
+  async (t) => {
+    const loads = /^import (?!type\b)[^\n]*'node:http'|import\('node:http'\)/m
+    t.same(
+      [...sources].filter(([, text]) => loads.test(text)).map(([file]) => file),
+      []
+    )
+    t.match("import { createServer } from 'node:http'", loads, 'the control')
+  }
+)
+
 t.test('numbers of JSON-RPC errors stand in protocol/messages.ts only', async (t) => {
   const codes = [...scans].filter(([file]) => file !== 'protocol/messages.ts').flatMap(([, { codes }]) => codes)
   t.same(unexcused('code', codes), [])

@@ -2,9 +2,10 @@
 // One reading of a socket can hold hundreds of requests of some bytes each, and thirty such connections, of anybody,
 // would keep the process busy for a second.
 
-import { STATUS_CODES, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import type { RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CountedPieces, passOverRequests, tooManyPieces } from '../limits/counted-pieces.ts'
+import { nodeHttp } from '../limits/node-http.ts'
 import { AdminProblem } from './problem.ts'
 
 /**
@@ -62,7 +63,8 @@ export function refuseUnreadable(socket: Socket, { code }: NodeJS.ErrnoException
   const problem = unreadable(code)
   const text = JSON.stringify(problem.body(''))
   socket.end(
-    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nContent-Type: application/problem+json\r\n` +
+    `HTTP/1.1 ${problem.status} ${nodeHttp.STATUS_CODES[problem.status]}\r\n` +
+      'Content-Type: application/problem+json\r\n' +
       `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
     () => socket.destroy()
   )

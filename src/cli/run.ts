@@ -3,6 +3,7 @@
 import { isatty } from 'node:tty'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
+import { giveBackWhenIdle } from '../limits/idle-memory.ts'
 import { createLog, type Log, type LogForm } from '../observe/log.ts'
 import { steadyClock } from '../time/clock.ts'
 import { UsageError, type Io } from './commands/command.ts'
@@ -129,7 +130,9 @@ export async function runGateway({
       throw await friendly(error, snapshot)
     }
   }
+  const idleMemory = giveBackWhenIdle(steadyClock)
   const code = await ended.promise
+  idleMemory.close()
   log.info({ code }, 'stopped')
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal).off('SIGHUP', onHup)
   // Node would wait for whoever reads the log, if that takes for ever.

@@ -1,7 +1,8 @@
 // One request of 2026-07-28 to this gateway's own listener, with the credential of whoever wants it, as a host on this
 // machine would send it: it has no rights of its own, and leads nowhere else.
 
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { nodeHttp } from '../limits/node-http.ts'
 import { createParser } from 'eventsource-parser'
 import { capabilitiesKey, clientInfoKey, versionKey } from '../protocol/envelope.ts'
 import { isObject, latestModern, type JsonObject } from '../protocol/messages.ts'
@@ -93,7 +94,7 @@ function ownRequest(
   // A socket that listens on all addresses is reached on this machine.
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
   if (url.hostname === '[::]') url.hostname = '[::1]'
-  const outgoing = httpRequest(url, {
+  const outgoing = nodeHttp.request(url, {
     method: 'POST',
     agent: false,
     signal,

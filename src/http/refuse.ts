@@ -1,8 +1,8 @@
 // Requests that are refused before they became a call: each is one line of the log, is counted, and is answered with
 // the id by which it is found there.
 
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { nodeHttp } from '../limits/node-http.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noteRefused, type RefusalObservers, type RefusedRequest } from '../observe/refused-requests.ts'
 import { errorMessage, errorObject, GatewayError, isObject, tenantId } from '../protocol/messages.ts'
@@ -98,7 +98,7 @@ function sendUnreadable(
   const idHeader = requestId === '' ? '' : `${requestIdHeader}: ${requestId}\r\n`
   if (socket.writable)
     socket.write(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n${idHeader}` +
+      `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status]}\r\nContent-Type: application/json\r\n${idHeader}` +
         `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`
     )
   // The answer to a request before it may still be held back, to go out with more.

@@ -1,6 +1,7 @@
 // What goes out on a response: whole replies and server-sent events.
 
-import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { nodeHttp } from '../limits/node-http.ts'
 import type { Log } from '../observe/log.ts'
 import { type JsonText, stringOf } from '../protocol/json-text.ts'
 import { errorMessage, errorObject, GatewayError, isObject, isRequestId, type RequestId } from '../protocol/messages.ts'
@@ -57,7 +58,12 @@ export function sendText(raw: ClientReply, status: number, text: JsonText, heade
     'X-Content-Type-Options': 'nosniff'
   })
   // 413: what still comes is too much.
-  if (headers['Connection'] === 'close' && status !== 413 && raw instanceof ServerResponse && !raw.req.complete)
+  if (
+    headers['Connection'] === 'close' &&
+    status !== 413 &&
+    raw instanceof nodeHttp.ServerResponse &&
+    !raw.req.complete
+  )
     return endAfterRequest(raw, stringOf(text))
   if (typeof text === 'string') raw.end(text)
   else {

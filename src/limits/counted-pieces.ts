@@ -2,7 +2,8 @@
 // some hundred bytes of memory. A few megabytes of such pieces would keep the process busy for seconds, before anybody
 // knows who sends them.
 
-import { IncomingMessage, type ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import { nodeHttp } from './node-http.ts'
 import type { Socket } from 'node:net'
 
 /** A body may come in so many pieces, however small they are. */
@@ -18,7 +19,7 @@ export const tooManyPieces =
   'on the average.'
 
 /** A request as Node's server makes it, whose pieces are counted. */
-export abstract class CountedPieces extends IncomingMessage {
+export abstract class CountedPieces extends nodeHttp.IncomingMessage {
   /** What answers it, once that is known. */
   response: ServerResponse | undefined
   #pieces = 0

@@ -2,9 +2,9 @@
 // is taken on trust: an answer counts as the gateway's only where it has the gateway's marks.
 
 import { lookup } from 'node:dns/promises'
-import { request as plainRequest } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { isIP } from 'node:net'
+import { nodeHttp } from '../../limits/node-http.ts'
 import { createParser } from 'eventsource-parser'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { steadyClock } from '../../time/clock.ts'
@@ -54,7 +54,7 @@ export const sender =
   (url, { method = 'GET', headers = {}, body, headOnly = false } = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<Exchanged>()
     const isTls = url.protocol === 'https:'
-    const outgoing = (isTls ? tlsRequest : plainRequest)(
+    const outgoing = (isTls ? tlsRequest : nodeHttp.request)(
       url,
       {
         method,

@@ -2,8 +2,8 @@
 // registration (RFC 7591), authorization with PKCE and resource (RFC 7636, RFC 8707), and the token.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { nodeHttp } from '../../limits/node-http.ts'
 import type { JsonObject } from '../../protocol/messages.ts'
 import { cellText } from '../../observe/text-log.ts'
 import { steadyClock } from '../../time/clock.ts'
@@ -144,7 +144,7 @@ export const said = (status: number, json: JsonObject | undefined, text: string)
 /** Where the browser comes back to. */
 export async function openCallback() {
   const came = Promise.withResolvers<URLSearchParams>()
-  const server = createServer((request, response) => {
+  const server = nodeHttp.createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1')
     if (pathname !== '/callback') return void response.writeHead(404).end()
     response.writeHead(200, { 'Content-Type': 'text/plain; charset=utf-8', Connection: 'close' })

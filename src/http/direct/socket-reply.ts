@@ -2,8 +2,8 @@
 // use, with the same bytes on the wire and the same events.
 
 import { EventEmitter } from 'node:events'
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { nodeHttp } from '../../limits/node-http.ts'
 import type { ClientReply, ClientRequest } from '../reply.ts'
 
 export interface ReplySettings {
@@ -54,7 +54,7 @@ export class SocketReply extends EventEmitter implements ClientReply {
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): this {
     if (this.headersSent) throw new Error('the head of this reply was written before')
     this.headersSent = true
-    let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+    let head = `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status]}\r\n`
     let connection: string | undefined
     for (const name of Object.keys(headers)) {
       const value = String(headers[name])

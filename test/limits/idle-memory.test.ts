@@ -1,0 +1,32 @@
+// A process that does nothing gives the space of its young objects back; one that works is left alone.
+
+import t from 'tap'
+import { giveBackWhenIdle, youngBytes } from '../../src/limits/idle-memory.ts'
+import { handClock } from '../kit/connector.ts'
+
+/** Objects that live for a while make the space grow. */
+function work(): void {
+  let kept: object[] = []
+  for (let at = 0; at < 1_000_000; at++) {
+    kept.push({ at, text: `text ${at}` })
+    if (kept.length > 50_000) kept = []
+  }
+}
+
+t.test('memory is given back when nothing went on, and only then', async (t) => {
+  work()
+  const grown = youngBytes()
+  t.ok(grown > 8 * 1024 * 1024, `it has grown to ${grown}`)
+  const clock = handClock()
+  const use = { active: 0, idle: 0, utilization: 0 }
+  const watch = giveBackWhenIdle(clock, () => ({ ...use }))
+  use.active += 400
+  use.idle += 9_600
+  clock.advance(10_000)
+  t.ok(youngBytes() > grown / 2, 'the process was busy')
+  use.active += 100
+  use.idle += 9_900
+  clock.advance(10_000)
+  t.ok(youngBytes() < grown / 4, `${youngBytes()} are left`)
+  watch.close()
+})
