@@ -58,7 +58,8 @@ t.test('what a tool says on its way, and images, are shown', async (t) => {
   await tryTool('content')
   const image = dialog.getByRole('img', { name: 'An image that the tool returned (image/png)' })
   await image.waitFor()
-  t.equal(await image.evaluate('(shown) => shown.decode().then(() => shown.naturalWidth)'), 2, 'and it is one')
+  const width = "document.querySelector('.shown').decode().then(() => document.querySelector('.shown').naturalWidth)"
+  t.equal(await page.evaluate(width), 2, 'and it is one')
   t.same(await violationsOf(page), [])
   t.same(complaints, [])
 })
