@@ -427,6 +427,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'counted together, with the label `otel_metric_overflow`'
     ],
+    [
+      'observe/metrics/call-series.ts maxSeriesWithExemplars',
+      'series that keep the trace of the last call of each bucket',
+      'process',
+      'the others keep none'
+    ],
     ['observe/metrics/metrics.ts maxAnswers', 'metrics that are being read', 'process', '429'],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
@@ -1699,7 +1705,7 @@ relay/methods/list-pages.ts smallPageBytes
 protocol/json-steps.ts maxEscapeLength
 protocol/json.ts nearLength
 protocol/json-writer.ts partLength
-observe/metrics/prometheus-text.ts partLength
+observe/metrics/metrics-text.ts partLength
 protocol/json-text.ts longTextLength
 upstream/rpc/transport.ts longRequestLength
 protocol/json.ts decodeBytes

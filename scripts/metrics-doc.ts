@@ -1,7 +1,7 @@
 // docs/metrics.md, from the table of metrics.
 
 import { instruments, type MetricName } from '../src/observe/metrics/instruments.ts'
-import { unitSuffixes } from '../src/observe/metrics/prometheus-text.ts'
+import { unitSuffixes } from '../src/observe/metrics/metrics-text.ts'
 
 /** The name that Prometheus has, before `_bucket`, `_sum` and `_count` of a histogram. */
 export function prometheusName(name: MetricName): string {
@@ -59,7 +59,7 @@ ${rows.join('\n')}
 - No attribute has a value that a client can make up: other methods are \`_OTHER\`, names are those of tools and prompts that there are, by their upstream's own names. The first 200 names of tools, prompts and
   upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric a tenant has at most 1,000 series with names, codes and endpoints; beyond these all of them are \`other\`. All tenants
   together have at most 10,000; what is beyond is counted together, with the label \`otel_metric_overflow\`.
-- Exemplars are not written ([tracing.md](tracing.md#metrics) says why, and how to get from a series to its traces).
+- Exemplars: where traces are sent, each bucket of \`mcp.server.operation.duration\` has the trace of the last call in it, in the form OpenMetrics, which Prometheus asks for by itself; it keeps them with \`--enable-feature=exemplar-storage\` ([tracing.md](tracing.md#metrics)).
 - \`gatehouse.limits.hit\` repeats those refusals and failed calls behind which a limit stands ([limits.md](limits.md)); \`gatehouse.upstream.silent\` is the state of the circuit breaker; misses of the lists of an upstream are its list requests in \`mcp.client.operation.duration\`.
 - \`mcp.server.session.duration\` knows sessions that their clients ended (DELETE; of HTTP+SSE the end of the stream): of those that are left to expire nobody knows when they were over.
 - \`gatehouse.requests.refused\` has a tenant where the caller was let in.

@@ -2,8 +2,9 @@
 
 import { Type } from '../config/schema/type.ts'
 import type { Readings } from '../observe/metrics/metrics.ts'
+import { metricsFormOf, metricsForms } from '../observe/metrics/metrics-text.ts'
 import { AdminProblem } from './problem.ts'
-import { type AdminServices, defineRoute } from './route.ts'
+import { AdminReply, type AdminServices, defineRoute } from './route.ts'
 
 export const metricsRoute = defineRoute(
   {
@@ -11,19 +12,21 @@ export const metricsRoute = defineRoute(
     path: '/metrics',
     roles: ['platform-admin', 'auditor', 'viewer', 'metrics'],
     summary:
-      'The metrics of the process that answers, in the text format of Prometheus ([metrics.md](metrics.md)). ' +
+      'The metrics of the process that answers, in the text format of Prometheus, or as OpenMetrics where `Accept` ' +
+      'names that: with exemplars, the traces behind durations of calls ([metrics.md](metrics.md)). ' +
       'They tell of all tenants: only for keys without `tenants`.',
-    response: Type.String({ description: 'Text format 0.0.4.' })
+    response: Type.String({ description: 'Text format 0.0.4, or OpenMetrics 1.0.' })
   },
-  async ({ administrator: { tenants } }, services) => {
+  async ({ administrator: { tenants }, accept }, services) => {
     if (tenants !== undefined)
       throw new AdminProblem(
         'forbidden',
         'Metrics tell of all tenants, and this key is for some.',
         'Use a key without `tenants`.'
       )
-    const text = await services.metrics?.text(readingsOf(services))
-    if (text !== undefined) return text
+    const form = metricsFormOf(accept)
+    const text = await services.metrics?.text(readingsOf(services), form)
+    if (text !== undefined) return new AdminReply(text, { 'Content-Type': metricsForms[form] })
     throw new AdminProblem(
       'rate_limited',
       'Too many have asked for metrics and are still reading them.',

@@ -97,6 +97,8 @@ export interface AdminRequest<Query = unknown, Body = unknown> {
   readonly body: Body
   /** That of the path, to which the key has access. @throws AdminProblem not_found */
   readonly tenant: Tenant
+  /** Media types that the answer may have, as its header says it; '' where there is none. */
+  readonly accept: string
   /** The answer is to go on, as server-sent events. */
   readonly wantsEvents: boolean
   /** All routes as an OpenAPI document. */

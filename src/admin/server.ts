@@ -18,7 +18,7 @@ import { createProviderSignIn } from './console/provider-sign-in.ts'
 import { createConsoleSessions } from './console/sessions.ts'
 import { adminSocketLimits, localHostOf, refuseUnreadable, serveOneRequest } from './connection.ts'
 import { createEventStreams } from './live/event-streams.ts'
-import { openApiOf, plainText } from './reference/openapi.ts'
+import { openApiOf } from './reference/openapi.ts'
 import { limitAdminConnections } from './places.ts'
 import { AdminProblem, problemOf } from './problem.ts'
 import { addReference } from './reference/page.ts'
@@ -154,6 +154,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
             params,
             query: route.query && checked(route.query, { ...(request.query as object) }, 'query'),
             body: route.body && (route.isOwnJudge ? request.body : checked(route.body, request.body, 'body')),
+            accept: request.headers.accept ?? '',
             wantsEvents: /\btext\/event-stream\b/i.test(request.headers.accept ?? ''),
             openApi,
             get tenant() {
@@ -217,7 +218,7 @@ async function sendAnswer(reply: FastifyReply, { response }: AdminRoute, answer:
       .send()
   const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
   void reply.code(status).headers(headers)
-  if (body instanceof Readable) return await reply.type(plainText).send(body)
+  if (body instanceof Readable) return await reply.send(body)
   return await reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
 }
 

@@ -127,6 +127,10 @@ export interface CallAuditor {
 /** The trace of a call, from when it came until it is answered. */
 export interface CallTrace {
   readonly traceId: string
+  /** Of the gateway's own span. */
+  readonly spanId: string
+  /** It is sent to the collector. */
+  readonly isSampled: boolean
   /** It goes to an upstream. @returns the request with the trace context in its `_meta` (SEP-414) */
   sent(request: Request, upstream: string): Request
   /** The upstream has answered, or will not. */

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { type Histogram, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
 import t from 'tap'
 import type { Attributes } from '../../src/observe/metrics/call-attributes.ts'
-import { createCallSeries, maxSeries } from '../../src/observe/metrics/call-series.ts'
+import { createCallSeries, type HistogramValue, maxSeries } from '../../src/observe/metrics/call-series.ts'
 import { bucketsOf } from '../../src/observe/metrics/instruments.ts'
 
 const name = 'mcp.server.operation.duration'
@@ -83,4 +83,26 @@ t.test('all tenants together have so many, and what is beyond is counted togethe
   t.equal(points.length, maxSeries)
   t.same(points.at(-1)?.attributes, { 'otel.metric.overflow': true })
   t.match(points.at(-1)?.value, { count: 501 })
+})
+
+t.test('the last call of each bucket is known by its trace, in so many series', async (t) => {
+  const series = createCallSeries(name, { now: () => 5_000 })
+  const trace = (id: string) => ({ traceId: id, spanId: 's' })
+  const first = series.find('acme', attributesOf('acme', 'echo'))
+  series.add(first, 0.001, trace('a'))
+  series.add(first, 0.002, trace('b'))
+  series.add(first, 1e6, trace('c'))
+  series.add(first, 1e6)
+  for (let at = 0; at < 2_000; at++)
+    series.add(series.find(`tenant ${at}`, attributesOf(`tenant ${at}`, 'echo')), 1, trace('d'))
+  const kept = series.data().dataPoints.map(({ value }) => (value as HistogramValue).exemplars)
+  t.same(
+    kept[0]?.filter((each) => each !== undefined),
+    [
+      { traceId: 'b', spanId: 's', seconds: 0.002, at: 5_000 },
+      { traceId: 'c', spanId: 's', seconds: 1e6, at: 5_000 }
+    ]
+  )
+  t.equal(kept[0]?.length, explicitBucketBoundaries.length + 1)
+  t.equal(kept.filter((each) => each !== undefined).length, 1_000)
 })

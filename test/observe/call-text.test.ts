@@ -36,6 +36,8 @@ const outcomes: CallOutcome[] = [
 
 const trace: CallTrace = {
   traceId: '0af7651916cd43dd8448eb211c80319c',
+  spanId: 'b7ad6b7169203331',
+  isSampled: true,
   sent: (request) => request,
   answered() {},
   ended() {}

@@ -106,6 +106,12 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   for (const name of ['process_memory_usage_bytes', 'gatehouse_memory_budget_bytes', 'v8js_memory_heap_used_bytes'])
     t.ok(value(name, {}) > 1_000_000, name)
   judgeContract(t, answer.text, samples)
+  const headers = { Accept: 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2' }
+  const open = await gateway.call('GET', '/metrics', { key: adminKeys.viewer, headers })
+  t.equal(open.headers['content-type'], 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+  t.match(open.text, /^# TYPE gatehouse_requests_refused counter\ngatehouse_requests_refused_total\{.*\} 1$/m)
+  t.match(open.text, /^# TYPE target info\ntarget_info\{.*\} 1$[^]*\n# EOF\n$/m)
+  t.notMatch(open.text, 'trace_id', 'no trace is sent anywhere')
 
   t.equal((await gateway.call('GET', '/metrics', { key: adminKeys.globexViewer })).status, 403)
 })

@@ -13,6 +13,7 @@ import { freePort } from '../kit/free-port.ts'
 import { key } from '../kit/gateway.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
+import { collector } from './collector.ts'
 
 const { prometheus, promtool } = ensurePrometheus()
 const alerts = new URL('../../deploy/prometheus/alerts.yml', import.meta.url).pathname
@@ -33,12 +34,17 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
   const gateway = await adminGateway(t, {
     upstreams: { up: { type: 'http', url: upstream.url }, gone: { type: 'http', url: 'http://127.0.0.1:1/mcp' } },
     endpoints: { default: { upstreams: ['up', 'gone'] } },
-    top: { admin: { ...adminSection, prometheus: { url: `http://127.0.0.1:${port}` } } }
+    top: {
+      admin: { ...adminSection, prometheus: { url: `http://127.0.0.1:${port}` } },
+      telemetry: { otlp: { endpoint: (await collector(t)).endpoint }, signals: ['traces'] }
+    }
   })
   const away = await gateway.call('GET', '/v1/series/long')
   t.match(away.json, { status: 503, detail: /Prometheus cannot be asked/ }, 'before it runs')
   const client = await legacyClient(gateway.url(), key)
   t.match((await client.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
+  const traceId = gateway.log.find(({ msg, tool }) => msg === 'call' && tool === 'echo')?.['traceId']
+  t.match(traceId, /^[0-9a-f]{32}$/)
   const { text } = await gateway.call('GET', '/metrics')
   t.equal(
     execFileSync(promtool, ['check', 'metrics'], { input: text, encoding: 'utf8' }),
@@ -65,7 +71,8 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
     [
       `--config.file=${join(folder, 'prometheus.yml')}`,
       `--storage.tsdb.path=${join(folder, 'data')}`,
-      `--web.listen-address=127.0.0.1:${port}`
+      `--web.listen-address=127.0.0.1:${port}`,
+      '--enable-feature=exemplar-storage'
     ],
     { stdio: 'ignore' }
   )
@@ -92,6 +99,16 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
       )
     ) > 0
   )
+  const { start, end } = { start: Date.now() / 1_000 - 3_600, end: Date.now() / 1_000 + 60 }
+  const exemplars = await until('it has the trace of the call', async () => {
+    const name = 'mcp_server_operation_duration_seconds_bucket{gen_ai_tool_name="echo"}'
+    const answer = await fetch(
+      `http://127.0.0.1:${port}/api/v1/query_exemplars?query=${encodeURIComponent(name)}&start=${start}&end=${end}`
+    )
+    const found = ((await answer.json()) as { data: Array<{ exemplars: Array<{ labels: object }> }> }).data
+    return found.length > 0 ? found.flatMap((each) => each.exemplars) : undefined
+  })
+  t.match(exemplars, [{ labels: { trace_id: traceId, span_id: /^[0-9a-f]{16}$/ }, value: /^0\.\d+$/ }])
   // The console asks it by the gateway, for the tenants of whoever asks only.
   const plain = { key: adminKeys.viewer }
   t.match((await gateway.call('GET', '/v1/administrator', plain)).json, { hasLongSeries: true })

@@ -2,6 +2,7 @@
 
 import type { TSchema } from 'typebox'
 import type { Shape } from '../../config/shape.ts'
+import { metricsForms } from '../../observe/metrics/metrics-text.ts'
 import { problemTable } from '../problem.ts'
 import type { AdminRoute } from '../route.ts'
 
@@ -13,11 +14,11 @@ const plain = (schema: TSchema | Shape): unknown =>
 
 const json = (schema: unknown) => ({ 'application/json': { schema } })
 
-/** With the version of the text format of Prometheus, the only text that there is. */
-export const plainText = 'text/plain; version=0.0.4; charset=utf-8'
-
+/** Metrics are the only text that there is. */
 const answer = (response: TSchema) =>
-  (response as Shape).type === 'string' ? { [plainText]: { schema: plain(response) } } : json(plain(response))
+  (response as Shape).type === 'string'
+    ? Object.fromEntries(Object.values(metricsForms).map((type) => [type, { schema: plain(response) }]))
+    : json(plain(response))
 
 const queryParameters = ({ properties = {}, required = [] }: Shape) =>
   Object.entries(properties).map(([name, schema]) => ({

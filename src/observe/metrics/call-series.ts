@@ -3,7 +3,12 @@
 // CPU time of a small call for two metrics.
 
 import { type Attributes as OtelAttributes, type HrTime, ValueType } from '@opentelemetry/api'
-import { AggregationTemporality, DataPointType, type MetricData } from '@opentelemetry/sdk-metrics'
+import {
+  AggregationTemporality,
+  DataPointType,
+  type Histogram as OtelHistogram,
+  type MetricData
+} from '@opentelemetry/sdk-metrics'
 import type { Attributes } from './call-attributes.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
 
@@ -18,12 +23,29 @@ const boundedNames = [
   ...['gatehouse.endpoint', 'gatehouse.upstream']
 ]
 
+/** Of all metrics: with all buckets full these take a few MiB. */
+const maxSeriesWithExemplars = 1_000
+
+/** A call whose duration is in a bucket, by its trace (OpenMetrics 1.0, "Exemplars"). */
+export interface Exemplar {
+  readonly traceId: string
+  readonly spanId: string
+  readonly seconds: number
+  /** The time of day. */
+  readonly at: number
+}
+
+/** The value of a data point, with what OpenTelemetry's SDK has no place for. */
+export type HistogramValue = OtelHistogram & { readonly exemplars: ReadonlyArray<Exemplar | undefined> | undefined }
+
 export interface Histogram {
   readonly attributes: OtelAttributes
   /** Of the values up to each boundary and above the one before; the last of those above all. */
   readonly counts: number[]
   sum: number
   count: number
+  /** The last one of each bucket; undefined: of none. */
+  exemplars: Array<Exemplar | undefined> | undefined
 }
 
 /** @param wall the time of day */
@@ -33,9 +55,11 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
   const tenants = new Map<string, Map<string, Histogram>>()
   const all: Histogram[] = []
   let overflow: Histogram | undefined
+  let withExemplars = 0
 
   function made(attributes: OtelAttributes): Histogram {
-    const series = { attributes, counts: Array<number>(boundaries.length + 1).fill(0), sum: 0, count: 0 }
+    const counts = Array<number>(boundaries.length + 1).fill(0)
+    const series = { attributes, counts, sum: 0, count: 0, exemplars: undefined }
     all.push(series)
     return series
   }
@@ -53,12 +77,17 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
     return series
   }
 
-  function add(series: Histogram, seconds: number): void {
+  /** @param trace of the call, where a collector gets it */
+  function add(series: Histogram, seconds: number, trace?: Pick<Exemplar, 'traceId' | 'spanId'>): void {
     let bucket = 0
     while (bucket < boundaries.length && seconds > (boundaries[bucket] ?? Infinity)) bucket++
     series.counts[bucket] = (series.counts[bucket] ?? 0) + 1
     series.sum += seconds
     series.count++
+    if (trace === undefined) return
+    if (series.exemplars === undefined && withExemplars++ >= maxSeriesWithExemplars) return
+    series.exemplars ??= Array<Exemplar | undefined>(boundaries.length + 1).fill(undefined)
+    series.exemplars[bucket] = { traceId: trace.traceId, spanId: trace.spanId, seconds, at: wall.now() }
   }
 
   return {
@@ -67,7 +96,7 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
     /** The one that values with these attributes belong to, for as long as it is asked. */
     find,
     add,
-    /** As OpenTelemetry has it; a copy of what there is now. */
+    /** As OpenTelemetry has it, each value a `HistogramValue`; a copy of what there is now. */
     data(): MetricData {
       const { unit, description } = instruments[name]
       const endTime = timeOf(wall)
@@ -75,11 +104,16 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
         descriptor: { name, unit, description, valueType: ValueType.DOUBLE },
         dataPointType: DataPointType.HISTOGRAM,
         aggregationTemporality: AggregationTemporality.CUMULATIVE,
-        dataPoints: all.map(({ attributes, counts, sum, count }) => ({
+        dataPoints: all.map(({ attributes, counts, sum, count, exemplars }) => ({
           startTime,
           endTime,
           attributes,
-          value: { buckets: { boundaries, counts: [...counts] }, sum, count }
+          value: {
+            buckets: { boundaries, counts: [...counts] },
+            sum,
+            count,
+            exemplars: exemplars && [...exemplars]
+          } satisfies HistogramValue
         }))
       }
     }

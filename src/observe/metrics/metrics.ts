@@ -12,7 +12,7 @@ import { createCallAttributes, type Attributes, type UpstreamRequest } from './c
 import { createCallSeries, maxSeries, plain } from './call-series.ts'
 import { createSentSeries, createServedSeries } from './known-series.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
-import { prometheusText } from './prometheus-text.ts'
+import { metricsText, type MetricsForm } from './metrics-text.ts'
 import { watchRuntime } from './runtime.ts'
 
 /** That are being read: each holds a copy of all series. */
@@ -143,7 +143,8 @@ export function createMetrics({ resource, version, database }: MetricsOptions, w
   return {
     /** A call has been answered, or will not be. */
     callEnded(call: ObservedCall, ended: CallOutcome): void {
-      served.add(servedSeries(call, ended), ended.ms / 1e3)
+      const trace = call.record?.trace
+      served.add(servedSeries(call, ended), ended.ms / 1e3, trace?.isSampled === true ? trace : undefined)
       limitHit(ended.outcome, call.tenant.id)
     },
     /** @param ms since the request was sent to its upstream */
@@ -180,12 +181,12 @@ export function createMetrics({ resource, version, database }: MetricsOptions, w
     /** All metrics as they are now. */
     collect,
     /**
-     * All metrics as they are now, in the text format of Prometheus, version 0.0.4, made in parts as they are read.
+     * All metrics as they are now, as text, made in parts as they are read.
      * @returns undefined where too many are being read already
      */
-    async text(now: Readings): Promise<Readable | undefined> {
+    async text(now: Readings, form: MetricsForm): Promise<Readable | undefined> {
       if (answers.size >= maxAnswers) return undefined
-      const answer = Readable.from(partsOf(prometheusText(await collect(now))), { objectMode: false })
+      const answer = Readable.from(partsOf(metricsText(await collect(now), form)), { objectMode: false })
       answers.add(answer)
       answer.once('close', () => answers.delete(answer))
       return answer
@@ -200,7 +201,7 @@ export function createMetrics({ resource, version, database }: MetricsOptions, w
 /** Of the text: the work of one that reads metrics. */
 const owner: WorkOwner = { tenant: '', caller: 'metrics' }
 
-async function* partsOf(text: ReturnType<typeof prometheusText>): AsyncGenerator<string, void, undefined> {
+async function* partsOf(text: ReturnType<typeof metricsText>): AsyncGenerator<string, void, undefined> {
   for (let part = await runSteps(text.nextPart(), owner); part !== ''; part = await runSteps(text.nextPart(), owner))
     yield part
 }

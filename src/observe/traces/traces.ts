@@ -79,10 +79,12 @@ export function createTraces({ place, samplePercent, resource, version, losses }
   }
 
   function callTrace(span: Span, parent: TraceParent | undefined): CallTrace {
-    const { traceId } = span.spanContext()
+    const { traceId, spanId, traceFlags } = span.spanContext()
     const children: Array<{ readonly span: Span; endedAt: number | undefined }> = []
     return {
       traceId,
+      spanId,
+      isSampled: (traceFlags & TraceFlags.SAMPLED) !== 0,
       sent(request, upstream) {
         const name = nameIn(request)
         const attributes = {
@@ -92,11 +94,11 @@ export function createTraces({ place, samplePercent, resource, version, losses }
         }
         const title = name === undefined ? request.method : `${request.method} ${name}`
         const child = tracer.startSpan(title, { kind: SpanKind.CLIENT, attributes }, api.setSpan(ROOT_CONTEXT, span))
-        const { spanId, traceFlags } = child.spanContext()
+        const sent = child.spanContext()
         const meta = request.params?.['_meta']
         const traced = {
           ...(isObject(meta) && meta),
-          traceparent: traceparentOf({ traceId, spanId, traceFlags }),
+          traceparent: traceparentOf({ traceId, spanId: sent.spanId, traceFlags: sent.traceFlags }),
           ...(parent?.tracestate !== undefined && { tracestate: parent.tracestate })
         }
         children.push({ span: child, endedAt: undefined })
