@@ -1568,6 +1568,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/redis-connection.ts connectMs', 'connecting', 'connection', 'tried again'],
     ['store/redis-connection.ts longestPauseMs', 'pause before connecting again', 'connection', 'tried again'],
     ['store/redis.ts defaultHeartbeatMs', 'interval of the heartbeat', 'process', 'copies are not used'],
+    ['store/seal.ts checkMs', 'how often the seal key is compared with the store', 'process', 'another one is taken'],
     ['store/seal.ts retryMs', 'pause before the seal key is asked for again', 'process', 'asked again'],
     [
       'store/health.ts writeCheckMs',

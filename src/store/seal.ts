@@ -46,6 +46,8 @@ const proofsInBlock = 16
 /** 32 bytes in base64url. */
 const wholeKey = /^[A-Za-z0-9_-]{43}$/
 const retryMs = 500
+/** A store that was emptied while its connections held (FLUSHALL) gets another key from the next process that starts. */
+const checkMs = 2_000
 
 interface Keys {
   readonly root: string
@@ -57,7 +59,7 @@ interface Keys {
 /**
  * Takes the key from the store, or makes it there once for all processes. While the store is away from the start on, or
  * holds something that is no key, every operation throws GatewayError unavailable; the key is fetched as soon as it is
- * there.
+ * there. It is compared now and then, so that processes agree on it again after the store was emptied.
  */
 export async function createSealer({
   store,
@@ -80,12 +82,19 @@ export async function createSealer({
     if (loading || closed) return
     loading = true
     retry?.close()
+    let waitMs = retryMs
     try {
-      // A store that came back empty gets the key of this process: what was sealed with it stays good.
-      await store.set(sealKeyKey, loaded?.root ?? randomBytes(32).toString('base64url'), { when: 'absent' })
-      const root = (await store.get(sealKeyKey)) ?? ''
+      let root = await store.get(sealKeyKey)
+      if (root === undefined) {
+        // A store that is empty again gets the key of this process: what was sealed with it stays good.
+        await store.set(sealKeyKey, loaded?.root ?? randomBytes(32).toString('base64url'), { when: 'absent' })
+        root = (await store.get(sealKeyKey)) ?? ''
+      }
       if (wholeKey.test(root)) {
+        if (loaded !== undefined && root !== loaded.root)
+          log.warn({ storeKey: sealKeyKey }, 'the store has another seal key now: what was sealed before is unknown')
         if (root !== loaded?.root) loaded = keysOf(root)
+        waitMs = checkMs
         return
       }
       if (!reported)
@@ -95,11 +104,12 @@ export async function createSealer({
       log.debug({ err }, 'the seal key cannot be had from the store yet')
     } finally {
       loading = false
+      if (!closed) {
+        const waiting = timer(waitMs, again)
+        waiting.unref()
+        retry = waiting
+      }
     }
-    if (closed) return
-    const waiting = timer(retryMs, again)
-    waiting.unref()
-    retry = waiting
   }
   const again = (): void => {
     void load()

@@ -139,6 +139,34 @@ t.test('two processes on one store share the key, begun at the same moment or la
   t.equal(stranger.open('task', ['a'], first.seal('task', ['a'], 'x')), undefined, 'another store has another key')
 })
 
+t.test('processes agree on one key again after the store was emptied while they were connected', async (t) => {
+  const server = await redis(t)
+  const store = await createRedisStore({ url: server.url, clock: Date, log: quiet })
+  t.teardown(() => store.close())
+  const { log, lines } = recorded()
+  const sooner = (ms: number, run: () => void) => setTimeout(run, ms / 50)
+  const begin = async (its = sooner): Promise<Sealer> => {
+    const made = await createSealer({ store, randomBytes, timer: its, log })
+    t.teardown(() => made.close())
+    return made
+  }
+  const [one, two] = [await begin(), await begin()]
+  const sealed = one.seal('task', [], 'x')
+  await store.delete(sealKeyKey)
+  await until('the key is back', () => store.get(sealKeyKey))
+  t.equal((await begin()).open('task', [], sealed), 'x', 'it is the same key, where one that has it comes first')
+  t.same(lines, [])
+
+  // Another process was first.
+  await store.set(sealKeyKey, randomBytes(32).toString('base64url'))
+  const young = await begin()
+  const other = young.seal('task', [], 'x')
+  t.not(other, sealed)
+  for (const each of [one, two]) await until('it has the other key', () => each.open('task', [], other) === 'x')
+  t.equal(one.open('task', [], sealed), undefined)
+  t.match(lines, [{ level: 40, msg: /another seal key/ }, { level: 40 }, { level: 40 }], 'those that run say it')
+})
+
 t.test('the key survives the process', async (t) => {
   const path = join(t.testdir(), 'store.db')
   const store = await createSqliteStore({ path, clock: Date, log: quiet })
