@@ -9,7 +9,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { ensureBubblewrap, ensureChromium, ensurePrometheus, ensureRedis } from './programs.ts'
+import { ensureBubblewrap, ensureChromium, ensureNginx, ensurePrometheus, ensureRedis } from './programs.ts'
 
 /** A check or a test file: a program that says by its exit code whether all is well. */
 interface Job {
@@ -95,7 +95,8 @@ const atOnce = isReplicated || isBrowser ? Math.ceil(availableParallelism() / 2)
 
 ensureRedis()
 ensurePrometheus()
-if (isBrowser) orSay(ensureChromium)
+if (isBrowser) orSay(ensureChromium, 'a browser')
+if (isReplicated) orSay(ensureNginx, 'several replicas')
 ensureBubblewrap()
 // Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
 // breaks that run.
@@ -127,12 +128,12 @@ const sum = (key: 'passed' | 'failed'): number => ended.reduce((total, job) => t
 process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed\n`)
 process.exit(sum('failed') === 0 && sum('passed') > 0 ? 0 : 1)
 
-/** Ends with what is missing, on a machine that has no browser and gets none. */
-function orSay(ensure: () => unknown): void {
+/** Ends with what is missing, on a machine that does not have it and gets none. */
+function orSay(ensure: () => unknown, where: string): void {
   try {
     ensure()
   } catch (error) {
-    process.stdout.write(`${(error as Error).message}\nNothing was tested in a browser.\n0 passed, 0 failed\n`)
+    process.stdout.write(`${(error as Error).message}\nNothing was tested with ${where}.\n0 passed, 0 failed\n`)
     process.exit(0)
   }
 }

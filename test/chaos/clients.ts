@@ -82,10 +82,11 @@ async function callOf(load: Load, client: LegacyClient, chance: Random): Promise
   const tool = chance.pick(tools)
   const seen: Seen = { ids: new Set(), progress: [], foreign: 0, twice: 0, answer: undefined, lastId: undefined }
   const begun = load.now()
+  const steps = chance.below(6)
   let resumed = 0
   let outcome: Outcome | undefined
   try {
-    const args = { canary, steps: chance.below(6), delayMs: chance.below(600) }
+    const args = { canary, steps, delayMs: chance.below(600) }
     let stream = await postEvents(load.url, client, canary, 'tools/call', {
       name: tool,
       arguments: args,
@@ -128,7 +129,7 @@ async function callOf(load: Load, client: LegacyClient, chance: Random): Promise
   }
   outcome ??= outcomeOf(200, JSON.stringify(seen.answer), seen.answer)
   const { progress, foreign, twice } = seen
-  return { canary, era: 'legacy', tool, begun, ended: load.now(), outcome, progress, foreign, twice, resumed }
+  return { canary, era: 'legacy', tool, begun, ended: load.now(), outcome, steps, progress, foreign, twice, resumed }
 }
 
 const parsed = (text: string): Message | undefined => {
@@ -181,6 +182,7 @@ export async function modernClient(load: Load, chance: Random): Promise<void> {
       begun,
       ended: load.now(),
       outcome,
+      steps: 0,
       progress: [],
       foreign: 0,
       twice: 0,

@@ -20,6 +20,8 @@ export interface Call {
   readonly begun: number
   readonly ended: number
   readonly outcome: Outcome
+  /** How many notifications of progress its server sends. */
+  readonly steps: number
   /** Of its progress, in the order in which it came, over all connections of its stream. */
   readonly progress: readonly number[]
   /** How many notifications came with the canary of another call. */
@@ -39,7 +41,7 @@ export const longestCallMs = 60_000
  */
 export function violations(history: readonly Call[], executed: (canary: string) => number): string[] {
   return history.flatMap((call) => {
-    const { canary, outcome, era, tool, progress } = call
+    const { canary, outcome, era, tool, steps, progress } = call
     const times = executed(canary)
     const found: string[] = []
     if (times > 1) found.push(`was executed ${times} times`)
@@ -52,6 +54,8 @@ export function violations(history: readonly Call[], executed: (canary: string) 
     if (call.twice > 0) found.push(`got ${call.twice} events twice`)
     if (progress.some((value, at) => value !== at + 1))
       found.push(`got its progress with a gap, twice or out of order: ${progress.join(' ')}`)
+    else if (outcome.kind === 'answered' && progress.length < steps)
+      found.push(`was answered after ${progress.length} of its ${steps} notifications of progress`)
     return found.map((what) => `${era} ${tool} ${canary} (at ${Math.round(call.begun)} ms) ${what}`)
   })
 }
