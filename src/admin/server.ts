@@ -143,9 +143,8 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
         const { administrator } = request
         if (administrator === undefined) throw new Error('a request came past the checks')
         const params = request.params as Readonly<Record<string, string>>
-        const before = snapshot()
         // Before anything is said of the query or body: another tenant is as unknown as what there is not.
-        const tenant = route.path.includes('{tenant}') && tenantOf(route, before, administrator, params['tenant'])
+        const tenant = route.path.includes('{tenant}') && tenantOf(route, snapshot(), administrator, params['tenant'])
         const answer = await route.handle(
           {
             administrator,

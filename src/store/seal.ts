@@ -46,7 +46,7 @@ const proofsInBlock = 16
 /** 32 bytes in base64url. */
 const wholeKey = /^[A-Za-z0-9_-]{43}$/
 const retryMs = 500
-/** A store that was emptied while its connections held (FLUSHALL) gets another key from the next process that starts. */
+/** A store that is emptied while connections to it hold (FLUSHALL) may get another key from a process that starts. */
 const checkMs = 2_000
 
 interface Keys {

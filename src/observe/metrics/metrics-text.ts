@@ -84,8 +84,8 @@ function histogramLines(
   let upTo = 0
   buckets.counts.forEach((inBucket, at) => {
     upTo += inBucket
-    const exemplar = isOpen ? exemplars?.[at] : undefined
-    text += `${start}${buckets.boundaries[at] ?? '+Inf'}"} ${upTo}${exemplar === undefined ? '' : exemplarText(exemplar)}\n`
+    const exemplar = isOpen && exemplars?.[at]
+    text += `${start}${buckets.boundaries[at] ?? '+Inf'}"} ${upTo}${exemplar ? exemplarText(exemplar) : ''}\n`
   })
   return text
 }
