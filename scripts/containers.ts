@@ -140,6 +140,7 @@ const stack: Stack = {
   podman: (...args) => run('podman', args),
   podmanInBackground: (...args) => promisify(execFile)('podman', args),
   grafana: `http://localhost:${grafanaPort}`,
+  npm: ['--network=host', ...npmSettings()],
   log: (service) => spawnSync('podman', ['logs', `${project}_${service}_1`], { encoding: 'utf8' }).stderr
 }
 /** Before the containers are removed. */

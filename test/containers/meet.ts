@@ -8,6 +8,7 @@ import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 import { meetGrafana } from './grafana.ts'
 import { logIn } from './login.ts'
+import { meetNpx } from './npx.ts'
 
 export interface Stack {
   readonly url: string
@@ -19,6 +20,8 @@ export interface Stack {
   readonly grafana: string
   /** What a service wrote to standard error. */
   log(service: string): string
+  /** Of `podman run`: with these npm reaches its registry, as it does while images are built. */
+  readonly npm: readonly string[]
 }
 
 export interface Outcome {
@@ -65,8 +68,9 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     outcomes.push({ step: what, failure })
   }
 
-  await step('all three gateways become ready', async () => {
+  await step('all three gateways become ready, and the proxy listens', async () => {
     await allReady()
+    await until('the proxy is healthy, by its own check', () => isReady('proxy'), startMs)
   })
   await step('only the proxy is published, on loopback', async () => {
     for (const service of [...gateways, 'redis', 'authorization', 'tickets', 'secrets'])
@@ -113,6 +117,9 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
       assert.match(podman('run', ...flags, image, '--version'), /\d+\.\d+/)
     }
   })
+  await step('npx starts an upstream in the image with runtimes, where /tmp may run programs, as is documented', () =>
+    meetNpx(podman, stack.npm)
+  )
   await step('Redis keeps an append-only file and evicts nothing', async () => {
     const password = podman('exec', name('gateway-1'), 'cat', '/run/secrets/redis-password').trim()
     const config = (key: string): string =>
