@@ -75,7 +75,7 @@ t.test('strangers may try to sign in so often, send so much, and are told nothin
     return statuses.has(429)
   })
   t.ok((statuses.get(403) ?? 0) >= 100, JSON.stringify([...statuses]))
-  t.same([...statuses.keys()].toSorted(), [403, 429])
+  t.same(new Set(statuses.keys()), new Set([403, 429]))
   t.equal((await post(made, { action: 'sign-in', key: 'a' }, `${made.publicUrl}/t/nobody/connections`)).status, 404)
   const odd = await browser().go(`${pageOf(made)}?upstream=a&upstream=b&for=c&for=d`, 'none')
   t.equal(odd.status, 200)
