@@ -686,12 +686,6 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the outcome is unknown'
     ],
     [
-      'session/bus/bus-peers.ts freshMs',
-      'since a process was heard: it begins with a request at once',
-      'process',
-      'it begins when it is told to'
-    ],
-    [
       'session/bus/bus-peers.ts checkMs',
       'interval at which a process is asked whether it is there, while it is waited for',
       'process',

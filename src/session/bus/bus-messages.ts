@@ -98,7 +98,6 @@ export function createBusMessages({
   return {
     send,
     trySend,
-    ackMs,
     /**
      * @param to this process, or every one
      * @returns undefined for a message to be dropped. @throws Error where it cannot be read
@@ -172,9 +171,6 @@ export function createReplayGuard(clock: { now(): number }, forMs: number): (fro
 export type EncodedError =
   | { readonly rpc: RpcErrorObject }
   | Pick<GatewayError, 'code' | 'message' | 'data' | 'headers'>
-
-/** Did the store not take it, as far as it has said? */
-export const isAway = (error: unknown): boolean => error instanceof GatewayError && error.code === 'unavailable'
 
 export const busCallCancelled = (): GatewayError =>
   new GatewayError('cancelled', 'The request was cancelled by its caller.')

@@ -4,7 +4,7 @@
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
-import { type BusMessages, isAway } from './bus-messages.ts'
+import type { BusMessages } from './bus-messages.ts'
 
 /** Between two attempts while the store is away. */
 const retryMs = 100
@@ -41,6 +41,7 @@ export function createOutbox(
     // Nobody listens: it will again when it is connected to the store, which this process was sooner.
     if ((await send(to, word, id, body, seq)) === 0) throw new GatewayError('unavailable', 'nobody listens')
   }
+  const isAway = (error: unknown): boolean => error instanceof GatewayError && error.code === 'unavailable'
 
   function giveUp(one: Unsaid, err: unknown): void {
     if (one.word === 'answer' && !isAway(err)) return one.failed(err)

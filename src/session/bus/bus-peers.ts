@@ -7,8 +7,6 @@ import { every, type Clock, type Timer } from '../../time/clock.ts'
 const checkMs = 500
 /** In a row: after a failover of the store, a process that lives listens again only after a moment. */
 const maxAbsences = 2
-/** A process that said something so lately is there, as far as anybody can know. */
-const freshMs = 250
 /** In a row: with the time before the first of them, two seconds of silence. A busy process may stall for less. */
 const maxUnanswered = 3
 
@@ -25,8 +23,6 @@ interface Peer {
  */
 export function createPeerWatch(clock: Clock, ask: (node: string) => Promise<number | undefined>) {
   const peers = new Map<string, Peer>()
-  /** The process heard last comes last. */
-  const heardAt = new Map<string, number>()
 
   // Checks are counted, and not the time: after a stall of this process its answers have come, and were not read yet.
   async function look(node: string, peer: Peer): Promise<void> {
@@ -65,18 +61,9 @@ export function createPeerWatch(clock: Clock, ask: (node: string) => Promise<num
     },
     /** Any message of a process shows that it lives. */
     heard(node: string): void {
-      const now = clock.now()
-      for (const [each, at] of heardAt) {
-        if (at > now - freshMs) break
-        heardAt.delete(each)
-      }
-      heardAt.delete(node)
-      heardAt.set(node, now)
       const peer = peers.get(node)
       if (peer !== undefined) peer.unanswered = 0
     },
-    /** Has it just said something? */
-    isFresh: (node: string): boolean => clock.now() - (heardAt.get(node) ?? -Infinity) < freshMs,
     close(): void {
       for (const { interval } of peers.values()) interval.close()
     }

@@ -41,8 +41,6 @@ export interface BusQuestion {
   readonly kind: BusKind
   readonly whose: BusCaller
   readonly question: unknown
-  /** It counts as begun from when it was sent: the work does not wait for `go`. */
-  readonly atOnce?: boolean
 }
 
 export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
@@ -56,7 +54,7 @@ const maxKeptChars = 4 * 1024 * 1024
  * @param take gives the function that gives the place back; undefined where too many are taken
  */
 export function createBusServer(
-  { send, trySend, watch, ackMs }: BusMessages,
+  { send, trySend, watch }: BusMessages,
   context: { readonly clock: Clock; readonly log: Log },
   take: (caller: BusCaller) => (() => void) | undefined
 ) {
@@ -75,10 +73,10 @@ export function createBusServer(
   let closed = false
   return {
     handlers,
-    /** A question may arrive after its sender has given up: the work begins when the sender says `go`, or has said. */
+    /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
     accept({ id, from, body }: BusMessage): void {
       if (closed) return trySend(from, 'gone', id)
-      const { kind, whose, question, atOnce = false } = body as BusQuestion
+      const { kind, whose, question } = body as BusQuestion
       const run = handlers.get(kind)
       const giveBack = run === undefined ? undefined : take(whose)
       if (giveBack === undefined || run === undefined) {
@@ -92,7 +90,6 @@ export function createBusServer(
       let working = false
       const end = (): void => {
         beat.close()
-        late?.close()
         served.delete(id)
         giveBack()
       }
@@ -117,12 +114,7 @@ export function createBusServer(
         }
       }
       served.set(id, { from, stop, beat, work: () => void work(), isWorking: () => working })
-      const ready = (): void => trySend(from, 'ready', id)
-      // Most work has ended before its sender wants to know that the question has arrived.
-      const late = atOnce ? context.clock.timer(ackMs / 4, ready) : undefined
-      late?.unref()
-      if (atOnce) void work()
-      else ready()
+      trySend(from, 'ready', id)
     },
     receive({ word, id, from }: BusMessage): boolean {
       const request = served.get(id)

@@ -11,11 +11,11 @@ import {
   type BusMessages,
   type BusMessagesOptions,
   createBusMessages,
-  isAway,
+  decodeError,
+  type EncodedError,
   ProcessGone,
   processSilent
 } from './bus-messages.ts'
-import { hear } from './bus-heard.ts'
 import { createPeerWatch } from './bus-peers.ts'
 import {
   type BusCall,
@@ -58,7 +58,14 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const sending = createQuota()
   let requests = 0
   const serving = createQuota()
-  const server = createBusServer(messages, options, (caller) => placeIn(serving, max, caller))
+  const server = createBusServer(messages, options, (caller) => take(serving, caller))
+
+  const take = (quota: Quota, { tenant, caller }: BusCaller) =>
+    quota.take(1, [
+      ['all', max],
+      [`tenant ${tenant}`, Math.ceil(max / 4)],
+      [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
+    ])
 
   /**
    * Asks another process, once; an abort of `signal` is passed on. All values are JSON.
@@ -76,15 +83,14 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     if (signal.aborted) throw busCallCancelled()
     // The answer would not arrive.
     if (!store.live) throw unreachable()
-    const giveBack = placeIn(sending, max, whose)
+    const giveBack = take(sending, whose)
     if (giveBack === undefined)
       throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
     const id = `${node}-${++requests}`
     return await new Promise<unknown>((resolve, reject) => {
-      // Where it was there a moment ago, two messages do for four. What becomes of the request is then unknown if it
-      // falls silent.
-      const atOnce = peers.isFresh(to)
-      const heard = { working: atOnce, isReady: false, any: false, last: 0 }
+      let working = false
+      /** Of what the other side said on this request. */
+      let last = 0
       const settle = (error: Error | undefined, result?: unknown): void => {
         if (!sent.delete(id)) return
         beat.close()
@@ -99,34 +105,30 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
         settle(error)
       }
       const onAbort = (): void => giveUp(busCallCancelled())
-      const onGone = (): void => giveUp(heard.working ? processSilent() : new ProcessGone())
+      const onGone = (): void => giveUp(working ? processSilent() : new ProcessGone())
       const beat = watch(to, id, onGone)
       const unfollow = peers.follow(to, onGone)
       sent.set(id, {
         to,
-        isWorking: () => heard.working,
+        isWorking: () => working,
         settle,
-        receive: (message) =>
-          hear(heard, message, {
-            settle,
-            notify,
-            renew: () => beat.renew(),
-            begin: () => void send(to, 'go', id).catch(() => settle(processSilent()))
-          })
+        receive({ word, body, seq }) {
+          if (seq !== undefined && seq <= last) return
+          last = seq ?? last
+          if (word === 'answer') return settle(undefined, body)
+          if (word === 'error') return settle(decodeError(body as EncodedError))
+          if (word === 'gone') return settle(new ProcessGone())
+          beat.renew()
+          if (word === 'said') notify(body)
+          if (word !== 'ready' || working) return
+          working = true
+          send(to, 'go', id).catch(() => settle(processSilent()))
+        }
       })
       signal.addEventListener('abort', onAbort, { once: true })
-      const body: BusQuestion = { kind, whose, question, ...(atOnce && { atOnce }) }
-      send(to, 'question', id, body).then(
-        (listening) => {
-          if (listening === 0 && !heard.any) heard.working = false
-        },
-        // It may have arrived although the store did not confirm it in time: what is worked on is not refused.
-        (error: unknown) => {
-          if (heard.any) return
-          if (atOnce && isAway(error)) giveUp(processSilent())
-          else settle(error as Error)
-        }
-      )
+      const body: BusQuestion = { kind, whose, question }
+      // It may have arrived although the store did not confirm it in time: what is worked on is not refused.
+      send(to, 'question', id, body).catch((error: unknown) => working || settle(error as Error))
     })
   }
 
@@ -194,13 +196,6 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     }
   }
 }
-
-const placeIn = (quota: Quota, max: number, { tenant, caller }: BusCaller) =>
-  quota.take(1, [
-    ['all', max],
-    [`tenant ${tenant}`, Math.ceil(max / 4)],
-    [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
-  ])
 
 const unreachable = (): GatewayError =>
   new GatewayError('unavailable', 'The process that holds the call cannot be reached. Retry in a second.', {
