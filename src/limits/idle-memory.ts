@@ -12,7 +12,7 @@ const maxIdleUse = 0.02
 /** Of the space of young objects, in bytes: less is not worth a collection. */
 const leastYoungBytes = 8 * 1024 * 1024
 /** All objects, in bytes: a collection of more would hold up whoever comes meanwhile for too long. */
-const mostHeapBytes = 256 * 1024 * 1024
+const mostHeapBytes = 64 * 1024 * 1024
 
 type Collect = (how: Readonly<Record<'type' | 'execution' | 'flavor', string>>) => void
 

@@ -20,9 +20,10 @@ export function consoleCookie(name: string) {
       line('http:', '', 0),
       ...(isSecure(origin) ? [line('https:', '', 0)] : [])
     ],
-    in({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+    /** @param origin where it is known: behind TLS one without the prefix may be of another host of the domain */
+    in({ headers }: Pick<FastifyRequest, 'headers'>, origin?: string): string | undefined {
       const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
-      for (const each of [prefix + name, name]) {
+      for (const each of isSecure(origin) ? [prefix + name] : [prefix + name, name]) {
         const pair = pairs.find((one) => one.startsWith(`${each}=`))
         if (pair !== undefined) return pair.slice(each.length + 1)
       }

@@ -111,7 +111,8 @@ export function createProviderSignIn({
      */
     async finish(request: FastifyRequest, origin: string, query: string): Promise<TokenHolder> {
       const { login, signIn } = signInAt(origin)
-      const pending = openPending(sealer.open(purpose, [login.issuer, origin], cookie.in(request) ?? ''), wall.now())
+      const sealed = sealer.open(purpose, [login.issuer, origin], cookie.in(request, origin) ?? '')
+      const pending = openPending(sealed, wall.now())
       if (!rate.take(request.ip))
         throw new AdminProblem('rate_limited', 'This address signs in too often.', 'Wait some seconds.', {
           headers: { 'Retry-After': '1' }

@@ -164,7 +164,7 @@ const matching = (matchers: readonly string[]): string => `{${matchers.join(', '
 
 /** As a regular expression of RE2 in a string of PromQL: every character stands for itself. */
 const oneOf = (label: string, values: ReadonlySet<string>): string =>
-  `${label}=~${JSON.stringify([...values].map((value) => value.replace(/[^\w-]/gu, '\\$&')).join('|'))}`
+  `${label}=~${JSON.stringify([...values].map((value) => value.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|'))}`
 
 function stepsOf(times: readonly number[], counted: readonly Found[], lasted: ReadonlyArray<Found | undefined>) {
   // `increase` is an estimate: of three calls it may make 2.98.

@@ -121,6 +121,8 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
         leave = calls.enter(context)
         session.calls.add(entry)
         notRunning = calls.running.add({ controller, tenant: tenant.id, record })
+        // Its sender may have given up already, while the session was looked for.
+        if (forwarded?.aborted === true) entry.end(forwarded.reason as Error)
         forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })
       } catch (error) {
         refusal = error
