@@ -47,7 +47,7 @@ const proofsInBlock = 16
 const wholeKey = /^[A-Za-z0-9_-]{43}$/
 const retryMs = 500
 /** A store that is emptied while connections to it hold (FLUSHALL) may get another key from a process that starts. */
-const checkMs = 2_000
+const checkMs = 2_500
 
 interface Keys {
   readonly root: string

@@ -32,6 +32,7 @@ const strings = [
   '10.0.0.0/8',
   '2027-01-31',
   'https://a.example/logo.png',
+  'https://a.example/trace/{traceId}',
   '/bin/program',
   'policy',
   ...urls
