@@ -25,9 +25,11 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM dependencies AS sources
-# Above the sources, so that what the gateway needs stays as it is locked.
-RUN npm install --prefix / --no-package-lock --ignore-scripts \
-  "esbuild@$(node -p "require('./package.json').devDependencies.esbuild")"
+# Above the sources, so that what the gateway needs stays as it is locked. (npm cannot install at the root itself.)
+RUN mkdir /opt/bundler && cd /opt/bundler \
+  && npm install --no-package-lock --ignore-scripts \
+    "esbuild@$(node -p "require('/app/package.json').devDependencies.esbuild")" \
+  && ln -s /opt/bundler/node_modules /node_modules
 COPY scripts/console.ts scripts/
 COPY src src
 RUN node scripts/console.ts && rm -r src/console && mv .tap/console src/console
