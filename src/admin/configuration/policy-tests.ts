@@ -11,12 +11,11 @@ import { runSteps, type Steps } from '../../time/turns.ts'
 import { namedEndpoint } from '../clients/own-way.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { defineRoute } from '../route.ts'
-
-const levels = ['tenant', 'endpoint'] as const
+import { placeOrder, policyLevels } from './rule-effects.ts'
 
 const TestResult = closedObject({
   ...PolicyTestSchema.properties,
-  of: Type.Enum(levels, { description: 'In whose policy it stands.' }),
+  of: Type.Enum(policyLevels, { description: 'In whose policy it stands.' }),
   place: Type.Integer({ description: 'In the order of that policy, from 1.' }),
   holds: Type.Boolean(),
   outcome: Type.Union([PolicyTestSchema.properties.expect, Type.Null()], {
@@ -48,7 +47,7 @@ function resultOf(
 /** Those of an endpoint, and those of its tenant that are about it. A step for each. */
 export function* testResults(tenant: Tenant, endpoint: Endpoint, now: number): Steps<Result[]> {
   const results: Result[] = []
-  for (const of of levels) {
+  for (const of of policyLevels) {
     const { tests = [] } = (of === 'tenant' ? tenant : endpoint).policy ?? {}
     for (const [at, test] of tests.entries()) {
       yield
@@ -78,7 +77,6 @@ export const policyTestsRoute = defineRoute(
     const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
     const steps = testResults(tenant, endpoint, wall.now())
     const results = await runSteps(steps, { tenant: tenant.id, caller: administrator.name })
-    const orderOf = ({ of, place }: Result): string => `${levels.indexOf(of)} ${String(place).padStart(9, '0')}`
-    return { ...page(results, orderOf, query), failed: results.filter(({ holds }) => !holds).length }
+    return { ...page(results, placeOrder, query), failed: results.filter(({ holds }) => !holds).length }
   }
 )

@@ -21,11 +21,11 @@ const maxCoveredNames = 20
 /** Of the callers that one rule is about. */
 const maxCallerNames = 20
 
-const levels = ['tenant', 'endpoint'] as const
+export const policyLevels = ['tenant', 'endpoint'] as const
 
 const RuleEffect = closedObject({
   ...RuleSchema.properties,
-  of: Type.Enum(levels, { description: 'Whose policy it stands in.' }),
+  of: Type.Enum(policyLevels, { description: 'Whose policy it stands in.' }),
   place: Type.Integer({ description: 'In the order of that policy, from 1.' }),
   tools: closedObject(
     {
@@ -75,12 +75,12 @@ export function catalogWithoutRules(
 
 interface PlacedRule {
   readonly rule: Rule
-  readonly of: (typeof levels)[number]
+  readonly of: (typeof policyLevels)[number]
   readonly place: number
 }
 
 function rulesOf({ tenant, endpoint }: Place): PlacedRule[] {
-  return levels.flatMap((of) => {
+  return policyLevels.flatMap((of) => {
     const { policy } = of === 'tenant' ? tenant : endpoint
     return policy === undefined ? [] : compilePolicy(policy).rules.map((rule, at) => ({ rule, of, place: at + 1 }))
   })
@@ -110,7 +110,8 @@ function* effectsOf(
 }
 
 /** Sorts as the rules stand. */
-const orderOf = ({ of, place }: PlacedRule): string => `${levels.indexOf(of)} ${String(place).padStart(9, '0')}`
+export const placeOrder = ({ of, place }: Pick<PlacedRule, 'of' | 'place'>): string =>
+  `${policyLevels.indexOf(of)} ${String(place).padStart(9, '0')}`
 
 export const ruleEffectsRoute = defineRoute(
   {
@@ -132,7 +133,7 @@ export const ruleEffectsRoute = defineRoute(
       const route = routes[index]
       return route === undefined ? [] : [{ name: String(name), facts: factsOf('tool', route) }]
     })
-    const { items, nextCursor } = page(rulesOf(at), orderOf, query)
+    const { items, nextCursor } = page(rulesOf(at), placeOrder, query)
     // What calls are observed with is whoever was let in.
     const callers = (services.callers?.today(tenant.id) ?? []).map(({ principal }) => principal as Principal)
     const unknown = definitionsOf(at).filter((each) => services.listings.peek(each) === undefined)
