@@ -7,6 +7,8 @@ import { EndpointSchema, ToolChangeSchema } from '../src/config/schema/endpoint.
 import { PolicySchema, RuleSchema } from '../src/config/schema/policy.ts'
 import { BearerSchema, ClaimsSchema, IntrospectionSchema, IssuerSchema, KeySchema } from '../src/config/schema/auth.ts'
 import { HttpSchema, StdioSchema } from '../src/config/schema/upstream.ts'
+import * as upstreamAuth from '../src/config/schema/upstream-auth.ts'
+import { AwsKmsSchema, VaultKeySchema, VaultSchema } from '../src/config/schema/vault.ts'
 import type { Shape } from '../src/config/shape.ts'
 
 /** Needs the environment variables CI_KEY and TICKETS_KEY. */
@@ -86,6 +88,10 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['The file', '', ConfigSchema, ''],
   ['listen', 'listen', part(ConfigSchema, 'listen'), ''],
   ['limits', 'limits', part(ConfigSchema, 'limits'), ''],
+  ['vault', 'vault', VaultSchema, ''],
+  ['vault.keys', 'vault.keys[]', VaultKeySchema, 'How to change one: [connections.md](connections.md#the-vault).'],
+  ['vault.keys.awsKms', 'vault.keys[].awsKms', AwsKmsSchema, ''],
+  ['egress', 'egress', part(ConfigSchema, 'egress'), ''],
   ['admin', 'admin', AdminSchema, ''],
   ['admin.listen', 'admin.listen', AdminListenSchema, ''],
   ['admin.keys', 'admin.keys[]', AdminKeySchema, ''],
@@ -102,6 +108,7 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['auth.keys', 'tenants.{id}.auth.keys[]', KeySchema, ''],
   ['upstreams: a process', 'tenants.{id}.upstreams.{name}', StdioSchema, ''],
   ['upstreams: a URL', 'tenants.{id}.upstreams.{name}', HttpSchema, ''],
+  ...authSections(),
   ['endpoints', 'tenants.{id}.endpoints.{name}', EndpointSchema, afterEndpoints],
   ['endpoints.tools', 'tenants.{id}.endpoints.{name}.tools.{upstream/name}', ToolChangeSchema, ''],
   ['auth.login', 'tenants.{id}.auth.login', LoginSchema, 'What it does: [login.md](login.md).'],
@@ -111,6 +118,24 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['policy.rules.who', 'tenants.{id}.policy.rules[].who', part(RuleSchema, 'who'), ''],
   ['policy.rules.what', 'tenants.{id}.policy.rules[].what', part(RuleSchema, 'what'), '']
 ]
+
+/** What each kind does is in connections.md. */
+function authSections(): Array<readonly [string, string, Shape, string]> {
+  const kinds = {
+    'an account of each person': upstreamAuth.UserSchema,
+    'a secret of each person': upstreamAuth.UserHeaderSchema,
+    'a variable of each person': upstreamAuth.UserVariableSchema,
+    'client credentials': upstreamAuth.ClientCredentialsSchema,
+    'token exchange': upstreamAuth.TokenExchangeSchema,
+    'a signed assertion': upstreamAuth.SignedSchema
+  }
+  const place = 'tenants.{id}.upstreams.{name}.auth'
+  const identityAssertion = ['upstream auth: identityAssertion', `${place}.identityAssertion`] as const
+  return [
+    ...Object.entries(kinds).map(([kind, schema]) => [`upstream auth: ${kind}`, place, schema, ''] as const),
+    [...identityAssertion, upstreamAuth.IdentityAssertionSchema, '']
+  ]
+}
 
 /** docs/config.md: one table per section, and the example that the tests compile. */
 export function configMarkdown(): string {

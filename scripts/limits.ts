@@ -106,8 +106,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the refusal is passed on'
     ],
     ['vault/oauth/user-account.ts retryMs', 'time between failed renewals', 'person and upstream', 'calls fail'],
-    ['vault/vault-keys.ts keptMs', 'time until the key of a tenant is read again', 'tenant', '-'],
-    ['vault/vault-keys.ts unwrappedMs', 'time until it is unwrapped again, where it is the same', 'tenant', '-'],
+    ['vault/wrapping/vault-keys.ts keptMs', 'time until the key of a tenant is read again', 'tenant', '-'],
+    [
+      'vault/wrapping/vault-keys.ts unwrappedMs',
+      'time until it is unwrapped again, where it is the same',
+      'tenant',
+      '-'
+    ],
     ['vault/wrapping/aws-kms.ts maxBytes bytes', 'an answer of AWS KMS', 'request', '503'],
     ['vault/wrapping/aws-kms.ts timeoutMs', 'time for such an answer', 'request', 'asked again, then 503'],
     ['vault/wrapping/aws-kms.ts maxAttempts', 'times that it is asked', 'request', '503'],

@@ -14,6 +14,7 @@ export const keyTable = {
   'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
   'tenant-seat': ['tenant', 'seat'],
   listing: ['hash of the upstream definition'],
+  'shared-tools': ['hash of the upstream definition'],
   events: ['key of the session', 'stream id'],
   tasks: ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id'],
   'bridged-task': ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id', 'place'],
@@ -69,6 +70,9 @@ export const nodeChannel = (node: string): string => `node:${node}`
 
 /** On this channel: the digest of a person, whose grants have changed (vault/grants). */
 export const grantsChannel = 'grants'
+
+/** On this channel: the hash of an upstream definition whose shared tools have changed (vault/shared-tools). */
+export const sharedToolsChannel = 'shared-tools'
 
 /** Stands for every process where one is named. No process has this name. */
 export const everyNode = 'all'
@@ -133,6 +137,7 @@ export const tenantsKey = key('tenants')
 export const principalSeatKey = keyMaker('principal-seat')
 export const tenantSeatKey = keyMaker('tenant-seat')
 export const listingKey = keyMaker('listing')
+export const sharedToolsKey = keyMaker('shared-tools')
 export const eventsKey = keyMaker('events')
 export const tasksKey = keyMaker('tasks')
 export const bridgedTaskKey = keyMaker('bridged-task')

@@ -13,7 +13,7 @@ import { createGrantIndex } from './grant-index.ts'
 import { createKnownPeople } from './known-people.ts'
 import { createRenewalTurns } from './renewal-turns.ts'
 import type { SealedValues } from './sealed-values.ts'
-import type { Epochs } from './vault-keys.ts'
+import type { Epochs } from './wrapping/vault-keys.ts'
 
 /** What was read of a person counts so long. */
 const keptMs = 10 * 60_000

@@ -4,7 +4,7 @@ import type { Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
 import { type Clock, every } from '../time/clock.ts'
 import type { GrantsOfPerson } from './grant.ts'
-import type { Epochs } from './vault-keys.ts'
+import type { Epochs } from './wrapping/vault-keys.ts'
 
 /** People of whom a process remembers what they have connected; whoever asked least recently is forgotten. */
 const maxPeople = 10_000

@@ -6,7 +6,7 @@ import type { TenantId } from '../protocol/messages.ts'
 import { digest } from '../store/keys.ts'
 import type { SetOptions, Store } from '../store/port.ts'
 import type { Log } from '../observe/log.ts'
-import type { VaultKeys } from './vault-keys.ts'
+import type { VaultKeys } from './wrapping/vault-keys.ts'
 
 export type SealedValues = ReturnType<typeof createSealedValues>
 

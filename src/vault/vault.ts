@@ -16,12 +16,13 @@ import { createConnectPages } from './connect-pages.ts'
 import { createCredentials } from './credentials.ts'
 import { createGrantUses } from './grant-uses.ts'
 import { createGrants } from './grants.ts'
+import { createSharedTools } from './shared-tools.ts'
 import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
 import { createSigningKeys } from './signed/signing-keys.ts'
 import { createTokenExchanges, type IdTokenOf } from './oauth/token-exchange.ts'
 import { createVaultFetch } from './vault-fetch.ts'
-import { createVaultKeys, type Epochs } from './vault-keys.ts'
+import { createVaultKeys, type Epochs } from './wrapping/vault-keys.ts'
 
 /** In characters: what a person may enter. */
 const maxSecretLength = 8_192
@@ -61,6 +62,7 @@ export async function createVault(options: VaultOptions) {
   const common = { fetch, grants, pages, clock, wall, log }
   const credentials = createCredentials({ ...common, signing: { keys: signingKeys, publicUrl }, exchanges })
   const views = createPersonalViews(grants, callers, exchanges)
+  const sharedTools = await createSharedTools(store, log)
   return {
     connections: createPeopleConnections({ grants, uses, giveBack: accounts.giveBack }),
     sealer,
@@ -84,7 +86,7 @@ export async function createVault(options: VaultOptions) {
         await accounts.disconnect(definition, definition.auth, person)
       else await grants.remove(person, definition.name)
     },
-    credentials: { ...credentials, used: uses.note },
+    credentials: { ...credentials, used: uses.note, toolsOfOthers: sharedTools.of },
     views,
     /** What is held for a definition that is none of these, or for a grant that holds no more, ends. */
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
@@ -109,6 +111,7 @@ export async function createVault(options: VaultOptions) {
     log,
     async close(): Promise<void> {
       callers.close()
+      await sharedTools.close()
       await grants.close()
     }
   }

@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open-store.ts'
 import { steadyClock, wallClock } from '../../src/time/clock.ts'
 import { createGrants } from '../../src/vault/grants.ts'
 import { createSealedValues } from '../../src/vault/sealed-values.ts'
-import { createVaultKeys } from '../../src/vault/vault-keys.ts'
+import { createVaultKeys } from '../../src/vault/wrapping/vault-keys.ts'
 
 const log = pino({ level: 'silent' })
 const ada = { tenant: tenantId('acme'), issuer: 'urn:gatehouse:key', subject: 'ada' }

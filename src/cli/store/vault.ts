@@ -8,7 +8,7 @@ import { GatewayError, tenantId } from '../../protocol/messages.ts'
 import { tenantsKey } from '../../store/keys.ts'
 import { openStore } from '../../store/open-store.ts'
 import { steadyClock, wallClock } from '../../time/clock.ts'
-import { createVaultKeys, type RotatedKeys } from '../../vault/vault-keys.ts'
+import { createVaultKeys, type RotatedKeys } from '../../vault/wrapping/vault-keys.ts'
 import { UsageError } from '../commands/command.ts'
 import { orProblems, type Output } from '../offline.ts'
 

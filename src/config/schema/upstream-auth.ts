@@ -47,7 +47,7 @@ const clientKey = {
   )
 }
 
-const ClientCredentialsSchema = closedObject(
+export const ClientCredentialsSchema = closedObject(
   {
     type: Type.Enum(['clientCredentials'] as const, {
       description: 'One token for all callers (RFC 6749 section 4.4).'
@@ -61,6 +61,17 @@ const ClientCredentialsSchema = closedObject(
   { title: 'upstream auth by client credentials' }
 )
 
+const personalListing = {
+  listing: Type.Optional(
+    Type.Enum(['own', 'shared'] as const, {
+      description:
+        'What those see who have not connected: nothing but the tool that leads to the page (`own`, where it is not ' +
+        'given); or, with `shared`, the tools besides that somebody else of the tenant was listed last. Only where ' +
+        'the server lists the same for every account: names and descriptions of tools would be seen by others.'
+    })
+  )
+}
+
 const secretTexts = {
   label: Type.Optional(
     Type.String({ minLength: 1, maxLength: 200, description: 'What the page calls the secret. Not given: `API key`.' })
@@ -68,7 +79,7 @@ const secretTexts = {
   help: Type.Optional(formatted('jwks-url', 'A web page that says where a person gets one; the page has a link to it.'))
 }
 
-const UserHeaderSchema = closedObject(
+export const UserHeaderSchema = closedObject(
   {
     type: Type.Enum(['userSecret'] as const, {
       description: 'A key of their own that each person enters on the page of their connections.'
@@ -84,12 +95,13 @@ const UserHeaderSchema = closedObject(
         description: 'What stands before it in the header.'
       })
     ),
-    ...secretTexts
+    ...secretTexts,
+    ...personalListing
   },
   { title: 'upstream auth by a secret of each person' }
 )
 
-const UserVariableSchema = closedObject(
+export const UserVariableSchema = closedObject(
   {
     type: Type.Enum(['userSecret'] as const, {
       description:
@@ -101,12 +113,13 @@ const UserVariableSchema = closedObject(
       patternErrorMessage: 'must be the name of an environment variable',
       description: 'The environment variable that carries it.'
     }),
-    ...secretTexts
+    ...secretTexts,
+    ...personalListing
   },
   { title: 'upstream auth by a variable of each person' }
 )
 
-const UserSchema = closedObject(
+export const UserSchema = closedObject(
   {
     type: Type.Enum(['user'] as const, {
       description: 'An account of their own that each person connects once, by OAuth, for all their hosts.'
@@ -131,14 +144,27 @@ const UserSchema = closedObject(
     authorizationUrl: Type.Optional(
       formatted('jwks-url', 'The authorization endpoint, where the authorization server has no metadata.')
     ),
-    tokenUrl: Type.Optional(formatted('jwks-url', 'The token endpoint, with `authorizationUrl`.'))
+    tokenUrl: Type.Optional(formatted('jwks-url', 'The token endpoint, with `authorizationUrl`.')),
+    ...personalListing
   },
   { title: 'upstream auth by an account of each person' }
 )
 
 const { scopes: askedScopes, resource, clientId, clientSecret } = tokenSource
 
-const TokenExchangeSchema = closedObject(
+export const IdentityAssertionSchema = closedObject(
+  {
+    issuer: Type.Optional(
+      formatted('issuer', 'That authorization server. Not given: the one that the upstream names.')
+    ),
+    clientId,
+    clientSecret,
+    ...clientKey
+  },
+  { title: 'upstream auth by an identity assertion' }
+)
+
+export const TokenExchangeSchema = closedObject(
   {
     type: Type.Enum(['tokenExchange'] as const, {
       description:
@@ -161,33 +187,18 @@ const TokenExchangeSchema = closedObject(
     resource,
     scopes: askedScopes,
     identityAssertion: Type.Optional(
-      Type.Union(
-        [
-          closedObject(
-            {
-              issuer: Type.Optional(
-                formatted('issuer', 'That authorization server. Not given: the one that the upstream names.')
-              ),
-              clientId,
-              clientSecret,
-              ...clientKey
-            },
-            { title: 'upstream auth by an identity assertion' }
-          )
-        ],
-        {
-          description:
-            'Where the authorization server of the upstream wants an assertion of the identity provider (ID-JAG, ' +
-            'enterprise-managed authorization): the client registered for the gateway there. The provider is then ' +
-            'asked for an assertion in place of a token.'
-        }
-      )
+      Type.Union([IdentityAssertionSchema], {
+        description:
+          'Where the authorization server of the upstream wants an assertion of the identity provider (ID-JAG, ' +
+          'enterprise-managed authorization): the client registered for the gateway there. The provider is then ' +
+          'asked for an assertion in place of a token.'
+      })
     )
   },
   { title: 'upstream auth by token exchange' }
 )
 
-const SignedSchema = closedObject(
+export const SignedSchema = closedObject(
   {
     type: Type.Enum(['signed'] as const, {
       description: 'A JWT of the gateway, signed for each caller, that says who calls: for servers of your own.'

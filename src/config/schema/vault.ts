@@ -3,7 +3,7 @@
 import { closedObject, formatted } from './parts.ts'
 import { Type } from './type.ts'
 
-const AwsKmsSchema = closedObject(
+export const AwsKmsSchema = closedObject(
   {
     keyId: Type.String({
       minLength: 1,
@@ -27,39 +27,35 @@ const AwsKmsSchema = closedObject(
   { title: 'awsKms' }
 )
 
-export const optionalVault = Type.Optional(
-  Type.Union(
-    [
-      closedObject(
-        {
-          keys: Type.Array(
-            closedObject({
-              id: Type.String({ minLength: 1, maxLength: 64, description: 'What the key is called, in the store.' }),
-              key: Type.Optional(formatted('vault-key', '32 random bytes in base64, preferably as `${file:PATH}`.')),
-              awsKms: Type.Optional(
-                Type.Union([AwsKmsSchema], {
-                  description:
-                    'A key that never leaves AWS KMS, in place of `key`. Needs `npm install @aws-sdk/client-kms` ' +
-                    'beside the gateway; credentials come from where AWS keeps them.'
-                })
-              )
-            }),
-            {
-              minItems: 1,
-              maxItems: 8,
-              description:
-                'The first one is used for what is written; the others are for what was written before. Make ' +
-                'one with `openssl rand -base64 32`.'
-            }
-          )
-        },
-        { title: 'vault' }
-      )
-    ],
-    {
+export const VaultKeySchema = closedObject({
+  id: Type.String({ minLength: 1, maxLength: 64, description: 'What the key is called, in the store.' }),
+  key: Type.Optional(formatted('vault-key', '32 random bytes in base64, preferably as `${file:PATH}`.')),
+  awsKms: Type.Optional(
+    Type.Union([AwsKmsSchema], {
       description:
-        'Keys under which the accounts and secrets of people are kept ([connections.md](connections.md)). Needed by ' +
-        'upstreams with `auth: { type: user }` or `userSecret`.'
-    }
+        'A key that never leaves AWS KMS, in place of `key`. Needs `npm install @aws-sdk/client-kms` beside the ' +
+        'gateway; credentials come from where AWS keeps them.'
+    })
   )
+})
+
+export const VaultSchema = closedObject(
+  {
+    keys: Type.Array(VaultKeySchema, {
+      minItems: 1,
+      maxItems: 8,
+      description:
+        'The first one is used for what is written; the others are for what was written before. Make one with ' +
+        '`openssl rand -base64 32`.'
+    })
+  },
+  { title: 'vault' }
+)
+
+export const optionalVault = Type.Optional(
+  Type.Union([VaultSchema], {
+    description:
+      'Keys under which the accounts and secrets of people are kept ([connections.md](connections.md)). Needed by ' +
+      'upstreams with `auth: { type: user }` or `userSecret`.'
+  })
 )

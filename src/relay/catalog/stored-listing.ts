@@ -8,13 +8,15 @@ import { listingKey, listingTtlMs } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
+import { shareTools } from '../../vault/shared-tools.ts'
 
 // Lists that are read again every second are not written every second.
 const minWriteIntervalMs = 60_000
 const entryKeys = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' } as const
 
 /** Its methods never reject: a store that is away costs a restart its memory, and nobody else anything. */
-export function createStoredListing(store: Store, { hash, name }: UpstreamDefinition, clock: Clock, log: Log) {
+export function createStoredListing(store: Store, definition: UpstreamDefinition, clock: Clock, log: Log) {
+  const { hash, name } = definition
   let writtenAt = -Infinity
   return {
     async load(): Promise<Listing | undefined> {
@@ -36,6 +38,7 @@ export function createStoredListing(store: Store, { hash, name }: UpstreamDefini
       writtenAt = now
       try {
         await store.set(listingKey(hash), JSON.stringify(listing), { ttlMs: listingTtlMs })
+        if (!listing.failed.includes('tools')) await shareTools(store, definition, listing.tools)
       } catch (err) {
         log.warn({ err, upstream: name }, 'the listing could not be kept; a restart will have to ask again')
       }

@@ -71,7 +71,12 @@ export function createConnector(options: ConnectorOptions) {
       const { name, tenant, connectMs } = definition
       if (credentials?.isForNobody(definition) === true) return unaskedUpstream(definition)
       const page = credentials?.pageOf(definition)
-      if (page !== undefined) return unconnectedUpstream(definition, page, handshake.quotaKey)
+      if (page !== undefined) {
+        const others = credentials?.toolsOfOthers?.(definition)
+        // Whoever reads the lists is told of their changes once; connections of callers have none.
+        const changed = use === 'listing' ? () => given.listChanged('tools', 'server') : undefined
+        return unconnectedUpstream(definition, page, { person: handshake.quotaKey, others, changed })
+      }
       if (signal?.aborted === true) throw new GatewayError('cancelled', `Connecting to upstream ${name} was given up.`)
       // Two tenants may call their upstreams by the same name.
       const log = options.log.child({ tenant })

@@ -1,19 +1,28 @@
 // Upstreams that are not asked. As those have one who have not connected an account yet, or entered their secret: a
-// server of 2025-11-25 with one tool, which wants a web page to be visited (client/elicitation "URL Elicitation
-// Required Error"). As nobody in particular has one that is told who calls: an empty server.
+// server of 2025-11-25 with a tool that wants a web page to be visited (client/elicitation "URL Elicitation Required
+// Error"), and, where all see the same, the tools that others have, which want it, too. As nobody in particular has one
+// that is told who calls: an empty server.
 
 import { randomBytes } from 'node:crypto'
 import { GatewayError, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { type ConnectPage, ConnectRequiredError } from '../rpc/credential.ts'
+import { type ConnectPage, ConnectRequiredError, type ToolsOfOthers } from '../rpc/credential.ts'
 
 export const connectToolOf = (upstream: string): string => `connect_${upstream}`
+
+interface Unconnected {
+  readonly person: string | undefined
+  /** Undefined: what others see is not shown. */
+  readonly others: ToolsOfOthers | undefined
+  /** Called when the list of tools is another one; undefined: nobody wants to know. */
+  readonly changed: (() => void) | undefined
+}
 
 export function unconnectedUpstream(
   { name, description }: Pick<UpstreamDefinition, 'name'> & { readonly description?: string },
   page: ConnectPage,
-  person: string | undefined
+  { person, others, changed }: Unconnected
 ): Upstream {
   const tool: JsonObject = {
     name: connectToolOf(name),
@@ -27,12 +36,15 @@ export function unconnectedUpstream(
 
   async function request({ method }: Request, client: Client): Promise<Result> {
     if (method === 'ping') return {}
-    if (method === 'tools/list') return { tools: [tool] }
+    if (method === 'tools/list') {
+      const shared = (await others?.read()) ?? []
+      return { tools: [tool, ...shared.filter((each) => each['name'] !== tool['name'])] }
+    }
     const { url, message } = page(client.quotaKey ?? person)
     throw new ConnectRequiredError(message, url)
   }
 
-  return ownServer(name, request)
+  return ownServer(name, request, changed && others?.onChange(changed))
 }
 
 export const unaskedUpstream = ({ name }: Pick<UpstreamDefinition, 'name'>): Upstream =>
@@ -43,7 +55,8 @@ export const unaskedUpstream = ({ name }: Pick<UpstreamDefinition, 'name'>): Ups
     return Promise.reject(new GatewayError('upstream_unavailable', message, { data: { upstream: name } }))
   })
 
-function ownServer(name: UpstreamDefinition['name'], request: Upstream['request']): Upstream {
+/** @param end called when nobody uses it any more */
+function ownServer(name: UpstreamDefinition['name'], request: Upstream['request'], end = () => {}): Upstream {
   return {
     id: randomBytes(16).toString('base64url'),
     name,
@@ -55,7 +68,7 @@ function ownServer(name: UpstreamDefinition['name'], request: Upstream['request'
     serverRequestsNameCall: true,
     request,
     notify() {},
-    close: () => Promise.resolve(),
-    destroy() {}
+    close: () => Promise.resolve(end()),
+    destroy: end
   }
 }

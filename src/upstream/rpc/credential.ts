@@ -1,7 +1,7 @@
 // What a server is shown of who calls, besides the headers of its definition. It changes while a connection lives.
 
 import { randomBytes } from 'node:crypto'
-import { RpcError, rpcCodes } from '../../protocol/messages.ts'
+import { type JsonObject, RpcError, rpcCodes } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { CredentialsRefusedError } from './errors.ts'
@@ -37,11 +37,21 @@ export class ConnectRequiredError extends RpcError {
   }
 }
 
+/** The tools of an upstream as somebody else's connection listed them, for those who have not connected it. */
+export interface ToolsOfOthers {
+  /** Never rejects: they are left out then. */
+  read(): Promise<readonly JsonObject[]>
+  /** @returns what ends it */
+  onChange(listener: () => void): () => void
+}
+
 export interface UpstreamCredentials {
   /** Is it told who calls, and nobody in particular does? It is not asked then. */
   isForNobody(definition: UpstreamDefinition): boolean
   /** @returns undefined for a definition with which nobody has to connect anything any more */
   pageOf(definition: UpstreamDefinition): ConnectPage | undefined
+  /** @returns undefined where those who have not connected it see none. Not given: nowhere do they */
+  toolsOfOthers?(definition: UpstreamDefinition): ToolsOfOthers | undefined
   /** @returns undefined where the headers of the definition are all there is */
   of(definition: UpstreamDefinition): UpstreamCredential | undefined
   /** Somebody wanted something of their own upstream. It does not throw, and costs nothing. */

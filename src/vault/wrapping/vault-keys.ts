@@ -2,12 +2,12 @@
 // has the store alone can read nothing, and a tenant whose key is deleted has lost everything.
 
 import { randomBytes } from 'node:crypto'
-import type { Snapshot, VaultKey } from '../config/snapshot.ts'
-import type { Log } from '../observe/log.ts'
-import { GatewayError, type TenantId } from '../protocol/messages.ts'
-import { vaultKeyKey } from '../store/keys.ts'
-import type { Store } from '../store/port.ts'
-import { wrappedBy, type WrappingKey, wrappingKeyOf } from './wrapping/wrapping-key.ts'
+import type { Snapshot, VaultKey } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { GatewayError, type TenantId } from '../../protocol/messages.ts'
+import { vaultKeyKey } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import { wrappedBy, type WrappingKey, wrappingKeyOf } from './wrapping-key.ts'
 
 /** A tenant's key is looked for in the store so often: what an operator has deleted is gone soon. */
 const keptMs = 60_000

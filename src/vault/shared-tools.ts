@@ -1,0 +1,76 @@
+// The tools of an upstream that everybody connects for themselves, for those who have not yet: as the connection of
+// somebody else listed them last. Only where the configuration says that all see the same (`listing: shared`): what one
+// account lists may be private to it.
+
+import type { UpstreamDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { parseOwnJson } from '../protocol/json.ts'
+import { isObject, type JsonObject } from '../protocol/messages.ts'
+import { listingTtlMs, sharedToolsChannel, sharedToolsKey } from '../store/keys.ts'
+import type { Store } from '../store/port.ts'
+import { hashOfEverybody, isPersonal } from './personal-views.ts'
+
+export type SharedTools = Awaited<ReturnType<typeof createSharedTools>>
+
+const areShared = ({ auth }: UpstreamDefinition): boolean =>
+  auth !== undefined && 'listing' in auth && auth.listing === 'shared'
+
+/**
+ * Keeps what the connection of a person has listed, where it is the same for all. An empty list takes nothing away:
+ * it may be that of an account which is let see nothing.
+ *
+ * @throws GatewayError unavailable
+ */
+export async function shareTools(
+  store: Store,
+  definition: UpstreamDefinition,
+  tools: readonly JsonObject[]
+): Promise<void> {
+  if (definition.person === undefined || tools.length === 0 || !areShared(definition)) return
+  const hash = hashOfEverybody(definition.hash)
+  const [key, text] = [sharedToolsKey(hash), JSON.stringify(tools)]
+  const isNew = (await store.get(key)) !== text
+  await store.set(key, text, { ttlMs: listingTtlMs })
+  if (isNew) await store.publish(sharedToolsChannel, hash)
+}
+
+export async function createSharedTools(store: Store, log: Log) {
+  const listeners = new Map<string, Set<() => void>>()
+  const tell = (hash: string): void => {
+    for (const listener of listeners.get(hash) ?? []) listener()
+  }
+  const unsubscribe = await store.subscribe(sharedToolsChannel, tell)
+  store.onLost(() => {
+    for (const hash of listeners.keys()) tell(hash)
+  })
+
+  async function read(hash: string): Promise<readonly JsonObject[]> {
+    try {
+      const value: unknown = parseOwnJson((await store.get(sharedToolsKey(hash))) ?? '[]')
+      return Array.isArray(value) ? value.filter(isObject) : []
+    } catch (err) {
+      log.debug({ err }, 'the tools of an upstream that others have connected cannot be read')
+      return []
+    }
+  }
+
+  return {
+    /** @returns undefined where those who have not connected see none */
+    of(definition: UpstreamDefinition) {
+      if (!isPersonal(definition) || !areShared(definition)) return undefined
+      const hash = hashOfEverybody(definition.hash)
+      return {
+        read: () => read(hash),
+        /** @returns what ends it */
+        onChange(listener: () => void): () => void {
+          const all = listeners.get(hash) ?? new Set()
+          listeners.set(hash, all.add(listener))
+          return () => {
+            if (all.delete(listener) && all.size === 0) listeners.delete(hash)
+          }
+        }
+      }
+    },
+    close: unsubscribe
+  }
+}
