@@ -1511,6 +1511,21 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'issuer',
       'the least recent are forgotten'
     ],
+    [
+      'auth/guarded-names.ts ownerAtOnce ownerWaiting',
+      'names that strangers, upstreams or authorization servers gave and that are looked up at once, and that wait for it',
+      'tenant, and the vault',
+      'refused'
+    ],
+    ['auth/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'process', 'refused'],
+    ['auth/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'process', 'the others wait'],
+    ['auth/guarded-names.ts deadlineMs', 'the wait and the lookup', 'name', 'refused'],
+    [
+      'auth/guarded-names.ts firstAnswerMs questions',
+      'time for an answer of a name server, and how often it is asked, each time for twice as long',
+      'name',
+      'refused'
+    ],
     ['auth/dpop.ts proofSeconds', 'age of a proof of DPoP', 'request', '401'],
     ['auth/dpop-nonces.ts nonceSeconds', 'time until a nonce for proofs is replaced', 'tenant', 'good once as long'],
     ['auth/dpop.ts proofsPerSecond proofsAtOnce', 'proofs of DPoP', 'caller', '429'],

@@ -5,6 +5,7 @@ import { randomInt, randomUUID } from 'node:crypto'
 import { readingsOf } from './admin/metrics.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
+import { createEgressGuard } from './auth/egress-guard.ts'
 import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
@@ -49,7 +50,8 @@ import { createPool } from './upstream/pool/pool.ts'
 import type { UpstreamMeter } from './upstream/pool/pooled-connection.ts'
 import { openSupervisor } from './upstream/stdio/open-supervisor.ts'
 
-type GatewayOverrides = Partial<Record<'keepAliveMs' | 'parkedMs', number>> & { store?: Store; memory?: MemoryAccount }
+type GatewayOverrides = Partial<Record<'keepAliveMs' | 'parkedMs', number>> & OverriddenParts
+type OverriddenParts = { store?: Store; memory?: MemoryAccount; nameServers?: readonly string[] }
 
 export interface GatewayOptions {
   readonly log: Log
@@ -108,7 +110,8 @@ export async function createGateway(
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
-  const login = await createLogin({ snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log })
+  const loginParts = { snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log }
+  const login = await createLogin(loginParts, createEgressGuard({ ...initial.egress, servers: overrides.nameServers }))
   const fetch = login.fetchKeys(createFetch())
   const authenticator = createAuthenticator({ clock: wallClock, fetch, store, sealer, nameOf, log })
   const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]
@@ -116,7 +119,6 @@ export async function createGateway(
   serveHeldStreams(bus, streams)
   const live = createLiveSessions(steadyClock, node, () => longestIdleMs(state.snapshot))
   dropWithSessions(sessions, live, streams)
-
   const [descriptors, serverRequestQuotas] = [descriptorLimit(), createServerRequestQuotas(undefined, memory)]
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
   const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log })

@@ -2,8 +2,8 @@
 // tenant. It must lead to a public address, when its name is resolved and when the connection is made, so that nobody
 // reaches what only the gateway can reach (OWASP "Server Side Request Forgery Prevention").
 
-import { lookup as lookUp } from 'node:dns'
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'
+import { createGuardedNames, type ResolveName } from './guarded-names.ts'
 
 /** Special-purpose addresses (RFC 6890 and the registry of IANA), multicast and what is reserved. */
 const specialIPv4 = [
@@ -38,8 +38,9 @@ export interface EgressGuard {
   /**
    * For sockets to this port: gives only addresses that may be reached, and fails with EgressRefused where there is
    * none. The address that was judged is the one that is connected to, so that no name can change in between.
+   * @param owner as `ResolveName` has it
    */
-  lookup(port: number): LookupFunction
+  lookup(port: number, owner: string): LookupFunction
 }
 
 export interface EgressLimits {
@@ -47,15 +48,17 @@ export interface EgressLimits {
   readonly allow?: readonly string[]
   /** Ports of public addresses beside 443. */
   readonly ports?: readonly number[]
+  /** Name servers; default: those of the system. */
+  readonly servers?: readonly string[] | undefined
 }
 
 /** Nobody was asked. Its message goes to operators: it names the address. */
 class EgressRefused extends Error {}
 
-/** @param resolve the addresses of a name; default: as the system does */
+/** @param resolve the addresses of a name; default: those in DNS, and where ranges are listed names of this machine */
 export function createEgressGuard(
-  { allow = [], ports = [] }: EgressLimits = {},
-  resolve: typeof lookUp = lookUp
+  { allow = [], ports = [], servers }: EgressLimits = {},
+  resolve: ResolveName = createGuardedNames({ local: allow.length > 0, servers })
 ): EgressGuard {
   // Of https: whatever else listens on a public address gives no tokens, unless an operator says so.
   const open = new Set([443, ...ports])
@@ -90,15 +93,17 @@ export function createEgressGuard(
       const at = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
       if (isIP(host) !== 0 && !mayReach(host, at)) throw refusal(host, host, at)
     },
-    lookup: (port) => (hostname, options, callback) => {
-      resolve(hostname, { ...options, all: true }, (error, found) => {
-        if (error !== null) return callback(error, [])
-        const good = found.filter(({ address }) => mayReach(address, port))
-        const [first] = good
-        if (first === undefined) return callback(refusal(hostname, found[0]?.address ?? 'no address', port), [])
-        if (options.all === true) callback(null, good)
-        else callback(null, first.address, first.family)
-      })
+    lookup: (port, owner) => (hostname, options, callback) => {
+      resolve(hostname, owner).then(
+        (found) => {
+          const good = found.filter(({ address }) => mayReach(address, port))
+          const [first] = good
+          if (first === undefined) callback(refusal(hostname, found[0]?.address ?? 'no address', port), [])
+          else if (options.all === true) callback(null, good)
+          else callback(null, first.address, first.family)
+        },
+        (error: Error) => callback(error, [])
+      )
     }
   }
 }

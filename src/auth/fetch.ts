@@ -31,13 +31,15 @@ interface FetchOptions {
   readonly timeoutMs?: number
   /** Where it may go. Default: wherever the URL leads, because an operator wrote it. */
   readonly guard?: EgressGuard
+  /** Who is answerable for where it goes, which the guard counts together. */
+  readonly owner?: string
 }
 
 /**
  * @throws Error for redirects, compressed, oversized and slow answers, and where there is no connection; EgressRefused
  * for where it may not go
  */
-export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard }: FetchOptions = {}): Fetch {
+export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard, owner = '' }: FetchOptions = {}): Fetch {
   let dispatcher: Dispatcher | undefined
   return async (url, { method = 'GET', headers, body, signal } = {}) => {
     // Loaded by the first of few requests: it takes 5 MB, and a tenth of a second of the start.
@@ -46,7 +48,7 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard }: 
     if (guard !== undefined)
       dispatcher ??= new Agent({
         // Few connections: each has a connector of its own, because it depends on the port what a name may lead to.
-        connect: (to, callback) => buildConnector({ lookup: guard.lookup(portOf(to)) })(to, callback)
+        connect: (to, callback) => buildConnector({ lookup: guard.lookup(portOf(to), owner) })(to, callback)
       })
     const limit = deadline(steadyClock, timeoutMs, signal)
     try {

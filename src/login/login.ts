@@ -3,7 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { decodeJwt } from 'jose'
-import { createEgressGuard } from '../auth/egress-guard.ts'
+import type { EgressGuard } from '../auth/egress-guard.ts'
 import { createFetch, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
@@ -47,11 +47,14 @@ const minuteMs = 60_000
 const idTokenMarginMs = 30_000
 const hourMs = 60 * minuteMs
 
-export async function createLogin({ snapshot, store, epochOf, sealer, clock, wall, audit, log }: LoginOptions) {
+/** @param guard of metadata documents of clients, which strangers name */
+export async function createLogin(
+  { snapshot, store, epochOf, sealer, clock, wall, audit, log }: LoginOptions,
+  guard: EgressGuard
+) {
   // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
   if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
   const fetch = createFetch({ timeoutMs: 10_000 })
-  const guarded = createFetch({ guard: createEgressGuard(snapshot().egress) })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
   const origins = new WeakMap<IncomingMessage, LoginOrigin>()
@@ -66,6 +69,7 @@ export async function createLogin({ snapshot, store, epochOf, sealer, clock, wal
     const identities = createIdentities({ records, signIn, config, clock, wall })
     const nameOf = (id: string, subject: string): string => shownName(snapshot(), id, subject)
     const note = createLoginEvents(tenant, config, { audit, log, nameOf }, origins)
+    const guarded = createFetch({ guard, owner: tenant.id })
     const consents = createConsents({ config, records, identities, note })
     const interactions = createInteractions({ tenant, config, records, signIn, identities, consents, note, log })
     let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined

@@ -65,7 +65,7 @@ t.test('a name is judged by what it resolves to when the connection is made', as
 t.test('of several addresses of a name only the public ones are given', async (t) => {
   const guard = createEgressGuard({ allow: ['127.0.0.0/8'] })
   const found = await new Promise<unknown>((resolve) =>
-    guard.lookup(443)('localhost', { all: true }, (_error, addresses) => resolve(addresses))
+    guard.lookup(443, '')('localhost', { all: true }, (_error, addresses) => resolve(addresses))
   )
   const all = await new Promise<unknown[]>((resolve) => lookup('localhost', { all: true }, (_e, a) => resolve(a)))
   t.same(

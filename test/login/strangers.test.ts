@@ -9,6 +9,7 @@ import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { unavailable } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { browser } from '../kit/browser.ts'
+import { nameServer } from '../kit/name-server.ts'
 import { dial } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
 import { quiet } from '../store/kit.ts'
@@ -58,6 +59,31 @@ t.test('requests for tokens make the gateway fetch no more metadata documents th
   await front.close()
   const outcomes = (await readFile(file, 'utf8')).match(/"outcome":"[^"]*/g)
   t.match(outcomes, [/no public address/, /no public address/, /invalid_client"?$/])
+})
+
+t.test('names of metadata documents that are slow keep nobody else from having names looked up', async (t) => {
+  const server = await nameServer(t, (name) => (name.startsWith('slow') ? undefined : ['192.0.2.7']))
+  const file = join(t.testdir(), 'audit.jsonl')
+  const front = await loginGateway(t, {
+    overrides: { nameServers: [server.address] },
+    top: { audit: { store: false, file } }
+  })
+  const { tenants } = front.config
+  front.reload({ ...front.config, tenants: { ...tenants, other: tenants['acme'] } })
+  const ask = (tenant: string, name: string) =>
+    tokens(
+      { issuer: `${front.origin}/login/${tenant}` },
+      { client_id: `https://${name}.example/`, grant_type: 'refresh_token' }
+    )
+  const outcomes = async (): Promise<string> => await readFile(file, 'utf8').catch(() => '')
+  const slow = Array.from({ length: 40 }, (_, n) => ask('acme', `slow-${n}`))
+  await until('four of them are asked for', () => new Set(server.asked).size === 4)
+  t.equal((await ask('other', 'known')).status, 400)
+  for (const { status } of await Promise.all(slow)) t.equal(status, 400, 'and each of them is answered')
+  await until('another tenant was kept waiting by nobody', async () =>
+    (await outcomes()).includes('known.example (192.0.2.7) is no public address')
+  )
+  t.match(await outcomes(), /36 names of acme are already/)
 })
 
 t.test('bodies of strangers that do not end are counted, and given back', async (t) => {

@@ -3,12 +3,12 @@
 
 import { randomBytes } from 'node:crypto'
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
-import { createServer, type AddressInfo, type Server } from 'node:net'
-import type { lookup } from 'node:dns'
+import { createServer, isIP, type AddressInfo, type Server } from 'node:net'
 import { once } from 'node:events'
 import t from 'tap'
 import { createEgressGuard } from '../../src/auth/egress-guard.ts'
 import { createFetch } from '../../src/auth/fetch.ts'
+import type { ResolveName } from '../../src/auth/guarded-names.ts'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer } from '../kit/authorization-server.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
@@ -16,19 +16,14 @@ import { gateway } from '../kit/gateway.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 
-type Lookup = typeof lookup
-
 /** Names have these addresses, each time the next ones. */
-function resolver(...answers: ReadonlyArray<readonly string[]>): { resolve: Lookup; asked(): number } {
+function resolver(...answers: ReadonlyArray<readonly string[]>): { resolve: ResolveName; asked(): number } {
   let turn = 0
-  const resolve = (_name: string, _options: unknown, callback: (error: null, found: unknown[]) => void): void => {
+  const resolve: ResolveName = (_name, _owner) => {
     const addresses = answers[turn++ % answers.length] ?? []
-    callback(
-      null,
-      addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
-    )
+    return Promise.resolve(addresses.map((address) => ({ address, family: isIP(address) })))
   }
-  return { resolve: resolve as unknown as Lookup, asked: () => turn }
+  return { resolve, asked: () => turn }
 }
 
 async function at(t: Teardown, server: Server | HttpServer, host: string, port = 0): Promise<number> {

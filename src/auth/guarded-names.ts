@@ -1,0 +1,137 @@
+// The addresses of names that nobody who runs the gateway wrote. They are asked of DNS, never of the system: its lookup
+// takes one of few threads for as long as a name server likes, and whoever names a slow one would keep everybody
+// waiting who looks up a name. A slow name costs its owner a turn, for seconds.
+
+import { type LookupAddress, lookup, promises } from 'node:dns'
+import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { promisify } from 'node:util'
+import { createQuota, createSemaphore, type Semaphore } from '../limits/limits.ts'
+import { abortable, type Clock, deadline, steadyClock } from '../time/clock.ts'
+
+/** For a turn and the addresses together: sooner than the request that waits for them gives up. */
+const deadlineMs = 4_000
+/** Each further question waits twice as long. */
+const firstAnswerMs = 1_000
+const questions = 3
+/** Of one owner; the others of theirs wait. Each takes a socket. */
+const ownerAtOnce = 4
+const ownerWaiting = 32
+const processAtOnce = 64
+/** Of the few threads that the system looks up names with, the others are for names that operators wrote. */
+const systemAtOnce = 1
+
+interface GuardedNamesOptions {
+  /**
+   * Names of this machine and its surroundings are known, too: those of the hosts file; and those without a dot, which
+   * the system completes by its search domains and which nobody outside can make slow.
+   */
+  readonly local?: boolean
+  /** Default: those of the system. */
+  readonly servers?: readonly string[] | undefined
+  readonly hostsFile?: string
+  readonly clock?: Clock
+}
+
+/**
+ * @param owner who is answerable for the name: names of one owner are counted together
+ * @returns its addresses, of both families
+ * @throws Error where there is none, and for too many or too slow names of the owner
+ */
+export type ResolveName = (name: string, owner: string) => Promise<readonly LookupAddress[]>
+
+export function createGuardedNames({
+  local = false,
+  servers,
+  hostsFile = process.platform === 'win32' ? 'C:\\Windows\\System32\\drivers\\etc\\hosts' : '/etc/hosts',
+  clock = steadyClock
+}: GuardedNamesOptions = {}): ResolveName {
+  const places = createQuota()
+  const turns = new Map<string, Semaphore>()
+  const systemTurn = createSemaphore(systemAtOnce)
+
+  async function find(name: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
+    const bare = name.replace(/\.$/, '').toLowerCase()
+    const written = local ? await fromHosts(bare, hostsFile) : []
+    if (written.length > 0) return written
+    if (bare.includes('.') && !bare.endsWith('.localhost')) return await askDns(name, servers, signal)
+    // Nobody outside has a name without a dot (RFC 7085 section 3).
+    if (!local) return []
+    return await abortable(
+      systemTurn(() => systemLookup(name, { all: true }), signal),
+      signal,
+      () => tooSlow(name)
+    )
+  }
+
+  async function inPlace(name: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
+    if (signal.aborted) throw tooSlow(name)
+    const giveBack = places.take(1, [['', processAtOnce]])
+    if (giveBack === undefined)
+      throw new Error(`${name} is not looked up: the gateway does so for ${processAtOnce} names`)
+    try {
+      return await find(name, signal)
+    } finally {
+      giveBack()
+    }
+  }
+
+  return async (name, owner) => {
+    const key = `of ${owner}`
+    const giveBack = places.take(1, [[key, ownerAtOnce + ownerWaiting]])
+    if (giveBack === undefined)
+      throw new Error(
+        `${name} is not looked up: ${ownerAtOnce + ownerWaiting} names ${owner === '' ? '' : `of ${owner} `}are already`
+      )
+    const turn = turns.get(key) ?? createSemaphore(ownerAtOnce)
+    turns.set(key, turn)
+    const limit = deadline(clock, deadlineMs, undefined)
+    try {
+      return await turn(() => inPlace(name, limit.signal), limit.signal)
+    } catch (error) {
+      throw limit.passed() ? tooSlow(name) : error
+    } finally {
+      limit.close()
+      giveBack()
+      if (places.amountOf(key) === 0) turns.delete(key)
+    }
+  }
+}
+
+const systemLookup = promisify(lookup)
+
+const tooSlow = (name: string): Error =>
+  new Error(
+    `${name} has no address within ${deadlineMs / 1000} s: its name server is slow, or other names of its owner are`
+  )
+
+/** With sockets of its own, so that it can be given up without the others. */
+async function askDns(
+  name: string,
+  servers: readonly string[] | undefined,
+  signal: AbortSignal
+): Promise<readonly LookupAddress[]> {
+  const resolver = new promises.Resolver({ timeout: firstAnswerMs, tries: questions })
+  if (servers !== undefined) resolver.setServers(servers)
+  const give = (): void => resolver.cancel()
+  signal.addEventListener('abort', give, { once: true })
+  const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+  signal.removeEventListener('abort', give)
+  const found = [
+    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
+    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : [])
+  ]
+  if (found.length === 0 && four.status === 'rejected') throw four.reason
+  return found
+}
+
+/** hosts(5): an address, then its names; what follows a # says nothing. */
+async function fromHosts(name: string, file: string): Promise<readonly LookupAddress[]> {
+  // A machine without one has no names in it.
+  const text = await readFile(file, 'utf8').catch(() => '')
+  return text.split('\n').flatMap((line) => {
+    const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
+    const family = isIP(address)
+    return family !== 0 && names.some((each) => each.toLowerCase() === name) ? [{ address, family }] : []
+  })
+}

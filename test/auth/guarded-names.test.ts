@@ -1,0 +1,114 @@
+// Names of hosts that others wrote, against a real name server that never answers for some of them: they cost their
+// owner, and nobody else.
+
+import { lookup } from 'node:dns/promises'
+import { createServer } from 'node:http'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { createEgressGuard } from '../../src/auth/egress-guard.ts'
+import { createFetch } from '../../src/auth/fetch.ts'
+import { createGuardedNames } from '../../src/auth/guarded-names.ts'
+import { handClock } from '../kit/connector.ts'
+import { listen, type Teardown } from '../kit/listen.ts'
+import { nameServer } from '../kit/name-server.ts'
+import { until } from '../kit/until.ts'
+
+const isSlow = (name: string): boolean => name.startsWith('slow')
+
+async function setup(t: Teardown) {
+  const server = await nameServer(t, (name) =>
+    isSlow(name) ? undefined : name === 'none.example' ? [] : ['192.0.2.7']
+  )
+  const clock = handClock()
+  const resolve = createGuardedNames({ servers: [server.address], clock })
+  const slowOnes = (owner: string, count: number): Array<Promise<unknown>> =>
+    Array.from({ length: count }, (_, n) =>
+      resolve(`slow-${n}.${owner}.example`, owner).catch((error: unknown) => error)
+    )
+  const askedFor = (owner: string): number =>
+    new Set(server.asked.filter((name) => name.endsWith(`.${owner}.example`))).size
+  return { server, clock, resolve, slowOnes, askedFor }
+}
+
+const good = [{ address: '192.0.2.7', family: 4 }]
+
+t.test('slow names hold up neither other names nor the lookups of the system', async (t) => {
+  const { clock, resolve, slowOnes, askedFor } = await setup(t)
+  const slow = ['a', 'b', 'c', 'd'].flatMap((owner) => slowOnes(owner, 4))
+  await until('all are asked for', () => ['a', 'b', 'c', 'd'].every((owner) => askedFor(owner) === 4))
+  t.same(await resolve('good.example', 'e'), good)
+  t.ok((await lookup('localhost', { all: true })).length > 0)
+  await t.rejects(resolve('none.example', 'e'), { code: 'ENOTFOUND' })
+  clock.advance(4_000)
+  for (const outcome of await Promise.all(slow)) t.match(outcome, { message: /has no address within 4 s/ })
+})
+
+t.test('names of one owner wait for each other, and are refused beyond what may wait', async (t) => {
+  const { clock, resolve, slowOnes, askedFor } = await setup(t)
+  const slow = slowOnes('a', 36)
+  await until('the first four are asked for', () => askedFor('a') === 4)
+  await t.rejects(resolve('good.a.example', 'a'), { message: /36 names of a are already/ })
+  t.same(await resolve('good.b.example', 'b'), good, 'another owner waits for nothing')
+  t.equal(askedFor('a'), 4)
+  clock.advance(4_000)
+  for (const outcome of await Promise.all(slow)) t.match(outcome, { message: /has no address within 4 s/ })
+  t.equal(askedFor('a'), 4, 'whoever waited in vain asked nobody')
+  t.same(await resolve('good.a.example', 'a'), good, 'all places are given back')
+})
+
+t.test('who waits has a turn when one of the four is over', async (t) => {
+  const { clock, resolve, slowOnes, askedFor } = await setup(t)
+  slowOnes('a', 4)
+  await until('they are asked for', () => askedFor('a') === 4)
+  clock.advance(3_000)
+  const waiting = resolve('good.a.example', 'a')
+  clock.advance(1_000)
+  t.same(await waiting, good)
+})
+
+t.test('the process has a bound of its own', async (t) => {
+  const { clock, resolve, slowOnes } = await setup(t)
+  const slow = Array.from({ length: 16 }, (_, n) => slowOnes(`o${n}`, 4)).flat()
+  await t.rejects(resolve('good.example', 'z'), { message: /for 64 names/ })
+  clock.advance(4_000)
+  await Promise.all(slow)
+  t.same(await resolve('good.example', 'z'), good)
+})
+
+t.test('names of this machine are known only where ranges are open', async (t) => {
+  const hostsFile = join(t.testdir(), 'hosts')
+  await writeFile(
+    hostsFile,
+    '# 192.0.2.1 inside.example\n192.0.2.2\tInside.example alias # inside.example\n::1 inside.example\n'
+  )
+  const server = await nameServer(t, () => ['192.0.2.7'])
+  const [open, closed] = [true, false].map((local) =>
+    createGuardedNames({ local, hostsFile, servers: [server.address] })
+  )
+  t.same(await open?.('inside.example.', ''), [
+    { address: '192.0.2.2', family: 4 },
+    { address: '::1', family: 6 }
+  ])
+  t.same(await closed?.('inside.example', ''), good)
+  t.ok((await open?.('localhost', ''))?.length)
+  t.same(await closed?.('localhost', ''), [])
+  t.same(server.asked, ['inside.example'])
+})
+
+t.test('the address that a name server says is judged, and is the one that is connected to', async (t) => {
+  let requests = 0
+  const web = createServer((_request, response) => {
+    requests++
+    response.end('{}')
+  })
+  const url = new URL(await listen(t, web))
+  const server = await nameServer(t, () => [requests === 0 ? '127.0.0.1' : '127.0.0.2'])
+  const guard = createEgressGuard({ allow: ['127.0.0.1/32'], servers: [server.address] })
+  const fetch = createFetch({ guard, owner: 'acme' })
+  const at = `http://rebinding.example:${url.port}/`
+  t.equal((await fetch(at)).status, 200)
+  await t.rejects(fetch(at), { message: /127\.0\.0\.2\) is no public address/ })
+  t.equal(requests, 1)
+  t.same(server.asked, ['rebinding.example', 'rebinding.example'])
+})
