@@ -2,7 +2,7 @@
 
 import { AdminKeySchema, AdminListenSchema, AdminSchema } from '../src/config/schema/admin.ts'
 import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema/config.ts'
-import { LoginSchema, ProviderSchema } from '../src/config/schema/login.ts'
+import { LoginSchema, ProviderSchema, SignInSchema } from '../src/config/schema/login.ts'
 import { EndpointSchema, ToolChangeSchema } from '../src/config/schema/endpoint.ts'
 import { PolicySchema, RuleSchema } from '../src/config/schema/policy.ts'
 import { BearerSchema, ClaimsSchema, IntrospectionSchema, IssuerSchema, KeySchema } from '../src/config/schema/auth.ts'
@@ -113,6 +113,7 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['endpoints.tools', 'tenants.{id}.endpoints.{name}.tools.{upstream/name}', ToolChangeSchema, ''],
   ['auth.login', 'tenants.{id}.auth.login', LoginSchema, 'What it does: [login.md](login.md).'],
   ['auth.login.provider', 'tenants.{id}.auth.login.provider', ProviderSchema, ''],
+  ['auth.signIn', 'tenants.{id}.auth.signIn', SignInSchema, ''],
   ['policy', 'tenants.{id}.policy` and `tenants.{id}.endpoints.{name}.policy', PolicySchema, ''],
   ['policy.rules', 'tenants.{id}.policy.rules[]', RuleSchema, 'How they work together: [policy.md](policy.md).'],
   ['policy.rules.who', 'tenants.{id}.policy.rules[].who', part(RuleSchema, 'who'), ''],

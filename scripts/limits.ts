@@ -27,6 +27,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'person',
       'signs in'
     ],
+    ['http/connections/page-sign-in.ts signInSeconds', 'time for a sign-in on the page', 'person', 'begun anew'],
+    ['login/connections-door.ts ticketMs', 'life of the way back from the login front', 'person', 'begun anew'],
     ['vault/connect-pages.ts linkMs', 'life of a link to the page', 'link', 'refused on the page'],
     ['vault/oauth/connect-account.ts pendingMs', 'time to allow it at the provider', 'person', 'begun anew'],
     [
@@ -1631,6 +1633,7 @@ upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
 observe/pseudonyms.ts pseudonymChars
 login/sign-in-pages.ts interactionMs
+http/connections/page-sign-in.ts maxQuery
 login/sign-in.ts maxReasonChars
 login/identities.ts pollMs
 login/keys.ts dayMs

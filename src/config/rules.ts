@@ -5,7 +5,7 @@
 import { checkAdmin } from './admin-rules.ts'
 import { checkIssuers } from './auth/issuer-rules.ts'
 import { checkKeys, keyDigest } from './auth/key-rules.ts'
-import { checkLogin } from './auth/login-rules.ts'
+import { checkLogin, checkSignIn } from './auth/login-rules.ts'
 import { isLoopback } from './formats.ts'
 import { checkUpstreamAuth } from './auth/upstream-auth-rules.ts'
 import { checkCallLimits, checkPolicy } from './policy/policy-rules.ts'
@@ -105,6 +105,7 @@ function checkAuth(
   const issuers = listOf(auth['issuers']).map(treeOf)
   const keys = listOf(auth['keys'])
   if (auth['login'] !== undefined) checkLogin(auth, path, report, publicUrl)
+  if (auth['signIn'] !== undefined) checkSignIn(auth, path, report)
   if (issuers.length === 0 && keys.length === 0 && auth['login'] === undefined && !mayLetNobodyIn)
     report.add(
       path,

@@ -193,7 +193,7 @@ export function addRoutes(
   for (const [url, method] of oauthPaths) serve(url, { [method]: noAuthorizationServer })
 
   addLoginRoutes(server, { state, login, memory, refuse })
-  addConnectionRoutes(server, { state, authenticator, vault, memory, rates, refuse })
+  addConnectionRoutes(server, { state, authenticator, vault, login, memory, rates, refuse })
 
   /** @returns undefined where requests can be served */
   async function unreadyReason(): Promise<string | undefined> {

@@ -9,8 +9,8 @@ import type { LoginEvents } from './login-events.ts'
 import { consentsBody, errorPage, sendPage, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 
-/** As what a sign-in for this page is kept; those for clients have the id of their interaction. */
-export const ownPages = 'own pages'
+/** As what a sign-in for a page of ours is kept, before its path. Those for clients have the id of an interaction. */
+export const ownPages = 'own pages '
 
 /** A client that a person has allowed to act for them. */
 export interface Consent {

@@ -5,18 +5,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { InteractionResults, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import type { ConnectionsDoor } from './connections-door.ts'
 import { type createConsents, ownPages } from './consents.ts'
 import { consentBody, errorPage, sendPage, startAgain } from './pages.ts'
 import { createSignInPages, type SignInPagesOptions } from './sign-in-pages.ts'
 
-type InteractionsOptions = SignInPagesOptions & { readonly consents: ReturnType<typeof createConsents> }
+type InteractionsOptions = SignInPagesOptions & {
+  readonly consents: ReturnType<typeof createConsents>
+  readonly door: ConnectionsDoor
+}
 
 const providerAway = "The tenant's identity provider cannot be reached at the moment. Try again in a minute."
 
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>
 
 export function createInteractions(options: InteractionsOptions) {
-  const { tenant, config, records, identities, consents, note, log } = options
+  const { tenant, config, records, identities, consents, door, note, log } = options
   const { sendToProvider, callback } = createSignInPages(options)
 
   const fail = (response: ServerResponse, text: string, status = 400): void =>
@@ -82,11 +86,15 @@ export function createInteractions(options: InteractionsOptions) {
   return async (provider: Provider, url: URL, request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
     const isPage = url.pathname.startsWith('/interaction/')
     const isConsents = url.pathname.startsWith('/consents')
-    if (!isPage && !isConsents && !(url.pathname === '/callback' && request.method === 'GET')) return false
+    const isDoor = url.pathname === '/connections' && request.method === 'GET'
+    if (!isPage && !isConsents && !isDoor && !(url.pathname === '/callback' && request.method === 'GET')) return false
     try {
       if (isConsents) {
         if (!(await consents(provider, url.pathname.slice('/consents'.length), request, response)))
-          await sendToProvider(ownPages, [], provider.createContext(request, response))
+          await sendToProvider(`${ownPages}/consents`, [], provider.createContext(request, response))
+      } else if (isDoor) {
+        if (!(await door.answer(provider, url.searchParams, request, response)))
+          await sendToProvider(`${ownPages}/connections${url.search}`, [], provider.createContext(request, response))
       } else if (isPage) await interaction(provider, url.pathname.slice('/interaction/'.length), request, response)
       else await callback(provider, url, provider.createContext(request, response))
     } catch (error) {

@@ -15,6 +15,7 @@ import { GatewayError, type TenantId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
+import { createConnectionsDoor } from './connections-door.ts'
 import { createConsents } from './consents.ts'
 import { createIdentities } from './identities.ts'
 import { createInteractions } from './interactions.ts'
@@ -71,7 +72,9 @@ export async function createLogin(
     const note = createLoginEvents(tenant, config, { audit, log, nameOf }, origins)
     const guarded = createFetch({ guard, owner: tenant.id })
     const consents = createConsents({ config, records, identities, note })
-    const interactions = createInteractions({ tenant, config, records, signIn, identities, consents, note, log })
+    const door = createConnectionsDoor({ tenant, config, records, identities })
+    const parts = { tenant, config, records, signIn, identities, consents, door, note, log }
+    const interactions = createInteractions(parts)
     let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined
 
     return {
@@ -79,6 +82,7 @@ export async function createLogin(
       records,
       identities,
       interactions,
+      door,
       async provider(): ReturnType<typeof createProvider> {
         const keys = await keysOf()
         const kid = keys.keys.map((key) => key.kid).join(' ')
@@ -168,6 +172,9 @@ export async function createLogin(
       return holds(current?.idToken, wall.now()) ? current?.idToken : undefined
     },
 
+    /** Who came from here to the page of their connections. @returns undefined where it was used, or too old */
+    takeTicket: async (tenant: Tenant, id: string) => frontFor(tenant)?.front.door.takeTicket(id),
+
     /** As `inner`; the key sets of login fronts are had without a request. */
     fetchKeys:
       (inner: Fetch): Fetch =>
@@ -187,7 +194,7 @@ export async function createLogin(
  * spelling.
  */
 const ownPaths = new RegExp(
-  '^/(auth(/[^/]+)?|callback|consents(/[^/]+/revoke)?|' +
+  '^/(auth(/[^/]+)?|callback|connections|consents(/[^/]+/revoke)?|' +
     'interaction/[^/]+(/(allow|deny))?|jwks|reg(/[^/]+)?|session/end(/(confirm|success))?|' +
     'token(/revocation)?|.well-known/(oauth-authorization-server|openid-configuration))$'
 )

@@ -74,11 +74,11 @@ export function createSignInPages({ tenant, config, records, signIn, identities,
     }
     const result = await signedIn(url, pending, req)
     cookies.set(browserCookie, '', { ...cookieOptions, maxAge: 0 })
-    if (pending.uid === ownPages) {
+    if (pending.uid.startsWith(ownPages)) {
       const { accountId } = result.login ?? {}
       if (accountId === undefined) return fail(res, `The identity provider did not let you in. ${startAgain}`)
       await beginSession(provider, config, accountId, context)
-      return redirect(res, `${config.path}/consents`)
+      return redirect(res, config.path + pending.uid.slice(ownPages.length))
     }
     await records.write('SignedIn', pending.uid, result, interactionMs)
     redirect(res, `${config.path}/interaction/${pending.uid}`)

@@ -1,15 +1,13 @@
 // Links to the page where a person connects an upstream. A link names whom it was made for, sealed: whoever else opens
 // it is told so, and nothing is connected.
 
+import { connectionsPath } from '../config/auth/upstream-auth.ts'
 import type { TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { Sealer } from '../store/seal.ts'
 
 /** So long a link can be opened. */
 const linkMs = 60 * 60_000
 const purpose = 'connect-link'
-
-/** The page of the connections of a person in a tenant. */
-export const connectionsPath = (tenant: string): string => `/t/${tenant}/connections`
 
 /** @param publicUrl known once the gateway listens */
 export function createConnectPages(

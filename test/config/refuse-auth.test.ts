@@ -8,6 +8,7 @@ const issuer = [...auth, 'issuers', 0]
 const reach = (host: string) => ({ ...base(), listen: { host }, publicUrl: 'https://mcp.example.com' })
 
 const front = { provider: { issuer: 'https://idp.example.com/acme', clientId: 'gatehouse', clientSecret: 'abc' } }
+const signIn = { issuer: 'https://idp.example.com', clientId: 'gatehouse', clientSecret: 'abc' }
 const named = () => ({ ...base(), publicUrl: 'https://mcp.example.com' })
 
 refusals(t, [
@@ -55,6 +56,33 @@ refusals(t, [
     start: withValue([...auth, 'login'], front, named()),
     path: 'tenants.acme.auth.issuers',
     message: /is the login front of the tenant/
+  },
+  {
+    name: 'people sign in at an issuer of their tenant only',
+    steps: [...auth, 'signIn'],
+    bad: { ...signIn, issuer: 'https://other.example.com' },
+    good: signIn,
+    start: withValue([...issuer, 'issuer'], signIn.issuer),
+    path: 'tenants.acme.auth.signIn.issuer',
+    message: /none of the issuers/
+  },
+  {
+    name: 'a sign-in that asks for no openid is refused',
+    steps: [...auth, 'signIn'],
+    bad: { ...signIn, scopes: ['profile'] },
+    good: signIn,
+    start: withValue([...issuer, 'issuer'], signIn.issuer),
+    path: 'tenants.acme.auth.signIn.scopes',
+    message: /no openid/
+  },
+  {
+    name: 'a sign-in beside a login front is refused',
+    steps: [...auth, 'login'],
+    bad: front,
+    good: undefined,
+    start: withValue([...auth, 'signIn'], signIn, withValue([...issuer, 'issuer'], signIn.issuer, named())),
+    path: 'tenants.acme.auth.signIn',
+    message: /of no use beside login/
   },
   { name: 'a tenant without auth is refused', steps: auth, bad: undefined, good: 'none', message: /^is missing$/ },
   {

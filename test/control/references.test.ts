@@ -135,6 +135,16 @@ t.test('the secret of a login front can be written and never read, and goes nowh
   t.equal((await put(hidden)).status, 200, 'what is shown can be put back')
   const moved = await put({ ...hidden, issuer: 'https://evil.example' })
   t.match(moved.json, { status: 422, errors: [{ message: /leads elsewhere now/ }] }, moved.text)
+
+  // The same of the provider where people sign in to the page of their connections.
+  const signIn = (of: object) => ({ auth: { issuers: [{ issuer: provider.issuer }], signIn: of }, upstreams: {} })
+  const change = (to: object) => made.call('PUT', path, { body: signIn(to), headers: { 'If-Match': '*' } })
+  t.equal((await change(provider)).status, 200)
+  const pages = await made.call('GET', path)
+  t.notMatch(pages.text, secret)
+  t.match(pages.json, { configuration: signIn(hidden) })
+  t.equal((await change(hidden)).status, 200, 'what is shown can be put back')
+  t.equal((await change({ ...hidden, clientId: 'another' })).status, 422)
 })
 
 t.test('a tenant-admin names no provider of a login front at a host that is not allowed', async (t) => {
@@ -149,4 +159,8 @@ t.test('a tenant-admin names no provider of a login front at a host that is not 
   const refused = await patch('https://metadata.internal')
   t.match(refused.json, { status: 403, errors: [{ path: 'auth.login.provider.issuer' }] }, refused.text)
   t.equal((await patch('https://idp.example.com')).status, 200)
+  const pages = { issuer: 'https://metadata.internal', clientId: 'g', clientSecret: 'x' }
+  const body = { auth: { signIn: pages } }
+  const other = await made.call('PATCH', path, { body, key: adminKeys.globex, headers: { 'If-Match': '*' } })
+  t.match(other.json, { status: 403, errors: [{ path: 'auth.signIn.issuer' }] }, other.text)
 })

@@ -84,6 +84,8 @@ export interface AuthConfig {
   readonly dpopNonces?: boolean
   /** The authorization server that the gateway itself is for this tenant. */
   readonly login?: LoginConfig
+  /** Where people sign in to the page of their connections, where there is no login front. */
+  readonly signIn?: LoginConfig['provider']
   /** Callers who are refused although their credential is good: kill switches. */
   readonly stopped?: 'everybody' | ReadonlyArray<{ readonly issuer: string; readonly subject: string }>
 }

@@ -26,16 +26,18 @@ export function compileAuth(
   publicUrl = ''
 ): AuthConfig {
   if (input === 'none') return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30 }
-  const { login, ...rest } = input
+  const { login, signIn, ...rest } = input
   const front = login && compileLogin(id, login, Object.keys(endpoints), publicUrl)
   const besides = { ...(needsGroups && { needsGroups }), ...(toldClaims.length > 0 && { toldClaims }) }
+  const issuers = input.issuers.flatMap(compileIssuer)
   return {
     ...rest,
     mode: 'bearer',
     ...(front && { login: front }),
+    ...(signIn && { signIn: compileSignIn(signIn, issuers) }),
     issuers: [
       ...(front === undefined ? [] : [{ ...ownIssuer(front), ...(toldClaims.length > 0 && { toldClaims }) }]),
-      ...input.issuers.flatMap(compileIssuer).map((issuer) => ({ ...issuer, ...besides }))
+      ...issuers.map((issuer) => ({ ...issuer, ...besides }))
     ],
     keys: input.keys.map(compileKey)
   }
@@ -111,6 +113,17 @@ function compileLogin(
     resources: endpoints.map(urlOf),
     defaultResource: byDefault === undefined ? undefined : urlOf(byDefault)
   }
+}
+
+/** Who somebody is has to be the same as in access tokens; what they may do is nobody's question there. */
+function compileSignIn(
+  { subjectClaim, ...signIn }: NonNullable<Exclude<TenantInput['auth'], 'none'>['signIn']>,
+  issuers: readonly IssuerConfig[]
+): LoginConfig['provider'] {
+  const { claims } = issuers.find(({ issuer }) => issuer === signIn.issuer) ?? {}
+  const [usual = 'sub'] = [claims?.subject ?? []].flat()
+  const nothingElse = { groupsClaim: '', rolesClaim: '', userinfo: false, signOut: false }
+  return { ...signIn, ...nothingElse, subjectClaim: subjectClaim ?? usual }
 }
 
 /** The login front as an issuer of the tenant; its keys are had without a request. */

@@ -2,6 +2,7 @@
 
 import type { Path, Report } from '../problems.ts'
 import { listOf, treeOf, type Tree } from '../shape.ts'
+import { placeholderOf } from './auth-config.ts'
 import { loginPath } from './login-config.ts'
 
 /**
@@ -30,4 +31,21 @@ export function checkLogin(auth: Tree, path: Path, report: Report, publicUrl: un
   const own = String(publicUrl).replace(/\/$/, '') + loginPath(String(path[1]))
   if (listOf(auth['issuers']).some((each) => treeOf(each)['issuer'] === own))
     report.add([...path, 'issuers'], `has ${own}, which is the login front of the tenant`, 'Remove it.')
+}
+
+/** @param auth of a tenant, with `signIn` */
+export function checkSignIn(auth: Tree, path: Path, report: Report): void {
+  const { issuer, scopes: asked = ['openid'] } = treeOf(auth['signIn'])
+  const place = [...path, 'signIn']
+  if (auth['login'] !== undefined)
+    report.add(place, 'is of no use beside login, where people sign in already', 'Remove one of the two.')
+  const isOne = listOf(auth['issuers']).some((each) => treeOf(each)['issuer'] === issuer)
+  if (!isOne || placeholderOf(String(issuer)) !== undefined)
+    report.add(
+      [...place, 'issuer'],
+      'is none of the issuers of the tenant, so that nobody who signs in there could call',
+      'Name one of auth.issuers, one without a placeholder.'
+    )
+  if (!listOf(asked).includes('openid'))
+    report.add([...place, 'scopes'], 'has no openid', 'Add it: nobody can sign in without.')
 }

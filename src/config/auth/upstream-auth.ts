@@ -4,6 +4,9 @@ import type { TenantId } from '../../protocol/messages.ts'
 import type { TenantInput } from '../schema/config.ts'
 import type { Tenant } from '../snapshot.ts'
 
+/** The page of the connections of a person in a tenant. */
+export const connectionsPath = (tenant: string): string => `/t/${tenant}/connections`
+
 /** From the schema, because nothing of it is compiled. */
 export type UpstreamAuth = NonNullable<Extract<TenantInput['upstreams'][string], { url: string }>['auth']>
 export type StdioAuth = NonNullable<Extract<TenantInput['upstreams'][string], { command: string }>['auth']>

@@ -1,7 +1,7 @@
 // The schema of `auth` of a tenant: who may call.
 
 import { providerNames } from '../auth/providers/presets.ts'
-import { optionalLogin } from './login.ts'
+import { optionalLogin, optionalSignIn } from './login.ts'
 import { choice, closedObject, defaulted, formatted, integer, list, scopes } from './parts.ts'
 import { Type } from './type.ts'
 
@@ -203,6 +203,7 @@ export const BearerSchema = closedObject(
       })
     ),
     login: optionalLogin,
+    signIn: optionalSignIn,
     leewaySeconds: integer(0, 60, 30, 'How far the clocks of the issuer and the gateway may differ.')
   },
   { title: 'issuers and keys' }

@@ -99,3 +99,33 @@ export const optionalLogin = Type.Optional(
       'for one endpoint ([login.md](login.md)). Needs publicUrl. Not given: there is none.'
   })
 )
+
+export const SignInSchema = closedObject(
+  {
+    issuer: formatted('issuer', 'One of `issuers` of the tenant, which has to be an OpenID provider.'),
+    clientId: Type.String({ minLength: 1, description: 'Of the client that is registered for the gateway there.' }),
+    clientSecret: Type.String({
+      minLength: 1,
+      description: 'Of the same client, preferably as `${NAME}` or `${file:PATH}`.'
+    }),
+    scopes: scopesOrDefault(['openid', 'profile', 'email'], 'Scopes to ask it for. `openid` is needed.'),
+    subjectClaim: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 128,
+        description:
+          'Claim of its ID token that names a person as access tokens of the issuer do. Not given: the same one.'
+      })
+    )
+  },
+  { title: 'sign-in' }
+)
+
+export const optionalSignIn = Type.Optional(
+  Type.Union([SignInSchema], {
+    description:
+      'How people sign in to the page of their connections ([connections.md](connections.md)) in a tenant without ' +
+      '`login`. Register the gateway at the provider as a confidential web client with the redirect URI ' +
+      '`{publicUrl}/t/{tenant}/connections/signed-in`. Not given: with an API key, or an access token.'
+  })
+)

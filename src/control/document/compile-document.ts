@@ -108,11 +108,12 @@ const withDigests = (
   })
 
 /** Where a tenant-admin may have named an issuer, what it answers leads to no host that a tenant-admin may not name. */
-function confined({ issuers, login, ...auth }: AuthConfig, hosts: readonly string[]): AuthConfig {
+function confined({ issuers, login, signIn, ...auth }: AuthConfig, hosts: readonly string[]): AuthConfig {
   const hostsOf = (issuer: string) => (isAllowedHost(new URL(issuer), hosts) ? { hosts } : {})
   return {
     ...auth,
     ...(login && { login: { ...login, provider: { ...login.provider, ...hostsOf(login.provider.issuer) } } }),
+    ...(signIn && { signIn: { ...signIn, ...hostsOf(signIn.issuer) } }),
     issuers: issuers.map((each) => ({ ...each, ...hostsOf(each.issuer) }))
   }
 }

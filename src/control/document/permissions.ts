@@ -94,12 +94,18 @@ function upstreamFaults(before: Tree, next: Tree, allowedHosts: readonly string[
   })
 }
 
-/** The gateway asks an issuer for its keys, and the provider of a login front for tokens. */
+/** The gateway asks an issuer for its keys, and a provider where people sign in for tokens. */
 function issuerFaults(before: Tree, next: Tree, allowedHosts: readonly string[]): Problem[] {
-  const providerOf = ({ auth }: Tree): unknown => treeOf(treeOf(auth)['login'])['provider']
-  const provider = isSame(providerOf(before) ?? null, providerOf(next) ?? null)
-    ? []
-    : hostFault(treeOf(providerOf(next))['issuer'], 'auth.login.provider.issuer', allowedHosts)
+  const providersOf = ({ auth }: Tree): Array<readonly [path: string, provider: unknown]> => [
+    ['auth.login.provider', treeOf(treeOf(auth)['login'])['provider']],
+    ['auth.signIn', treeOf(auth)['signIn']]
+  ]
+  const known = new Map(providersOf(before))
+  const providers = providersOf(next).flatMap(([path, provider]) =>
+    isSame(known.get(path) ?? null, provider ?? null)
+      ? []
+      : hostFault(treeOf(provider)['issuer'], `${path}.issuer`, allowedHosts)
+  )
   const issuersOf = (tree: Tree): readonly unknown[] => listOf(treeOf(tree['auth'])['issuers'])
   const old = new Set(issuersOf(before).map(canonicalJsonOf))
   const issuers = issuersOf(next).flatMap((each, index): Problem[] => {
@@ -110,7 +116,7 @@ function issuerFaults(before: Tree, next: Tree, allowedHosts: readonly string[])
       ([member, url]) => (url === undefined ? [] : hostFault(url, `${path}.${member}`, allowedHosts))
     )
   })
-  return [...issuers, ...provider]
+  return [...issuers, ...providers]
 }
 
 function hostFault(url: unknown, path: string, allowedHosts: readonly string[]): Problem[] {

@@ -98,6 +98,7 @@ function withClientSecrets(auth: Tree, change: (secret: unknown, path: Path, tar
               : each
           )
         : issuers,
+    signIn: secretIn(['signIn'], null),
     login: (login) => (isTree(login) ? withMembers(login, { provider: secretIn(['login', 'provider'], null) }) : login)
   })
 }

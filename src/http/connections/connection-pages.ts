@@ -9,17 +9,33 @@ export interface ShownConnection extends ConnectionState {
   readonly help?: string | undefined
 }
 
-/** @param isOpen the tenant asks nobody who they are: all are one person */
-export const signInBody = (path: string, wrong: boolean, isOpen: boolean): string => `
+interface SignInPage {
+  readonly path: string
+  /** Of the page, which is shown afterwards. */
+  readonly query: string
+  /** Where people sign in; undefined: they show a key. */
+  readonly place: string | undefined
+  /** What they showed is no good. */
+  readonly wrong: boolean
+  /** The tenant asks nobody who they are: all are one person. */
+  readonly isOpen: boolean
+}
+
+export const signInBody = ({ path, query, place, wrong, isOpen }: SignInPage): string => `
 ${wrong ? '<p role="alert">This is no key of this tenant, or it is not valid any more.</p>' : ''}
-<form method="post" action="${escaped(path)}">
+${place === undefined ? '' : placeLink(`${path}/sign-in${query}`, place)}
+<form method="post" action="${escaped(path + query)}">
 <input type="hidden" name="action" value="sign-in">
-${isOpen ? '' : keyField}<button class="primary">Show my connections</button>
+${isOpen ? '' : keyField}<button${place === undefined ? ' class="primary"' : ''}>Show my connections</button>
 </form>
 <p class="note">What you connect here is used for ${whoseCalls(isOpen)}.</p>`
 
 const whoseCalls = (isOpen: boolean): string =>
   isOpen ? 'all calls of this machine' : 'your own calls alone, from all your hosts'
+
+const placeLink = (url: string, place: string): string =>
+  `<p><a class="primary" href="${escaped(url)}">Sign in at ${escaped(place)}</a></p>
+<p class="note">Or show what your host shows:</p>`
 
 const keyField = `<p><label for="key">Your API key, or an access token of yours for this endpoint</label><br>
 <input id="key" name="key" type="password" autocomplete="off" required maxlength="12288"></p>

@@ -4,27 +4,28 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../../auth/authenticate.ts'
 import { isConfiguredPrincipal, personKeyOf } from '../../auth/principal.ts'
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Person } from '../../config/auth/upstream-auth.ts'
+import { connectionsPath, type Person } from '../../config/auth/upstream-auth.ts'
 import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
-import { securityHeaders, pageText } from '../../login/pages.ts'
+import type { Login } from '../../login/login.ts'
 import { GatewayError, tenantId, upstreamName } from '../../protocol/messages.ts'
 import { clientDocument, ConnectRefused } from '../../vault/oauth/account-client.ts'
-import { connectionsPath } from '../../vault/connect-pages.ts'
 import { isPersonal } from '../../vault/personal-views.ts'
 import type { Vault } from '../../vault/vault.ts'
 import { addressOf, type PathParams, type RouteReply, type RouteRequest, type ServerState } from '../admission.ts'
-import { connectionsBody, leaveBody, noteBody, signInBody } from './connection-pages.ts'
+import { connectionsBody, leaveBody, noteBody } from './connection-pages.ts'
+import { showPage, showSignIn } from './connection-answers.ts'
 import { reserveRequest } from '../request-memory.ts'
 import type { RequestRates } from '../request-rates.ts'
 import { type ConnectionSession, createConnectionSessions } from './connection-session.ts'
 import { connectionsOf } from './connection-states.ts'
+import { createSignInAnswers } from './sign-in-answers.ts'
 import { principalWith } from './presented-credential.ts'
-import { createSignInRate } from './sign-in-rate.ts'
 
 interface ConnectionRoutesOptions {
   readonly state: ServerState
   readonly authenticator: Authenticator
   readonly vault: Vault
+  readonly login: Pick<Login, 'takeTicket'>
   readonly memory: MemoryAccount
   readonly rates: RequestRates
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
@@ -34,21 +35,15 @@ interface ConnectionRoutesOptions {
 const maxFormBytes = 32_768
 
 const strangers = 'connections'
-interface Answer {
-  readonly title: string
-  readonly body: string
-  readonly status?: number
-  readonly cookie?: string
-}
 
 export function addConnectionRoutes(server: FastifyInstance, options: ConnectionRoutesOptions): void {
   const { state, vault, memory, rates, refuse } = options
   const tenantOf = (request: FastifyRequest): Tenant => tenantIn(options, request)
   const sessions = createConnectionSessions(vault.sealer, vault.wall)
-  const attempts = createSignInRate(vault.clock)
   const queryOf = ({ url }: FastifyRequest): URLSearchParams => new URL(url, publicUrl()).searchParams
   const publicUrl = (): string => addressOf(state).publicUrl
   const isSecure = (): boolean => publicUrl().startsWith('https:')
+  const { placeOf, signIn, leave, enter } = createSignInAnswers({ ...options, sessions, publicUrl, isSecure, tenantOf })
 
   /**
    * Whose browser it is, while the configuration lets them in.
@@ -80,29 +75,16 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const query = queryOf(request)
     const [upstream, link] = [query.get('upstream') ?? undefined, query.get('for') ?? undefined]
     const own =
-      upstream === undefined ? path : `${path}?${String(new URLSearchParams({ upstream, ...(link && { for: link }) }))}`
-    if (session === undefined) return showSignIn(reply, tenant, own)
-    const { person, csrf } = session
+      upstream === undefined ? '' : `?${String(new URLSearchParams({ upstream, ...(link && { for: link }) }))}`
+    if (session === undefined) return showSignIn(reply, tenant, own, placeOf(tenant))
+    const { person, name, csrf } = session
     if (link !== undefined && vault.pages.personOf(tenant.id, upstream ?? '', link) !== personKeyOf(person))
       throw new ConnectRefused('This link was made for somebody else, or is too old. Nothing was connected.')
     const all = await connectionsOf(vault, tenant, person)
     const some = upstream === undefined ? all : all.filter((each) => each.upstream === upstream)
     const isOpen = tenant.auth.mode === 'none'
-    const body = connectionsBody({ path, csrf, account: person.subject, isOpen, all: some })
-    send(reply, tenant, { title: 'Your connections', body })
-  }
-
-  async function signIn(request: FastifyRequest, reply: FastifyReply, tenant: Tenant, key: string): Promise<void> {
-    attempts.count(tenant.id)
-    const headers = ['Authorization', `Bearer ${key}`]
-    const person = await principalWith(options, tenant, headers, request).catch((error: unknown) => {
-      // That nobody can be asked now says nothing of the key.
-      if (error instanceof GatewayError && (error.code === 'unavailable' || error.code === 'rate_limited')) throw error
-      return undefined
-    })
-    if (person === undefined) return showSignIn(reply, tenant, request.url, true)
-    const cookie = sessions.begin(person, await vault.epochs.epochOf(tenant.id), isSecure())
-    void reply.code(303).headers({ location: request.url, 'set-cookie': cookie }).send()
+    const body = connectionsBody({ path, csrf, account: name, isOpen, all: some })
+    showPage(reply, tenant, { title: 'Your connections', body })
   }
 
   async function act(request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -115,7 +97,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const action = form.get('action')
     if (action === 'sign-in') return await signIn(request, reply, tenant, form.get('key') ?? '')
     const session = await sessionOf(request, tenant)
-    if (session === undefined) return showSignIn(reply, tenant, path)
+    if (session === undefined) return showSignIn(reply, tenant, '', placeOf(tenant))
     const { person, csrf } = session
     if (!sessions.isOwnForm(form.get('csrf') ?? undefined, csrf))
       throw new ConnectRefused('This form is of another session. Open the page again.')
@@ -127,7 +109,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const definition = definitionOf(tenant, form.get('upstream') ?? undefined)
     if (action === 'connect' && definition.type === 'http' && definition.auth?.type === 'user') {
       const url = await vault.accounts.begin(definition, definition.auth, person)
-      return send(reply, tenant, { title: `Connect ${definition.name}`, body: leaveBody(url) })
+      return showPage(reply, tenant, { title: `Connect ${definition.name}`, body: leaveBody(url) })
     }
     if (action === 'secret' && definition.auth?.type === 'userSecret')
       await vault.keepSecret(definition, person, form.get('secret') ?? '')
@@ -145,7 +127,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
       return definition.type === 'http' ? definition : undefined
     })
     const text = `${upstream} is connected. Go back to your app and repeat what you were doing.`
-    send(reply, tenant, { title: 'Connected', body: noteBody(text, path) })
+    showPage(reply, tenant, { title: 'Connected', body: noteBody(text, path) })
   }
 
   type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
@@ -166,7 +148,11 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
         const isRefusal = error instanceof ConnectRefused
         if (!isRefusal) vault.log.warn({ err: error, tenant: tenant.id }, 'an account could not be connected')
         const text = isRefusal ? error.message : 'The other side did not answer as it should. Try again later.'
-        send(reply, tenant, { title: 'Not connected', body: noteBody(text, connectionsPath(tenant.id)), status: 400 })
+        showPage(reply, tenant, {
+          title: 'Not connected',
+          body: noteBody(text, connectionsPath(tenant.id)),
+          status: 400
+        })
       }
       return reply
     }
@@ -186,6 +172,8 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     scope.get('/t/:tenant/connections', handled(show))
     scope.post('/t/:tenant/connections', handled(act))
     scope.get('/t/:tenant/connections/callback', handled(comeBack))
+    scope.get('/t/:tenant/connections/sign-in', handled(leave))
+    scope.get('/t/:tenant/connections/signed-in', handled(enter))
     scope.get('/t/:tenant/connections/client.json', (request, reply) =>
       reply.headers({ 'cache-control': 'max-age=300' }).send(clientDocument(publicUrl(), tenantOf(request).id))
     )
@@ -207,20 +195,4 @@ function definitionOf(tenant: Tenant, name: string | undefined): UpstreamDefinit
   const definition = name === undefined ? undefined : tenant.upstreams.get(upstreamName(name))
   if (definition !== undefined && isPersonal(definition)) return definition
   throw new ConnectRefused('There is no upstream of this name to connect.')
-}
-
-function send(reply: FastifyReply, tenant: Tenant, { title, body, status = 200, cookie }: Answer): void {
-  void reply
-    .code(status)
-    .headers({ ...securityHeaders([], tenant.auth.login?.logo), ...(cookie !== undefined && { 'set-cookie': cookie }) })
-    .type('text/html; charset=utf-8')
-    .send(pageText({ name: tenant.id, ...tenant.auth.login, title, body }))
-}
-
-function showSignIn(reply: FastifyReply, tenant: Tenant, path: string, wrong = false): void {
-  send(reply, tenant, {
-    title: 'Your connections',
-    body: signInBody(path, wrong, tenant.auth.mode === 'none'),
-    status: wrong ? 403 : 200
-  })
 }

@@ -4,9 +4,8 @@
 import * as oauth from 'oauth4webapi'
 import type { Fetch } from '../../auth/fetch.ts'
 import type { TenantId } from '../../protocol/messages.ts'
-import type { UserAuth } from '../../config/auth/upstream-auth.ts'
+import { connectionsPath, type UserAuth } from '../../config/auth/upstream-auth.ts'
 import { grantClientKey } from '../../store/keys.ts'
-import { connectionsPath } from '../connect-pages.ts'
 import type { SealedValues } from '../sealed-values.ts'
 
 /** In characters: the id of a registered client goes into URLs. */

@@ -1,0 +1,64 @@
+// Signing in for the page of a person's connections, which is no client: whoever has the session of the browser is sent
+// there with a ticket, good once, for the browser that asked.
+
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Provider } from 'oidc-provider'
+import { connectionsPath } from '../config/auth/upstream-auth.ts'
+import type { LoginConfig } from '../config/auth/login-config.ts'
+import type { TenantId } from '../protocol/messages.ts'
+import type { createIdentities } from './identities.ts'
+import { errorPage, sendPage, startAgain } from './pages.ts'
+import type { LoginRecords } from './records.ts'
+
+/** From one redirect to the next. */
+const ticketMs = 60_000
+
+export interface Ticket {
+  /** Of the browser that asked, which has it in a cookie. */
+  readonly state: string
+  readonly subject: string
+  readonly name: string
+}
+
+interface DoorOptions {
+  readonly tenant: { readonly id: TenantId }
+  readonly config: LoginConfig
+  readonly records: LoginRecords
+  readonly identities: ReturnType<typeof createIdentities>
+}
+
+export type ConnectionsDoor = ReturnType<typeof createConnectionsDoor>
+
+export function createConnectionsDoor({ tenant, config, records, identities }: DoorOptions) {
+  return {
+    /**
+     * @param query of the request: the state of the browser
+     * @returns false where nobody is signed in: nothing was answered
+     * @throws Error where the provider cannot be asked
+     */
+    async answer(
+      provider: Provider,
+      query: URLSearchParams,
+      request: IncomingMessage,
+      response: ServerResponse
+    ): Promise<boolean> {
+      const state = query.get('state') ?? ''
+      if (!/^[\w-]{43}$/.test(state)) return (sendPage(response, 400, errorPage(config, startAgain)), true)
+      const { accountId } = await provider.Session.get(provider.createContext(request, response))
+      // Whom the provider knows no more connects nothing.
+      const identity = accountId === undefined ? undefined : await identities.current(accountId)
+      request.resume()
+      if (identity === undefined) return false
+      const id = randomBytes(32).toString('base64url')
+      const { subject, name } = identity
+      await records.write('Ticket', id, { state, subject, name } satisfies Ticket, ticketMs)
+      const location = `${connectionsPath(tenant.id)}/signed-in?${String(new URLSearchParams({ ticket: id }))}`
+      response.writeHead(303, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).end()
+      return true
+    },
+    /** @returns undefined where there is none, or it was used */
+    takeTicket: async (id: string): Promise<Ticket | undefined> =>
+      (await records.take('Ticket', id)) as Ticket | undefined
+  }
+}
