@@ -1637,8 +1637,8 @@ http/connections/page-sign-in.ts maxQuery
 login/sign-in.ts maxReasonChars
 login/identities.ts pollMs
 login/keys.ts dayMs
-login/login.ts minuteMs
-login/login.ts hourMs
+login/own-paths.ts minuteMs
+login/own-paths.ts hourMs
 cli/try-out.ts startMs
 cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs

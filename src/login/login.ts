@@ -23,6 +23,7 @@ import { createLoginKeys, publicKeysOf } from './keys.ts'
 import { createLoginEvents, type LoginAuditor } from './login-events.ts'
 import { createProvider } from './provider.ts'
 import { createLoginRecords } from './records.ts'
+import { limitOf, ownPaths } from './own-paths.ts'
 import { createSignIn } from './sign-in.ts'
 
 interface LoginOptions {
@@ -43,10 +44,8 @@ export type Login = Awaited<ReturnType<typeof createLogin>>
 /** Requests of one front to its provider; the others wait. Each takes a descriptor, and a provider may hang. */
 const maxAtOnce = 8
 
-const minuteMs = 60_000
 /** An ID token that ends so soon is not shown to anybody: a request may be on its way for as long. */
 const idTokenMarginMs = 30_000
-const hourMs = 60 * minuteMs
 
 /** @param guard of metadata documents of clients, which strangers name */
 export async function createLogin(
@@ -187,26 +186,6 @@ export async function createLogin(
         return await inner(url, init)
       }
   }
-}
-
-/**
- * What it serves. The library takes any case and a slash at the end, so that a limit could be got around by another
- * spelling.
- */
-const ownPaths = new RegExp(
-  '^/(auth(/[^/]+)?|callback|connections|consents(/[^/]+/revoke)?|' +
-    'interaction/[^/]+(/(allow|deny))?|jwks|reg(/[^/]+)?|session/end(/(confirm|success))?|' +
-    'token(/revocation)?|.well-known/(oauth-authorization-server|openid-configuration))$'
-)
-
-/** @returns the limit of what strangers may do and leaves something in the store; undefined for all else */
-function limitOf(config: LoginConfig, path: string, method = '') {
-  if (path === '/reg' && method === 'POST')
-    return { name: 'registrationsPerHour', windowMs: hourMs, most: config.registrationsPerHour }
-  // Who signs out has a session from then on, which keeps what the request said.
-  if ((path === '/auth' || path === '/session/end') && method !== 'OPTIONS')
-    return { name: 'authorizationsPerMinute', windowMs: minuteMs, most: config.authorizationsPerMinute }
-  return undefined
 }
 
 const jwksUriOf = ({ issuer }: LoginConfig): string => `${issuer}/jwks`
