@@ -308,6 +308,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'older ones are not read, which it says'
     ],
     ['admin/live/audit-routes.ts maxVerifications', 'audit logs that are verified at once', 'process', '429'],
+    [
+      'admin/live/audit-routes.ts maxVerificationsOfTenant',
+      'of them, those that its own administrators want, and those that others want',
+      'tenant',
+      '429'
+    ],
+    [
+      'admin/configuration/policy-tests.ts maxRulesTried',
+      'rules that the policy tests of an endpoint go through together; as many count as characters of a document',
+      'request',
+      'the other tests are not run, and say so'
+    ],
     ['audit/read.ts segmentsPerPage', 'segments of an audit log that are searched', 'request', 'the page is shorter'],
     ['store/keys.ts usageTtlMs', 'time for which usage is kept', 'tenant', 'forgotten'],
     [

@@ -8,6 +8,7 @@ import { countOf } from '../config/problems.ts'
 import { routeKinds, routeOutcomes } from '../config/schema/policy.ts'
 import type { Endpoint, Snapshot, Tenant } from '../config/snapshot.ts'
 import { parseJson } from '../protocol/json.ts'
+import { finished } from '../protocol/json-steps.ts'
 import { isObject } from '../protocol/messages.ts'
 import { explainRoute, QuestionError, type RouteAnswer, type RouteQuestion } from '../relay/methods/explain.ts'
 import { UsageError } from './commands/command.ts'
@@ -147,7 +148,7 @@ function parsed(text: string, place: string): unknown {
 function explain(snapshot: Snapshot, { endpoint: wanted, ...question }: Asked): RouteAnswer {
   const { tenant, endpoint } = endpointOf(snapshot, wanted)
   try {
-    return explainRoute(tenant, endpoint, question)
+    return finished(explainRoute(tenant, endpoint, question))
   } catch (error) {
     throw error instanceof QuestionError ? new UsageError(error.message) : error
   }

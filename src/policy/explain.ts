@@ -4,6 +4,7 @@ import type { Principal } from '../auth/principal.ts'
 import { conditionBudget, type ConditionBudget, type ConditionFacts } from '../config/policy/condition.ts'
 import type { Endpoint, Tenant } from '../config/snapshot.ts'
 import type { PolicyConfig } from '../config/policy/policy-config.ts'
+import type { Steps } from '../time/turns.ts'
 import { createAccess } from './access.ts'
 import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
 import {
@@ -56,12 +57,20 @@ interface ExplainedPolicy {
   readonly rules: readonly RuleExplanation[]
 }
 
-/** Decided by the evaluator of lists and calls; the rules are told beside it. */
-export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Question): Explanation {
+/**
+ * Decided by the evaluator of lists and calls; the rules, of which there may be thousands, are told beside it.
+ * @param access one for many questions about the same endpoint
+ */
+export function* explainAccess(
+  tenant: Tenant,
+  endpoint: Endpoint,
+  question: Question,
+  access = createAccess()
+): Steps<Explanation> {
   const { principal, kind, route, address, now } = question
   // A read has none.
   const args = question.args ?? (kind === 'resource' ? {} : undefined)
-  const decision = createAccess()(tenant, endpoint, principal)?.(kind, route)
+  const decision = access(tenant, endpoint, principal)?.(kind, route)
   if (decision === undefined) {
     const sentence = 'Allowed: neither the tenant nor the endpoint has a policy.'
     return { outcome: 'allowed', sentence, missingScopes: [], rules: [] }
@@ -70,10 +79,12 @@ export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Ques
   const conditionFacts = args && { args, name: route.name, now, ...ofCaller }
   const budget = conditionBudget()
   const facts = createRouteFacts(tenant.tags)(kind, route)
-  const policies = (['tenant', 'endpoint'] as const).flatMap((of) => {
-    const policy = of === 'tenant' ? tenant.policy : endpoint.policy
-    return policy === undefined ? [] : [explainPolicy(policy, of, principal, facts, conditionFacts, budget)]
-  })
+  const policies: ExplainedPolicy[] = []
+  for (const level of ['tenant', 'endpoint'] as const) {
+    const policy = level === 'tenant' ? tenant.policy : endpoint.policy
+    if (policy === undefined) continue
+    policies.push(yield* explainPolicy(policy, level, principal, facts, conditionFacts, budget))
+  }
   const rules = policies.flatMap((policy) => policy.rules)
   const verdict = conditionFacts && decision.decideCall?.(conditionFacts)
   const missingScopes = (verdict?.scopes ?? decision.scopes).filter((scope) => !principal.scopes.has(scope))
@@ -97,25 +108,22 @@ export function explainAccess(tenant: Tenant, endpoint: Endpoint, question: Ques
   return made('allowed', `Allowed: ${policies.map(permissionOf).join('; ')}.`)
 }
 
-function explainPolicy(
+function* explainPolicy(
   policy: PolicyConfig,
   of: RuleExplanation['of'],
   principal: Principal,
   route: RouteFacts,
   facts: ConditionFacts | undefined,
   budget: ConditionBudget
-): ExplainedPolicy {
+): Steps<ExplainedPolicy> {
   const { default: byDefault, rules } = compilePolicy(policy)
-  return {
-    of,
-    byDefault,
-    rules: rules.map((rule) => ({
-      name: rule.name,
-      of,
-      effect: rule.effect,
-      ...explainRule(rule, principal, route, facts, budget)
-    }))
+  const explained: RuleExplanation[] = []
+  for (const rule of rules) {
+    yield
+    const { name, effect } = rule
+    explained.push({ name, of, effect, ...explainRule(rule, principal, route, facts, budget) })
   }
+  return { of, byDefault, rules: explained }
 }
 
 function explainRule(

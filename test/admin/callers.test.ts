@@ -3,7 +3,7 @@
 import t from 'tap'
 import { createCallers } from '../../src/admin/callers/callers.ts'
 import type { ObservedCall } from '../../src/observe/calls.ts'
-import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { adminGateway, adminKeys, globexKey } from '../kit/admin.ts'
 import { key as apiKey } from '../kit/gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -12,7 +12,15 @@ import { startUpstream } from '../kit/upstream.ts'
 const upstream = await startUpstream()
 t.teardown(() => upstream.close())
 const up = { type: 'http', url: upstream.url }
-const rig = await adminGateway(t, { upstreams: { up } })
+const many = {
+  default: 'deny',
+  rules: Array.from({ length: 1_001 }, (_, n) => ({ name: `r${n}`, effect: 'allow', what: { names: [`x${n}`] } })),
+  tests: Array.from({ length: 200 }, (_, n) => ({ name: `up/t${n}`, expect: 'denied' }))
+}
+const rig = await adminGateway(t, {
+  upstreams: { up },
+  tenants: { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { up }, policy: many } }
+})
 
 t.test('whoever called is told, with a session or without one, to those who may see the tenant', async (t) => {
   const names = async () => {
@@ -80,6 +88,15 @@ t.test('rules say whom of today they are about; tests hold or do not, and a plan
   t.match(plan.json, {
     tenants: [{ brokenTests: [{ endpoint: 'default', name: 'up/echo', sentence: /^Denied/ }] }]
   })
+})
+
+t.test('tests of many rules end at a bound, and count for the key that has them run', async (t) => {
+  const path = '/v1/tenants/globex/endpoints/default/policy-tests?limit=200'
+  const { items, failed } = (await rig.call('GET', path)).json as { items: unknown[]; failed: number }
+  t.match(items.slice(-2), [{ outcome: 'denied' }, { outcome: null, sentence: /^Not run: / }])
+  t.equal(failed, 1)
+  const answers = await Promise.all([1, 2, 3, 4, 5].map(() => rig.call('GET', path, { key: adminKeys.globex })))
+  t.same(new Set(answers.map(({ status }) => status)), new Set([200, 429]))
 })
 
 t.test('few are remembered, those of a tenant that floods first forgotten, and yesterday is not today', (t) => {

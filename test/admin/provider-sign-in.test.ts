@@ -75,7 +75,7 @@ t.test('a sign-in is worth nothing in another browser, for another state, or cha
   const { cookie, query } = await visit('pia')
   const other = await visit('pia')
   t.match((await finish('', query)).json, { status: 403, detail: /another browser/ })
-  t.match((await finish(other.cookie, query)).json, { status: 503 }, 'of another state')
+  t.match((await finish(other.cookie, query)).json, { status: 403, detail: /another browser/ }, 'of another state')
   t.match((await finish(`${cookie}x`, query)).json, { status: 403 }, 'a cookie that was changed')
   const code = new URLSearchParams(query).get('code') ?? ''
   t.match((await finish(cookie, query.replace(code, `${code.slice(0, -2)}xx`))).json, { status: 503 }, 'another code')
@@ -83,6 +83,14 @@ t.test('a sign-in is worth nothing in another browser, for another state, or cha
   const foreign = { Origin: 'https://evil.example' }
   const begun = await adminCall(rig.adminUrl, 'POST', '/console/login', { key: null, headers: foreign, body: {} })
   t.equal(begun.status, 403, 'no page of others begins one')
+})
+
+t.test('what no provider sent here uses up nothing of the address', async (t) => {
+  const { cookie, query } = await visit('pia')
+  const forged = query.replace(/state=[^&]*/, 'state=guessed')
+  for (let n = 0; n < 70; n++) t.equal((await finish(cookie, forged)).status, 403)
+  t.equal((await finish(cookie, query.replace(/state=[^&]*/, ''))).status, 403, 'nor does an answer without a state')
+  t.equal((await finish(cookie, query)).status, 200)
 })
 
 t.test('who has no role is told so, and so is whoever does not sign in', async (t) => {

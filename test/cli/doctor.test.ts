@@ -175,6 +175,11 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     const alters = (text: string): string => text.replace('"authorization_endpoint"', '"elsewhere"')
     return { url: await withLogin(t, await loginProvider(t, {}, { alters })) }
   },
+  issuer_url_unsafe: async (t) => {
+    const alters = (text: string): string => text.replace(/http(:[^"]*\/device\/auth)/, 'ftp$1')
+    const provider = await loginProvider(t, { features: { deviceFlow: { enabled: true } } }, { alters })
+    return { url: await withLogin(t, provider), login: 'device' }
+  },
   issuer_without_pkce: async (t) => {
     const alters = (text: string): string => text.replace('"code_challenge_methods_supported"', '"elsewhere"')
     return { url: await withLogin(t, await loginProvider(t, {}, { alters })) }
@@ -327,7 +332,7 @@ t.test('without a fault every hop passes: with a key over TLS, and by signing in
 
 t.test('without a browser, a person allows a code at another device, and every hop passes', async (t) => {
   const polled: string[] = []
-  // Its own interval is five seconds: it says none.
+  // Its own interval is five seconds. Of less than one none is taken.
   const alters = (text: string, { url }: IncomingMessage): string => {
     if (url === '/token') polled.push(String((JSON.parse(text) as { error?: unknown }).error))
     return url === '/device/auth' ? text.replace(/\}$/, ',"interval":0.02}') : text

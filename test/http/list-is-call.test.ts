@@ -6,6 +6,7 @@ import t from 'tap'
 import type { Principal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { explainAccess } from '../../src/policy/explain.ts'
+import { finished } from '../../src/protocol/json-steps.ts'
 import { endpointName, tenantId } from '../../src/protocol/messages.ts'
 import { acmeGateway, authOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
@@ -147,13 +148,15 @@ t.test(
           }
         }
         for (const name of tools) {
-          const explained = explainAccess(tenant, endpoint, {
-            principal,
-            kind: 'tool',
-            route: { upstream: 'up', name },
-            args: { n: 2 },
-            now: new Date()
-          })
+          const explained = finished(
+            explainAccess(tenant, endpoint, {
+              principal,
+              kind: 'tool',
+              route: { upstream: 'up', name },
+              args: { n: 2 },
+              now: new Date()
+            })
+          )
           const wanted = {
             allowed: undefined,
             depends: undefined,

@@ -84,7 +84,7 @@ async function seenBy(
   { snapshot, listings, catalogOf }: AdminServices
 ): Promise<{ readonly entries: SeenEntry[]; readonly unknown: string[] }> {
   const context = { snapshot: snapshot(), tenant, endpoint: namedEndpoint(tenant, endpoint) }
-  const principal = asked(() => describedPrincipal(tenant, caller))
+  const principal = await asked(() => describedPrincipal(tenant, caller))
   const definitions = definitionsOf(context)
   await listings.awaitListings(definitions, Math.min(maxListingWaitMs, context.snapshot.limits.coldStartMs))
   const catalog = catalogOf({ ...context, principal }, undefined)

@@ -4,6 +4,7 @@
 import { Type } from '../../config/schema/type.ts'
 import type { Endpoint, Tenant } from '../../config/snapshot.ts'
 import type { OwnListener } from '../../hosts/own-request.ts'
+import { createQuota } from '../../limits/limits.ts'
 import { endpointName } from '../../protocol/messages.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import type { AdminServices } from '../route.ts'
@@ -36,18 +37,18 @@ export function ownListener({ state: { address } }: Pick<AdminServices, 'state'>
   throw new AdminProblem('unavailable', 'The gateway does not listen yet.', 'Try again in a second.')
 }
 
-/** Administrators of one tenant leave at least half of the places to those of others. */
-export function createPlaces(max: number, message: string) {
-  const taken: string[] = []
+/** @param most that one owner, such as a tenant, has of them: the others are for others */
+export function createPlaces(max: number, message: string, most = max / 2) {
+  const quota = createQuota()
   return {
-    /** @returns what frees the place again. @throws AdminProblem rate_limited */
-    take(tenant: string): () => void {
-      if (taken.length >= max || taken.filter((each) => each === tenant).length >= max / 2)
-        throw new AdminProblem('rate_limited', message, 'Wait until one has ended.', {
-          headers: { 'Retry-After': '5' }
-        })
-      taken.push(tenant)
-      return () => void taken.splice(taken.indexOf(tenant), 1)
+    /** @returns what frees the place again, once. @throws AdminProblem rate_limited */
+    take(owner: string): () => void {
+      const free = quota.take(1, [
+        ['', max],
+        [`of ${owner}`, most]
+      ])
+      if (free !== undefined) return free
+      throw new AdminProblem('rate_limited', message, 'Wait until one has ended.', { headers: { 'Retry-After': '5' } })
     }
   }
 }

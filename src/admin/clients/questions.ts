@@ -4,6 +4,8 @@ import { closedObject, choice, defaulted } from '../../config/schema/parts.ts'
 import { CallerSchema, routeKinds, routeOutcomes } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
 import { explainRoute, QuestionError } from '../../relay/methods/explain.ts'
+import { runSteps } from '../../time/turns.ts'
+import { rulesAt } from '../configuration/rule-effects.ts'
 import { namedEndpoint } from './own-way.ts'
 import { AdminProblem } from '../problem.ts'
 import { defineRoute, everyRole } from '../route.ts'
@@ -29,9 +31,9 @@ const ExplanationSchema = closedObject({
 })
 
 /** @throws AdminProblem invalid_request where the question cannot be asked so */
-export function asked<T>(answer: () => T): T {
+export async function asked<T>(answer: () => T | Promise<T>): Promise<T> {
   try {
-    return answer()
+    return await answer()
   } catch (error) {
     if (!(error instanceof QuestionError)) throw error
     throw new AdminProblem('invalid_request', error.message, 'Correct the question.')
@@ -60,11 +62,15 @@ export const questionRoutes = [
       }),
       response: ExplanationSchema
     },
-    ({ tenant, params, body }, { wall }) => {
+    async ({ tenant, params, body, administrator }, { wall }) => {
       const { caller, kind: wanted, name: route, arguments: args, at } = body
       const now = timeOf(at, wall.now())
       const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
-      return asked(() => explainRoute(tenant, endpoint, { caller, kind: wanted, route, args, now }))
+      const turn = { tenant: tenant.id, caller: administrator.name }
+      administrator.charge(rulesAt(tenant, endpoint))
+      return await asked(() =>
+        runSteps(explainRoute(tenant, endpoint, { caller, kind: wanted, route, args, now }), turn)
+      )
     }
   )
 ] as const

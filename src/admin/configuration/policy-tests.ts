@@ -6,12 +6,13 @@ import { closedObject } from '../../config/schema/parts.ts'
 import { PolicyTestSchema, type PolicyTest } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Endpoint, Tenant } from '../../config/snapshot.ts'
+import { createAccess } from '../../policy/access.ts'
 import { explainRoute, QuestionError, type RouteAnswer } from '../../relay/methods/explain.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { namedEndpoint } from '../clients/own-way.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { defineRoute } from '../route.ts'
-import { placeOrder, policyLevels } from './rule-effects.ts'
+import { placeOrder, policyLevels, rulesAt } from './rule-effects.ts'
 
 const TestResult = closedObject({
   ...PolicyTestSchema.properties,
@@ -26,33 +27,41 @@ const TestResult = closedObject({
 
 type Result = Static<typeof TestResult>
 
+/** Rules that the tests of one endpoint go through together, of which there may be thousands for each test. */
+const maxRulesTried = 200_000
+
 /** @param now for tests that name no time */
-function resultOf(
+function* resultOf(
   tenant: Tenant,
   endpoint: Endpoint,
   test: PolicyTest,
-  now: number
-): Pick<RouteAnswer, 'sentence'> & Pick<Result, 'outcome'> {
+  now: number,
+  access: ReturnType<typeof createAccess>
+): Steps<Pick<RouteAnswer, 'sentence'> & Pick<Result, 'outcome'>> {
   const { caller, kind, name: route, arguments: args, at } = test
   const question = { caller, kind, route, args, now: new Date(at ?? now) }
   if (Number.isNaN(question.now.getTime())) return { outcome: null, sentence: '"at" is no time.' }
   try {
-    return explainRoute(tenant, endpoint, question)
+    return yield* explainRoute(tenant, endpoint, question, access)
   } catch (error) {
     if (!(error instanceof QuestionError)) throw error
     return { outcome: null, sentence: error.message }
   }
 }
 
-/** Those of an endpoint, and those of its tenant that are about it. A step for each. */
+/** Those of an endpoint, and those of its tenant that are about it. A step for each rule of each. */
 export function* testResults(tenant: Tenant, endpoint: Endpoint, now: number): Steps<Result[]> {
   const results: Result[] = []
+  const [rules, access] = [rulesAt(tenant, endpoint), createAccess()]
   for (const of of policyLevels) {
     const { tests = [] } = (of === 'tenant' ? tenant : endpoint).policy ?? {}
     for (const [at, test] of tests.entries()) {
       yield
       if (of === 'tenant' && test.endpoint !== endpoint.name) continue
-      const { outcome, sentence } = resultOf(tenant, endpoint, test, now)
+      const { outcome, sentence } =
+        results.length > 0 && (results.length + 1) * rules > maxRulesTried
+          ? { outcome: null, sentence: `Not run: the tests before it go through ${maxRulesTried} rules together.` }
+          : yield* resultOf(tenant, endpoint, test, now, access)
       results.push({ ...test, of, place: at + 1, holds: outcome === test.expect, outcome, sentence })
     }
   }
@@ -75,6 +84,8 @@ export const policyTestsRoute = defineRoute(
   },
   async ({ tenant, params, query, administrator }, { wall }) => {
     const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
+    const tests = [tenant, endpoint].reduce((sum, { policy }) => sum + (policy?.tests?.length ?? 0), 0)
+    administrator.charge(Math.min(tests * rulesAt(tenant, endpoint), maxRulesTried))
     const steps = testResults(tenant, endpoint, wall.now())
     const results = await runSteps(steps, { tenant: tenant.id, caller: administrator.name })
     return { ...page(results, placeOrder, query), failed: results.filter(({ holds }) => !holds).length }

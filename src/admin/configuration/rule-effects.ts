@@ -86,6 +86,10 @@ function rulesOf({ tenant, endpoint }: Place): PlacedRule[] {
   })
 }
 
+/** How many a question about the endpoint goes through. */
+export const rulesAt = (tenant: Tenant, endpoint: Endpoint): number =>
+  (tenant.policy?.rules.length ?? 0) + (endpoint.policy?.rules.length ?? 0)
+
 /** A step for each rule: policies and lists may be long. */
 function* effectsOf(
   rules: readonly PlacedRule[],

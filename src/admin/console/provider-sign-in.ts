@@ -113,12 +113,15 @@ export function createProviderSignIn({
       const { login, signIn } = signInAt(origin)
       const sealed = sealer.open(purpose, [login.issuer, origin], cookie.in(request, origin) ?? '')
       const pending = openPending(sealed, wall.now())
+      const answer = new URLSearchParams(query)
+      // Before anything is counted: whoever shares the address does not pay for what no provider sent here.
+      if (answer.get('state') !== pending.state) throw begunElsewhere()
       if (!rate.take(request.ip))
         throw new AdminProblem('rate_limited', 'This address signs in too often.', 'Wait some seconds.', {
           headers: { 'Retry-After': '1' }
         })
       try {
-        const { subject, groups, roles } = await signIn.finish(new URLSearchParams(query), pending)
+        const { subject, groups, roles } = await signIn.finish(answer, pending)
         return { issuer: login.issuer, subject, groups, roles, expiresAt: wall.now() + sessionOfProviderMs }
       } catch (error) {
         throw problemOfSignIn(error, login.issuer)
@@ -133,9 +136,12 @@ export function createProviderSignIn({
 function openPending(text: string | undefined, now: number): PendingSignIn {
   const kept: unknown = text === undefined ? undefined : JSON.parse(text)
   if (isObject(kept) && Number(kept['until']) > now) return kept as unknown as PendingSignIn
-  throw new AdminProblem(
+  throw begunElsewhere()
+}
+
+const begunElsewhere = (): AdminProblem =>
+  new AdminProblem(
     'forbidden',
     'The sign-in has expired, or was begun in another browser.',
     'Sign in again, in this browser.'
   )
-}

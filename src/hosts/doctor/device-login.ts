@@ -10,7 +10,7 @@ import { atIssuer, judgeTarget, said, type LoginServer } from './login-hops.ts'
 export const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** In seconds: RFC 8628 section 3.2 says what counts where the server says nothing, section 3.5 how it slows down. */
-const [defaultInterval, slowedBy, longestInterval] = [5, 5, 60]
+const [defaultInterval, slowedBy, shortestInterval, longestInterval] = [5, 5, 1, 60]
 
 export type DeviceLoginServer = LoginServer & { readonly device: URL }
 
@@ -75,5 +75,8 @@ export async function logInByDevice(
   }
 }
 
+/** RFC 8628 section 3.2 knows whole seconds: less would have the server flooded. */
 const secondsOf = (interval: unknown): number =>
-  typeof interval === 'number' && interval > 0 ? Math.min(interval, longestInterval) : defaultInterval
+  typeof interval === 'number' && interval > 0
+    ? Math.min(Math.max(interval, shortestInterval), longestInterval)
+    : defaultInterval

@@ -48,6 +48,11 @@ export const loginFaults = {
     'The metadata of {issuer} has no {missing}.',
     'It cannot let people in. Is it the right server? Or put auth.login before it (docs/login.md).'
   ),
+  issuer_url_unsafe: discovery(
+    'identity provider',
+    'The metadata of {issuer} names a {name} that is neither https nor http on loopback: {url}',
+    'Codes and tokens would travel unprotected, or nowhere. Correct its public URL there.'
+  ),
   issuer_without_pkce: discovery(
     'identity provider',
     'The metadata of {issuer} does not name S256 under code_challenge_methods_supported.',

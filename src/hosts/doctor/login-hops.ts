@@ -3,6 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
+import { isLoopback } from '../../config/formats.ts'
 import { nodeHttp } from '../../limits/node-http.ts'
 import type { JsonObject } from '../../protocol/messages.ts'
 import { cellText } from '../../observe/text-log.ts'
@@ -83,7 +84,12 @@ export async function discoverLogin(send: SendOnce, issuer: string, hasClient: b
 function judgeServer(issuer: string, metadata: JsonObject, hasClient: boolean): LoginServer {
   if (metadata['issuer'] !== issuer)
     throw new Diagnosis('issuer_differs', { issuer, said: cellText(metadata['issuer']) })
-  const urlOf = (name: string): URL | undefined => URL.parse(cellText(metadata[name])) ?? undefined
+  const urlOf = (name: string): URL | undefined => {
+    const url = URL.parse(cellText(metadata[name])) ?? undefined
+    if (url === undefined || url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)))
+      return url
+    throw new Diagnosis('issuer_url_unsafe', { issuer, name, url: url.href })
+  }
   const [authorize, token] = [urlOf('authorization_endpoint'), urlOf('token_endpoint')]
   const [register, device] = [urlOf('registration_endpoint'), urlOf('device_authorization_endpoint')]
   if (authorize === undefined || token === undefined)

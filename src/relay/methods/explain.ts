@@ -8,6 +8,7 @@ import { killedText, killOfCaller, killOfRoute } from '../../policy/kills.ts'
 import type { RouteKind } from '../../policy/rules.ts'
 import { GatewayError, isObject, upstreamName, type JsonObject } from '../../protocol/messages.ts'
 import { withArguments, type ToolChange } from '../../protocol/translate/change-tool.ts'
+import type { Steps } from '../../time/turns.ts'
 import { offeredBy } from '../catalog/offered.ts'
 
 /** A question that cannot be asked so; the message says why, and what to write. */
@@ -32,8 +33,16 @@ export interface RouteQuestion {
   readonly now: Date
 }
 
-/** @throws QuestionError where the tenant has no such upstream, or the caller cannot be */
-export function explainRoute(tenant: Tenant, endpoint: Endpoint, question: RouteQuestion): RouteAnswer {
+/**
+ * @param access as `explainAccess` has it
+ * @throws QuestionError where the tenant has no such upstream, or the caller cannot be
+ */
+export function* explainRoute(
+  tenant: Tenant,
+  endpoint: Endpoint,
+  question: RouteQuestion,
+  access?: Parameters<typeof explainAccess>[3]
+): Steps<RouteAnswer> {
   const { caller, kind, route, args, address, now } = question
   const slash = route.indexOf('/')
   const [upstream, name] = [upstreamName(route.slice(0, slash)), route.slice(slash + 1)]
@@ -56,7 +65,8 @@ export function explainRoute(tenant: Tenant, endpoint: Endpoint, question: Route
   const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
   if (sent instanceof GatewayError)
     return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
-  return explainAccess(tenant, endpoint, { principal, kind, route: { upstream, name }, args: sent, address, now })
+  const asked = { principal, kind, route: { upstream, name }, args: sent, address, now }
+  return yield* explainAccess(tenant, endpoint, asked, access)
 }
 
 const stoppedAnswer = (kill: Kill): RouteAnswer => ({
