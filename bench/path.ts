@@ -141,6 +141,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     release: async () => {},
     renew() {},
     retain() {},
+    leave() {},
     close: async () => {},
     destroy() {}
   }

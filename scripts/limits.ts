@@ -686,6 +686,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'looked at again'
     ],
     ['session/session-limit.ts maxFullOwners', 'callers remembered as full', 'process', 'the oldest are forgotten'],
+    [
+      'relay/connections/kept-sessions.ts maxKeptLength chars',
+      'a session at a server over HTTP that is kept for the next process',
+      'session and upstream',
+      'ends with its process'
+    ],
     ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
     ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],

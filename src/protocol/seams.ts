@@ -51,6 +51,28 @@ export const noClient: Client = {
   ask: () => Promise.reject(new GatewayError('method_not_found', 'There is no client behind this call.'))
 }
 
+/** A session of the legacy era that a server over HTTP has given, as it is kept for the process that comes next. */
+export interface UpstreamSession {
+  /** Its Mcp-Session-Id. */
+  readonly id: string
+  readonly revision: Revision
+  readonly capabilities: ServerCapabilities
+  readonly serverInfo: Implementation
+  readonly instructions: string | undefined
+  /** What the ids of its requests are made from. */
+  readonly secret: string
+  /** How many connections had it before, one after the other. */
+  readonly turn: number
+}
+
+/** Where the session of a connection is kept. None of these rejects: what cannot be read or written is not kept. */
+export interface SessionPlace {
+  load(): Promise<UpstreamSession | undefined>
+  keep(session: UpstreamSession): Promise<void>
+  /** Forgets it. @returns false where another connection has it now, or may have it */
+  end(): Promise<boolean>
+}
+
 /** One connection to one MCP server, after its handshake. */
 export interface Upstream {
   /** Unique among the connections of all processes. */
@@ -73,6 +95,10 @@ export interface Upstream {
    */
   readonly hasSession?: boolean | undefined
   /**
+   * Is its session one that another process began, which may have been told what is not known here? Default: no.
+   */
+  readonly isContinued?: boolean | undefined
+  /**
    * Calls that the gateway gave up and the server may still work on: server requests without a call may be about them.
    * @returns resolves when it has answered all of them or no longer can; undefined where there are none
    */
@@ -90,6 +116,10 @@ export interface Upstream {
   notify(notification: Notification): void
   /** Aborts requests in flight, tells the server, ends its process. Idempotent. */
   close(): Promise<void>
+  /** Like `close`, but a session that is kept is left to the process that comes next. Default: `close`. */
+  readonly leave?: (() => Promise<void>) | undefined
+  /** Takes no more of what the server says outside of calls, which the process that comes next hears. Default: nothing. */
+  readonly rest?: (() => void) | undefined
   /** Like `close`, but at once and without telling the server. Idempotent. */
   destroy(reason: Error): void
 }
@@ -130,6 +160,8 @@ export interface HandshakeParams {
   readonly watchesLists?: boolean
   /** The person whose share of the tenant's quota the connection counts for. Never sent. Default: no one person. */
   readonly quotaKey?: string
+  /** Where a session that a server over HTTP gives is kept, and taken up again. Default: it ends with the connection. */
+  readonly place?: SessionPlace | undefined
 }
 
 /** Those of RFC 5424 (specification, server/utilities/logging). */

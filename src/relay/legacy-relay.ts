@@ -31,6 +31,7 @@ import { createListings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
 import { tellViewChanges } from './catalog/view-changes.ts'
 import type { Viewer } from './catalog/visible.ts'
+import { createKeptSessions } from './connections/kept-sessions.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
 import { reportEndpoint } from './methods/report.ts'
@@ -90,8 +91,9 @@ export function createLegacyRelay({
     live,
     listings,
     levels,
+    kept: createKeptSessions(store, sealer, runtime),
     clientInfo,
-    events: clients.events(sessionLists, catalogs),
+    events: clients.events(sessionLists, catalogs, (session, ...update) => subscribers.updated(session, ...update)),
     log
   })
   const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf, wall)
@@ -169,6 +171,10 @@ export function createLegacyRelay({
       const viewKey = catalogs.viewKeyOf({ ...context, session })
       for (const definition of definitionsOf(context)) listings.markUsed(definition, viewKey)
     },
+    /** Has this process connections of the session's own? */
+    holds: connections.has,
+    /** Another process is the home of the session now, and goes on with its upstream sessions. */
+    leave: connections.leave,
     /** Opens the listings of an endpoint before anybody asks. */
     warm: (context: EndpointContext): Promise<void> =>
       listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),

@@ -8,6 +8,7 @@ export const keyTable = {
   session: ['tenant', 'endpoint', 'session id'],
   'dpop-proof': ['tenant', 'thumbprint', 'jti'],
   'session-home': ['key of the session', 'process'],
+  'upstream-session': ['key of the session', 'hash of the upstream definition'],
   'session-ends': ['tenant'],
   'tenant-sessions': ['tenant'],
   tenants: [],
@@ -131,6 +132,7 @@ export function sessionKeys(tenant: string, endpoint: string): (sessionId: strin
 }
 
 export const sessionHomeKey = keyMaker('session-home')
+export const upstreamSessionKey = keyMaker('upstream-session')
 export const sessionEndsKey = keyMaker('session-ends')
 export const tenantSessionsKey = keyMaker('tenant-sessions')
 export const tenantsKey = key('tenants')

@@ -55,6 +55,8 @@ export interface Store {
   readonly live: boolean
   /** Whether other processes write to it, too, and one of them may end before it has told of what it wrote. */
   readonly shared: boolean
+  /** Whether what it keeps outlives this process. */
+  readonly lasting: boolean
   /** Resolves when the store answers; rejects with GatewayError `unavailable`. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -135,6 +135,7 @@ export async function createRedisStore({
       return link.live
     },
     shared: true,
+    lasting: true,
     ping: async () => void (await ask(() => commands.ping())),
     async close() {
       if (closed) return

@@ -137,6 +137,7 @@ export async function createSqliteStore({
     },
     live: true,
     shared: false,
+    lasting: path !== ':memory:',
     async ping() {
       attempt(() => one.get())
     },

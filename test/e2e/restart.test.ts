@@ -63,6 +63,8 @@ for (const kind of ['file:', 'redis:'] as const) {
     const entity = { name: 'Grace', entityType: 'person', observations: ['found a bug'] }
     await host.client.callTool({ name: 'memory__create_entities', arguments: { entities: [entity] } })
     await raw.request('logging/setLevel', { level: 'warning' })
+    const mark = { name: 'plain__echo', arguments: { mark: `of ${kind}` } }
+    await raw.request('tools/call', mark)
     await over.end()
     t.same(await first.stop(), { code: 0, signal: null })
     await t.rejects(fetch(url), 'nobody answers meanwhile')
@@ -78,6 +80,12 @@ for (const kind of ['file:', 'redis:'] as const) {
       t.match(await old.client.callTool({ name: 'plain__echo', arguments: { n: 1 } }), {
         structuredContent: { arguments: { n: 1 } }
       })
+    })
+    await t.test('in the session at the server over HTTP that it had', async (t) => {
+      await raw.request('tools/call', mark)
+      const marked = plain.seen.filter(({ message }) => JSON.stringify(message?.['params'])?.includes(`of ${kind}`))
+      t.equal(marked.length, 2)
+      t.equal(new Set(marked.map(({ headers }) => headers['mcp-session-id'])).size, 1)
     })
     await t.test('with the log level that was set', async (t) => {
       const quiet = await raw.request('tools/call', { name: 'plain__log' })

@@ -46,6 +46,7 @@ import {
   tenantSeatKey,
   tenantSessionsKey,
   tenantsKey,
+  upstreamSessionKey,
   usageIndexKey,
   usageKey,
   vaultKeyKey
@@ -167,6 +168,7 @@ t.test('the table says how many parts a key has', async (t) => {
     session: sessionKey('a', 'b', 'c'),
     'dpop-proof': dpopProofKey('a', 'b', 'c'),
     'session-home': sessionHomeKey('a', 'b'),
+    'upstream-session': upstreamSessionKey('a', 'b'),
     'session-ends': sessionEndsKey('a'),
     'tenant-sessions': tenantSessionsKey('a'),
     tenants: tenantsKey,

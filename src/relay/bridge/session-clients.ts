@@ -1,7 +1,8 @@
 // What upstreams say to and ask of the clients of sessions, in the shape that each client's revision knows: during a
 // call to its client, outside of calls over the session's own stream.
 
-import { GatewayError, type Notification, type ServerRequest } from '../../protocol/messages.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { GatewayError, type JsonObject, type Notification, type ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import { quotaKeyOf, scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
@@ -102,17 +103,20 @@ export function createSessionClients({
     /** Of all connections of sessions. */
     events: (
       sessionLists: Pick<OwnLists, 'changed'>,
-      catalogs: ClientCatalogs<SessionViewer>
+      catalogs: ClientCatalogs<SessionViewer>,
+      updated: (session: LiveSession, definition: UpstreamDefinition, params: JsonObject) => void
     ): SessionConnectionEvents => ({
       ...sharedEvents,
       opened: subscriptions.opened,
-      notification(session, definition, notification) {
+      notification(session, definition, notification, isContinued) {
         const source = { definition, scope: scopeOf(definition, session) }
-        if (notification.method === 'notifications/resources/updated') {
-          return subscriptions.notification(definition, source.scope, notification)
+        const { method, params } = notification
+        if (method === 'notifications/resources/updated') {
+          const isKnown = subscriptions.notification(definition, source.scope, notification)
+          if (!isKnown && isContinued && params !== undefined) updated(session, definition, params)
+          return
         }
-        if (notification.method === 'notifications/tasks/status')
-          tasks.recordState(session, source, notification.params)
+        if (method === 'notifications/tasks/status') tasks.recordState(session, source, params)
         notify(session, source, notification)
       },
       listChanged(session, definition, upstream, kind, noticedBy) {

@@ -24,6 +24,7 @@ import type { Pool } from '../../upstream/pool/pool.ts'
 import { quotaKeyOf, scopeOf, sessionScopeOf, type EndpointContext } from '../call/call.ts'
 import type { Listings, SharedConnectionEvents } from '../catalog/listings.ts'
 import { declaredAtHandshake } from '../client/declared-capabilities.ts'
+import type { KeptSessions } from './kept-sessions.ts'
 import type { LogLevels } from './log-level.ts'
 
 /** An open connection, and those that come after it in its scope. */
@@ -37,8 +38,16 @@ export interface SessionConnection {
 export interface SessionConnectionEvents extends SharedConnectionEvents {
   /** A connection is used by a call; it may be another one than the last time. */
   opened(connection: SessionConnection): void
-  /** On a session's own connection. */
-  notification(session: LiveSession, definition: UpstreamDefinition, notification: Notification): void
+  /**
+   * On a session's own connection.
+   * @param isContinued another process may have subscribed to what it is about
+   */
+  notification(
+    session: LiveSession,
+    definition: UpstreamDefinition,
+    notification: Notification,
+    isContinued: boolean
+  ): void
   /**
    * A session's own connection reported a change of a list; `upstream` undefined: it ended, and its own lists with it.
    */
@@ -65,6 +74,7 @@ export function createSessionConnections({
   live,
   listings,
   levels,
+  kept,
   clientInfo,
   events,
   log
@@ -73,6 +83,7 @@ export function createSessionConnections({
   readonly live: LiveSessions
   readonly listings: Listings
   readonly levels: LogLevels
+  readonly kept: KeptSessions
   readonly clientInfo: Implementation
   readonly events: SessionConnectionEvents
   readonly log: Log
@@ -83,9 +94,13 @@ export function createSessionConnections({
   async function acquire(
     definition: UpstreamDefinition,
     scope: string,
-    { endpoint }: EndpointContext,
-    { key, session: { record } }: LiveSession
+    context: EndpointContext,
+    client: LiveSession
   ): Promise<Upstream> {
+    const {
+      key,
+      session: { record }
+    } = client
     // A shared connection is opened by whoever comes first, so everybody opens it in the same way.
     if (definition.isolation === 'shared') return await listings.connect(definition)
     let current: Upstream | undefined
@@ -96,9 +111,10 @@ export function createSessionConnections({
     const handshake: HandshakeParams = {
       clientInfo,
       era: isModern ? 'modern' : 'legacy',
-      capabilities: declaredAtHandshake(definition, endpoint, record),
+      capabilities: declaredAtHandshake(definition, context.endpoint, record),
       watchesLists: own || isModern,
-      quotaKey: quotaKeyOf(record.owner)
+      quotaKey: quotaKeyOf(record.owner),
+      place: kept.placeOf(definition, context, client)
     }
     /** The session whose own connection it is. One that has ended hears nothing any more. */
     const session = (): LiveSession | undefined => (own ? live.get(key) : undefined)
@@ -110,7 +126,7 @@ export function createSessionConnections({
       },
       notification(notification) {
         const owner = session()
-        if (owner !== undefined) events.notification(owner, definition, notification)
+        if (owner !== undefined) events.notification(owner, definition, notification, current?.isContinued === true)
         else if (!own) events.sharedNotification(definition, scope, notification)
       },
       async ask(request, options) {
@@ -178,6 +194,10 @@ export function createSessionConnections({
     },
     /** Keeps a listening client's connections from being closed as idle. */
     touch: ({ key }: LiveSession) => pool.touch(sessionScopeOf(key)),
+    /** Does this process have connections of the session's own? */
+    has: (key: string): boolean => open.has(key),
+    /** The session lives at another process now: lets go of the upstream sessions that it goes on with. */
+    leave: (key: string): void => pool.leave(sessionScopeOf(key)),
     /** Closes the session's own connections. */
     async release(key: string) {
       open.delete(key)

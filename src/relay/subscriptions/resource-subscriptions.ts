@@ -14,6 +14,7 @@ import { createResubscription, requestSubscription } from './resubscription.ts'
 import {
   createSubscriptionIndex,
   listenerOf,
+  subscribersOf,
   type SubscribedConnection,
   type SubscribedScope,
   type Subscriber,
@@ -128,11 +129,16 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
       }
     },
 
-    /** What a connection says that is about no call; anything but `notifications/resources/updated` is ignored. */
-    notification(definition: UpstreamDefinition, scope: string, { method, params }: Notification) {
-      if (method !== 'notifications/resources/updated' || params === undefined) return
+    /**
+     * What a connection says that is about no call; anything but `notifications/resources/updated` is ignored.
+     * @returns is anybody known to have subscribed to it?
+     */
+    notification(definition: UpstreamDefinition, scope: string, { method, params }: Notification): boolean {
+      if (method !== 'notifications/resources/updated' || params === undefined) return false
       const connection = index.find({ definition, scope })
-      if (connection !== undefined) tellUpdated(connection, params)
+      if (connection === undefined || subscribersOf(connection, String(params['uri'])).size === 0) return false
+      tellUpdated(connection, params)
+      return true
     },
 
     /** The connection in use now: it is asked for what the one before it had. */

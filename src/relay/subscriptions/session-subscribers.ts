@@ -90,6 +90,9 @@ export function createSessionSubscribers(
       subscribers.set(key, subscriber)
       return subscriber
     },
+    /** In an upstream session that another process began: what was subscribed to there is known to its server alone. */
+    updated: (session: LiveSession, definition: UpstreamDefinition, params: JsonObject): void =>
+      subscriberOf(session).updated(definition, params, undefined),
     /** The client listens: its connections stay open, or are opened again. */
     touch({ key }: LiveSession) {
       const subscriber = subscribers.get(key)

@@ -167,6 +167,8 @@ class LinkedUpstream implements Upstream {
   readonly request: Upstream['request']
   readonly notify: Upstream['notify']
   readonly close: Upstream['close']
+  readonly leave: Upstream['leave']
+  readonly rest: Upstream['rest']
   readonly destroy: Upstream['destroy']
   private readonly link: Link
   private readonly first: HandshakeResult
@@ -189,6 +191,8 @@ class LinkedUpstream implements Upstream {
     this.request = used === undefined ? masked : countedRequest(masked, used)
     this.notify = link.rpc.notify
     this.close = link.close
+    this.leave = link.leave
+    this.rest = link.rest
     this.destroy = link.destroy
   }
 
@@ -198,6 +202,9 @@ class LinkedUpstream implements Upstream {
   }
   get revision() {
     return this.latest.revision
+  }
+  get isContinued() {
+    return this.link.isContinued?.()
   }
   get capabilities() {
     return this.latest.capabilities

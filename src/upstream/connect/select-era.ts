@@ -10,6 +10,7 @@ import { type NotModern, isNotModern, modernCodes } from '../modern/discover.ts'
 import { createParamHeaderCaches } from '../modern/param-header-cache.ts'
 import { type Link, discard } from '../rpc/link.ts'
 import { type StdioLink, openStdio } from '../stdio/stdio-link.ts'
+import { continuedLink } from './continued-link.ts'
 import { createDiscoveryCache, createTransportSelector } from './select-transport.ts'
 import { upstreamError } from '../rpc/errors.ts'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
@@ -176,6 +177,8 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
 
   return async (definition: UpstreamDefinition, given: LinkContext, signal: AbortSignal): Promise<Link> => {
     const context: LinkContext = { ...given, eraChanged: () => eras.delete(definition.hash) }
+    const continued = definition.type === 'http' ? await continuedLink(definition, egress, context, signal) : undefined
+    if (continued !== undefined) return continued
     const attempts =
       definition.type === 'stdio'
         ? stdioAttempts(definition, context, signal)

@@ -74,7 +74,9 @@ export function openGetStream(
       const { status } = outcome
       // 405: the server has no such stream. Many say 404 or 400 instead; after it was open, these mean the session.
       if (wasOpen && (status === 404 || status === 400)) return events.sessionLost()
-      if (status < 500 && status !== 429) return log.debug({ upstream, status }, 'the upstream has no GET stream')
+      // 409: another stream is open, as that of a process which is gone and had the session before.
+      if (status < 500 && status !== 429 && status !== 409)
+        return log.debug({ upstream, status }, 'the upstream has no GET stream')
     }
     if (!wasOpen && (outcome.kind === 'garbled' || (outcome.kind === 'answered' && !outcome.streamed))) {
       return log.debug({ upstream }, 'the upstream answers GET with something else than a stream')

@@ -1,12 +1,14 @@
 // MCP over Streamable HTTP as a client of the legacy era (2025-11-25 basic/transports "Streamable HTTP"): puts together
 // the session, its calls and its end.
 
+import { randomBytes } from 'node:crypto'
 import { createOpenTable } from '../../limits/open-table.ts'
 import { createSemaphore } from '../../limits/limits.ts'
 import { type Request, type Result, modernOnlyCodes } from '../../protocol/messages.ts'
-import { type Client, noClient } from '../../protocol/seams.ts'
+import { type Client, noClient, type UpstreamSession } from '../../protocol/seams.ts'
 import { noReason } from '../../time/clock.ts'
 import { closedError, failureError, lostError, upstreamError } from '../rpc/errors.ts'
+import { createRequestIds, numbersFrom } from '../rpc/request-ids.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
 import { blankSession, createStreamableSession } from './streamable-session.ts'
@@ -17,7 +19,22 @@ import type { Log } from '../../observe/log.ts'
 import type { Link } from '../rpc/link.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
-export function openStreamable(definition: HttpDefinition, egress: Egress, link: LinkContext): Link {
+export interface StreamableLink extends Link {
+  /**
+   * Takes up a session that another connection had, in place of the handshake.
+   * @returns false where the server does not know it any more; the link is of no use then
+   * @throws GatewayError upstream_*
+   */
+  goOn(signal: AbortSignal): Promise<boolean>
+}
+
+/** @param kept a session that another connection had */
+export function openStreamable(
+  definition: HttpDefinition,
+  egress: Egress,
+  link: LinkContext,
+  kept?: UpstreamSession
+): StreamableLink {
   const { name } = definition
   const { events, clock, log } = link
   const target = openTarget(definition, egress, link)
@@ -27,10 +44,15 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
   /** It takes no new requests. */
   let retired = false
   let closing: Promise<void> | undefined
+  const series = {
+    secret: kept?.secret ?? randomBytes(16).toString('base64url'),
+    turn: kept === undefined ? 0 : kept.turn + 1
+  }
 
   const rpc = createRpcClient({
     definition,
     link,
+    nextId: createRequestIds(numbersFrom(series.secret), series.turn),
     streamPerCall: true,
     revision: () => session.handshakeResult?.revision,
     transport: {
@@ -47,7 +69,7 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     }
   })
   const replay = createSessionReplay(name, rpc, log)
-  const session = createStreamableSession(definition, target, link, rpc, replay, ending.signal, lost)
+  const session = createStreamableSession(definition, target, link, { rpc, series }, replay, ending.signal, lost)
   const calls: StreamableCallContext = {
     target,
     rpc,
@@ -94,11 +116,11 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
     target.release()
   }
 
-  async function close(): Promise<void> {
+  async function finish(say: () => Promise<void>): Promise<void> {
     if (ending.signal.aborted) return
     session.stop()
     rpc.end(closedError(name))
-    await session.close()
+    await say()
     ending.abort(noReason)
     target.release()
   }
@@ -106,10 +128,16 @@ export function openStreamable(definition: HttpDefinition, egress: Egress, link:
   return {
     serverRequestsNameCall: true,
     hasSession: () => session.current.id !== undefined,
+    isContinued: () => kept !== undefined && session.current.id === kept.id,
     rpc: { ...rpc, request: replay.request },
     handshakeResult: () => session.handshakeResult,
     handshake: session.begin,
-    close: () => (closing ??= close()),
+    goOn: async (signal) => kept !== undefined && (await session.goOn(kept, signal)),
+    close: () => (closing ??= finish(session.close)),
+    ...(link.handshake.place && {
+      leave: () => (closing ??= finish(session.leave)),
+      rest: session.stop
+    }),
     destroy
   }
 }

@@ -4,12 +4,13 @@
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject, requestMessage } from '../../protocol/messages.ts'
 import { type Clock, backoffMs, deadline, noReason, pause, settledWithin } from '../../time/clock.ts'
-import { upstreamError } from '../rpc/errors.ts'
+import { failureError, upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
 import { createPostQueue, sendForStatus } from './post-queue.ts'
 import { headerText, type HttpTarget, postHeaders, revisionHeader } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { UpstreamSession } from '../../protocol/seams.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpOutcome } from './outcome.ts'
@@ -28,8 +29,19 @@ interface SessionReplay {
  */
 const closeMs = 3_000
 
+const pingText = JSON.stringify(requestMessage('still-there', { method: 'ping' }))
+
+/** To a ping: of the session they say nothing, as they come of our credential, or of a server that is busy or away. */
+const passing: ReadonlySet<number> = new Set([401, 403, 408, 429, 502, 503, 504])
+
 /** Before the handshake. */
 export const blankSession = (target: HttpTarget): HttpSession => sessionOf(target, undefined, undefined)
+
+/** The client of the connection, and what the ids of its requests are made from. */
+interface Series {
+  readonly rpc: RpcClient
+  readonly series: Pick<UpstreamSession, 'secret' | 'turn'>
+}
 
 /**
  * @param ended aborted when the connection ends
@@ -39,12 +51,13 @@ export function createStreamableSession(
   { name, connectMs }: UpstreamDefinition,
   target: HttpTarget,
   link: LinkContext,
-  rpc: RpcClient,
+  { rpc, series }: Series,
   replay: SessionReplay,
   ended: AbortSignal,
   lost: (reason: Error) => void
 ) {
   const { events, clock, log } = link
+  const { place } = link.handshake
   const restartDelay = createRestartDelay(clock)
   const state = { current: blankSession(target), handshakeResult: undefined as HandshakeResult | undefined }
   let sessionId: string | undefined
@@ -67,13 +80,34 @@ export function createStreamableSession(
     const session = (state.current = sessionOf(target, sessionId, result))
     restartDelay.sessionBegan()
     await queue.postInitialized(signal)
+    if (sessionId !== undefined) await place?.keep({ id: sessionId, ...result, ...series })
+    listen(session)
+    return result
+  }
+
+  /** A ping tells as much as a handshake would: whether the server is there, and whether it knows the session. */
+  async function goOn(kept: UpstreamSession, signal: AbortSignal): Promise<boolean> {
+    const session = sessionOf(target, kept.id, kept)
+    // Time must be left for a handshake, where the session hangs and its server does not.
+    const limit = deadline(clock, connectMs / 2, signal)
+    const outcome = await post(session, pingText, limit.signal).finally(limit.close)
+    if (limit.passed() || (outcome.kind === 'refused' && !passing.has(outcome.status))) return false
+    if (outcome.kind !== 'answered') throw failureError(name, target.origin, outcome)
+    state.handshakeResult = kept
+    state.current = session
+    restartDelay.sessionBegan()
+    await place?.keep({ ...kept, ...series })
+    listen(session)
+    return true
+  }
+
+  function listen(session: HttpSession): void {
     stopStream()
     stopStream = openGetStream(target, session.headers, link, {
       message: (value) => rpc.receive(value),
       reconnected: announceAll,
       sessionLost: () => renewInBackground(session)
     })
-    return result
   }
 
   /** Notifications may have been missed. */
@@ -133,7 +167,7 @@ export function createStreamableSession(
     if (checking || state.current !== suspect) return
     checking = true
     const limit = deadline(clock, connectMs, ended)
-    void post(suspect, JSON.stringify(requestMessage('still-there', { method: 'ping' })), limit.signal)
+    void post(suspect, pingText, limit.signal)
       .then((outcome) => {
         if (outcome.kind === 'refused' && (outcome.status === 400 || outcome.status === 404)) renewInBackground(suspect)
       })
@@ -143,8 +177,14 @@ export function createStreamableSession(
       })
   }
 
+  /** Responses and cancels of the last call: the end of the session must not overtake them. */
+  async function leave(): Promise<void> {
+    await settledWithin(clock, closeMs, queue.drained())
+  }
+
   return Object.assign(state, {
     begin,
+    goOn,
     /** The server answered the handshake with this session id. */
     identify(id: string | undefined): void {
       sessionId = id
@@ -153,12 +193,12 @@ export function createStreamableSession(
     check,
     queue,
     stop: (): void => stopStream(),
-    /** Tells the server that the session is over. In bounded time; never rejects. */
+    leave,
+    /** Tells the server that the session is over, unless another process has it now. In bounded time; never rejects. */
     async close(): Promise<void> {
-      // Responses and cancels of the last call: the end of the session must not overtake them.
-      await settledWithin(clock, closeMs, queue.drained())
+      await leave()
       const { id, headers } = state.current
-      if (id === undefined) return
+      if (id === undefined || (await place?.end()) === false) return
       const stop = new AbortController()
       const request = { method: 'DELETE' as const, headers, body: null }
       // 2025-11-25 "Session Management" 5; the server may say 405.

@@ -156,6 +156,11 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
       await Promise.all(ofScope(scope).map((connection) => connection.close()))
     },
 
+    /** Another process goes on with what is kept of the scope: lets go of it, once its calls have ended. */
+    leave(scope: string): void {
+      for (const connection of ofScope(scope)) connection.leaveWhenIdle()
+    },
+
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       attempts.retain(hashes)
@@ -167,10 +172,10 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
 
     /** Connections to an upstream are opened anew: after the calls that run on them, or at once, which ends those. */
     renew: (hash: string, atOnce: boolean): void => renew([...current.values()], hash, atOnce, backoff),
-    /** Closes all, in parallel, in bounded time. */
+    /** Closes all, in parallel, in bounded time. What is kept is left to the process that comes next. */
     async close(): Promise<void> {
       const all = stopAll()
-      await settledWithin(clock, closeMs, Promise.all(all.map((connection) => connection.close())))
+      await settledWithin(clock, closeMs, Promise.all(all.map((connection) => connection.leave())))
     },
 
     destroy(): void {

@@ -29,8 +29,12 @@ export interface PooledConnection {
   end(reason: Error): void
   /** Closes it once its calls have ended, new ones included. */
   closeWhenIdle(): void
+  /** The same for one whose session another process goes on with; others stay. */
+  leaveWhenIdle(): void
   /** Closes it, or gives up opening it. Never rejects. */
   close(): Promise<void>
+  /** The same, but a session that is kept is left to the process that comes next. */
+  leave(): Promise<void>
   destroy(reason: Error): void
 }
 
@@ -63,9 +67,9 @@ export function createPooledConnection(
   stop: AbortController,
   { connections, clock, log, bulkhead, breaker, metrics, ended: requestEnded }: PoolState
 ): PooledConnection {
-  let own: Pick<Upstream, 'close' | 'destroy'> | undefined
+  let own: Pick<Upstream, 'close' | 'leave' | 'rest' | 'destroy'> | undefined
   let ended: Error | undefined
-  let closesWhenIdle = false
+  let whenIdle: 'close' | 'leave' | undefined
   let isTold = false
 
   function callEnded(error?: unknown): void {
@@ -73,7 +77,7 @@ export function createPooledConnection(
     connection.touchedAt = clock.now()
     if (--connection.inFlight > 0) return
     if (ended !== undefined) connection.destroy(ended)
-    else if (closesWhenIdle) void connection.close()
+    else if (whenIdle !== undefined) void connection[whenIdle]()
   }
 
   async function probed(send: () => Promise<Result>): Promise<Result> {
@@ -99,6 +103,27 @@ export function createPooledConnection(
     connections.retired.add(connection)
   }
 
+  async function finish(how: 'close' | 'leave'): Promise<void> {
+    retire()
+    stop.abort(noReason)
+    try {
+      await connection.ready
+      await (own?.[how] ?? own?.close)?.()
+      told()
+    } catch (err) {
+      // It never opened, or would not close: either way it is out of use.
+      log.debug({ err, upstream: definition.name }, 'a connection ended while it was being closed')
+    } finally {
+      remove()
+    }
+  }
+
+  function finishWhenIdle(how: 'close' | 'leave'): void {
+    if (connection.inFlight === 0) return void connection[how]()
+    retire()
+    whenIdle = how
+  }
+
   const connection: PooledConnection = {
     key,
     definition,
@@ -106,8 +131,8 @@ export function createPooledConnection(
     ready: opening.then(
       (upstream) => {
         connection.openedAt = connection.touchedAt = clock.now()
-        const { request, close, destroy } = upstream
-        own = { close, destroy }
+        const { request, close, leave, rest, destroy } = upstream
+        own = { close, leave, rest, destroy }
         // In place, because its getters are to stay: a repeated handshake may bring other answers.
         const send: Upstream['request'] = (outgoing, client, signal) => {
           if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
@@ -156,25 +181,14 @@ export function createPooledConnection(
       if (connection.inFlight === 0) connection.destroy(reason)
       else retire()
     },
-    closeWhenIdle() {
-      if (connection.inFlight === 0) return void connection.close()
-      retire()
-      closesWhenIdle = true
+    closeWhenIdle: () => finishWhenIdle('close'),
+    leaveWhenIdle() {
+      if (own?.leave === undefined) return
+      own.rest?.()
+      finishWhenIdle('leave')
     },
-    async close() {
-      retire()
-      stop.abort(noReason)
-      try {
-        await connection.ready
-        await own?.close()
-        told()
-      } catch (err) {
-        // It never opened, or would not close: either way it is out of use.
-        log.debug({ err, upstream: definition.name }, 'a connection ended while it was being closed')
-      } finally {
-        remove()
-      }
-    },
+    close: () => finish('close'),
+    leave: () => finish('leave'),
     destroy(reason) {
       told(reason)
       remove()

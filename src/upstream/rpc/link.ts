@@ -15,7 +15,7 @@ import {
 import { firstOf } from '../../protocol/own-text.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RpcClient } from './rpc-client.ts'
-import { type HandshakeParams, noClient } from '../../protocol/seams.ts'
+import { type HandshakeParams, noClient, type Upstream } from '../../protocol/seams.ts'
 import { printable } from './decode-json.ts'
 import { upstreamError } from './errors.ts'
 
@@ -27,9 +27,15 @@ export interface Link {
   readonly serverRequestsNameCall?: boolean
   /** See `Upstream.hasSession`. */
   hasSession?(): boolean
+  /** See `Upstream.isContinued`. */
+  isContinued?(): boolean
   /** Does the handshake. Once. */
   handshake(signal: AbortSignal): Promise<HandshakeResult>
   close(): Promise<void>
+  /** See `Upstream.leave`. */
+  readonly leave?: Upstream['leave']
+  /** See `Upstream.rest`. */
+  readonly rest?: Upstream['rest']
   destroy(reason: Error): void
 }
 

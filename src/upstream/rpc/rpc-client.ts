@@ -46,7 +46,7 @@ export function createRpcClient(options: RpcClientOptions) {
       )
     sender.post(message, call === undefined ? undefined : refused)
   })
-  const nextId = createRequestIds(link.random)
+  const nextId = options.nextId ?? createRequestIds(link.random)
   let ended: Error | undefined
 
   /** See `Upstream.request`. */

@@ -1,0 +1,107 @@
+// The sessions that servers over HTTP have given to sessions of clients: sealed, in the store, so that the process that
+// comes next speaks in them. What cannot be opened counts as not there; no call fails for it.
+
+import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import { isLegacyRevision, isObject } from '../../protocol/messages.ts'
+import type { SessionPlace, UpstreamSession } from '../../protocol/seams.ts'
+import type { LiveSession } from '../../session/live-sessions.ts'
+import { upstreamSessionKey } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { Sealer } from '../../store/seal.ts'
+import type { EndpointContext, Runtime } from '../call/call.ts'
+
+/** With all that its server says of itself; sealed, in characters. */
+const maxKeptLength = 65_536
+const purpose = 'upstream session'
+
+export interface KeptSessions {
+  /** @returns undefined for an upstream that gives no session of this client alone, and where none outlives the process */
+  placeOf(definition: UpstreamDefinition, context: EndpointContext, session: LiveSession): SessionPlace | undefined
+}
+
+export function createKeptSessions(
+  store: Store,
+  sealer: Pick<Sealer, 'seal' | 'open'>,
+  { wall, newId, log }: Pick<Runtime, 'wall' | 'newId' | 'log'>
+): KeptSessions {
+  function openPlace({ name: upstream, hash }: HttpDefinition, session: LiveSession, maxMs: number): SessionPlace {
+    const { key, tenant } = session
+    const { openedAt } = session.session.record
+    // The hash stands for the account of a person, too: another one begins anew.
+    const storeKey = upstreamSessionKey(key, hash)
+    const binding = [tenant, key, hash]
+    const told = { tenant, upstream, storeKey }
+    /** As it stands in the store, as far as is known here. */
+    let last: string | undefined
+
+    return {
+      async load() {
+        const sealed = await store.get(storeKey).catch((err: unknown) => {
+          log.debug({ err, ...told }, 'a session at an upstream cannot be looked for')
+          return undefined
+        })
+        if (sealed === undefined) return undefined
+        const kept = sealed.length > maxKeptLength ? undefined : opened(sealed)
+        if (kept === undefined)
+          log.warn(told, 'a session at an upstream in the store cannot be opened: a new one is begun')
+        else last = sealed
+        return kept
+      },
+      async keep(kept) {
+        try {
+          // Another text each time, so that of two processes that have it each knows which was the last.
+          const sealed = sealer.seal(purpose, binding, JSON.stringify({ ...kept, holder: newId() }))
+          if (sealed.length > maxKeptLength) return log.debug(told, 'a session at an upstream is too large to be kept')
+          await store.set(storeKey, sealed, { ttlMs: maxMs - (wall.now() - openedAt) })
+          last = sealed
+        } catch (err) {
+          log.debug({ err, ...told }, 'a session at an upstream cannot be kept: it ends with this process')
+        }
+      },
+      async end() {
+        if (last === undefined) return true
+        try {
+          const now = await store.get(storeKey)
+          if (now === last) await store.delete(storeKey)
+          return now === last || now === undefined
+        } catch (err) {
+          log.debug({ err, ...told }, 'whether another process has a session at an upstream is not known')
+          return false
+        }
+      }
+    }
+
+    function opened(sealed: string): UpstreamSession | undefined {
+      try {
+        const text = sealer.open(purpose, binding, sealed)
+        return text === undefined ? undefined : sessionIn(JSON.parse(text))
+      } catch {
+        return undefined // The caller logs it.
+      }
+    }
+  }
+
+  return {
+    placeOf(definition, { snapshot: { limits } }, session) {
+      const isOwn = definition.type === 'http' && definition.isolation === 'session'
+      return isOwn && store.lasting ? openPlace(definition, session, limits.sessionMaxMs) : undefined
+    }
+  }
+}
+
+/** It was sealed here, or by a process of another version. */
+function sessionIn(value: unknown): UpstreamSession | undefined {
+  if (!isObject(value)) return undefined
+  const { id, revision, capabilities, serverInfo, instructions, secret, turn } = value
+  const isWhole =
+    typeof id === 'string' &&
+    isLegacyRevision(revision) &&
+    isObject(capabilities) &&
+    isObject(serverInfo) &&
+    [serverInfo['name'], serverInfo['version'], secret].every((each) => typeof each === 'string') &&
+    (instructions === undefined || typeof instructions === 'string') &&
+    Number.isSafeInteger(turn)
+  return isWhole
+    ? ({ id, revision, capabilities, serverInfo, instructions, secret, turn } as UpstreamSession)
+    : undefined
+}

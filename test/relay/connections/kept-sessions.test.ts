@@ -1,0 +1,130 @@
+// The session that a server over HTTP has given to a session of a client, as it is kept: for that session, that upstream
+// and that account only.
+
+import { randomBytes } from 'node:crypto'
+import t, { type Test } from 'tap'
+import type { UpstreamDefinition } from '../../../src/config/snapshot.ts'
+import { tenantId } from '../../../src/protocol/messages.ts'
+import type { UpstreamSession } from '../../../src/protocol/seams.ts'
+import { createKeptSessions } from '../../../src/relay/connections/kept-sessions.ts'
+import { unavailable, type Store } from '../../../src/store/port.ts'
+import { createSealer } from '../../../src/store/seal.ts'
+import { createSqliteStore } from '../../../src/store/sqlite.ts'
+import { steadyClock, wallClock } from '../../../src/time/clock.ts'
+import { httpDefinition } from '../../kit/connector.ts'
+import { quiet } from '../../store/kit.ts'
+
+const session: UpstreamSession = {
+  id: 'of the server',
+  revision: '2025-11-25',
+  capabilities: { tools: {} },
+  serverInfo: { name: 'server', version: '1' },
+  instructions: undefined,
+  secret: 'a secret',
+  turn: 3
+}
+
+async function rig(t: Test, wrap = (store: Store): Store => store) {
+  const store = await createSqliteStore({ path: `${t.testdir()}/store.db`, clock: wallClock, log: quiet })
+  const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log: quiet })
+  t.teardown(async () => {
+    sealer.close()
+    await store.close()
+  })
+  const newId = (): string => randomBytes(16).toString('base64url')
+  const process = () => createKeptSessions(wrap(store), sealer, { wall: wallClock, newId, log: quiet })
+  type Asked = Parameters<ReturnType<typeof process>['placeOf']>
+  const context = { snapshot: { limits: { sessionMaxMs: 60_000 } } } as unknown as Asked[1]
+  const placeOf = (
+    { key = 'ada’s', tenant = 'acme' } = {},
+    definition: UpstreamDefinition = httpDefinition('http://127.0.0.1:1/mcp')
+  ) => {
+    const of = { key, tenant: tenantId(tenant), session: { record: { openedAt: Date.now() } } } as unknown as Asked[2]
+    return process().placeOf(definition, context, of)
+  }
+  return { store, placeOf }
+}
+
+t.test('another process has it as it was kept, and whoever kept it last may end it', async (t) => {
+  const { placeOf } = await rig(t)
+  const [first, next] = [placeOf(), placeOf()]
+  t.equal(await first?.load(), undefined)
+  await first?.keep(session)
+  t.same(await next?.load(), session)
+  await next?.keep(session)
+  t.equal(await first?.end(), false, 'the same session, and another connection has it')
+  t.same(await placeOf()?.load(), session)
+  t.equal(await next?.end(), true)
+  t.equal(await placeOf()?.load(), undefined)
+  t.equal(await next?.end(), true, 'nobody has it')
+})
+
+t.test('it is for one tenant, session, upstream and account, wherever it is copied', async (t) => {
+  const { store, placeOf } = await rig(t)
+  const own = httpDefinition('http://127.0.0.1:1/mcp')
+  const others = [
+    placeOf({ key: 'bob’s' }),
+    placeOf({}, { ...own, hash: `${own.hash}.another account` }),
+    placeOf({}, { ...own, hash: 'another upstream' })
+  ]
+  const written: string[] = []
+  const keys: string[] = []
+  const set = store.set.bind(store)
+  store.set = (key, value, options) => {
+    keys.push(key)
+    written.push(value)
+    return set(key, value, options)
+  }
+  await placeOf()?.keep(session)
+  const [copy = ''] = written
+  for (const other of others) await other?.keep(session)
+  t.equal(new Set(keys).size, 4, 'each has a key of its own')
+  for (const key of keys.slice(1)) await set(key, copy)
+  for (const other of others) t.equal(await other?.load(), undefined)
+  t.equal(await placeOf({ tenant: 'umbrella' })?.load(), undefined)
+  t.same(await placeOf()?.load(), session, 'the control')
+  t.notMatch(written.join(), /of the server|a secret/)
+})
+
+t.test('what is no record of ours counts as absent', async (t) => {
+  const { store, placeOf } = await rig(t)
+  const set = store.set.bind(store)
+  let key = ''
+  store.set = (...given) => {
+    key = given[0]
+    return set(...given)
+  }
+  const place = placeOf()
+  await place?.keep({ ...session, instructions: 'x'.repeat(60_000) })
+  t.equal(key, '', 'too large: it is not kept')
+  await place?.keep({ ...session, revision: '2026-07-28' })
+  t.equal(await place?.load(), undefined, 'of a revision without sessions')
+  await place?.keep(session)
+  t.same(await place?.load(), session, 'the control')
+  for (const value of ['', 'x', 'x'.repeat(100_000)]) {
+    await set(key, value)
+    t.equal(await place?.load(), undefined)
+  }
+})
+
+t.test('a store that is away costs the session its next process, and no call anything', async (t) => {
+  const away = () => Promise.reject(unavailable('away'))
+  const { placeOf } = await rig(t, (store) => Object.assign(Object.create(store), { get: away, set: away }) as Store)
+  const place = placeOf()
+  t.equal(await place?.load(), undefined)
+  await place?.keep(session)
+  t.equal(await place?.end(), true, 'it was never kept')
+})
+
+t.test(
+  'nothing is kept of processes, of connections that several share, and where nothing outlives the process',
+  async (t) => {
+    const { placeOf } = await rig(t)
+    const own = httpDefinition('http://127.0.0.1:1/mcp')
+    t.ok(placeOf({}, own), 'the control')
+    for (const isolation of ['shared', 'principal'] as const) t.notOk(placeOf({}, { ...own, isolation }))
+    t.notOk(placeOf({}, { ...own, type: 'stdio' } as unknown as UpstreamDefinition))
+    const memory = await rig(t, (store) => Object.assign(Object.create(store), { lasting: false }) as Store)
+    t.notOk(memory.placeOf())
+  }
+)
