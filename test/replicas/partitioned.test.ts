@@ -35,7 +35,7 @@ t.test('a home that is cut off from Redis: others take over; what needs no sessi
   t.match(lost.text(), /"outcome":"unknown"/)
 
   t.match(await mirror(rig.at(2), client, 'taken over'), mirrored('taken over'))
-  t.not(web.sessionOf('taken over'), web.sessionOf('whole'))
+  t.equal(web.sessionOf('taken over'), web.sessionOf('whole'), 'in the session at the server')
   t.match(await mirror(rig.at(0), client, 'refused'), refused)
   t.match(await modern(0, 'modern'), mirrored('modern'))
   t.equal(await readiness(0), 503, 'a load balancer takes it out')
@@ -46,6 +46,9 @@ t.test('a home that is cut off from Redis: others take over; what needs no sessi
   await until('it is ready again', async () => (await readiness(0)) === 200)
   const healed = await untilMirrored(rig.at(0), client)
   t.equal(web.sessionOf(healed), web.sessionOf('taken over'), 'at the new home')
+  t.notOk(
+    web.seen.some(({ method, headers }) => method === 'DELETE' && headers['mcp-session-id'] === web.sessionOf('whole'))
+  )
   for (const canary of ['whole', 'forwarded', 'taken over', 'modern', healed])
     t.equal(web.executed.get(canary), 1, `${canary}: executed once`)
   t.notOk(web.executed.has('refused'))

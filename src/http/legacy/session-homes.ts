@@ -105,7 +105,6 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
   return {
     memory,
     contextOf,
-    /** Does the request have to run at another process? */
     isElsewhere: (session: LiveSession): boolean => shared && session.session.record.home !== node,
     /**
      * Runs the request at the home of its session. What precedes the answer is pushed here.
