@@ -118,7 +118,7 @@ export interface Upstream {
   close(): Promise<void>
   /** Like `close`, but a session that is kept is left to the process that comes next. Default: `close`. */
   readonly leave?: (() => Promise<void>) | undefined
-  /** Takes no more of what the server says outside of calls, which the process that comes next hears. Default: nothing. */
+  /** Takes no more of what the server says outside of calls: the process that comes next does. Default: nothing. */
   readonly rest?: (() => void) | undefined
   /** Like `close`, but at once and without telling the server. Idempotent. */
   destroy(reason: Error): void
@@ -160,7 +160,7 @@ export interface HandshakeParams {
   readonly watchesLists?: boolean
   /** The person whose share of the tenant's quota the connection counts for. Never sent. Default: no one person. */
   readonly quotaKey?: string
-  /** Where a session that a server over HTTP gives is kept, and taken up again. Default: it ends with the connection. */
+  /** Where a session that a server over HTTP gives is kept, and taken up. Default: it ends with the connection. */
   readonly place?: SessionPlace | undefined
 }
 

@@ -86,16 +86,9 @@ export function createLegacyRelay({
   const catalogOf = createCatalogCache(listings, log)
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
   const levels = createLogLevels(log)
-  const connections = createSessionConnections({
-    pool,
-    live,
-    listings,
-    levels,
-    kept: createKeptSessions(store, sealer, runtime),
-    clientInfo,
-    events: clients.events(sessionLists, catalogs, (session, ...update) => subscribers.updated(session, ...update)),
-    log
-  })
+  const kept = createKeptSessions(store, sealer, runtime)
+  const events = clients.events(sessionLists, catalogs, (session, ...update) => subscribers.updated(session, ...update))
+  const connections = createSessionConnections({ pool, live, listings, levels, kept, clientInfo, events, log })
   const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf, wall)
   const inputLoop = createInputLoop({ clock, store, newId, listings, serverRequestQuotas, tasks })
   const services: LegacyServices = {

@@ -27,7 +27,7 @@ export function createReplicas(options: SessionHomesOptions, relay: Relay) {
     sessionBus,
     homes: {
       ...homes,
-      /** Does the request have to run at another process? One that was the home before finds out here, if not sooner. */
+      /** Does the request have to run at another process? Who was the home before finds out here, if not sooner. */
       isElsewhere(session: LiveSession): boolean {
         const isElsewhere = homes.isElsewhere(session)
         if (isElsewhere && relay.holds(session.key)) relay.leave(session.key)

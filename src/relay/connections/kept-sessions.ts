@@ -15,7 +15,7 @@ const maxKeptLength = 65_536
 const purpose = 'upstream session'
 
 export interface KeptSessions {
-  /** @returns undefined for an upstream that gives no session of this client alone, and where none outlives the process */
+  /** @returns undefined for what gives no session of this client alone, and where nothing outlives the process */
   placeOf(definition: UpstreamDefinition, context: EndpointContext, session: LiveSession): SessionPlace | undefined
 }
 

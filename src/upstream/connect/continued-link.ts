@@ -2,7 +2,7 @@
 
 import { openStreamable } from '../http/streamable-link.ts'
 import { discard, type Link } from '../rpc/link.ts'
-import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
@@ -11,12 +11,13 @@ import type { LinkContext } from '../rpc/transport.ts'
  * @throws GatewayError upstream_*: the server cannot be asked now
  */
 export async function continuedLink(
-  definition: HttpDefinition,
+  definition: UpstreamDefinition,
   egress: Egress,
   context: LinkContext,
   signal: AbortSignal
 ): Promise<Link | undefined> {
   const { place } = context.handshake
+  if (definition.type !== 'http') return undefined
   const kept = await place?.load()
   if (kept === undefined) return undefined
   const link = openStreamable(definition, egress, context, kept)

@@ -177,15 +177,14 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
 
   return async (definition: UpstreamDefinition, given: LinkContext, signal: AbortSignal): Promise<Link> => {
     const context: LinkContext = { ...given, eraChanged: () => eras.delete(definition.hash) }
-    const continued = definition.type === 'http' ? await continuedLink(definition, egress, context, signal) : undefined
-    if (continued !== undefined) return continued
     const attempts =
       definition.type === 'stdio'
         ? stdioAttempts(definition, context, signal)
         : httpAttempts(definition, context, signal)
     let connected = false
     try {
-      const link = await connect(definition, context, attempts)
+      const link =
+        (await continuedLink(definition, egress, context, signal)) ?? (await connect(definition, context, attempts))
       connected = true
       return link
     } finally {

@@ -1,12 +1,13 @@
 // HTTP requests whose answer says only whether the message was taken. A server that does not take messages costs a
 // bounded queue.
 
-import { notificationMessage } from '../../protocol/messages.ts'
+import { notificationMessage, requestMessage } from '../../protocol/messages.ts'
 import { textBytes, withMemory } from '../../limits/memory.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { failureError } from '../rpc/errors.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { sendRequest } from './request.ts'
+import type { deadline } from '../../time/clock.ts'
 import type { Log } from '../../observe/log.ts'
 import type { HttpRequest, HttpTarget } from './target.ts'
 
@@ -29,6 +30,29 @@ export function sendForStatus(
     if (signal.aborted) giveUp()
     else signal.addEventListener('abort', giveUp, { once: true })
   })
+}
+
+export const pingText = JSON.stringify(requestMessage('still-there', { method: 'ping' }))
+
+/** To a ping: of the session they say nothing, as they come of our credential, or of a server that is busy or away. */
+const passing: ReadonlySet<number> = new Set([401, 403, 408, 429, 502, 503, 504])
+
+/**
+ * Asks by a ping.
+ * @param headers of a POST of the session
+ * @param limit is closed
+ * @throws GatewayError upstream_*: the server cannot be asked now
+ */
+export async function knowsSession(
+  target: HttpTarget,
+  headers: string,
+  limit: ReturnType<typeof deadline>
+): Promise<boolean> {
+  const ping = { method: 'POST' as const, headers, body: pingText }
+  const outcome = await sendForStatus(target, ping, limit.signal).finally(limit.close)
+  if (limit.passed() || (outcome.kind === 'refused' && !passing.has(outcome.status))) return false
+  if (outcome.kind !== 'answered') throw failureError(target.name, target.origin, outcome)
+  return true
 }
 
 /** Messages on their way at once. Of those beyond, so many wait, of so many characters in all; the rest is lost. */

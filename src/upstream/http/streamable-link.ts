@@ -116,7 +116,7 @@ export function openStreamable(
     target.release()
   }
 
-  async function finish(say: () => Promise<void>): Promise<void> {
+  async function finish(say: () => Promise<unknown>): Promise<void> {
     if (ending.signal.aborted) return
     session.stop()
     rpc.end(closedError(name))

@@ -2,15 +2,15 @@
 // forgotten it (2025-11-25 basic/transports "Session Management").
 
 import type { JsonText } from '../../protocol/json-text.ts'
-import { GatewayError, isObject, requestMessage } from '../../protocol/messages.ts'
+import { GatewayError, isObject, type ServerCapabilities } from '../../protocol/messages.ts'
 import { type Clock, backoffMs, deadline, noReason, pause, settledWithin } from '../../time/clock.ts'
-import { failureError, upstreamError } from '../rpc/errors.ts'
+import { upstreamError } from '../rpc/errors.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
-import { createPostQueue, sendForStatus } from './post-queue.ts'
+import { createPostQueue, knowsSession, pingText, sendForStatus } from './post-queue.ts'
 import { headerText, type HttpTarget, postHeaders, revisionHeader } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { UpstreamSession } from '../../protocol/seams.ts'
+import type { UpstreamEvents, UpstreamSession } from '../../protocol/seams.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpOutcome } from './outcome.ts'
@@ -28,11 +28,6 @@ interface SessionReplay {
  * server is busy, one second passes before it has heard of each, and it keeps the rest.
  */
 const closeMs = 3_000
-
-const pingText = JSON.stringify(requestMessage('still-there', { method: 'ping' }))
-
-/** To a ping: of the session they say nothing, as they come of our credential, or of a server that is busy or away. */
-const passing: ReadonlySet<number> = new Set([401, 403, 408, 429, 502, 503, 504])
 
 /** Before the handshake. */
 export const blankSession = (target: HttpTarget): HttpSession => sessionOf(target, undefined, undefined)
@@ -89,10 +84,7 @@ export function createStreamableSession(
   async function goOn(kept: UpstreamSession, signal: AbortSignal): Promise<boolean> {
     const session = sessionOf(target, kept.id, kept)
     // Time must be left for a handshake, where the session hangs and its server does not.
-    const limit = deadline(clock, connectMs / 2, signal)
-    const outcome = await post(session, pingText, limit.signal).finally(limit.close)
-    if (limit.passed() || (outcome.kind === 'refused' && !passing.has(outcome.status))) return false
-    if (outcome.kind !== 'answered') throw failureError(name, target.origin, outcome)
+    if (!(await knowsSession(target, session.postHeaders, deadline(clock, connectMs / 2, signal)))) return false
     state.handshakeResult = kept
     state.current = session
     restartDelay.sessionBegan()
@@ -110,15 +102,7 @@ export function createStreamableSession(
     })
   }
 
-  /** Notifications may have been missed. */
-  function announceAll(): void {
-    for (const kind of ['tools', 'prompts', 'resources'] as const) {
-      if (isObject(state.handshakeResult?.capabilities[kind])) events.listChanged(kind, 'gateway')
-    }
-    for (const uri of replay.subscriptions) {
-      events.notification({ method: 'notifications/resources/updated', params: { uri } })
-    }
-  }
+  const announceAll = (): void => announce(events, state.handshakeResult?.capabilities ?? {}, replay)
 
   /**
    * 2025-11-25 "Session Management" 4: a 404 means a new session. Once for all who find out at the same time.
@@ -178,9 +162,7 @@ export function createStreamableSession(
   }
 
   /** Responses and cancels of the last call: the end of the session must not overtake them. */
-  async function leave(): Promise<void> {
-    await settledWithin(clock, closeMs, queue.drained())
-  }
+  const leave = (): Promise<unknown> => settledWithin(clock, closeMs, queue.drained())
 
   return Object.assign(state, {
     begin,
@@ -216,6 +198,16 @@ function sessionOf(target: HttpTarget, id: string | undefined, result: Handshake
   const own = id === undefined ? '' : headerText(['mcp-session-id', id])
   const headers = target.headers + own + revisionHeader(result?.revision)
   return { id, headers, postHeaders: postHeaders + headers }
+}
+
+/** Notifications may have been missed. */
+function announce(events: UpstreamEvents, capabilities: ServerCapabilities, { subscriptions }: SessionReplay): void {
+  for (const kind of ['tools', 'prompts', 'resources'] as const) {
+    if (isObject(capabilities[kind])) events.listChanged(kind, 'gateway')
+  }
+  for (const uri of subscriptions) {
+    events.notification({ method: 'notifications/resources/updated', params: { uri } })
+  }
 }
 
 /** How soon a session that the server forgot is made anew, from the second time on. */

@@ -131,13 +131,11 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
 
     /** A client still listens: the connections of the scope, or that to one upstream, are not idle. */
     touch: connections.touch,
-
     /** The open connection of this definition and scope, or one that was given up while calls still run on it. */
     peek: connections.peek,
 
     /** What this process knows of an upstream. */
     stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
-
     statesOf: (all: readonly UpstreamDefinition[]) => attempts.statesOf(all, current.values(), breaker.isSilent),
 
     /** The open connection for a call: what is not open has to be acquired. */
@@ -151,14 +149,11 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     /** The open connection with this id, and its scope; undefined where it has ended, or is of another process. */
     find: connections.find,
 
+    /** Another process goes on with what is kept of the scope: lets go of it, once its calls have ended. */
+    leave: (scope: string): void => ofScope(scope).forEach((connection) => connection.leaveWhenIdle()),
     /** Closes all connections of the scope. */
     async release(scope: string): Promise<void> {
       await Promise.all(ofScope(scope).map((connection) => connection.close()))
-    },
-
-    /** Another process goes on with what is kept of the scope: lets go of it, once its calls have ended. */
-    leave(scope: string): void {
-      for (const connection of ofScope(scope)) connection.leaveWhenIdle()
     },
 
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
