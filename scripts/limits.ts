@@ -29,6 +29,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['http/connections/page-sign-in.ts signInSeconds', 'time for a sign-in on the page', 'person', 'begun anew'],
     ['login/connections-door.ts ticketMs', 'life of the way back from the login front', 'person', 'begun anew'],
+    ['vault/oauth/account-name.ts maxName chars', 'what an account is called', 'person', 'cut off'],
     ['vault/connect-pages.ts linkMs', 'life of a link to the page', 'link', 'refused on the page'],
     ['vault/oauth/connect-account.ts pendingMs', 'time to allow it at the provider', 'person', 'begun anew'],
     [

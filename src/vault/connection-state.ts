@@ -13,6 +13,8 @@ export interface ConnectionState {
   /** ISO 8601 */
   readonly connectedAt?: string | undefined
   readonly scopes?: readonly string[] | undefined
+  /** What the account is called there. */
+  readonly account?: string | undefined
   /** Where the account is: the host of its authorization server. */
   readonly provider?: string | undefined
   /** ISO 8601, to the minute. */
@@ -39,6 +41,7 @@ export function connectionStateOf(
     reason,
     connectedAt: new Date(grant.connectedAt).toISOString(),
     scopes: grant.account?.scopes,
+    account: grant.account?.name,
     provider: grant.account && new URL(grant.account.issuer).host,
     // What was used before is another account, perhaps.
     lastUsedAt: usedAt !== undefined && usedAt >= grant.connectedAt ? new Date(usedAt).toISOString() : undefined

@@ -5,6 +5,8 @@ import type { Tokens } from './oauth/tokens.ts'
 /** Tokens, and all that is needed to renew them without asking anybody. */
 export interface Account {
   readonly tokens: Tokens
+  /** As its provider calls it, for people. */
+  readonly name?: string | undefined
   /** When the tokens were given: epoch ms. */
   readonly since: number
   /** When they were renewed last. */

@@ -8,10 +8,13 @@ import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { connectAccount, signedIn, submit } from '../kit/connect-page.ts'
 import { gateway } from '../kit/gateway.ts'
+import { freePort } from '../kit/free-port.ts'
+import { identityProvider, providerClient } from '../kit/identity-provider.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { type AccountProvider, accountProviders } from '../../src/config/auth/account-providers.ts'
 
+const vaultOf = () => ({ vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } })
 const client = { clientId: 'an-app', clientSecret: 'the-secret-of-the-app' }
 const echo = { name: 'up__echo', arguments: { text: 'hello' } }
 
@@ -29,6 +32,8 @@ interface StandIn {
   readonly refuse: () => readonly [status: number, body: object]
   readonly authorize: Form
   readonly scopes: readonly string[]
+  /** What it answers to whoever asks for the account, and what that is called. */
+  readonly account: readonly [answer: object, name: string]
 }
 
 const formOf = ({ headers, body }: Asked): Form => {
@@ -59,7 +64,8 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
     ],
     refuse: () => [200, { error: 'bad_refresh_token', error_description: 'The refresh token passed is incorrect.' }],
     authorize: { scope: 'repo gist', code_challenge_method: 'S256' },
-    scopes: ['repo', 'gist']
+    scopes: ['repo', 'gist'],
+    account: [{ login: 'octocat', id: 1, name: 'The Octocat', email: null }, 'octocat']
   },
   google: {
     read: (asked) => inBody(formOf(asked)),
@@ -73,7 +79,8 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
       }),
     refuse: () => [400, { error: 'invalid_grant', error_description: 'Token has been expired or revoked.' }],
     authorize: { scope: 'repo gist', access_type: 'offline', prompt: 'consent' },
-    scopes: ['repo', 'gist']
+    scopes: ['repo', 'gist'],
+    account: [{ sub: '1', email: 'ada@example.com', email_verified: true, name: 'Ada' }, 'ada@example.com']
   },
   slack: {
     read: (asked) => basic(asked, formOf(asked)),
@@ -94,7 +101,11 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
     },
     refuse: () => [200, { ok: false, error: 'invalid_refresh_token' }],
     authorize: { user_scope: 'repo,gist' },
-    scopes: ['repo', 'gist']
+    scopes: ['repo', 'gist'],
+    account: [
+      { ok: true, url: 'https://acme.slack.com/', team: 'Acme', user: 'ada', team_id: 'T1', user_id: 'U1234' },
+      'ada'
+    ]
   },
   notion: {
     read: (asked) => basic(asked, jsonOf(asked)),
@@ -109,7 +120,11 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
       }),
     refuse: () => [400, { error: 'invalid_grant', error_description: 'Invalid refresh token' }],
     authorize: { owner: 'user' },
-    scopes: []
+    scopes: [],
+    account: [
+      { object: 'user', type: 'bot', bot: { owner: { type: 'user', user: { name: 'Ada', person: {} } } } },
+      'Ada'
+    ]
   },
   linear: {
     read: (asked) => inBody(formOf(asked)),
@@ -123,7 +138,8 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
       }),
     refuse: () => [400, { error: 'invalid_grant' }],
     authorize: { scope: 'repo,gist' },
-    scopes: ['repo', 'gist']
+    scopes: ['repo', 'gist'],
+    account: [{ data: { viewer: { email: 'ada@example.com', name: 'Ada' } } }, 'ada@example.com']
   },
   atlassian: {
     read: (asked) => inBody(jsonOf(asked)),
@@ -137,12 +153,14 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
       }),
     refuse: () => [403, { error: 'invalid_grant', error_description: 'Unknown or invalid refresh token.' }],
     authorize: { scope: 'repo gist offline_access', audience: 'api.atlassian.com', prompt: 'consent' },
-    scopes: ['repo', 'gist', 'offline_access']
+    scopes: ['repo', 'gist', 'offline_access'],
+    account: [{ account_type: 'atlassian', account_id: '1', name: 'Ada', email: 'ada@example.com' }, 'ada@example.com']
   }
 }
 
-async function standIn(t: Teardown, { read, give, refuse }: StandIn) {
-  const state = { visited: [] as URLSearchParams[], forms: [] as Form[], refuses: false, faults: [] as string[] }
+async function standIn(t: Teardown, { read, give, refuse, account }: StandIn) {
+  const lists = { visited: [] as URLSearchParams[], forms: [] as Form[], faults: [] as string[], named: [] as Asked[] }
+  const state = { ...lists, refuses: false }
   const url = await listen(
     t,
     createServer((request, response) => {
@@ -158,6 +176,10 @@ async function standIn(t: Teardown, { read, give, refuse }: StandIn) {
       request.on('data', (chunk: Buffer) => (body += chunk.toString()))
       request.on('end', () => {
         try {
+          if (at.pathname === '/account') {
+            state.named.push({ headers: request.headers, body })
+            return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(account[0]))
+          }
           const form = read({ headers: request.headers, body })
           if ('resource' in form) throw new Error('resource')
           state.forms.push(form)
@@ -193,16 +215,22 @@ for (const [provider, script] of Object.entries(standIns)) {
             ...client,
             ...(script.scopes.length > 0 && { scopes: ['repo', 'gist'] }),
             authorizationUrl: `${there.url}/authorize`,
-            tokenUrl: `${there.url}/token`
+            tokenUrl: `${there.url}/token`,
+            accountUrl: `${there.url}/account`
           }
         }
       },
       auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
-      top: { vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } }
+      top: vaultOf()
     })
     const { tab, page } = await signedIn(`${made.publicUrl}/t/acme/connections`, keyOf.ada)
     const connected = await connectAccount(tab, page)
     t.match(connected.html, /up is connected/, there.faults.join())
+    const [, name] = script.account
+    t.match((await tab.go(`${made.publicUrl}/t/acme/connections`, 'none')).html, `<dt>Account</dt><dd>${name}</dd>`)
+    const { headers, body = '' } = known.account ?? {}
+    t.match(there.named, [{ headers: { ...headers, authorization: /aaaa$/, 'user-agent': /./ }, body }])
+    t.equal(there.named.length, 1)
     const visited = Object.fromEntries(there.visited[0] ?? [])
     t.match(visited, { client_id: client.clientId, response_type: 'code', ...script.authorize })
     t.equal('resource' in visited, false)
@@ -258,9 +286,57 @@ t.test('the token of a bot is nobody’s account', async (t) => {
       up: { type: 'http', url: up.url, auth: { type: 'user', provider: 'slack', ...client, ...endpoints } }
     },
     auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
-    top: { vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } }
+    top: vaultOf()
   })
   const { tab, page } = await signedIn(`${made.publicUrl}/t/acme/connections`, keyOf.ada)
   t.match((await connectAccount(tab, page)).html, /Not connected/)
   t.equal(there.forms.length, 1)
+})
+
+t.test('an account is called what its ID token says', async (t) => {
+  const port = await freePort()
+  const origin = `http://127.0.0.1:${port}`
+  const [idp, up] = [await identityProvider(t, `${origin}/t/acme/connections/callback`), await startUpstream()]
+  t.teardown(() => up.close())
+  const endpoints = { issuer: idp.url, authorizationUrl: `${idp.url}/auth`, tokenUrl: `${idp.url}/token` }
+  const account = { ...providerClient, ...endpoints, scopes: ['openid', 'email'], resource: 'none' }
+  await gateway(t, {
+    upstreams: { up: { type: 'http', url: up.url, auth: { type: 'user', ...account } } },
+    auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
+    top: { ...vaultOf(), listen: { host: '127.0.0.1', port }, publicUrl: origin }
+  })
+  idp.person = 'ada.lovelace'
+  const { tab, page } = await signedIn(`${origin}/t/acme/connections`, keyOf.ada)
+  t.match((await connectAccount(tab, page)).html, /up is connected/)
+  const shown = await tab.go(`${origin}/t/acme/connections`, 'none')
+  t.match(shown.html, '<dt>Account</dt><dd>ada.lovelace@example.com</dd>')
+})
+
+t.test('what others call an account is shown as text, and its lack is no fault', async (t) => {
+  for (const [said, shown] of [
+    [
+      { login: `<b onclick="x">\u202Eevil\n${'x'.repeat(10_000)}` },
+      /<dd>&#60;b onclick=&#34;x&#34;&#62;evilx{230,240}<\/dd>/
+    ],
+    [{ login: ' \u200B' }, undefined],
+    [{ login: { toString: 'x' } }, undefined],
+    [['octocat'], undefined]
+  ] as const) {
+    const [there, up] = [await standIn(t, { ...standIns.github, account: [said, ''] }), await startUpstream()]
+    t.teardown(() => up.close())
+    const endpoints = { authorizationUrl: `${there.url}/authorize`, tokenUrl: `${there.url}/token` }
+    const account = { type: 'user', provider: 'github', ...client, ...endpoints, accountUrl: `${there.url}/account` }
+    const made = await gateway(t, {
+      upstreams: { up: { type: 'http', url: up.url, auth: account } },
+      auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
+      top: vaultOf()
+    })
+    const { tab, page } = await signedIn(`${made.publicUrl}/t/acme/connections`, keyOf.ada)
+    t.match((await connectAccount(tab, page)).html, /up is connected/)
+    const { html } = await tab.go(`${made.publicUrl}/t/acme/connections`, 'none')
+    t.match(html, />connected</)
+    if (shown === undefined) t.notMatch(html, '<dt>Account</dt>')
+    else t.match(html, shown)
+    t.equal(there.named.length, 1)
+  }
 })

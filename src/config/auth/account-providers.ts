@@ -1,6 +1,16 @@
 // Providers of accounts that are no MCP authorization servers: where they sign people in, and what their answers differ
 // in from OAuth 2.1. Facts from their own documentation, which each entry names.
 
+/** Where a provider says what an account is called, to whoever shows its token. */
+export interface AccountNameSource {
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** JSON: it is posted. */
+  readonly body?: string
+  /** Members that say it, with dots between their names; the first that is there counts. */
+  readonly names?: readonly string[]
+}
+
 /** How a provider differs; what is not given is as OAuth 2.1 has it. */
 export interface AccountProvider {
   readonly issuer: string
@@ -24,6 +34,7 @@ export interface AccountProvider {
   readonly tokenType?: string
   /** Errors that mean `invalid_grant` (RFC 6749 section 5.2). */
   readonly grantErrors?: readonly string[]
+  readonly account?: AccountNameSource
 }
 
 export const accountProviders = {
@@ -34,7 +45,8 @@ export const accountProviders = {
     authorizationUrl: 'https://github.com/login/oauth/authorize',
     tokenUrl: 'https://github.com/login/oauth/access_token',
     clientMethod: 'client_secret_post',
-    grantErrors: ['bad_verification_code', 'bad_refresh_token']
+    grantErrors: ['bad_verification_code', 'bad_refresh_token'],
+    account: { url: 'https://api.github.com/user', names: ['login'] }
   },
   /** developers.google.com: "Using OAuth 2.0 for Web Server Applications". */
   google: {
@@ -43,7 +55,8 @@ export const accountProviders = {
     tokenUrl: 'https://oauth2.googleapis.com/token',
     revocationUrl: 'https://oauth2.googleapis.com/revoke',
     clientMethod: 'client_secret_post',
-    parameters: { access_type: 'offline', prompt: 'consent' }
+    parameters: { access_type: 'offline', prompt: 'consent' },
+    account: { url: 'https://openidconnect.googleapis.com/v1/userinfo', names: ['email', 'name'] }
   },
   /** docs.slack.dev: "Installing with OAuth", `oauth.v2.access`, "Using token rotation". */
   slack: {
@@ -55,7 +68,8 @@ export const accountProviders = {
     scopeSeparator: ',',
     personIn: 'authed_user',
     tokenType: 'user',
-    grantErrors: ['invalid_code', 'code_already_used', 'invalid_refresh_token', 'token_revoked', 'token_expired']
+    grantErrors: ['invalid_code', 'code_already_used', 'invalid_refresh_token', 'token_revoked', 'token_expired'],
+    account: { url: 'https://slack.com/api/auth.test', names: ['user'] }
   },
   /** developers.notion.com: "Authorization", "Create a token", "Refresh a token". */
   notion: {
@@ -64,7 +78,12 @@ export const accountProviders = {
     tokenUrl: 'https://api.notion.com/v1/oauth/token',
     clientMethod: 'client_secret_basic',
     parameters: { owner: 'user' },
-    jsonRequests: true
+    jsonRequests: true,
+    account: {
+      url: 'https://api.notion.com/v1/users/me',
+      headers: { 'notion-version': '2022-06-28' },
+      names: ['bot.owner.user.person.email', 'bot.owner.user.name', 'bot.workspace_name']
+    }
   },
   /** linear.app/developers: "OAuth 2.0 authentication". */
   linear: {
@@ -73,7 +92,12 @@ export const accountProviders = {
     tokenUrl: 'https://api.linear.app/oauth/token',
     revocationUrl: 'https://api.linear.app/oauth/revoke',
     clientMethod: 'client_secret_post',
-    scopeSeparator: ','
+    scopeSeparator: ',',
+    account: {
+      url: 'https://api.linear.app/graphql',
+      body: '{"query":"{ viewer { email name } }"}',
+      names: ['data.viewer.email', 'data.viewer.name']
+    }
   },
   /** developer.atlassian.com: "OAuth 2.0 (3LO) apps", "Implementing OAuth 2.0 (3LO)". */
   atlassian: {
@@ -83,7 +107,8 @@ export const accountProviders = {
     clientMethod: 'client_secret_post',
     alwaysAsked: ['offline_access'],
     parameters: { audience: 'api.atlassian.com', prompt: 'consent' },
-    jsonRequests: true
+    jsonRequests: true,
+    account: { url: 'https://api.atlassian.com/me', names: ['email', 'name'] }
   }
 } as const satisfies Readonly<Record<string, AccountProvider>>
 

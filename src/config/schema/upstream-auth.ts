@@ -145,6 +145,14 @@ export const UserSchema = closedObject(
       formatted('jwks-url', 'The authorization endpoint, where the authorization server has no metadata.')
     ),
     tokenUrl: Type.Optional(formatted('jwks-url', 'The token endpoint, with `authorizationUrl`.')),
+    accountUrl: Type.Optional(
+      formatted(
+        'jwks-url',
+        'Where the provider answers what an account is called, to whoever shows its token, such as an endpoint for ' +
+          'userinfo. Not given: where `provider` says; else the userinfo endpoint of its metadata, for `openid` in ' +
+          '`scopes`.'
+      )
+    ),
     ...personalListing
   },
   { title: 'upstream auth by an account of each person' }

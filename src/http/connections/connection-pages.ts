@@ -98,9 +98,10 @@ function secretField({ upstream, state, label = 'API key', help }: ShownConnecti
 ${button}${where ?? ''}`
 }
 
-function factsOf({ provider, scopes = [], connectedAt, lastUsedAt }: ShownConnection): string {
+function factsOf({ account, provider, scopes = [], connectedAt, lastUsedAt }: ShownConnection): string {
   if (connectedAt === undefined) return ''
   const facts = [
+    ...(account === undefined ? [] : [['Account', account]]),
     ...(provider === undefined ? [] : [['Account at', provider]]),
     ...(scopes.length === 0 ? [] : [['May', scopes.join(', ')]]),
     ['Connected', dateOf(connectedAt)],

@@ -18,8 +18,8 @@ const issuerOf = (auth: UserAuth, authorizationUrl: string): string =>
 
 /** Requests about accounts of an upstream. */
 export function accountFetch(fetch: VaultFetch, { url }: HttpDefinition, auth: UserAuth): Fetch {
-  const { issuer, authorizationUrl, tokenUrl } = auth
-  const own = fetch([url, issuer, authorizationUrl, tokenUrl])
+  const { issuer, authorizationUrl, tokenUrl, accountUrl } = auth
+  const own = fetch([url, issuer, authorizationUrl, tokenUrl, accountUrl])
   const provider = providerOf(auth)
   return provider === undefined ? own : fetchOfProvider(provider, tokenUrl ?? provider.tokenUrl, own)
 }

@@ -12,6 +12,7 @@ import { grantBegunKey, grantPendingKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import { type AccountClient, clientAt, ConnectRefused, redirectUriOf } from './account-client.ts'
 import { revokeAccount } from './account-renewal.ts'
+import { accountNameOf } from './account-name.ts'
 import { accountFetch, accountSourceOf, providerOf } from './account-source.ts'
 import { authenticationOf } from './client-authentication.ts'
 import type { Account } from '../grant.ts'
@@ -153,9 +154,17 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         }
       )
       const now = wall.now()
-      const tokens = tokensFrom(await oauth.processAuthorizationCodeResponse(server, as, response), now)
+      const answer = await oauth.processAuthorizationCodeResponse(server, as, response)
+      const tokens = tokensFrom(answer, now)
+      const given = tokens.scopes ?? scopes
+      const named = { auth: definition.auth, server, answer, scopes: given, fetch: own }
+      const name = await accountNameOf(named).catch((err: unknown) => {
+        log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
+        return undefined
+      })
       const account: Account = {
         tokens,
+        name,
         since: now,
         issuer: server.issuer,
         tokenEndpoint: server.token_endpoint ?? '',
@@ -166,7 +175,7 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         clientSecret: definition.auth.clientId === undefined ? client.secret : undefined,
         clientMethod: client.method,
         resource,
-        scopes: tokens.scopes ?? scopes,
+        scopes: given,
         asked: scopes
       }
       await grants.put(person, upstream, { target: grantTargetOf(definition), account }, now)
@@ -185,13 +194,16 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
 
 /** The rest of the metadata may be long, and is of no use later. */
 function usedOf(server: oauth.AuthorizationServer): oauth.AuthorizationServer {
-  const { issuer, token_endpoint: token, revocation_endpoint: revocation } = server
+  const { issuer, token_endpoint: token, revocation_endpoint: revocation, userinfo_endpoint: userinfo } = server
+  const algorithms = server.id_token_signing_alg_values_supported
   const methods = server.token_endpoint_auth_methods_supported?.filter((each) => each.startsWith('client_secret_'))
   const namesItself = server.authorization_response_iss_parameter_supported
   return {
     issuer,
     ...(token !== undefined && { token_endpoint: token }),
     ...(revocation !== undefined && { revocation_endpoint: revocation }),
+    ...(userinfo !== undefined && { userinfo_endpoint: userinfo }),
+    ...(Array.isArray(algorithms) && { id_token_signing_alg_values_supported: algorithms.slice(0, 16) }),
     ...(methods !== undefined && { token_endpoint_auth_methods_supported: methods.slice(0, 2) }),
     ...(namesItself !== undefined && { authorization_response_iss_parameter_supported: namesItself })
   }
