@@ -8,8 +8,8 @@ import type { TokenLease, LeaseRequest } from './lease.ts'
 export interface SetOptions {
   /** Forgotten after this time; absent: kept for good. */
   readonly ttlMs?: number
-  /** Write only if the key is absent (or present): the answer says whether it was written. */
-  readonly when?: 'absent' | 'present'
+  /** Write only if the key is absent, or present, or has this very value: the answer says whether it was written. */
+  readonly when?: 'absent' | 'present' | { readonly is: string }
 }
 
 export interface AppendOptions {

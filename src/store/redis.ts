@@ -6,6 +6,7 @@ import type { Log } from '../observe/log.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
 import { firstAttempt, openRedis, reasonOf, publish, transaction } from './redis-connection.ts'
 import { leaseInRedis } from './redis-lease.ts'
+import { replaceInRedis } from './redis-replace.ts'
 import { every, steadyClock } from '../time/clock.ts'
 
 const prefix = 'gatehouse:'
@@ -78,6 +79,8 @@ export async function createRedisStore({
   return {
     get,
     async set(key, value, { ttlMs, when } = {}) {
+      if (typeof when === 'object')
+        return await typed(key, () => replaceInRedis(commands, prefix + key, { before: when.is, value, ttlMs }))
       const expiry = ttlMs === undefined ? [] : ['PX', wholeMs(ttlMs)]
       const condition = when === undefined ? [] : [when === 'absent' ? 'NX' : 'XX']
       const command = () => commands.call('SET', [prefix + key, value, ...expiry, ...condition])

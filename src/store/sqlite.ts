@@ -45,6 +45,9 @@ export async function createSqliteStore({
   const put = database.prepare(`${insert} ${update}`)
   const add = database.prepare(`${insert} ${update} WHERE entry.expires_at <= ?4`)
   const replace = database.prepare('UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4')
+  const exchange = database.prepare(
+    'UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4 AND value = ?5'
+  )
   const remove = database.prepare('DELETE FROM entry WHERE key = ? RETURNING expires_at')
   const touch = database.prepare('UPDATE entry SET expires_at = ? WHERE key = ? AND expires_at > ?')
   // A counter keeps the end of the window that it began with.
@@ -83,6 +86,8 @@ export async function createSqliteStore({
     async set(key, value, { ttlMs, when } = {}) {
       const expiresAt = expiry(ttlMs)
       if (when === undefined) return turns.write(() => wrote(put, key, value, expiresAt))
+      if (typeof when === 'object')
+        return turns.write(() => wrote(exchange, key, value, expiresAt, clock.now(), when.is))
       return turns.write(() => wrote(when === 'absent' ? add : replace, key, value, expiresAt, clock.now()))
     },
     delete: (key) =>

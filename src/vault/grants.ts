@@ -71,8 +71,8 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
     await store.publish(grantsChannel, key)
   }
 
-  const write = (person: Person, upstream: string, grant: Grant, when?: 'present'): Promise<boolean> =>
-    values.write(person.tenant, grantKey(...partsOf(person, upstream)), grant, when && { when })
+  const write = (person: Person, upstream: string, grant: Grant): Promise<boolean> =>
+    values.write(person.tenant, grantKey(...partsOf(person, upstream)), grant)
 
   const unsubscribe = await store.subscribe(grantsChannel, changed)
   let rereading: Promise<void> | undefined
@@ -147,12 +147,14 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
       await written(person)
     },
     /**
-     * Changes a grant in its place: its connections go on.
-     * @returns false where it is there no more: nothing was written
+     * Changes a grant in its place, in one step: its connections go on. Whoever was held up for so long that another
+     * process took their turn finds what that has written, and leaves it.
+     * @param next of the grant that is there; undefined: it stays as it is
+     * @returns whether it was changed
      */
-    async replace(person: Person, upstream: string, grant: Grant): Promise<boolean> {
-      if ((await open(person, upstream))?.id !== grant.id) return false
-      if (!(await write(person, upstream, grant, 'present'))) return false
+    async change(person: Person, upstream: string, next: (grant: Grant) => Grant | undefined): Promise<boolean> {
+      const key = grantKey(...partsOf(person, upstream))
+      if (!(await values.change(person.tenant, key, (value) => next(value as Grant)))) return false
       await store.publish(grantsChannel, personKeyOf(person))
       return true
     },

@@ -22,12 +22,13 @@ export function createRenewalTurns(store: Store, clock: Clock) {
     const until = clock.now() + renewalMs
     const beat = every(clock, beatMs, () => {
       // A store that is away for a moment has it all the same until it ends.
-      if (clock.now() < until) store.touch(key, leaseMs).catch(() => {})
+      // Only its own: it may have been held up, and be another one's turn.
+      if (clock.now() < until) store.set(key, own, { ttlMs: leaseMs, when: { is: own } }).catch(() => {})
     })
     return async () => {
       beat.close()
       // It may have taken too long, and be another one's turn.
-      return (await store.get(key)) === own && (await store.delete(key))
+      return await store.set(key, '', { ttlMs: 1, when: { is: own } })
     }
   }
 

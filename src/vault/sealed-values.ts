@@ -4,37 +4,59 @@
 import { CompactEncrypt, compactDecrypt } from 'jose'
 import type { TenantId } from '../protocol/messages.ts'
 import { digest } from '../store/keys.ts'
-import type { SetOptions, Store } from '../store/port.ts'
+import { type SetOptions, type Store, unavailable } from '../store/port.ts'
 import type { Log } from '../observe/log.ts'
 import type { VaultKeys } from './wrapping/vault-keys.ts'
 
 export type SealedValues = ReturnType<typeof createSealedValues>
 
+/** How often a change is tried that others keep overtaking. */
+const maxTries = 8
+
 export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
+  async function opened(tenant: TenantId, key: string, text: string): Promise<unknown> {
+    const own = await keys.of(tenant)
+    try {
+      const { plaintext, protectedHeader } = await compactDecrypt(text, own, {
+        keyManagementAlgorithms: ['dir'],
+        contentEncryptionAlgorithms: ['A256GCM']
+      })
+      if (protectedHeader['for'] !== digest(key)) throw new Error('it was sealed for another place')
+      return JSON.parse(Buffer.from(plaintext).toString()) as unknown
+    } catch (err) {
+      log.error({ err, tenant }, 'a value of the vault cannot be opened; it counts as absent')
+      return undefined
+    }
+  }
+
+  const sealed = async (tenant: TenantId, key: string, value: unknown): Promise<string> =>
+    await new CompactEncrypt(Buffer.from(JSON.stringify(value)))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', for: digest(key) })
+      .encrypt(await keys.of(tenant))
+
   return {
     /** @returns undefined where there is nothing, or nothing that can be opened, which is logged */
     async read(tenant: TenantId, key: string): Promise<unknown> {
       const text = await store.get(key)
-      if (text === undefined) return undefined
-      const own = await keys.of(tenant)
-      try {
-        const { plaintext, protectedHeader } = await compactDecrypt(text, own, {
-          keyManagementAlgorithms: ['dir'],
-          contentEncryptionAlgorithms: ['A256GCM']
-        })
-        if (protectedHeader['for'] !== digest(key)) throw new Error('it was sealed for another place')
-        return JSON.parse(Buffer.from(plaintext).toString()) as unknown
-      } catch (err) {
-        log.error({ err, tenant }, 'a value of the vault cannot be opened; it counts as absent')
-        return undefined
-      }
+      return text === undefined ? undefined : await opened(tenant, key, text)
     },
     /** @returns false where `when` was not met */
-    async write(tenant: TenantId, key: string, value: unknown, options: SetOptions = {}): Promise<boolean> {
-      const text = await new CompactEncrypt(Buffer.from(JSON.stringify(value)))
-        .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', for: digest(key) })
-        .encrypt(await keys.of(tenant))
-      return await store.set(key, text, options)
+    write: async (tenant: TenantId, key: string, value: unknown, options: SetOptions = {}): Promise<boolean> =>
+      await store.set(key, await sealed(tenant, key, value), options),
+    /**
+     * Changes what is there, in one step: whoever is late overwrites nothing that they have not seen.
+     * @param next of what is there; undefined: it stays as it is. Called again where others were first
+     * @returns whether it was changed
+     */
+    async change(tenant: TenantId, key: string, next: (value: unknown) => unknown): Promise<boolean> {
+      for (let tries = 0; tries < maxTries; tries++) {
+        const text = await store.get(key)
+        const value = text === undefined ? undefined : await opened(tenant, key, text)
+        const changed = value === undefined ? undefined : next(value)
+        if (text === undefined || changed === undefined) return false
+        if (await store.set(key, await sealed(tenant, key, changed), { when: { is: text } })) return true
+      }
+      throw unavailable('What was connected is being changed by others. Try again in a moment.')
     }
   }
 }

@@ -72,6 +72,25 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.equal(await store.get(key), 'second')
     })
 
+    t.test('a value takes the place of the one that was read, and of no other', async (t) => {
+      const key = fresh()
+      t.equal(await store.set(key, 'second', { ttlMs, when: { is: 'first' } }), false)
+      t.equal(await store.get(key), undefined)
+      await store.set(key, 'first', { ttlMs })
+      t.equal(await store.set(key, 'second', { ttlMs, when: { is: 'FIRST' } }), false)
+      t.equal(await store.set(key, 'second', { ttlMs, when: { is: 'first' } }), true)
+      t.equal(await store.get(key), 'second')
+      t.equal(await store.set(key, 'third', { when: { is: 'first' } }), false)
+      const won = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => (i % 2 ? store : other).set(key, `of ${i}`, { when: { is: 'second' } }))
+      )
+      t.equal(won.filter(Boolean).length, 1)
+      t.equal(await store.get(key), `of ${won.indexOf(true)}`)
+      await store.set(key, 'x', { ttlMs: 50 })
+      await pass(50, absent(key))
+      t.equal(await store.set(key, 'y', { ttlMs, when: { is: 'x' } }), false, 'what is over is not there')
+    })
+
     t.test('of a hundred that race to set an absent key exactly one wins, and its value stands', async (t) => {
       const key = fresh()
       const won = await Promise.all(

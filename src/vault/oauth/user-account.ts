@@ -58,8 +58,27 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     return new ConnectRequiredError(`Your account of ${name} has to be connected again: ${why}. Open ${url}`, url)
   }
 
-  async function give(grant: Grant, why: string): Promise<never> {
-    await grants.replace(person, name, { ...grant, dead: why })
+  /** Still the one with these tokens? Another process may have renewed them, or the person have connected another. */
+  const isStill = ({ id, account: now, dead }: Grant, before: Account): boolean =>
+    id === grantId && dead === undefined && now?.since === before.since
+
+  /**
+   * Others have changed it meanwhile.
+   * @throws ConnectRequiredError where it is of no use any more
+   */
+  async function takeOver(): Promise<void> {
+    const grant = await grants.get(person, name)
+    if (grant?.id !== grantId || grant?.account === undefined) throw connectAgain('it was disconnected')
+    if (grant.dead !== undefined) throw connectAgain(grant.dead)
+    await grants.refresh(person)
+  }
+
+  /** @throws ConnectRequiredError unless there are others by now */
+  async function giveUp(before: Account, why: string): Promise<void> {
+    const isOver = await grants.change(person, name, (now) =>
+      isStill(now, before) ? { ...now, dead: why } : undefined
+    )
+    if (!isOver) return await takeOver()
     log.info({ upstream: name, tenant, reason: why }, 'an account has to be connected again')
     throw connectAgain(why)
   }
@@ -74,11 +93,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       const end = await grants.isFirstToRenew(person, name)
       if (end !== undefined) return end
       const grant = await grants.get(person, name)
-      if (grant?.id !== grantId || grant?.dead !== undefined) throw connectAgain(grant?.dead ?? 'it was disconnected')
-      if (grant?.account !== undefined && grant.account.since !== before.since) {
-        await grants.refresh(person)
-        return undefined
-      }
+      if (grant === undefined || !isStill(grant, before)) return void (await takeOver())
     }
     throw failed(new Error('another process renews it and does not come to an end'))
   }
@@ -101,23 +116,28 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     try {
       // It may have been renewed since it was read: a refresh token is good once.
       const grant = await grants.get(person, name)
-      if (grant?.account === undefined || grant.id !== grantId) throw connectAgain('it was disconnected')
-      if (grant.dead !== undefined) throw connectAgain(grant.dead)
-      if (grant.account.since !== before.since) return await grants.refresh(person)
+      if (grant?.account === undefined || !isStill(grant, before)) return await takeOver()
       const next = await renewedAccount(grant.account, auth, fetch, wall)
-      if (next === undefined) return await give(grant, 'its provider does not accept it any more')
-      if (!(await grants.replace(person, name, { ...grant, account: next }))) {
-        // It was disconnected meanwhile, and its new tokens are nobody's.
-        await revokeAccount(next, auth, fetch).catch((err: unknown) => {
-          log.warn({ err, upstream: name, tenant }, 'an account could not be given back')
-        })
-        throw connectAgain('it was disconnected')
-      }
+      if (next === undefined) return await giveUp(before, 'its provider does not accept it any more')
+      const isKept = await grants.change(person, name, (now) =>
+        isStill(now, before) ? { ...now, account: next } : undefined
+      )
+      if (!isKept) return await letGo(next)
       await grants.refresh(person)
       failure = undefined
     } finally {
       await end()
     }
+  }
+
+  /** New tokens came too late to be kept. @throws ConnectRequiredError unless there are others by now */
+  async function letGo(late: Account): Promise<void> {
+    // Where another process has renewed the same account, the provider may end both with one of them.
+    if ((await grants.get(person, name))?.id !== grantId)
+      await revokeAccount(late, auth, fetch).catch((err: unknown) => {
+        log.warn({ err, upstream: name, tenant }, 'an account could not be given back')
+      })
+    await takeOver()
   }
 
   /** An upstream may have moved to another authorization server, whose tokens nobody has yet. */
@@ -129,8 +149,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       () => undefined
     )
     if (found === undefined || found.server.issuer === own.issuer) return
-    const grant = await grants.get(person, name)
-    if (grant !== undefined && grant.id === grantId) await give(grant, 'the upstream uses another provider now')
+    await giveUp(own, 'the upstream uses another provider now')
   }
 
   /** @param challenge of the refusal, if there was one */
@@ -169,9 +188,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
         // What was asked for and not given is not asked for again and again.
         const isNew = scopes?.some((scope) => !own.scopes.includes(scope) && !own.asked?.includes(scope)) === true
         if (error !== 'insufficient_scope' || !isNew) return false
-        const grant = await grants.get(person, name)
-        if (grant !== undefined && grant.id === grantId)
-          await grants.replace(person, name, { ...grant, missing: scopes })
+        await grants.change(person, name, (now) => (now.id === grantId ? { ...now, missing: scopes } : undefined))
         throw connectAgain(`it lacks a permission (${(scopes ?? []).join(' ') || 'which one is not said'})`)
       }
       if (own.renewedAt !== undefined && wall.now() - own.renewedAt < replaceMs) return false
