@@ -1651,6 +1651,7 @@ upstream/stdio/warm-children.ts fillAfterMs
 upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
 observe/pseudonyms.ts pseudonymChars
+vault/sealed-values.ts maxTries
 login/sign-in-pages.ts interactionMs
 http/connections/page-sign-in.ts maxQuery
 login/sign-in.ts maxReasonChars

@@ -59,13 +59,16 @@ const url = (example: string): readonly Rule[] => [
   [(text) => !text.includes('#'), 'carries a fragment', 'Remove the # and what follows it.']
 ]
 
-/** What browsers take for this machine too: `localhost` and every name below it (RFC 6761 section 6.3). */
+/**
+ * Browsers take every name below `localhost` for this machine (RFC 6761 section 6.3), resolvers of networks not always:
+ * good for providers that stand beside the gateway, and for nothing to which the gateway sends what it keeps.
+ */
 const isLocal = (host: string): boolean => isLoopback(host) || host.endsWith('.localhost')
 
-const secureUrl = (example: string): readonly Rule[] => [
+const secureUrl = (example: string, mayBePlain = isLoopback): readonly Rule[] => [
   ...url(example),
   [
-    (text) => /^https:/i.test(text) || isLocal(new URL(text).hostname),
+    (text) => /^https:/i.test(text) || mayBePlain(new URL(text).hostname),
     'is plain http',
     'Use https://; http:// is accepted for loopback only.'
   ]
@@ -168,7 +171,7 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
     [(text) => !text.endsWith('/'), 'must be an origin: scheme, host and port only', withoutPath]
   ],
   issuer: [
-    ...secureUrl('https://idp.example.com'),
+    ...secureUrl('https://idp.example.com', isLocal),
     // RFC 8414 section 2: an issuer has no query and no fragment.
     [
       (text) => !text.includes('?'),
@@ -202,7 +205,8 @@ const formats: Readonly<Record<string, readonly Rule[]>> = {
       'Write a day, such as 2027-01-31, or a time with its zone, such as 2027-01-31T09:00:00Z.'
     ]
   ],
-  'jwks-url': secureUrl('https://idp.example.com/jwks'),
+  'jwks-url': secureUrl('https://idp.example.com/jwks', isLocal),
+  'kms-url': secureUrl('https://kms.eu-central-1.amazonaws.com'),
   audience: [
     [
       (text) => text.length >= 3 && !genericAudience.test(text),

@@ -1,5 +1,5 @@
 // Tokens of a bucket that several processes share: how many of them one process may have in hand, so that it can spend
-// them without asking. Pure; redis-lease.ts has the same as a script, and test/store/contract.test.ts holds both to it.
+// them without asking. Pure; redis-scripts.ts has the same as a script, and test/store/contract.test.ts holds both.
 //
 // What is in hand counts as spent from the moment it is given. What was spent comes back at the rate of the bucket, but
 // never what is still in hand. So however long a process keeps its tokens, no more are spent within any time t than

@@ -242,6 +242,21 @@ refusals(t, [
     message: /plain http/
   },
   {
+    name: 'what hosts send tokens to is plain http on this very machine only',
+    steps: ['publicUrl'],
+    bad: 'http://gatehouse.localhost:8080',
+    good: 'http://localhost:8080',
+    message: /plain http/
+  },
+  {
+    name: 'a key management service is asked by plain http on this very machine only',
+    steps: ['vault', 'keys', 0],
+    bad: { id: 'kms', awsKms: { keyId: 'alias/gatehouse', endpoint: 'http://kms.localhost:4566' } },
+    good: { id: 'kms', awsKms: { keyId: 'alias/gatehouse', endpoint: 'http://127.0.0.1:4566' } },
+    path: 'vault.keys[0].awsKms.endpoint',
+    message: /plain http/
+  },
+  {
     name: 'more than a minute of leeway is refused',
     steps: [...auth, 'leewaySeconds'],
     bad: 61,

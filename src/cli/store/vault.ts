@@ -28,7 +28,7 @@ export async function runVaultRotate(
     try {
       await store.ping()
       // Of tenants that the admin API has made, too.
-      const all = new Set([...tenants.keys(), ...(await store.entries(tenantsKey)).map(tenantId)])
+      const all = async () => new Set([...tenants.keys(), ...(await store.entries(tenantsKey)).map(tenantId)])
       // Keys of tenants that are there are wrapped, none is made: nobody asks for an epoch.
       const epochs = { epochOf: () => Promise.resolve(0), isCurrentEpoch: () => true }
       const keys = createVaultKeys({ store, snapshot: () => snapshot, epochs, clock: steadyClock, log })

@@ -19,7 +19,7 @@ export const AwsKmsSchema = closedObject(
     ),
     endpoint: Type.Optional(
       formatted(
-        'jwks-url',
+        'kms-url',
         'Where the service is, such as an interface endpoint of a VPC. Not given: that of the region.'
       )
     )

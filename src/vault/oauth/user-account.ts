@@ -9,9 +9,10 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { abortable, type Clock, pause } from '../../time/clock.ts'
 import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../../upstream/rpc/credential.ts'
-import { renewedAccount, revokeAccount } from './account-renewal.ts'
+import { createAccountGrant } from './account-grant.ts'
+import { renewedAccount } from './account-renewal.ts'
 import { discoverAuthorization, readChallenge } from './discovery.ts'
-import type { Account, Grant } from '../grant.ts'
+import type { Account } from '../grant.ts'
 import type { Grants } from '../grants.ts'
 import { renewalMs } from '../renewal-turns.ts'
 import { isGood } from './tokens.ts'
@@ -39,6 +40,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   const { name, tenant, person } = definition
   const grantId = definition.hash.split('.')[1]
   const personKey = personKeyOf(person)
+  const own = createAccountGrant({ definition, auth, grantId, grants, fetch, connectAgain, log })
   let pending: Promise<void> | undefined
   let failure: { readonly error: GatewayError; readonly until: number } | undefined
   let [shown, secrets]: [Account | undefined, readonly string[]] = [undefined, []]
@@ -58,31 +60,6 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     return new ConnectRequiredError(`Your account of ${name} has to be connected again: ${why}. Open ${url}`, url)
   }
 
-  /** Still the one with these tokens? Another process may have renewed them, or the person have connected another. */
-  const isStill = ({ id, account: now, dead }: Grant, before: Account): boolean =>
-    id === grantId && dead === undefined && now?.since === before.since
-
-  /**
-   * Others have changed it meanwhile.
-   * @throws ConnectRequiredError where it is of no use any more
-   */
-  async function takeOver(): Promise<void> {
-    const grant = await grants.get(person, name)
-    if (grant?.id !== grantId || grant?.account === undefined) throw connectAgain('it was disconnected')
-    if (grant.dead !== undefined) throw connectAgain(grant.dead)
-    await grants.refresh(person)
-  }
-
-  /** @throws ConnectRequiredError unless there are others by now */
-  async function giveUp(before: Account, why: string): Promise<void> {
-    const isOver = await grants.change(person, name, (now) =>
-      isStill(now, before) ? { ...now, dead: why } : undefined
-    )
-    if (!isOver) return await takeOver()
-    log.info({ upstream: name, tenant, reason: why }, 'an account has to be connected again')
-    throw connectAgain(why)
-  }
-
   /**
    * Another process renews: what it writes is waited for.
    * @returns the end of our own turn, where the other one has ended, or was killed, and has written nothing
@@ -92,8 +69,8 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       await pause(clock, pollMs)
       const end = await grants.isFirstToRenew(person, name)
       if (end !== undefined) return end
-      const grant = await grants.get(person, name)
-      if (grant === undefined || !isStill(grant, before)) return void (await takeOver())
+      const grant = await own.get()
+      if (grant === undefined || !own.isStill(grant, before)) return void (await own.takeOver())
     }
     throw failed(new Error('another process renews it and does not come to an end'))
   }
@@ -115,41 +92,27 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     if (end === undefined) return
     try {
       // It may have been renewed since it was read: a refresh token is good once.
-      const grant = await grants.get(person, name)
-      if (grant?.account === undefined || !isStill(grant, before)) return await takeOver()
+      const grant = await own.get()
+      if (grant?.account === undefined || !own.isStill(grant, before)) return await own.takeOver()
       const next = await renewedAccount(grant.account, auth, fetch, wall)
-      if (next === undefined) return await giveUp(before, 'its provider does not accept it any more')
-      const isKept = await grants.change(person, name, (now) =>
-        isStill(now, before) ? { ...now, account: next } : undefined
-      )
-      if (!isKept) return await letGo(next)
-      await grants.refresh(person)
+      if (next === undefined) return await own.giveUp(before, 'its provider does not accept it any more')
+      await own.keep(before, next)
       failure = undefined
     } finally {
       await end()
     }
   }
 
-  /** New tokens came too late to be kept. @throws ConnectRequiredError unless there are others by now */
-  async function letGo(late: Account): Promise<void> {
-    // Where another process has renewed the same account, the provider may end both with one of them.
-    if ((await grants.get(person, name))?.id !== grantId)
-      await revokeAccount(late, auth, fetch).catch((err: unknown) => {
-        log.warn({ err, upstream: name, tenant }, 'an account could not be given back')
-      })
-    await takeOver()
-  }
-
   /** An upstream may have moved to another authorization server, whose tokens nobody has yet. */
-  async function refuseOtherProvider(own: Account, challenge: string): Promise<void> {
+  async function refuseOtherProvider(before: Account, challenge: string): Promise<void> {
     if (auth.tokenUrl !== undefined) return
     const { resourceMetadata } = await readChallenge(challenge)
     const found = await discoverAuthorization(definition.url, resourceMetadata, auth.issuer, fetch).catch(
       // It is renewed where it was connected, then.
       () => undefined
     )
-    if (found === undefined || found.server.issuer === own.issuer) return
-    await giveUp(own, 'the upstream uses another provider now')
+    if (found === undefined || found.server.issuer === before.issuer) return
+    await own.giveUp(before, 'the upstream uses another provider now')
   }
 
   /** @param challenge of the refusal, if there was one */
@@ -175,24 +138,24 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       return secrets
     },
     ready(signal) {
-      const own = account()
-      if (own === undefined) return Promise.reject(connectAgain('it was disconnected'))
-      return isGood(own.tokens, own.since, wall.now()) ? undefined : renewOnce(own, signal)
+      const now = account()
+      if (now === undefined) return Promise.reject(connectAgain('it was disconnected'))
+      return isGood(now.tokens, now.since, wall.now()) ? undefined : renewOnce(now, signal)
     },
     async refused(lines, { status, challenge }, signal) {
-      const own = account()
-      if (own === undefined) throw connectAgain('it was disconnected')
-      if (lines !== `authorization: Bearer ${own.tokens.accessToken}\r\n`) return true
+      const now = account()
+      if (now === undefined) throw connectAgain('it was disconnected')
+      if (lines !== `authorization: Bearer ${now.tokens.accessToken}\r\n`) return true
       if (status === 403) {
         const { error, scopes } = await readChallenge(challenge)
         // What was asked for and not given is not asked for again and again.
-        const isNew = scopes?.some((scope) => !own.scopes.includes(scope) && !own.asked?.includes(scope)) === true
+        const isNew = scopes?.some((scope) => !now.scopes.includes(scope) && !now.asked?.includes(scope)) === true
         if (error !== 'insufficient_scope' || !isNew) return false
-        await grants.change(person, name, (now) => (now.id === grantId ? { ...now, missing: scopes } : undefined))
+        await own.lacks(scopes)
         throw connectAgain(`it lacks a permission (${(scopes ?? []).join(' ') || 'which one is not said'})`)
       }
-      if (own.renewedAt !== undefined && wall.now() - own.renewedAt < replaceMs) return false
-      await renewOnce(own, signal, challenge ?? '')
+      if (now.renewedAt !== undefined && wall.now() - now.renewedAt < replaceMs) return false
+      await renewOnce(now, signal, challenge ?? '')
       return true
     }
   }

@@ -2,12 +2,13 @@
 // has the store alone can read nothing, and a tenant whose key is deleted has lost everything.
 
 import { randomBytes } from 'node:crypto'
-import type { Snapshot, VaultKey } from '../../config/snapshot.ts'
+import type { Snapshot } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { GatewayError, type TenantId } from '../../protocol/messages.ts'
+import type { TenantId } from '../../protocol/messages.ts'
 import { vaultKeyKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import { wrappedBy, type WrappingKey, wrappingKeyOf } from './wrapping-key.ts'
+import { createTenantWrapping } from './tenant-wrapping.ts'
+import { wrappedBy } from './wrapping-key.ts'
 
 /** A tenant's key is looked for in the store so often: what an operator has deleted is gone soon. */
 const keptMs = 60_000
@@ -37,6 +38,8 @@ interface KeyOfTenant {
   /** As the store has it. */
   readonly text: string
   readonly unwrappedAt: number
+  /** The key of the configuration that opened it, as text. */
+  readonly by: string | undefined
 }
 
 /** What has become of the keys of tenants. */
@@ -53,50 +56,10 @@ export type VaultKeys = ReturnType<typeof createVaultKeys>
 export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKeysOptions) {
   const known = new Map<TenantId, { readonly value: Promise<KeyOfTenant>; readonly until: number }>()
 
-  const wrappingKeys = new WeakMap<VaultKey, WrappingKey>()
+  const { firstId, wrapped, unwrapped, openerOf } = createTenantWrapping(snapshot, log)
 
-  /** One for each key of a configuration: that of a service keeps a client. */
-  function wrappingKey(key: VaultKey): WrappingKey {
-    const made = wrappingKeys.get(key) ?? wrappingKeyOf(key)
-    wrappingKeys.set(key, made)
-    return made
-  }
-
-  /** @throws GatewayError unavailable where the configuration names no keys */
-  function firstKey(): WrappingKey {
-    const [first] = snapshot().vault?.keys ?? []
-    if (first === undefined)
-      throw new GatewayError('unavailable', 'This gateway keeps no accounts of people: it has no keys for them.')
-    return wrappingKey(first)
-  }
-
-  async function wrapped(key: Uint8Array, tenant: TenantId): Promise<string> {
-    const first = firstKey()
-    return await first.wrap(key, tenant).catch((error: unknown) => failed(tenant, first.id, 'wrap', error))
-  }
-
-  async function unwrapped(text: string, tenant: TenantId): Promise<Uint8Array> {
-    const id = wrappedBy(text)
-    const found = snapshot().vault?.keys.find((key) => key.id === id)
-    if (found === undefined)
-      throw new GatewayError('unavailable', `The vault is sealed with the key ${id}, which is not configured.`)
-    const key = await wrappingKey(found)
-      .unwrap(text, tenant)
-      .catch((error: unknown) => failed(tenant, id, 'open', error))
-    if (key.length !== 32) return failed(tenant, id, 'open', new Error('it has the wrong length'))
-    return key
-  }
-
-  /** @throws GatewayError unavailable: callers are not told where a service is, nor what it said */
-  function failed(tenant: TenantId, id: string, what: 'wrap' | 'open', err: unknown): never {
-    log.error({ err, tenant, kid: id }, `the key ${id} of the vault cannot ${what} the key of a tenant`)
-    throw new GatewayError(
-      'unavailable',
-      `The key ${id} of the vault cannot ${what} the key of this tenant: it cannot be reached, or the key of the ` +
-        'tenant is damaged, or is that of another tenant. Those who run this gateway find the reason in its log.',
-      { cause: err, headers: { 'Retry-After': '5' } }
-    )
-  }
+  /** Would the configuration of now open it in the same way? */
+  const isOpenedBy = ({ text, by }: KeyOfTenant): boolean => by !== undefined && by === openerOf(text)
 
   /** @param reading what was read before: not unwrapped again while the store has the same */
   async function read(tenant: TenantId, reading: Promise<KeyOfTenant> | undefined): Promise<KeyOfTenant> {
@@ -108,30 +71,32 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
       await store.set(place, await wrapped(randomBytes(32), tenant), { when: 'absent' })
     const text = (await store.get(place)) ?? ''
     const now = clock.now()
-    const isSame = before !== undefined && before.epoch === epoch && before.text === text
+    const isSame = before !== undefined && before.epoch === epoch && before.text === text && isOpenedBy(before)
     if (isSame && now < before.unwrappedAt + unwrappedMs) return before
-    return { key: await unwrapped(text, tenant), epoch, text, unwrappedAt: now }
+    const by = openerOf(text)
+    return { key: await unwrapped(text, tenant), epoch, text, unwrappedAt: now, by }
   }
 
   /** Not done by whoever merely reads: a process that has the keys in their order of before would undo it. */
   async function wrapAnew(tenant: TenantId, text: string): Promise<void> {
     const key = await unwrapped(text, tenant)
-    if (wrappedBy(text) === firstKey().id) return
+    if (wrappedBy(text) === firstId()) return
     const next = await wrapped(key, tenant)
     // The tenant may have been removed meanwhile, and made again with another key.
-    const place = vaultKeyKey(tenant)
-    if ((await store.get(place)) === text) await store.set(place, next, { when: 'present' })
+    await store.set(vaultKeyKey(tenant), next, { when: { is: text } })
   }
 
   /**
    * The keys of these tenants are opened, and wrapped with the first key: it opens them then, and no other is needed.
+   * Each is looked at once more afterwards: a process that has the keys in another order may have written meanwhile.
+   * @param tenantsNow asked before and afterwards
    * @throws GatewayError unavailable where there are no keys
    */
-  async function rotate(tenants: Iterable<TenantId>): Promise<RotatedKeys> {
-    const first = firstKey().id
+  async function rotate(tenantsNow: () => Promise<Iterable<TenantId>>): Promise<RotatedKeys> {
+    const first = firstId()
     const counts = { anew: 0, before: 0 }
     const left: Array<RotatedKeys['failed'][number]> = []
-    for (const tenant of tenants) {
+    for (const tenant of await tenantsNow()) {
       try {
         const text = await store.get(vaultKeyKey(tenant))
         if (text === undefined) continue
@@ -141,7 +106,22 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
         left.push({ tenant, error })
       }
     }
+    const known = new Set(left.map(({ tenant }) => tenant))
+    for (const tenant of await tenantsNow()) {
+      if (known.has(tenant)) continue
+      const error = await whyNotUnder(first, tenant).catch((reason: unknown) => reason)
+      if (error !== undefined) left.push({ tenant, error })
+    }
     return { first, ...counts, failed: left }
+  }
+
+  /** @returns undefined where the key of the tenant is under this one, or is not there */
+  async function whyNotUnder(id: string, tenant: TenantId): Promise<Error | undefined> {
+    const text = await store.get(vaultKeyKey(tenant))
+    if (text === undefined || wrappedBy(text) === id) return undefined
+    return new Error(
+      `its key was wrapped with ${wrappedBy(text)} meanwhile: a process has other keys, or has them in another order`
+    )
   }
 
   let settledWith: string | undefined
@@ -151,7 +131,8 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
     const [first, ...others] = snapshot().vault?.keys ?? []
     if (first === undefined || others.length === 0 || first.id === settledWith) return
     settledWith = first.id
-    const { failed: left } = await rotate(tenants)
+    const all = [...tenants]
+    const { failed: left } = await rotate(() => Promise.resolve(all))
     for (const { tenant, error: err } of left)
       log.warn({ err, tenant }, 'the key of a tenant cannot be wrapped with the first key of the vault')
     if (left.length > 0) settledWith = undefined
@@ -164,13 +145,18 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
       const now = clock.now()
       const found = known.get(tenant)
       const kept = found !== undefined && now < found.until ? await found.value : undefined
-      if (kept !== undefined && epochs.isCurrentEpoch(tenant, kept.epoch)) return kept.key
+      if (kept !== undefined && epochs.isCurrentEpoch(tenant, kept.epoch) && isOpenedBy(kept)) return kept.key
       const again = known.get(tenant)
       // Others who waited have asked for it already.
       if (again !== undefined && again !== found) return (await again.value).key
       const value = read(tenant, found?.value)
       known.set(tenant, { value, until: now + keptMs })
-      value.catch(() => known.delete(tenant))
+      value.catch(() => {
+        if (known.get(tenant)?.value !== value) return
+        // The store or a service was away for a moment: what was opened before need not be opened again.
+        if (found === undefined) known.delete(tenant)
+        else known.set(tenant, { value: found.value, until: -Infinity })
+      })
       return (await value).key
     },
     /** Forgets those of tenants that are configured no more. */

@@ -1,11 +1,12 @@
-// Leases of tokens in Redis: what lease.ts says, as one script, so that processes that ask at once cannot both get the
-// last token. The time is that of Redis.
+// What has to be one step in Redis, as scripts. Leases of tokens, as lease.ts says: processes that ask at once cannot
+// both get the last token, and the time is that of Redis. A value that takes the place of the one that was read.
 
 import type { Cluster, Redis } from 'ioredis'
 import type { TokenLease, LeaseRequest } from './lease.ts'
+import { wholeMs } from './port.ts'
 
 /** A bucket is a hash: `spent`, `at`, and of each holder `h:` and its name how many it holds, and until when. */
-const script = `
+const leaseScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local capacity, perMs, me = tonumber(ARGV[1]), tonumber(ARGV[2]), 'h:' .. ARGV[3]
@@ -48,6 +49,22 @@ export async function leaseInRedis(
   { capacity, perMs, holder, used, want, holdMs, ttlMs }: LeaseRequest
 ): Promise<TokenLease> {
   const asked = [capacity, perMs, holder, used, want, holdMs, Math.ceil(ttlMs)]
-  const [held = 0, elsewhere = 0, left = 0, wait = 0] = (await commands.eval(script, 1, key, ...asked)) as number[]
+  const [held = 0, elsewhere = 0, left = 0, wait = 0] = (await commands.eval(leaseScript, 1, key, ...asked)) as number[]
   return { held, elsewhere, left, waitMs: wait < 0 ? Infinity : wait }
+}
+
+const replaceScript = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if ARGV[3] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) else redis.call('SET', KEYS[1], ARGV[2]) end
+return 1
+`
+
+/** One step: of two who have read the same value, one writes. */
+export async function replaceInRedis(
+  commands: Redis | Cluster,
+  key: string,
+  { before, value, ttlMs }: { readonly before: string; readonly value: string; readonly ttlMs: number | undefined }
+): Promise<boolean> {
+  const expiry = ttlMs === undefined ? [] : [wholeMs(ttlMs)]
+  return (await commands.eval(replaceScript, 1, key, before, value, ...expiry)) === 1
 }
