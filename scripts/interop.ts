@@ -1,19 +1,23 @@
 // `npm run interop`: peers of other languages, the official Python and Go SDKs, through the gateway in both directions;
-// and AWS KMS, as moto speaks it. Installs them into .interop/, says what is missing, and ends with `N passed, N
-// failed`. Arguments: python, go, kms; none: all.
+// AWS KMS, as moto speaks it; and Keycloak. Installs them into .interop/, says what is missing, and ends with `N passed,
+// N failed`. Arguments: python, go, kms, keycloak; none: all.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { meetHost } from '../test/interop/kit/foreign-hosts.ts'
 import { meetClient, meetServer, type Outcome } from '../test/interop/kit/foreign.ts'
 import { meetKeyService } from '../test/interop/kit/key-service.ts'
+import { meetKeycloak } from '../test/interop/kit/meet-keycloak.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, '.interop')
 const sources = join(root, 'test', 'interop')
 const installMs = 300_000
+/** As docker-compose.yml has it. */
+const keycloak = 'keycloak-26.7.3'
 
 interface Language {
   readonly name: string
@@ -94,6 +98,13 @@ function languages(): Language[] {
       // In a place of its own: it wants other versions of what it shares with the SDK.
       install: () => installPython('kms', 'key-service.txt'),
       meet: () => meetKeyService('AWS KMS (moto)', moto)
+    },
+    {
+      name: 'keycloak',
+      missing: () =>
+        runs('java', ['-version']) && runs('mvn', ['-version']) ? undefined : 'no java of 17 or later, or no mvn',
+      install: installKeycloak,
+      meet: () => meetKeycloak('Keycloak', join(folder, keycloak))
     }
   ]
 }
@@ -110,6 +121,16 @@ async function installPython(name: string, requirements: string): Promise<void> 
   if (!existsSync(python)) await step('python3', ['-m', 'venv', join(folder, name)])
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check']
   await step(python, [...pip, '--requirement', join(sources, 'python', requirements)])
+}
+
+async function installKeycloak(): Promise<void> {
+  if (existsSync(join(folder, keycloak))) return
+  const artifact = `org.keycloak:keycloak-quarkus-dist:${keycloak.replace('keycloak-', '')}:tar.gz`
+  const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy'
+  await step('mvn', ['-q', '-B', goal, `-Dartifact=${artifact}`, `-DoutputDirectory=${folder}`])
+  const archive = join(folder, `keycloak-quarkus-dist-${keycloak.replace('keycloak-', '')}.tar.gz`)
+  await step('tar', ['xzf', archive, '-C', folder])
+  await rm(archive)
 }
 
 const runs = (command: string, args: readonly string[]): boolean =>
