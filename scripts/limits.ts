@@ -1652,6 +1652,7 @@ upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
 observe/pseudonyms.ts pseudonymChars
 vault/sealed-values.ts maxTries
+cli/crash-files.ts timeoutMs
 login/sign-in-pages.ts interactionMs
 http/connections/page-sign-in.ts maxQuery
 login/sign-in.ts maxReasonChars

@@ -7,6 +7,7 @@ import { giveBackWhenIdle } from '../limits/idle-memory.ts'
 import { createLog, type Log, type LogForm } from '../observe/log.ts'
 import { steadyClock } from '../time/clock.ts'
 import { UsageError, type Io } from './commands/command.ts'
+import { keepOutOfCrashFiles } from './crash-files.ts'
 
 export interface RunOptions extends Io {
   readonly snapshot: Snapshot
@@ -106,6 +107,7 @@ export async function runGateway({
     else if (startedOnTerminal && !stopping) stop(0)
   }
   const onExit = (): void => gateway?.killNow()
+  const limited = keepOutOfCrashFiles(log)
   const made = createGateway(snapshot, { log, version, env })
   // Those of bin/gatehouse.mjs, for the time before this.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.removeAllListeners(signal)
@@ -115,6 +117,7 @@ export async function runGateway({
 
   try {
     gateway = await made
+    await limited
     if (!stopping) {
       const address = await gateway.listen()
       stdout.write(`gatehouse listening on ${address.url}\n`)
