@@ -2,7 +2,7 @@
 // tell, and what the session has subscribed to. It counts what reached it.
 
 import { randomUUID } from 'node:crypto'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
@@ -14,6 +14,7 @@ interface Seen {
   readonly method: string
   readonly session: string | undefined
   readonly revision: string | undefined
+  readonly headers: IncomingHttpHeaders
   readonly message: any // eslint-disable-line typescript/no-explicit-any
 }
 
@@ -87,7 +88,7 @@ export async function startStateful(t: Teardown): Promise<StatefulServer> {
         const message = chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString())
         const { method = '', headers } = request
         const session = headers['mcp-session-id']?.toString()
-        seen.push({ method, session, revision: headers['mcp-protocol-version']?.toString(), message })
+        seen.push({ method, session, revision: headers['mcp-protocol-version']?.toString(), headers, message })
         const known = transports.get(session ?? '')
         const isNew = message?.method === 'initialize'
         if (known === undefined && !isNew) return response.writeHead(404).end()
