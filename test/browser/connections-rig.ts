@@ -8,6 +8,7 @@ import { gateway } from '../kit/gateway.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { Teardown } from '../kit/until.ts'
+import { loginGateway } from '../login/kit.ts'
 
 export async function connectionsRig(t: Teardown) {
   const server = await authorizationServer(t, { registration: true })
@@ -52,4 +53,18 @@ export async function connectionsRig(t: Teardown) {
     linkOf: async (upstream: string): Promise<string> =>
       (await call(`${upstream}__connect_${upstream}`)).error.data.elicitations[0].url as string
   }
+}
+
+/** The page of connections in a tenant with a login front. */
+export async function signInRig(t: Teardown) {
+  const search = await startUpstream()
+  t.teardown(() => search.close())
+  const auth = { type: 'userSecret', header: 'X-Api-Key', prefix: '', label: 'API key of Search' }
+  const front = await loginGateway(t, {
+    upstreams: { search: { type: 'http', url: search.url, auth } },
+    endpoints: { default: { upstreams: ['search'] } },
+    top: { vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } }
+  })
+  front.provider.person = 'ada'
+  return { front, page: `${front.origin}/t/acme/connections` }
 }

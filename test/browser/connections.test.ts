@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { violationsOf } from '../kit/accessibility.ts'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { startChromium } from '../kit/chromium.ts'
-import { connectionsRig } from './connections-rig.ts'
+import { connectionsRig, signInRig } from './connections-rig.ts'
 
 async function signIn(page: Page, key: string): Promise<void> {
   await page.getByLabel(/Your API key/).fill(key)
@@ -70,3 +70,27 @@ t.test('a link that was made for somebody else says so, and connects nothing', a
   await signIn(own.page, keyOf.ada)
   await own.page.getByRole('button', { name: 'Connect' }).waitFor()
 })
+
+t.test(
+  'a person signs in at the login front of the tenant, without JavaScript, and is who they are there',
+  async (t) => {
+    const { front, page: address } = await signInRig(t)
+    const browser = await startChromium(t)
+    const looked = await browser.open(address)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await looked.page.emulateMedia({ colorScheme })
+      t.same(await violationsOf(looked.page), [], colorScheme)
+    }
+    const { page, complaints } = await browser.open(address, { javaScriptEnabled: false })
+    t.match(await page.innerText('main'), /Sign in at Acme Corporation[\s\S]*Your API key/)
+    await page.getByRole('link', { name: 'Sign in at Acme Corporation' }).click()
+    await page.getByText('You are ada@example.com').waitFor()
+    t.equal(page.url(), address)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    const asked = front.provider.tokenRequests
+    await page.getByRole('link', { name: 'Sign in at Acme Corporation' }).click()
+    await page.getByText('You are ada@example.com').waitFor()
+    t.equal(front.provider.tokenRequests, asked, 'the login front knows the browser')
+    t.same(complaints, [])
+  }
+)
