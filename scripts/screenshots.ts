@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { connectionsRig } from '../test/browser/connections-rig.ts'
+import { connectionsRig, signInRig } from '../test/browser/connections-rig.ts'
 import { consoleRig } from '../test/console/rig.ts'
 import { begin, loginGateway, redirectUri, register } from '../test/login/kit.ts'
 import { keyOf } from '../test/kit/acme-gateway.ts'
@@ -106,7 +106,15 @@ async function picturesOfConnections(): Promise<void> {
   await picture(other, 'connections', 'somebody-else')
 }
 
+async function picturesOfSignIn(): Promise<void> {
+  const { page: address } = await signInRig(teardown)
+  const chromium = await startChromium(teardown)
+  const { page } = await chromium.open(address, { viewport: { width: 620, height: 480 }, javaScriptEnabled: false })
+  await picture(page, 'connections', 'sign-in')
+}
+
 if (Object.keys(places).some(isWanted)) await picturesOfConsole()
 if (isWanted('login')) await picturesOfLogin()
 if (isWanted('connections')) await picturesOfConnections()
+if (isWanted('sign-in')) await picturesOfSignIn()
 for (const end of ends) await end()
