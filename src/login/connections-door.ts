@@ -57,6 +57,11 @@ export function createConnectionsDoor({ tenant, config, records, identities }: D
       response.writeHead(303, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).end()
       return true
     },
+    /** Does the provider still know who signed in, as far as it says so now? */
+    async knows(subject: string): Promise<boolean> {
+      // While it is away, what it said last counts, as for tokens.
+      return (await identities.current(subject).catch(() => identities.get(subject))) !== undefined
+    },
     /** @returns undefined where there is none, or it was used */
     takeTicket: async (id: string): Promise<Ticket | undefined> =>
       (await records.take('Ticket', id)) as Ticket | undefined

@@ -174,6 +174,12 @@ export async function createLogin(
     /** Who came from here to the page of their connections. @returns undefined where it was used, or too old */
     takeTicket: async (tenant: Tenant, id: string) => frontFor(tenant)?.front.door.takeTicket(id),
 
+    /** Does the provider still know a person of this issuer? Of others it is not asked. */
+    async knows(tenant: Tenant, { issuer, subject }: { readonly issuer: string; readonly subject: string }) {
+      const { config, front } = frontFor(tenant) ?? {}
+      return front === undefined || config?.issuer !== issuer || (await front.door.knows(subject))
+    },
+
     /** As `inner`; the key sets of login fronts are had without a request. */
     fetchKeys:
       (inner: Fetch): Fetch =>

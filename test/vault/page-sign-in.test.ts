@@ -1,6 +1,7 @@
 // Signing in on the page of one's connections: at the login front of the tenant, or at its provider; and what of a
 // sign-in is worth nothing to anybody else.
 
+import { moveClock } from '../kit/moving-clock.ts'
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
@@ -99,6 +100,28 @@ t.test('a way back from the login front is good once, in the browser that asked'
   for (const state of ['', 'short', `${'x'.repeat(42)}/`])
     t.equal((await browser().go(`${made.issuer}/connections?state=${encodeURIComponent(state)}`, 'none')).status, 400)
   t.match((await browser().go(page, 'none')).html, /Your API key, or an access token/, 'a key is taken as before')
+})
+
+t.test('whom the provider knows no more is signed out of the page; while it is away nobody is', async (t) => {
+  const made = await loginGateway(t, {
+    upstreams: { up },
+    endpoints: { default: { upstreams: ['up'] } },
+    top: { vault }
+  })
+  const page = `${made.origin}/t/acme/connections`
+  made.provider.person = 'ada'
+  const tab = browser()
+  t.match((await tab.go(linkOf(await tab.go(page, 'none')), 'none')).html, /You are <strong>ada@example/)
+  t.teardown(() => moveClock(0))
+  moveClock(60_000)
+  made.provider.down = true
+  t.match((await tab.go(page, 'none')).html, /You are <strong>ada@example/)
+  made.provider.down = false
+  moveClock(120_000)
+  t.match((await tab.go(page, 'none')).html, /You are <strong>ada@example/)
+  made.provider.disabled.add('ada')
+  moveClock(180_000)
+  t.match((await tab.go(page, 'none')).html, /Sign in at Acme/)
 })
 
 t.test('without a login front people sign in at the provider of the tenant', async (t) => {

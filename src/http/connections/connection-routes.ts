@@ -25,7 +25,7 @@ interface ConnectionRoutesOptions {
   readonly state: ServerState
   readonly authenticator: Authenticator
   readonly vault: Vault
-  readonly login: Pick<Login, 'takeTicket'>
+  readonly login: Pick<Login, 'takeTicket' | 'knows'>
   readonly memory: MemoryAccount
   readonly rates: RequestRates
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void
@@ -37,7 +37,7 @@ const maxFormBytes = 32_768
 const strangers = 'connections'
 
 export function addConnectionRoutes(server: FastifyInstance, options: ConnectionRoutesOptions): void {
-  const { state, vault, memory, rates, refuse } = options
+  const { state, vault, login, memory, rates, refuse } = options
   const tenantOf = (request: FastifyRequest): Tenant => tenantIn(options, request)
   const sessions = createConnectionSessions(vault.sealer, vault.wall)
   const queryOf = ({ url }: FastifyRequest): URLSearchParams => new URL(url, publicUrl()).searchParams
@@ -54,7 +54,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     if (session === undefined || !isConfiguredPrincipal(session.person, tenant.auth)) return undefined
     if ((await vault.epochs.epochOf(tenant.id)) !== session.epoch) return undefined
     countOf(session.person)
-    return session
+    return (await login.knows(tenant, session.person)) ? session : undefined
   }
 
   function countOf(person: Person): void {
