@@ -730,10 +730,28 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
-      'session/session-bus.ts announcedMs',
+      'session/bus/remote-stream.ts announcedMs',
       'time in which a process has to say again that a client of the session listens there',
       'session',
       'it counts as not listening'
+    ],
+    [
+      'session/bus/remote-stream.ts retryMs maxRetryMs',
+      'interval at which a message for a stream at another process is sent again while nobody hears it, and how long',
+      'session',
+      'it waits for the stream that takes its place'
+    ],
+    [
+      'session/bus/undelivered.ts maxMessages maxBytes',
+      'messages for the stream of a session that are not on it yet, and their size',
+      'session',
+      'the oldest are left out'
+    ],
+    [
+      'session/live-sessions.ts expectedMs',
+      'time for which a new home keeps what is for the stream of a session that no process has announced yet',
+      'session',
+      'it is left out'
     ],
     [
       'session/session-bus.ts maxRemoteStreams',

@@ -168,7 +168,7 @@ export async function createGateway(
     state.draining = true
     const closed = server.close(drainMs, steadyClock)
     streams.leave()
-    live.close()
+    live.close({ canAnswer: bus.shared })
     modern.endStreams()
     const httpSseClosed = httpSse.close()
     const drain = steadyClock.timer(drainMs, () => abortCalls(calls.running, log))

@@ -15,8 +15,10 @@ import {
 import type { ListKind, ServerRequestOptions } from '../protocol/seams.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createPendingServerRequests, type PendingServerRequests, type Send } from './pending-server-requests.ts'
+import { callOfEndedSession, endOfSession, runAll } from './session-end.ts'
 import type { Session } from './sessions.ts'
 import type { ClientStream } from './stream.ts'
+import { createUndelivered } from './bus/undelivered.ts'
 
 export interface CallInFlight {
   readonly id: RequestId
@@ -29,7 +31,10 @@ export interface CallInFlight {
 }
 
 /** Carries what belongs to no call: the GET stream of a session, or the one stream of HTTP+SSE. */
-export type SessionStream = Pick<ClientStream, 'send' | 'finish' | 'isAttached'>
+export interface SessionStream extends Pick<ClientStream, 'send' | 'finish' | 'isAttached'> {
+  /** Of one at another process, which may never hear what it is sent. */
+  leaveRestTo?(next: (message: JsonObject) => void): void
+}
 
 export interface LiveSession {
   readonly key: string
@@ -45,13 +50,15 @@ export interface LiveSession {
   readonly unread: Set<() => number>
   /** The stream that it listens on, here or at another process. */
   readonly stream: SessionStream | undefined
-  /** Finishes the one before, and sends pending list changes. */
+  /** Finishes the one before, and sends what that did not get, and pending list changes. */
   setStream(stream: SessionStream): void
+  /** Its client may listen at another process, which will say so: until then, what is for its stream waits. */
+  expectStream(): void
   /** A connection of the stream came or went. */
   flushListChanges(): void
   /** A client is connected to the stream. */
   isListening(): boolean
-  /** Dropped where no stream was ever open (2025-11-25 basic/transports: it is optional). */
+  /** Dropped where no stream was ever open, or is expected (2025-11-25 basic/transports: it is optional). */
   send(notification: Notification): void
   /**
    * Sends a server request ahead of the answer of the call that it belongs to (`first`), else on the session's own
@@ -66,22 +73,17 @@ export interface LiveSession {
 interface Entry extends LiveSession {
   usedAt: number
   stream: SessionStream | undefined
+  /** Of its stream and of what waits for it. */
+  letGo(): void
 }
 
+/** The other processes hear at once that they have to say that they hold a stream. */
+const expectedMs = 15_000
 /**
  * Of an idle session: its entries here and there, its record, what its client declared. In bytes; an estimate from
  * above, to be compared with `npm run bench -- --only memory`.
  */
 const sessionBytes = 16_384
-
-// Made once: most sessions end without a call or a request that would hear of it, and an error with its stack costs
-// more than all else at their end.
-const callOfEndedSession = new GatewayError(
-  'session_unknown',
-  'The session ended before the answer was there. Whether the call took effect is unknown.',
-  { data: { outcome: 'unknown' } }
-)
-const sessionEnded = new GatewayError('session_unknown', 'The session of the client ended.')
 
 const unlimited = createMemoryAccount().share('', '')
 
@@ -110,8 +112,8 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     entries.delete(key)
     runAll([
       ...[...(entry?.calls ?? [])].map((call) => () => call.end(callOfEndedSession)),
-      () => entry?.serverRequests.end(sessionEnded),
-      () => entry?.stream?.finish(),
+      () => entry?.serverRequests.end(endOfSession),
+      () => entry?.letGo(),
       ...listeners.map((listener) => () => listener(key)),
       // Subscriptions have been given up by then.
       () => entry?.memory.set(0)
@@ -120,6 +122,8 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
 
   function create(session: Session, memory: HeldMemory): Entry {
     const changed = new Set<ListKind>()
+    const waiting = createUndelivered(holdMemory(memory.share))
+    let expectedUntil = 0
     const entry: Entry = {
       key: session.key,
       memory,
@@ -133,12 +137,17 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       serverRequests: createPendingServerRequests(clock, prefix),
       isListening: () => entry.stream?.isAttached() === true,
       setStream(stream) {
-        // The process is stopping, and would wait for it.
-        if (closed) return stream.finish()
+        // The process is stopping, and would wait for it; one at another process goes on.
+        if (closed && stream.leaveRestTo === undefined) return stream.finish()
         const previous = entry.stream
         entry.stream = stream
+        previous?.leaveRestTo?.((message) => stream.send(message))
+        for (const message of waiting.takeAll()) stream.send(message)
         previous?.finish()
         entry.flushListChanges()
+      },
+      expectStream() {
+        expectedUntil = clock.now() + expectedMs
       },
       flushListChanges() {
         entry.usedAt = clock.now()
@@ -148,7 +157,14 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
         changed.clear()
       },
       send(notification) {
-        entry.stream?.send(notificationMessage(notification))
+        const message = notificationMessage(notification)
+        if (entry.stream !== undefined) entry.stream.send(message)
+        else if (clock.now() < expectedUntil) waiting.add(message)
+      },
+      letGo() {
+        waiting.takeAll()
+        entry.stream?.leaveRestTo?.(() => {})
+        entry.stream?.finish()
       },
       listsChanged(kinds) {
         for (const kind of kinds) changed.add(kind)
@@ -202,30 +218,20 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     get closed() {
       return closed
     },
-    /** Ends server requests and streams; calls in flight go on. */
-    close(): void {
+    /**
+     * Calls in flight go on.
+     * @param canAnswer whether clients can answer server requests by other processes; otherwise these end
+     */
+    close({ canAnswer = false } = {}): void {
       closed = true
       sweep.close()
       for (const entry of entries.values()) {
         // Responses come by POST, and no new request is accepted any more.
-        entry.serverRequests.end(
-          new GatewayError('shutting_down', 'The gateway is stopping; the client cannot answer any more.')
-        )
-        entry.stream?.finish()
+        if (!canAnswer)
+          entry.serverRequests.end(
+            new GatewayError('shutting_down', 'The gateway is stopping; the client cannot answer any more.')
+          )
       }
     }
   }
-}
-
-/** Runs every step, even where one throws: the others release connections and files. @throws the first failure */
-function runAll(steps: ReadonlyArray<() => void>): void {
-  const failures: unknown[] = []
-  for (const step of steps) {
-    try {
-      step()
-    } catch (error) {
-      failures.push(error)
-    }
-  }
-  if (failures.length > 0) throw failures[0]
 }

@@ -3,20 +3,14 @@
 
 import { LRUCache } from 'lru-cache'
 import { createTokenBucket } from '../limits/limits.ts'
-import {
-  GatewayError,
-  isRequestId,
-  type JsonObject,
-  type Message,
-  type Notification,
-  type RequestId
-} from '../protocol/messages.ts'
+import { GatewayError, isRequestId, type Message, type Notification, type RequestId } from '../protocol/messages.ts'
 import { everyNode } from '../store/keys.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Bus } from './bus/bus.ts'
 import { ProcessGone } from './bus/bus-messages.ts'
 import type { BusCaller, BusKind } from './bus/bus-server.ts'
-import type { LiveSession, LiveSessions, SessionStream } from './live-sessions.ts'
+import type { LiveSession, LiveSessions } from './live-sessions.ts'
+import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './bus/remote-stream.ts'
 import type { Owner } from './session-record.ts'
 
 type ClientResponse = Message & { readonly kind: 'response' | 'error' }
@@ -39,18 +33,8 @@ interface Listening {
   readonly isNew: boolean
 }
 
-type Delivery = { readonly message: JsonObject } | { readonly finish: true }
-
 type SaidOfSession = Cancellation | Notification | Listening | Delivery | undefined
 
-interface RemoteStream extends SessionStream {
-  readonly at: string
-  heard(attached: boolean): void
-  readonly over: boolean
-}
-
-/** Announced with each heartbeat, every 15 seconds, while its client is connected. */
-const announcedMs = 40_000
 /** Streams at other processes. */
 const maxRemoteStreams = 20_000
 /** Cancellations of one person that every process is told, because the call is not where they came. */
@@ -66,7 +50,9 @@ export type SessionBus = ReturnType<typeof createSessionBus>
 export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   const { node, shared } = bus
   const remotes = new LRUCache<string, RemoteStream>({ max: maxRemoteStreams })
+  const isNewDelivery = createDeliveryGuard(new LRUCache<string, string>({ max: maxRemoteStreams }))
   const tellings = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxTellers })
+  let opened = 0
   let onListening = (_session: LiveSession): void => {}
   let onNotified = (_session: LiveSession, _notification: Notification): void => {}
 
@@ -95,6 +81,20 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     await tell(home, 'stream', session.key, { attached, isNew })
   }
 
+  function openRemote(key: string, at: string): RemoteStream {
+    const remote: RemoteStream = openRemoteStream({
+      at,
+      id: `${node}-${++opened}`,
+      deliver: (said) => tell(at, 'deliver', key, said),
+      isClosing: () => live.closed,
+      memory: () => live.get(key)?.memory.share,
+      // What waited because nobody seemed to listen.
+      onHeard: () => live.get(key)?.stream === remote && live.get(key)?.flushListChanges(),
+      clock
+    })
+    return remote
+  }
+
   bus.serve('response', async (question) => {
     const { key, said } = question as About<ClientResponse>
     return live.get(key)?.serverRequests.settle(said) === true
@@ -113,11 +113,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     const session = live.get(key)
     const replaces = isNew || known === undefined || known.over || (session !== undefined && !session.isListening())
     if (known?.at === from && !known.over) known.heard(attached)
-    else if (attached && replaces)
-      remotes.set(
-        key,
-        openRemote(from, (said) => tell(from, 'deliver', key, said), live, clock)
-      )
+    else if (attached && replaces) remotes.set(key, openRemote(key, from))
     if (session === undefined) return
     const remote = remotes.get(key)
     // A stream that another one has replaced says once more that its client has left: nobody listens to it any more.
@@ -135,7 +131,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   bus.hear('deliver', ({ key, said }: About<Delivery>) => {
     const session = live.get(key)
     // Of a stream that is elsewhere by now, nothing is sent on: it could go in circles.
-    if (session === undefined || !isLocal(session)) return
+    if (session === undefined || !isLocal(session) || !isNewDelivery(key, said)) return
     if ('message' in said) session.stream?.send(said.message)
     else session.stream?.finish()
   })
@@ -184,7 +180,10 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     },
     announce,
     /** This process is the home of the session from now on: whoever has its stream is to announce that. */
-    becameHome: ({ key }: LiveSession): void => void tell(everyNode, 'home', key, undefined),
+    becameHome(session: LiveSession): void {
+      session.expectStream()
+      void tell(everyNode, 'home', session.key, undefined)
+    },
     /** Called when a client is found to listen elsewhere. */
     onListening(listener: (session: LiveSession) => void): void {
       onListening = listener
@@ -200,34 +199,6 @@ const whoseOf = ({ tenant, issuer, subject }: Owner): BusCaller => ({
   tenant,
   caller: JSON.stringify([issuer, subject])
 })
-
-type Deliver = (said: Delivery) => Promise<boolean>
-
-function openRemote(at: string, deliver: Deliver, live: LiveSessions, clock: Clock): RemoteStream {
-  let attachedUntil = clock.now() + announcedMs
-  let over = false
-  return {
-    at,
-    send(message) {
-      if (over) return
-      void deliver({ message: message as JsonObject }).then((isHeard) => {
-        if (!isHeard) over = true
-      })
-    },
-    finish() {
-      // Where this process stops, the client goes on listening there, for the next home.
-      if (!over && !live.closed) void deliver({ finish: true })
-      over = true
-    },
-    heard(attached) {
-      attachedUntil = attached ? clock.now() + announcedMs : 0
-    },
-    isAttached: () => !over && clock.now() < attachedUntil,
-    get over() {
-      return over
-    }
-  }
-}
 
 /** The process that sent a server request, by its id, which is its progress token, too. */
 const askerOf = (id: unknown): string | undefined =>

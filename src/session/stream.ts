@@ -69,11 +69,22 @@ interface StreamOptions {
 /** The system takes megabytes from one connection before it lets it wait: not all of them in one turn. */
 const taken = (sink: Sink): Promise<void> => sink.drained().then(nextTurn)
 
+const lengthOf = (all: ReadonlyArray<JsonText | undefined>): number =>
+  all.reduce((sum, data) => sum + (data?.length ?? 0), 0)
+
+/** @param id the last that it was given, where its client can come back for what follows */
+function endConnection(sink: Sink | undefined, id: string | undefined, retryMs: number): void {
+  if (id === undefined) sink?.end()
+  else sink?.pause(id, retryMs)
+}
+
 export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: StreamOptions) {
   const held: Array<JsonText | undefined> = []
   let heldLength = 0
   let seq = -1
   let over = false
+  /** Connections are sent away, to come back after so long. */
+  let awayMs: number | undefined
   let connection: Connection | undefined
   let detachedAt = now()
 
@@ -106,8 +117,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     return lengthFrom(Math.max(next, from)) > maxBehind && now() - fullSince > momentMs
   }
 
-  const lengthFrom = (at: number): number =>
-    held.slice(Math.max(0, at - first())).reduce((sum, data) => sum + (data?.length ?? 0), 0)
+  const lengthFrom = (at: number): number => lengthOf(held.slice(Math.max(0, at - first())))
 
   /** Writes as fast as the connection takes it: a queue for a reader that does not read would grow without end. */
   function flow(): void {
@@ -126,6 +136,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     }
     if (over) close()?.end()
     else if (current.pausing) close()?.pause(idOf(seq))
+    else if (awayMs !== undefined) sendAway(awayMs)
   }
 
   function close(): Sink | undefined {
@@ -139,6 +150,11 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
   /** Nobody comes back for it: what it held is let go of with it. */
   function forgetIfOver(): void {
     if (over && connection === undefined) memory.set(0)
+  }
+
+  function sendAway(retryMs: number): void {
+    const next = primes ? (connection?.next ?? 0) : 0
+    endConnection(close(), next > 0 ? idOf(next - 1) : undefined, retryMs)
   }
 
   function connect(sink: Sink, next: number): Attachment {
@@ -186,12 +202,10 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     leave(retryMs: number): void {
       if (over) return
       over = true
-      const next = connection?.next ?? 0
-      const sink = close()
-      if (primes && next > 0) sink?.pause(idOf(next - 1), retryMs)
-      else sink?.end()
-      forgetIfOver()
+      sendAway(retryMs)
     },
+    /** The same where its process stops: what is still sent is for whoever asks the store. */
+    leaveToStore: (retryMs: number): void => sendAway((awayMs = retryMs)),
     /** The connection gets what comes; the one before is ended. */
     attach(sink: Sink): Attachment {
       const attachment = connect(sink, seq + 1)

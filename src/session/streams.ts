@@ -116,20 +116,17 @@ export function createStreams(options: StreamsOptions) {
     const streams = bySession.get(sessionKey) ?? new Map<string, LiveStream>()
     bySession.set(sessionKey, streams.set(streamId, { kind, stream, copy }))
     size++
-    if (leaving && kind === 'session') stream.leave(leaveRetryMs)
+    if (leaving && kind === 'session') stream.leaveToStore(leaveRetryMs)
     return stream
   }
 
-  function leaveAll(leaves: (kind: StreamKind) => boolean): void {
-    for (const streams of bySession.values()) {
-      for (const { kind, stream } of streams.values()) if (leaves(kind)) stream.leave(leaveRetryMs)
-    }
-  }
+  const everyOne = (): LiveStream[] => [...bySession.values()].flatMap((streams) => [...streams.values()])
 
   return {
     open,
     /**
      * Sends what is kept of the events after this one, then what comes.
+     * @param continued called with the stream that goes on; resolves when what is for the session is sent to that
      * @param wanted its abort ends the sending from the store; a stream that lives here ends with `detach`
      * @throws GatewayError unavailable, too_many
      */
@@ -138,7 +135,8 @@ export function createStreams(options: StreamsOptions) {
       lastEventId: string,
       sink: Sink,
       features: StreamFeatures,
-      wanted?: AbortSignal
+      wanted?: AbortSignal,
+      continued: (stream: ClientStream) => Promise<void> = () => Promise.resolve()
     ): Promise<Resumed> {
       const [streamId = '', text = '', proof = '', ...rest] = lastEventId.slice(0, 200).split('.')
       const after = Number(text)
@@ -166,7 +164,16 @@ export function createStreams(options: StreamsOptions) {
       if (streamId.startsWith('s')) {
         // Its process has ended, or is another one: the client wants to go on listening, wherever that is.
         const stream = open(sessionKey, 'session', features)
-        return { kind: 'continued', stream, attachment: stream.attach(sink) }
+        stream.prime()
+        await continued(stream)
+        // What came to the other one meanwhile.
+        const last = replayed?.last ?? after
+        const isStopped = await resumes.run(sessionKey, wanted, memory, async (stop) => {
+          await replay(await copies.read(sessionKey, streamId, last), idOf, last, sink, stop, memory)
+          return stop.aborted
+        })
+        if (isStopped) return { kind: 'stopped' }
+        return { kind: 'continued', stream, attachment: stream.resume(sink, features.primes ? 0 : -1) }
       }
       if (replayed === undefined) return { kind: 'unknown' }
       if (isLost && replayed.holder !== undefined) {
@@ -192,7 +199,7 @@ export function createStreams(options: StreamsOptions) {
     /** Clients that listen are told to come back. Answers of calls still go out. */
     leave(): void {
       leaving = true
-      leaveAll((kind) => kind === 'session')
+      for (const { kind, stream } of everyOne()) if (kind === 'session') stream.leaveToStore(leaveRetryMs)
     },
     /** Whether it lives at this process. */
     has: ({ sessionKey, streamId }: HeldStream): boolean => bySession.get(sessionKey)?.has(streamId) === true,
@@ -202,7 +209,7 @@ export function createStreams(options: StreamsOptions) {
     close(): void {
       sweep.close()
       resumes.close()
-      leaveAll(() => true)
+      for (const { stream } of everyOne()) stream.leave(leaveRetryMs)
       bySession.clear()
       size = 0
     }

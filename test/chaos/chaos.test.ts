@@ -3,7 +3,8 @@
 
 import t from 'tap'
 import { chaos } from './chaos.ts'
-import { reasonsOf, violations, type Call } from './history.ts'
+import { streamViolations, type Heard } from './heard.ts'
+import { reasonsOf, violations, type Asked, type Call, type Servers } from './history.ts'
 
 t.test('replicas, Redis and servers fail under load, and no promise is broken', async (t) => {
   const only = ['kill', 'pause Redis', 'break upstream', 'restart Redis', 'kill children', 'roll'] as const
@@ -12,6 +13,8 @@ t.test('replicas, Redis and servers fail under load, and no promise is broken', 
   t.equal(report.outcomes['session lost'], 0)
   t.ok(report.outcomes.answered > 30, `${report.outcomes.answered} calls were answered`)
   t.equal(Object.keys(report.faults).length, only.length)
+  t.ok(report.asked > 0, 'clients were asked')
+  t.ok(report.heard > 0, 'streams of sessions were heard on')
 })
 
 const call: Call = {
@@ -28,14 +31,15 @@ const call: Call = {
   resumed: 0
 }
 
+const servers = (executed: number, answered: readonly string[] = []): Servers => ({
+  executed: () => executed,
+  answered: () => answered
+})
+
 t.test('what must not be is found in a history', (t) => {
-  const once = (): number => 1
-  t.same(violations([call], once), [], 'the control')
-  t.same(
-    violations([{ ...call, outcome: { kind: 'refused', why: '' } }], () => 0),
-    []
-  )
-  t.same(violations([{ ...call, outcome: { kind: 'unknown', why: '' } }], once), [])
+  t.same(violations([call], servers(1)), [], 'the control')
+  t.same(violations([{ ...call, outcome: { kind: 'refused', why: '' } }], servers(0)), [])
+  t.same(violations([{ ...call, outcome: { kind: 'unknown', why: '' } }], servers(1)), [])
   const broken: ReadonlyArray<readonly [RegExp, Partial<Call>, number]> = [
     [/executed 2 times/, {}, 2],
     [/answered and never executed/, {}, 0],
@@ -43,19 +47,74 @@ t.test('what must not be is found in a history', (t) => {
     [/executed and then refused: 503/, { outcome: { kind: 'refused', why: '503' } }, 1],
     [/lost its session/, { outcome: { kind: 'session lost', why: '404' } }, 0],
     [/took 70000 ms/, { ended: 70_000 }, 1],
-    [/notifications of others/, { foreign: 1 }, 1],
+    [/messages of others/, { foreign: 1 }, 1],
     [/events twice/, { twice: 1 }, 1],
     [/gap.*1 3/, { progress: [1, 3] }, 1],
     [/gap.*1 1/, { progress: [1, 1] }, 1],
     [/after 1 of its 2 notifications/, { progress: [1] }, 1]
   ]
   for (const [pattern, change, executed] of broken) {
-    const found = violations([{ ...call, ...change }], () => executed)
+    const found = violations([{ ...call, ...change }], servers(executed))
     t.equal(found.length, 1, pattern.source)
     t.match(found[0], pattern)
   }
   t.same(reasonsOf([call, { ...call, outcome: { kind: 'refused', why: '503 {"reason":"unavailable"}' } }]), {
     'refused: unavailable': 1
   })
+  t.end()
+})
+
+t.test('a question that is lost, doubled, or answered to the wrong one is found in a history', (t) => {
+  const asked: Asked = { word: 'w', questions: 1, heard: 'w', refused: undefined }
+  const unknown = { kind: 'unknown', why: '' } as const
+  t.same(violations([{ ...call, asked }], servers(1, ['w'])), [], 'the control')
+  const unheard = { ...asked, heard: undefined, refused: '400' }
+  t.same(violations([{ ...call, outcome: unknown, asked: unheard }], servers(1)), [], 'as after a kill')
+  const broken: ReadonlyArray<readonly [RegExp, Partial<Asked>, readonly string[], Partial<Call>?]> = [
+    [/was asked 2 times/, { questions: 2 }, ['w']],
+    [/question answered 2 times: w, w/, {}, ['w', 'w']],
+    [/question answered 2 times: w, w/, { heard: undefined }, ['w', 'w'], { outcome: unknown }],
+    [/question answered by v in place of w/, { heard: undefined }, ['v'], { outcome: unknown }],
+    [/a server that had heard none in place of w/, { heard: 'none' }, ['w']],
+    [/although nobody had answered/, {}, []],
+    [/the answer to its question was refused: 400/, { refused: '400' }, ['w']]
+  ]
+  for (const [pattern, change, answers, more] of broken) {
+    const found = violations([{ ...call, ...more, asked: { ...asked, ...change } }], servers(1, answers))
+    t.equal(found.length, 1, pattern.source)
+    t.match(found[0], pattern)
+  }
+  t.end()
+})
+
+t.test('a stream with a gap, a repetition or what is of others is found in a history', (t) => {
+  const heard: Heard = {
+    session: 's',
+    caused: [
+      { canary: 'a', sure: true, at: 0 },
+      { canary: 'b', sure: false, at: 0 },
+      { canary: 'c', sure: true, at: 0 }
+    ],
+    canaries: ['a', 'c'],
+    ids: ['one.1.x', 'one.2.x', 'two.1.x'],
+    resumed: 1,
+    refused: undefined
+  }
+  t.same(streamViolations([heard]), [], 'the control')
+  t.same(streamViolations([{ ...heard, canaries: ['a', 'b', 'c'] }]), [], 'what is not sure may come')
+  const broken: ReadonlyArray<readonly [RegExp, Partial<Heard>]> = [
+    [/never heard of c/, { canaries: ['a'] }],
+    [/heard twice of a/, { canaries: ['a', 'a', 'c'] }],
+    [/out of order: c, a/, { canaries: ['c', 'a'] }],
+    [/had not caused: z/, { canaries: ['a', 'z', 'c'] }],
+    [/a gap between the events 1 and 3/, { ids: ['one.1.x', 'two.1.x', 'one.3.x'] }],
+    [/a repetition between the events 2 and 2/, { ids: ['one.2.x', 'one.2.x'] }],
+    [/could not resume: 400/, { refused: '400' }]
+  ]
+  for (const [pattern, change] of broken) {
+    const found = streamViolations([{ ...heard, ...change }])
+    t.equal(found.length, 1, pattern.source)
+    t.match(found[0], pattern)
+  }
   t.end()
 })

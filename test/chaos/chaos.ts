@@ -1,7 +1,7 @@
-// Chaos: three replicas on a real Redis under load of both eras while parts of the whole fail, one after the other, as
+// Chaos: three replicas on a real Redis under load of both eras and of HTTP+SSE while parts of the whole fail, one after the other, as
 // the seed says. What clients saw is recorded, and judged when the run is over.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -10,12 +10,18 @@ import { canaryServer, stdioCanaryServer } from '../kit/canary-server.ts'
 import { send } from '../kit/client.ts'
 import { failOver, sentinelGroup } from '../kit/redis-groups.ts'
 import { redis } from '../kit/redis.ts'
+import { key } from '../kit/gateway.ts'
 import { replicas, type Replicas } from '../kit/replicas.ts'
 import { tcpLink } from '../kit/tcp-link.ts'
 import { until, type Teardown } from '../kit/until.ts'
-import { modernClient, sessionClient, type Load } from './clients.ts'
+import { modernClient, sessionClient } from './clients.ts'
 import { faults, type FaultName, type Scene } from './faults.ts'
+import { type Heard, streamViolations } from './heard.ts'
 import { violations, reasonsOf, type Call, type Outcome } from './history.ts'
+import { listeningClient } from './listening-client.ts'
+import { createLoad } from './load.ts'
+import { serversOf } from './servers.ts'
+import { httpSseLoad } from './sse-client.ts'
 
 export interface ChaosOptions {
   readonly seed: number
@@ -38,7 +44,15 @@ export interface ChaosReport {
   readonly calls: number
   readonly sessions: number
   readonly outcomes: Readonly<Record<Outcome['kind'], number>>
+  /** Calls whose client was asked something. */
+  readonly asked: number
+  /** Streams of calls, and of sessions. */
   readonly resumed: number
+  readonly resumedListening: number
+  /** Notifications that were heard on the streams of sessions. */
+  readonly heard: number
+  /** Of the broken streams, all that their clients saw. */
+  readonly broken: readonly Heard[]
   /** The five that took longest. */
   readonly longest: readonly Call[]
   /** What calls were refused with, and what left them unknown: the beginning of each text, and how often. */
@@ -110,23 +124,16 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     web,
     ends: []
   }
-  const began = performance.now()
-  const load: Load = {
-    url: `${rig.origin}/t/acme/mcp`,
-    over: false,
-    history: [],
-    revived: [],
-    sessions: 0,
-    now: () => performance.now() - began
-  }
+  const load = createLoad(`${rig.origin}/t/acme/mcp`, key)
   let isOver = false as boolean
   const probing = probe(
     rig,
     () => scene.nodes,
     () => isOver
   )
+  const kinds = [sessionClient, listeningClient, modernClient, httpSseLoad, sessionClient, modernClient]
   const clients = Array.from({ length: options.clients }, (_, n) =>
-    n % 3 === 2 ? modernClient(load, random(seed, n + 1)) : sessionClient(load, random(seed, n + 1))
+    kinds[n % kinds.length]?.(load, random(seed, n + 1))
   )
   const counts: Record<string, number> = {}
   for (let n = 0; n < options.faults; n++) {
@@ -144,24 +151,27 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
   isOver = true
   await probing
 
-  const executedByStdio = Map.groupBy((await readFile(journal, 'utf8').catch(() => '')).split('\n'), (line) => line)
-  const executed = (canary: string): number =>
-    (server.executed.get(canary) ?? 0) + (executedByStdio.get(canary)?.length ?? 0)
-  const { history, revived, sessions } = load
-  const kinds = { answered: 0, unknown: 0, refused: 0, 'session lost': 0 }
-  for (const { outcome } of history) kinds[outcome.kind]++
+  const servers = await serversOf(server, journal)
+  const { history, heard, revived, sessions } = load
+  const outcomes = { answered: 0, unknown: 0, refused: 0, 'session lost': 0 }
+  for (const { outcome } of history) outcomes[outcome.kind]++
   return {
     seed,
     seconds: Math.round(load.now() / 1_000),
     faults: counts,
     calls: history.length,
     sessions,
-    outcomes: kinds,
+    outcomes,
+    asked: history.filter(({ asked }) => asked !== undefined && asked.questions > 0).length,
     resumed: history.reduce((sum, call) => sum + call.resumed, 0),
+    resumedListening: heard.reduce((sum, { resumed }) => sum + resumed, 0),
+    heard: heard.reduce((sum, { canaries }) => sum + canaries.length, 0),
+    broken: heard.filter((each) => streamViolations([each]).length > 0),
     longest: history.toSorted((a, b) => b.ended - b.begun - (a.ended - a.begun)).slice(0, 5),
     reasons: reasonsOf(history),
     violations: [
-      ...violations(history, executed),
+      ...violations(history, servers),
+      ...streamViolations(heard),
       ...revived.map((id) => `a session that was ended is known again: ${id.slice(0, 8)}`),
       ...scene.ends.filter(({ code }) => code !== 0).map((end) => `a replica ended with ${JSON.stringify(end)}`)
     ]

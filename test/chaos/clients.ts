@@ -1,120 +1,106 @@
 // Clients of both eras that go on whatever fails: each waits for the end of its call, resumes its stream where that
-// breaks, opens its session again only where it was told that it is unknown, and writes down what it saw.
+// breaks, answers what it is asked, opens its session again only where it was told that it is unknown, and writes down
+// what it saw.
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Random } from '../fuzz/random.ts'
-import { legacyClient, send, type LegacyClient } from '../kit/client.ts'
+import { jsonHeaders, legacyClient, send, type LegacyClient } from '../kit/client.ts'
 import { listenEvents, postEvents, type EventStream } from '../kit/events.ts'
-import { key } from '../kit/gateway.ts'
 import { modernMessage } from '../kit/modern-client.ts'
-import { longestCallMs, type Call, type Outcome } from './history.ts'
+import { longestCallMs, type Asked, type Call, type Outcome } from './history.ts'
+import {
+  look,
+  lost,
+  mirrors,
+  nothingSeen,
+  outcomeOf,
+  parsed,
+  questions,
+  textAt,
+  type Load,
+  type Message
+} from './load.ts'
 
-export interface Load {
-  /** Of the endpoint at the load balancer. */
-  readonly url: string
-  over: boolean
-  readonly history: Call[]
-  /** Sessions whose `DELETE` was acknowledged, and that were known afterwards. */
-  readonly revived: string[]
-  readonly now: () => number
-  sessions: number
-}
+export const capabilities = { elicitation: { form: {} } }
+export const isQuestion = (tool: string): boolean => tool.endsWith('__ask')
+/** How long a person takes to answer. */
+const thinkingMs = 400
 
-const tools = ['web__mirror', 'web__mirror', 'local__mirror'] as const
+/** In milliseconds: a stream is looked at so often. */
+const lookMs = 20
 
-interface Message {
-  readonly id?: unknown
-  readonly method?: string
-  readonly params?: { readonly progress?: number; readonly message?: string }
-  readonly result?: { readonly content?: ReadonlyArray<{ readonly text?: string }> }
-  readonly error?: {
-    readonly message?: string
-    readonly data?: { readonly outcome?: string; readonly reason?: string }
+/** Posts the answer to a question until it is taken or refused. @returns why it was not taken */
+async function answer(load: Load, { headers }: LegacyClient, id: unknown, word: string, luck: Random) {
+  const body = JSON.stringify({ jsonrpc: '2.0', id, result: { action: 'accept', content: { word } } })
+  const begun = load.now()
+  await wait(luck.below(thinkingMs))
+  for (;;) {
+    const taken = await send(load.url, { headers: { ...jsonHeaders, ...headers }, body }).catch(() => undefined)
+    if (taken?.status === 202) return undefined
+    const isAway = taken === undefined || taken.status >= 500
+    if (!isAway || load.now() - begun > longestCallMs) return `${taken?.status} ${taken?.text}`
+    await wait(50 + luck.below(100))
   }
 }
-
-function outcomeOf(status: number, text: string, message: Message | undefined): Outcome {
-  const why = `${status} ${text.slice(0, 300)}`
-  // Of the load balancer: the replica was gone before it had answered.
-  if (status === 502) return { kind: 'unknown', why }
-  if (status === 404) return { kind: 'session lost', why }
-  const { result, error } = message ?? {}
-  if (result !== undefined) return { kind: 'answered', text: String(result.content?.[0]?.text) }
-  if (error === undefined) return status === 503 ? { kind: 'refused', why } : { kind: 'unknown', why }
-  const timedOut = error.data?.reason === 'upstream_timeout' || error.data?.reason === 'upstream_protocol'
-  return { kind: error.data?.outcome === 'unknown' || timedOut ? 'unknown' : 'refused', why }
-}
-
-/** What a call has seen so far, over all connections of its stream. */
-interface Seen {
-  readonly ids: Set<string>
-  readonly progress: number[]
-  foreign: number
-  twice: number
-  answer: Message | undefined
-  lastId: string | undefined
-}
-
-function look(stream: EventStream, canary: string, seen: Seen): void {
-  for (const { id, message } of stream.events() as ReadonlyArray<{
-    id: string | undefined
-    message: Message | undefined
-  }>) {
-    seen.lastId = id ?? seen.lastId
-    if (message === undefined) continue
-    // An event without a message only says where to come back to.
-    if (id !== undefined && seen.ids.has(id)) seen.twice++
-    if (id !== undefined) seen.ids.add(id)
-    if (message.method === 'notifications/progress') {
-      if (message.params?.message !== canary) seen.foreign++
-      seen.progress.push(Number(message.params?.progress))
-    }
-    if (message.method === undefined) seen.answer = message
-  }
-}
-
-const lost = (error: unknown): Outcome => ({ kind: 'unknown', why: `connection: ${String(error)}` })
 
 /** One call of a session, until its answer is there or cannot come any more. */
-async function callOf(load: Load, client: LegacyClient, chance: Random): Promise<Call> {
+export async function callOf(load: Load, client: LegacyClient, chance: Random, tool: string): Promise<Call> {
   const canary = randomUUID()
-  const tool = chance.pick(tools)
-  const seen: Seen = { ids: new Set(), progress: [], foreign: 0, twice: 0, answer: undefined, lastId: undefined }
+  const word = randomUUID()
+  const seen = nothingSeen()
   const begun = load.now()
-  const steps = chance.below(6)
+  const steps = isQuestion(tool) || tool.endsWith('__tell') ? 0 : chance.below(6)
+  let refused: string | undefined
   let resumed = 0
   let outcome: Outcome | undefined
+
+  /** Where no replica can be reached, or none can read the stream from the store, it tries again. */
+  async function resume(lastId: string): Promise<EventStream> {
+    for (;;) {
+      await wait(100 + chance.below(200))
+      const late = load.now() - begun > longestCallMs
+      const next = await listenEvents(load.url, client, lastId).catch((error: unknown) => {
+        if (late) throw error
+      })
+      if (next !== undefined && (late || next.status < 500)) return next
+      await next?.ended
+    }
+  }
+
+  /** Answers what is asked meanwhile. */
+  async function readToEnd(stream: EventStream): Promise<void> {
+    const late = setTimeout(stream.cut, 1.5 * longestCallMs)
+    for (let from = 0, over = false; !over;) {
+      over = stream.closed
+      if (stream.type?.startsWith('text/event-stream') === true) {
+        const asked = look(stream, from, canary, seen)
+        from = stream.events().length
+        for (const { id } of asked) refused = await answer(load, client, id, word, chance)
+      }
+      if (!over) await Promise.race([stream.ended, wait(lookMs)])
+    }
+    clearTimeout(late)
+  }
+
   try {
-    const args = { canary, steps, delayMs: chance.below(600) }
     let stream = await postEvents(load.url, client, canary, 'tools/call', {
       name: tool,
-      arguments: args,
+      arguments: { canary, steps, delayMs: chance.below(600) },
       _meta: { progressToken: canary }
     })
-    /** Where no replica can be reached, or none can read the stream from the store, it tries again. */
-    async function resume(by: LegacyClient, lastId: string, luck: Random): Promise<EventStream> {
-      for (;;) {
-        await wait(100 + luck.below(200))
-        const late = load.now() - begun > longestCallMs
-        const next = await listenEvents(load.url, by, lastId).catch((error: unknown) => {
-          if (late) throw error
-        })
-        if (next !== undefined && (late || next.status < 500)) return next
-        await next?.ended
-      }
-    }
     for (;;) {
-      const late = setTimeout(stream.cut, 1.5 * longestCallMs)
-      await stream.ended
-      clearTimeout(late)
-      if (stream.type?.startsWith('text/event-stream') === true) look(stream, canary, seen)
-      else if (resumed === 0) {
-        outcome = outcomeOf(stream.status, stream.text(), parsed(stream.text()))
-        break
-      } else if (stream.status === 404 || stream.status === 400) {
-        outcome = { kind: stream.status === 404 ? 'session lost' : 'unknown', why: stream.text() }
-        break
+      await readToEnd(stream)
+      if (stream.type?.startsWith('text/event-stream') !== true) {
+        if (resumed === 0) {
+          seen.answer = parsed(stream.text())
+          outcome = outcomeOf(stream.status, stream.text(), seen.answer)
+          break
+        }
+        if (stream.status === 404 || stream.status === 400) {
+          outcome = { kind: stream.status === 404 ? 'session lost' : 'unknown', why: stream.text() }
+          break
+        }
       }
       if (seen.answer !== undefined) break
       if (seen.lastId === undefined || load.now() - begun > longestCallMs) {
@@ -122,38 +108,46 @@ async function callOf(load: Load, client: LegacyClient, chance: Random): Promise
         break
       }
       resumed++
-      stream = await resume(client, seen.lastId, chance)
+      stream = await resume(seen.lastId)
     }
   } catch (error) {
     outcome = lost(error)
   }
   outcome ??= outcomeOf(200, JSON.stringify(seen.answer), seen.answer)
   const { progress, foreign, twice } = seen
-  return { canary, era: 'legacy', tool, begun, ended: load.now(), outcome, steps, progress, foreign, twice, resumed }
-}
-
-const parsed = (text: string): Message | undefined => {
-  try {
-    return JSON.parse(text) as Message
-  } catch {
-    return undefined
+  const asked: Asked = { word, questions: seen.questions.size, heard: textAt(seen.answer, 1), refused }
+  return {
+    canary,
+    era: 'legacy',
+    tool,
+    begun,
+    ended: load.now(),
+    outcome,
+    steps,
+    progress,
+    foreign,
+    twice,
+    resumed,
+    ...(isQuestion(tool) ? { asked } : {}),
+    ...(tool.endsWith('__tell') ? { told: textAt(seen.answer, 1) === 'told' } : {})
   }
 }
 
 /** Sessions, one after the other. */
 export async function sessionClient(load: Load, chance: Random): Promise<void> {
   while (!load.over) {
-    const client = await legacyClient(load.url, key).catch(() => undefined)
+    const client = await legacyClient(load.url, load.token, '2025-11-25', capabilities).catch(() => undefined)
     if (client === undefined) {
       await wait(100)
       continue
     }
     load.sessions++
     for (let calls = 3 + chance.below(20); calls > 0 && !load.over; calls--) {
-      const call = await callOf(load, client, chance)
+      const tools = chance.below(4) === 0 ? questions : mirrors
+      const call = await callOf(load, client, chance, chance.pick(tools))
       load.history.push(call)
       if (call.outcome.kind === 'session lost') break
-      await wait(chance.below(100))
+      await wait(chance.below(load.restMs))
     }
     const ended = await client.end().catch(() => undefined)
     if (ended === undefined || ended.status >= 300) continue
@@ -166,28 +160,44 @@ export async function sessionClient(load: Load, chance: Random): Promise<void> {
 export async function modernClient(load: Load, chance: Random): Promise<void> {
   while (!load.over) {
     const canary = randomUUID()
-    const tool = chance.pick(tools)
+    const word = randomUUID()
+    const tool = chance.pick(chance.below(4) === 0 ? questions : mirrors)
     const begun = load.now()
-    const args = { canary, delayMs: chance.below(600) }
-    const { body, headers } = modernMessage('tools/call', { name: tool, arguments: args }, { id: canary, token: key })
-    const outcome = await send(load.url, { body, headers }).then(({ status, text, json }): Outcome => {
-      const judged = outcomeOf(status, text, json as Message | undefined)
+    const params = { name: tool, arguments: { canary, delayMs: chance.below(600) } }
+    let asked = 0
+    let said: Message | undefined
+    async function post(more: object): Promise<Outcome> {
+      const options = { id: canary, token: load.token, capabilities }
+      const { body, headers } = modernMessage('tools/call', { ...params, ...more }, options)
+      const { status, text, json } = await send(load.url, { body, headers })
+      said = json as Message | undefined
+      const { inputRequests, requestState } = said?.result ?? {}
+      if (typeof inputRequests === 'object' && inputRequests !== null && asked++ === 0) {
+        await wait(chance.below(thinkingMs))
+        const response = { action: 'accept', content: { word } }
+        const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((name) => [name, response]))
+        return await post({ inputResponses, requestState })
+      }
+      const judged = outcomeOf(status, text, said)
       // It has no session: a page that is not there would be a mistake of the gateway.
       return judged.kind === 'session lost' ? { kind: 'answered', text: `404 ${text}` } : judged
-    }, lost)
+    }
+    const outcome = await post({}).catch(lost)
+    const heard = textAt(said, 1)
     load.history.push({
       canary,
       era: 'modern',
       tool,
       begun,
       ended: load.now(),
-      outcome,
+      outcome: asked > 0 && outcome.kind === 'refused' ? { ...outcome, kind: 'unknown' } : outcome,
       steps: 0,
       progress: [],
       foreign: 0,
       twice: 0,
-      resumed: 0
+      resumed: 0,
+      ...(isQuestion(tool) ? { asked: { word, questions: asked, heard, refused: undefined } } : {})
     })
-    await wait(chance.below(100))
+    await wait(chance.below(load.restMs))
   }
 }

@@ -17,9 +17,10 @@ export interface HttpSseClient {
   /** Posts a request; resolves with the message that answers it on the stream. */
   request(method: string, params?: unknown, id?: string | number): Promise<any> // eslint-disable-line typescript/no-explicit-any
   notify(method: string, params?: unknown): Promise<Answer>
-  /** The first message, past or future, that fits. */
+  /** The first message, past or future, that fits; rejects where the stream ends without it. */
   next(what: string, fits: (message: any) => boolean): Promise<any> // eslint-disable-line typescript/no-explicit-any
   readonly ended: Promise<void>
+  readonly closed: boolean
   close(): void
 }
 
@@ -58,13 +59,24 @@ export async function openSse(
     }
   })
   response.on('error', () => {}) // Our own abort.
+  let closed = false
   const ended = new Promise<void>((resolve) => {
-    response.once('close', resolve)
+    response.once('close', () => {
+      closed = true
+      resolve()
+    })
   })
-  const messagesUrl = new URL(await until('the endpoint event', () => endpoint), url).href
+  const unlessClosed = <T>(what: string, find: () => T | undefined) =>
+    until(what, () => {
+      const isOver = closed
+      const found = find()
+      if (found === undefined && isOver) throw new Error(`the stream ended without ${what}`)
+      return found
+    })
+  const messagesUrl = new URL(await unlessClosed('the endpoint event', () => endpoint), url).href
   const headers = { ...auth, 'content-type': 'application/json' }
   const next = (what: string, fits: (message: never) => boolean): Promise<unknown> =>
-    until(what, () => messages.find((message) => fits(message as never)))
+    unlessClosed(what, () => messages.find((message) => fits(message as never)))
   let lastId = 0
   const post = (body: unknown, extra: OutgoingHttpHeaders = {}): Promise<Answer> =>
     send(messagesUrl, { headers: { ...headers, ...extra }, body: JSON.stringify(body) })
@@ -86,6 +98,9 @@ export async function openSse(
     notify: (method, params) => post({ jsonrpc: '2.0', method, params }),
     next,
     ended,
+    get closed() {
+      return closed
+    },
     close: () => stop.abort()
   }
 }
@@ -98,12 +113,15 @@ export async function httpSseClient(
   capabilities: unknown = {}
 ): Promise<HttpSseClient> {
   const client = await openSse(sseUrl(mcpUrl), token)
-  const { error } = await client.request(
-    'initialize',
-    { protocolVersion: revision, capabilities, clientInfo: { name: 'raw', version: '1' } },
-    'init'
-  )
-  if (error !== undefined) throw new Error(`initialize: ${JSON.stringify(error)}`)
-  await client.notify('notifications/initialized')
-  return client
+  try {
+    const clientInfo = { name: 'raw', version: '1' }
+    const params = { protocolVersion: revision, capabilities, clientInfo }
+    const { error } = await client.request('initialize', params, 'init')
+    if (error !== undefined) throw new Error(`initialize: ${JSON.stringify(error)}`)
+    await client.notify('notifications/initialized')
+    return client
+  } catch (error) {
+    client.close()
+    throw error
+  }
 }

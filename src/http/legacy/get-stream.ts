@@ -119,7 +119,12 @@ async function attach(
     session.flushListChanges()
     return attachment
   }
-  const resumed = await streams.resume(session.key, String(lastEventId), sink, features, gone)
+  const resumed = await streams.resume(session.key, String(lastEventId), sink, features, gone, async (stream) => {
+    // A client that left meanwhile must not take over from a stream that somebody reads.
+    if (raw.destroyed) return stream.finish()
+    session.setStream(stream)
+    await sessionBus.announce(session, true, true)
+  })
   if (resumed.kind === 'stopped') {
     if (raw.headersSent) sink.end()
     if (raw.headersSent || raw.destroyed) return undefined
@@ -140,13 +145,9 @@ async function attach(
   if (resumed.kind === 'over') return void raw.writeHead(204, { ...headers }).end()
   start()
   if (resumed.kind === 'replayed') return undefined
-  if (resumed.kind === 'continued') {
-    resumed.stream.prime()
-    // A client that left meanwhile must not take over from a stream that somebody reads.
-    if (raw.destroyed) resumed.stream.finish()
-    else session.setStream(resumed.stream)
-  } else if (resumed.of === 'call') pauseAfter(clock, context.snapshot.limits.streamMs, raw, resumed.attachment)
+  if (resumed.kind === 'connected' && resumed.of === 'call')
+    pauseAfter(clock, context.snapshot.limits.streamMs, raw, resumed.attachment)
   session.flushListChanges()
-  void sessionBus.announce(session, true)
+  void sessionBus.announce(session, resumed.kind === 'connected')
   return resumed.attachment
 }

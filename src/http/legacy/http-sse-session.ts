@@ -135,7 +135,7 @@ export function openHttpSseStream(
     /** What the client has not read yet, in bytes (characters count as one). */
     backlogBytes: () => queuedChars + raw.writableLength,
     isAttached: (): boolean => !ended,
-    /** Whether new requests are taken. */
+    /** Whether new requests are taken; answers are, as long as calls run. */
     isOpen: (): boolean => !ended && !finishing
   } satisfies SessionStream & Record<string, unknown>
 }
@@ -154,13 +154,13 @@ export async function findHttpSseSession(
   id: string
 ): Promise<HttpSseSession> {
   const entry = entries.get(id)
-  if (entry?.stream.isOpen() !== true) throw sessionEnded()
+  if (entry?.stream.isAttached() !== true) throw sessionEnded()
   const { owner, endpoint } = entry.session.record
   if (!sameOwner(owner, context.principal) || endpoint !== context.endpoint.name) throw sessionEnded()
   const session = await sessions.load(entry.recordId, owner, endpoint)
   if (session === undefined) entry.stream.end()
   // The stream may also have ended meanwhile.
-  if (session === undefined || !entry.stream.isOpen()) throw sessionEnded()
+  if (session === undefined || !entry.stream.isAttached()) throw sessionEnded()
   // A record that was read before `initialize` was answered may come after the one that `initialize` wrote.
   if (session.record.touchedAt >= entry.session.record.touchedAt) entry.session = session
   entry.stream.renew(context)

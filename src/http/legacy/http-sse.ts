@@ -17,6 +17,7 @@ import {
   initializeHttpSse,
   openHttpSseStream,
   readHttpSseBody,
+  sessionEnded,
   type HttpSsePost,
   type HttpSseSession
 } from './http-sse-session.ts'
@@ -77,6 +78,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
     const entry = await findHttpSseSession(entries, sessions, context, id)
     const { stream } = entry
     const given = readHttpSseBody(body, entry, options, context.snapshot.limits.batchMessages)
+    if (!stream.isOpen() && given.some(({ kind }) => kind === 'request')) throw sessionEnded()
     if (entry.phase === 'ready') {
       if (given.some((message) => isRequest(message, 'initialize')))
         throw new GatewayError(

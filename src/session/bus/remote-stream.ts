@@ -1,0 +1,114 @@
+// The stream of a session at another process. What it cannot be told now, while the store is away, it is told later, in
+// order; what it never hears goes to the stream that takes its place.
+
+import { holdMemory, type MemoryShare } from '../../limits/memory.ts'
+import type { JsonObject } from '../../protocol/messages.ts'
+import { pause, type Clock } from '../../time/clock.ts'
+import type { SessionStream } from '../live-sessions.ts'
+import { createUndelivered, type Undelivered } from './undelivered.ts'
+
+/** `seq` grows by one from message to message `of` one stream: what comes twice is dropped. */
+export type Delivery =
+  | { readonly message: JsonObject; readonly seq?: number; readonly of?: string }
+  | { readonly finish: true }
+
+/** Announced with each heartbeat, every 15 seconds, while its client is connected. */
+const announcedMs = 40_000
+/** Between two attempts while its process hears nothing. */
+const retryMs = 100
+/** For so long: after it the process counts as gone. */
+const maxRetryMs = 15_000
+
+export interface RemoteStreamOptions {
+  readonly at: string
+  /** Unique. */
+  readonly id: string
+  /** @returns false where nobody heard it. Never rejects */
+  readonly deliver: (said: Delivery) => Promise<boolean>
+  /** Whether this process stops: the client goes on listening there, for the next home. */
+  readonly isClosing: () => boolean
+  /** Of the session, while it is in use here. */
+  readonly memory: () => MemoryShare | undefined
+  /** Its process hears again. */
+  readonly onHeard: () => void
+  readonly clock: Clock
+}
+
+export type RemoteStream = ReturnType<typeof openRemoteStream>
+
+export function openRemoteStream({ at, id, deliver, isClosing, memory, onHeard, clock }: RemoteStreamOptions) {
+  let unsaid: Undelivered | undefined
+  let attachedUntil = clock.now() + announcedMs
+  let over = false
+  let isReached = true
+  let saying = false
+  let heir: ((message: JsonObject) => void) | undefined
+
+  const hasHeir = (): boolean => heir !== undefined
+
+  async function say(rest: Undelivered): Promise<void> {
+    if (saying) return
+    saying = true
+    let until = clock.now() + maxRetryMs
+    while (!hasHeir() && rest.size > 0 && clock.now() < until) {
+      const batch = rest.all()
+      const heard = await Promise.all(batch.map(({ message, seq }) => deliver({ message, seq, of: id })))
+      const failed = heard.indexOf(false)
+      const last = failed === -1 ? batch.at(-1) : batch[failed - 1]
+      if (last !== undefined) rest.dropTo(last.seq)
+      const wasReached = isReached
+      isReached = failed === -1
+      if (isReached) until = clock.now() + maxRetryMs
+      if (isReached && !wasReached && !over) onHeard()
+      if (!isReached && !hasHeir()) await pause(clock, retryMs)
+    }
+    saying = false
+    if (rest.size > 0) over = true
+    giveRest()
+  }
+
+  function giveRest(): void {
+    if (heir !== undefined && !saying) for (const message of unsaid?.takeAll() ?? []) heir(message)
+  }
+
+  return {
+    at,
+    send(message) {
+      const share = memory()
+      if (share === undefined) return
+      unsaid ??= createUndelivered(holdMemory(share))
+      unsaid.add(message as JsonObject)
+      if (!over) void say(unsaid)
+    },
+    finish() {
+      if (!over && !isClosing()) void deliver({ finish: true })
+      over = true
+    },
+    heard(attached: boolean): void {
+      attachedUntil = attached ? clock.now() + announcedMs : 0
+    },
+    isAttached: () => !over && isReached && clock.now() < attachedUntil,
+    /** What its process has not heard, and will not hear any more, is given to this one. */
+    leaveRestTo(next: (message: JsonObject) => void): void {
+      heir = next
+      giveRest()
+    },
+    get over() {
+      return over
+    }
+  } satisfies SessionStream & Record<string, unknown>
+}
+
+/** @returns whether a delivery is new at this process: who could not know that it had come sends it again */
+export function createDeliveryGuard(known: {
+  get(key: string): string | undefined
+  set(key: string, seen: string): unknown
+}): (key: string, delivery: Delivery) => boolean {
+  return (key, delivery) => {
+    if (!('message' in delivery) || delivery.seq === undefined) return true
+    const [of, last] = known.get(key)?.split(' ') ?? []
+    if (of === delivery.of && delivery.seq <= Number(last)) return false
+    known.set(key, `${delivery.of} ${delivery.seq}`)
+    return true
+  }
+}

@@ -1,0 +1,25 @@
+// What the end of a session says to those who wait for something of it, and how it is carried through.
+
+import { GatewayError } from '../protocol/messages.ts'
+
+// Made once: most sessions end without a call or a request that would hear of it, and an error with its stack costs
+// more than all else at their end.
+export const callOfEndedSession = new GatewayError(
+  'session_unknown',
+  'The session ended before the answer was there. Whether the call took effect is unknown.',
+  { data: { outcome: 'unknown' } }
+)
+export const endOfSession = new GatewayError('session_unknown', 'The session of the client ended.')
+
+/** Runs every step, even where one throws: the others release connections and files. @throws the first failure */
+export function runAll(steps: ReadonlyArray<() => void>): void {
+  const failures: unknown[] = []
+  for (const step of steps) {
+    try {
+      step()
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (failures.length > 0) throw failures[0]
+}
