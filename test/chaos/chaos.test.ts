@@ -70,12 +70,13 @@ t.test('a question that is lost, doubled, or answered to the wrong one is found 
   t.same(violations([{ ...call, asked }], servers(1, ['w'])), [], 'the control')
   const unheard = { ...asked, heard: undefined, refused: '400' }
   t.same(violations([{ ...call, outcome: unknown, asked: unheard }], servers(1)), [], 'as after a kill')
+  t.same(violations([{ ...call, outcome: unknown, asked: unheard }], servers(1, ['-'])), [], 'its server was told')
   const broken: ReadonlyArray<readonly [RegExp, Partial<Asked>, readonly string[], Partial<Call>?]> = [
     [/was asked 2 times/, { questions: 2 }, ['w']],
     [/question answered 2 times: w, w/, {}, ['w', 'w']],
     [/question answered 2 times: w, w/, { heard: undefined }, ['w', 'w'], { outcome: unknown }],
     [/question answered by v in place of w/, { heard: undefined }, ['v'], { outcome: unknown }],
-    [/a server that had heard none in place of w/, { heard: 'none' }, ['w']],
+    [/a server that had heard - in place of w/, { heard: '-' }, ['-']],
     [/although nobody had answered/, {}, []],
     [/the answer to its question was refused: 400/, { refused: '400' }, ['w']]
   ]

@@ -1,5 +1,7 @@
 // What clients saw while parts failed, written down call by call, and what must hold of it.
 
+import { noWord } from '../kit/canary-server.ts'
+
 /** How a call ended, as its client saw it. */
 export type Outcome =
   /** With a result. */
@@ -90,7 +92,7 @@ function wronglyAsked(
   const found: string[] = []
   if (questions > 1) found.push(`was asked ${questions} times`)
   if (answers.length > 1) found.push(`had its question answered ${answers.length} times: ${answers.join(', ')}`)
-  const strange = answers.filter((each) => each !== word)
+  const strange = answers.filter((each) => each !== word && each !== noWord)
   if (strange.length > 0) found.push(`had its question answered by ${strange.join(', ')} in place of ${word}`)
   if (outcome.kind !== 'answered') return found
   if (heard !== word) found.push(`was answered by a server that had heard ${heard} in place of ${word}`)

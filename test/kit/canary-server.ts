@@ -58,6 +58,9 @@ async function mirrored(message: Json, send: (message: Json) => void): Promise<v
   send(resultOf(message['id'], canary))
 }
 
+/** In place of the word, where the client gave none, or the gateway says that it will not. */
+export const noWord = '-'
+
 /**
  * `ask`: asks the client with the canary for a word, and answers with the canary and that word.
  * @param onAnswer hears every response that comes to a question
@@ -77,7 +80,7 @@ function questions(onAnswer: (canary: string, word: string) => void) {
       const canary = /^ask (.+)$/.exec(String(message?.['id']))?.[1]
       if (message === undefined || message['method'] !== undefined || canary === undefined) return false
       const { content } = (message['result'] ?? {}) as { readonly content?: Json }
-      const word = String(content?.['word'] ?? JSON.stringify(message['error'] ?? message['result']))
+      const word = String(content?.['word'] ?? noWord)
       onAnswer(canary, word)
       open.get(canary)?.(word)
       open.delete(canary)
