@@ -10,8 +10,6 @@ import { listingTtlMs, sharedToolsChannel, sharedToolsKey } from '../store/keys.
 import type { Store } from '../store/port.ts'
 import { hashOfEverybody, isPersonal } from './personal-views.ts'
 
-export type SharedTools = Awaited<ReturnType<typeof createSharedTools>>
-
 const areShared = ({ auth }: UpstreamDefinition): boolean =>
   auth !== undefined && 'listing' in auth && auth.listing === 'shared'
 

@@ -59,12 +59,13 @@ t.test('names of one owner wait for each other, and are refused beyond what may 
 
 t.test('who waits has a turn when one of the four is over', async (t) => {
   const { clock, resolve, slowOnes, askedFor } = await setup(t)
-  slowOnes('a', 4)
+  const slow = slowOnes('a', 4)
   await until('they are asked for', () => askedFor('a') === 4)
   clock.advance(3_000)
   const waiting = resolve('good.a.example', 'a')
   clock.advance(1_000)
   t.same(await waiting, good)
+  await Promise.all(slow)
 })
 
 t.test('the process has a bound of its own', async (t) => {

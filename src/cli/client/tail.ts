@@ -85,17 +85,22 @@ async function readOn(handle: FileHandle, file: string, take: (line: string) => 
       lines.forEach(take)
     }
   }
-  await readAll()
   if (!goesOn) {
+    await readAll()
     if (rest !== '') take(rest)
     return await handle.close()
   }
-  let reading: Promise<void> = Promise.resolve()
-  const watcher = watch(dirname(file), (_event, name) => {
-    if (name === basename(file)) reading = reading.then(readAll)
-  })
+  // Before the first reading: what is added, or a signal that comes, during it is not lost.
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
+  let reading: Promise<void> = Promise.resolve()
+  const readMore = (): void => {
+    reading = reading.then(readAll)
+  }
+  const watcher = watch(dirname(file), (_event, name) => {
+    if (name === basename(file)) readMore()
+  })
+  readMore()
   await promise
   watcher.close()
   await reading

@@ -70,7 +70,10 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       const end = await grants.isFirstToRenew(person, name)
       if (end !== undefined) return end
       const grant = await own.get()
-      if (grant === undefined || !own.isStill(grant, before)) return void (await own.takeOver())
+      if (grant === undefined || !own.isStill(grant, before)) {
+        await own.takeOver()
+        return undefined
+      }
     }
     throw failed(new Error('another process renews it and does not come to an end'))
   }
