@@ -21,8 +21,11 @@ interface AdapterOptions {
   readonly clientMs: number
   readonly records: LoginRecords
   readonly clock: Pick<Clock, 'now'>
-  /** What to throw where a code or token is used a second time, at the same moment in another process too. */
-  readonly alreadyUsed: () => Error
+  /**
+   * What to throw where a code or token is used a second time, at the same moment in another process too.
+   * @param endedGrant whose code or token it was: all of it has ended
+   */
+  readonly alreadyUsed: (endedGrant?: string) => Error
   /** What to throw where a stranger would have more kept than this. */
   readonly tooLong: (maxChars: number) => Error
   /** What to throw where the store is away: hosts keep what they have and come back. */
@@ -75,8 +78,13 @@ function storedAs(kind: string, options: AdapterOptions) {
       const payload = await find(id)
       if (payload === undefined) throw alreadyUsed()
       const ttlMs = Math.max(1_000, (payload.exp ?? 0) * 1_000 - clock.now())
-      // Two that come at once, at two processes, have both read that it is unused.
-      if (!(await records.isFirst(`${kind} used`, id, ttlMs))) throw alreadyUsed()
+      // Two that come at once, at two processes, have both read that it is unused. One of them is a thief (RFC 9700
+      // section 4.14), and nobody knows which: the first gets a token that has nothing behind it.
+      if (!(await records.isFirst(`${kind} used`, id, ttlMs))) {
+        if (payload.grantId === undefined) throw alreadyUsed()
+        await records.endGrant(payload.grantId)
+        throw alreadyUsed(payload.grantId)
+      }
       await records.write(kind, id, { ...payload, consumed: Math.floor(clock.now() / 1_000) }, ttlMs)
     },
     async destroy(id: string): Promise<void> {

@@ -54,9 +54,7 @@ export function createConsents({ config, records, identities, note }: ConsentsOp
   async function revoke(subject: string, id: string, request: IncomingMessage): Promise<boolean> {
     const consent = await consentOf(subject, id)
     if (consent === undefined) return false
-    // First what lets it ask again, then what it has.
-    await records.remove('Grant', id)
-    await records.removeGrant(id)
+    await records.endGrant(id)
     const { client, resources } = consent
     note(request, { action: 'consent-revoked', subject, client, resource: Object.keys(resources).join(', ') })
     return true

@@ -4,7 +4,7 @@
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { type Clock, pause } from '../time/clock.ts'
 import type { LoginRecords } from './records.ts'
-import type { Identity } from './identity.ts'
+import { SignInRefused, type Identity } from './identity.ts'
 import type { createSignIn } from './sign-in.ts'
 
 /** What the provider said is taken as the answer to everybody who asks within this time. */
@@ -20,9 +20,11 @@ interface IdentitiesOptions {
   /** Of durations; the time of day. */
   readonly clock: Clock
   readonly wall: Pick<Clock, 'now'>
+  /** The provider was asked, and the person is out until they sign in again. */
+  readonly onOut: (subject: string, reason: string) => void
 }
 
-export function createIdentities({ records, signIn, config, clock, wall }: IdentitiesOptions) {
+export function createIdentities({ records, signIn, config, clock, wall, onOut }: IdentitiesOptions) {
   const ttlMs = config.refreshDays * 24 * 60 * 60_000
   const sessionMs = config.sessionHours * 60 * 60_000
   async function get(subject: string): Promise<Identity | undefined> {
@@ -51,10 +53,17 @@ export function createIdentities({ records, signIn, config, clock, wall }: Ident
       // It may have changed since it was read: a refresh token is good once.
       const identity = await get(subject)
       if (identity === undefined || isFresh(identity)) return identity
-      const next = await signIn.again(identity)
-      if (next === undefined) await records.remove('Identity', subject)
-      else await keep(next)
+      const { refreshToken } = identity
+      if (refreshToken === undefined) return identity
+      const next = await signIn.again({ ...identity, refreshToken })
+      await keep(next)
       return next
+    } catch (error) {
+      if (!(error instanceof SignInRefused)) throw error
+      // Hosts begin anew, and there the person sees why.
+      await records.remove('Identity', subject)
+      onOut(subject, error.message)
+      return undefined
     } finally {
       await records.remove('Asking', subject)
     }

@@ -66,8 +66,13 @@ export async function createLogin(
     const uris = { redirectUri: `${config.issuer}/callback`, signedOutUri: `${config.issuer}/session/end/success` }
     const asked: typeof fetch = (url, init) => inTurn(() => fetch(url, init))
     const signIn = createSignIn({ provider: config.provider, ...uris }, asked, wall)
-    const identities = createIdentities({ records, signIn, config, clock, wall })
     const nameOf = (id: string, subject: string): string => shownName(snapshot(), id, subject)
+    const onOut = (subject: string, reason: string): void =>
+      log.info(
+        { tenant: tenant.id, subject: nameOf(tenant.id, subject), reason },
+        "the tenant's identity provider lets somebody in no more until they sign in again"
+      )
+    const identities = createIdentities({ records, signIn, config, clock, wall, onOut })
     const note = createLoginEvents(tenant, config, { audit, log, nameOf }, origins)
     const guarded = createFetch({ guard, owner: tenant.id })
     const consents = createConsents({ config, records, identities, note })

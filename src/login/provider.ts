@@ -54,7 +54,11 @@ export async function createProvider(
   const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const refreshSeconds = config.refreshDays * 24 * 60 * 60
   const clientMs = Math.max(clientSeconds, refreshSeconds) * 1_000
-  const alreadyUsed = (): Error => new errors.InvalidGrant('it was used already')
+  function alreadyUsed(endedGrant?: string): Error {
+    // As the library says it where it notices by itself.
+    if (endedGrant !== undefined) provider.emit('grant.revoked', Provider.ctx, endedGrant)
+    return new errors.InvalidGrant('it was used already')
+  }
   const tooLong = (most: number): Error =>
     new errors.InvalidRequest(`it takes up more than ${most} characters; send less`)
   const away = (): Error => new errors.TemporarilyUnavailable('the store of the gateway cannot be reached; try again')

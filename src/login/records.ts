@@ -43,6 +43,12 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
     await Promise.all([...members, loginGrantKey(tenant, grant)].map((member) => store.delete(member)))
   }
 
+  /** First what lets its client ask again, then what it has. */
+  async function endGrant(grant: string): Promise<void> {
+    await remove('Grant', grant)
+    await removeGrant(grant)
+  }
+
   const openedAll = async ({ key, binding }: Awaited<ReturnType<typeof placeOf>>): Promise<string[]> =>
     (await store.entries(key)).flatMap((sealed) => sealer.open('login', binding, sealed) ?? [])
 
@@ -69,6 +75,7 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
     addToGrant: async (grant: string, kind: string, id: string, ttlMs: number): Promise<void> =>
       store.append(loginGrantKey(tenant, grant), (await placeOf(kind, id)).key, { ttlMs, keep: grantMembersKept }),
     removeGrant,
+    endGrant,
     /** Ids of what a person has allowed, oldest first; also of what is over. */
     grantsOf: async (subject: string): Promise<string[]> => openedAll(await placeOf('Consents', subject)),
     async addConsent(subject: string, grant: string, ttlMs: number): Promise<void> {
@@ -77,9 +84,7 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
       if (known.includes(grant)) return
       const [oldest] = known.length >= consentsKept ? known : []
       await store.append(key, sealer.seal('login', binding, grant), { ttlMs, keep: consentsKept })
-      if (oldest === undefined) return
-      await remove('Grant', oldest)
-      await removeGrant(oldest)
+      if (oldest !== undefined) await endGrant(oldest)
     }
   }
 }

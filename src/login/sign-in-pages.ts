@@ -97,12 +97,17 @@ export function createSignInPages({ tenant, config, records, signIn, identities,
       note(request, { action: 'sign-in', refused: reason })
       if (error instanceof SignInRefused && error.error === 'access_denied')
         return { error: 'access_denied', error_description: 'the identity provider did not let the person in' }
-      return { error: 'server_error', error_description: 'the identity provider answered in a way that cannot be used' }
+      const own = error instanceof SignInRefused && error.error === 'server_error' ? `: ${described(error)}` : ''
+      const text = `the identity provider answered in a way that cannot be used${own}`
+      return { error: 'server_error', error_description: text }
     }
   }
 
   return { sendToProvider, callback }
 }
+
+/** RFC 6749 section 4.1.2.1: no quotation marks, no backslash, ASCII. */
+const described = ({ message }: Error): string => message.replaceAll(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, '?')
 
 const digestOf = (text: string): string => hash('sha256', text, 'base64url')
 

@@ -136,12 +136,11 @@ export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clo
 
     /**
      * Asks who a person is now.
-     * @returns undefined where the provider does not know the person any more
-     * @throws Error where it cannot be asked
+     * @throws SignInRefused where the provider does not know the person any more, wants to see them, or says what
+     *   cannot be used; Error where it cannot be asked
      */
-    async again(identity: Identity): Promise<Identity | undefined> {
+    async again(identity: Identity & { readonly refreshToken: string }): Promise<Identity> {
       const { refreshToken, signedInAt, subject } = identity
-      if (refreshToken === undefined) return undefined
       const server = await metadata()
       try {
         const response = await oauth.refreshTokenGrantRequest(
@@ -156,7 +155,7 @@ export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clo
         const sub = typeof claims['sub'] === 'string' ? claims['sub'] : identity.sub
         const named = { [provider.subjectClaim]: subject, ...claims }
         if (named[provider.subjectClaim] !== subject || (identity.sub !== undefined && sub !== identity.sub))
-          return undefined
+          throw new SignInRefused('invalid_grant', 'the provider answered with the name of somebody else')
         const { refresh_token: nextToken = refreshToken, id_token: idToken = identity.idToken } = result
         const about = { sub, refreshToken: nextToken, idToken, signedInAt, askedAt: clock.now() }
         const all =
@@ -164,15 +163,29 @@ export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clo
         const isSilent = Object.keys(all).length === 1
         return isSilent ? { ...identity, ...about } : identityOf(provider, all, about)
       } catch (error) {
-        // RFC 6749 section 5.2; `invalid_client` and the like are faults of the configuration, not of the person.
-        if (error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant') return undefined
+        const isOfPerson = error instanceof oauth.ResponseBodyError && refusalsOfPerson.has(error.error)
         // Userinfo does not take a token that is new: it knows the person no more (RFC 6750 section 3.1).
-        if (error instanceof oauth.WWWAuthenticateChallengeError && isInvalidToken(error)) return undefined
-        throw error
+        const isUnknown = error instanceof oauth.WWWAuthenticateChallengeError && isInvalidToken(error)
+        throw isOfPerson || isUnknown ? new SignInRefused('invalid_grant', saidByProvider(error)) : error
       }
     }
   }
 }
+
+/**
+ * What a provider answers where only the person can help, who has to come again: RFC 6749 section 5.2, OpenID Connect
+ * Core 1.0 section 3.1.2.6 (Entra answers them to refreshes, where a policy asks for a second factor), Auth0's
+ * `mfa_required`. `invalid_client` and the like are faults of the configuration.
+ */
+const refusalsOfPerson = new Set([
+  'invalid_grant',
+  'access_denied',
+  'interaction_required',
+  'login_required',
+  'consent_required',
+  'account_selection_required',
+  'mfa_required'
+])
 
 /**
  * What else the provider says of a person (OpenID Connect Core 1.0 section 5.3): many put groups and roles there

@@ -26,6 +26,8 @@ export interface IdentityProvider {
   hasRefreshTokens: boolean
   /** It does not know the secret of the gateway any more. */
   isSecretWrong: boolean
+  /** With this error it refuses whatever comes to its token endpoint. */
+  refusal: string | undefined
   /** It answers 503 to everything. */
   down: boolean
   /** Requests to its token endpoint. */
@@ -51,6 +53,7 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     hasIdTokens: true,
     hasRefreshTokens: true,
     isSecretWrong: false,
+    refusal: undefined,
     down: false,
     tokenRequests: 0,
     clientAt: new Map(),
@@ -63,6 +66,10 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
       if (request.url === '/token') state.tokenRequests += 1
       if (request.url === '/me' && state.isUserinfoClosed)
         return response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end()
+      if (request.url === '/token' && state.refusal !== undefined)
+        return response
+          .writeHead(400, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ error: state.refusal, error_description: 'as it was told' }))
       if (request.url === '/token' && !state.hasIdTokens) withoutIdTokens(response)
       if (state.isSecretWrong) request.headers.authorization = `Basic ${btoa('gatehouse:wrong')}`
       if (request.url?.startsWith('/in/') !== true || provider === undefined) return void handle?.(request, response)

@@ -7,10 +7,12 @@ import { browser } from '../kit/browser.ts'
 import { moveClock } from '../kit/moving-clock.ts'
 import { begin, logIn, loginGateway, redirectUri, refresh, register } from './kit.ts'
 
+/** It goes on from one person to the next. */
+let minutes = 0
+
 /** A person with a host that refreshes its token each minute. */
 async function signedIn(t: Test, front: Awaited<ReturnType<typeof loginGateway>>) {
   let last = await logIn(front, front.url())
-  let minutes = 0
   t.teardown(() => moveClock(0))
   return {
     said: decodeJwt(last.body.access_token),
@@ -59,4 +61,47 @@ t.test('a provider whose userinfo cannot be asked lets nobody in with half of th
   t.equal((await browser().go(begin(front, clientId), redirectUri)).url.searchParams.get('error'), 'server_error')
   front.provider.claims = { roles: [] }
   t.equal((await logIn(front, front.url())).status, 200, 'where the ID token has both, it is not asked')
+})
+
+t.test('where the provider wants to see the person, hosts are told to begin anew, and the log says why', async (t) => {
+  const front = await loginGateway(t)
+  const { after } = await signedIn(t, front)
+  const reasons = () =>
+    front.log.flatMap(({ msg, reason }) => (/lets somebody in no more/.test(String(msg)) ? [reason] : []))
+  for (const error of ['invalid_client', 'invalid_scope', 'temporarily_unavailable']) {
+    front.provider.refusal = error
+    t.match(await after(), { said: { error: 'temporarily_unavailable' } }, `${error} is no fault of theirs`)
+  }
+  front.provider.refusal = undefined
+  t.equal((await after()).status, 200, 'and nothing was used up')
+  t.same(reasons(), [])
+  for (const error of ['interaction_required', 'login_required', 'consent_required', 'access_denied', 'mfa_required']) {
+    const { after } = await signedIn(t, front)
+    front.provider.refusal = error
+    t.match(await after(), { status: 400, said: { error: 'invalid_grant' } }, error)
+    t.equal(reasons().at(-1), `the provider answered ${error} (as it was told)`)
+    front.provider.refusal = undefined
+    t.match(await after(), { status: 400, said: { error: 'invalid_grant' } }, `${error}: until they sign in`)
+  }
+})
+
+t.test('whose groups cannot be used any more begins anew, and is told why', async (t) => {
+  const front = await loginGateway(t)
+  const many = Array.from({ length: 150 }, (_, n) => `group ${String(n).padStart(30)}`)
+  const elsewhere = { groups: undefined, _claim_names: { groups: 'src1' } }
+  for (const [change, said] of [
+    [() => void front.provider.groups.set('ada', many), /150 groups/],
+    [() => void (front.provider.claims = elsewhere), /_claim_names/]
+  ] as const) {
+    front.provider.groups.clear()
+    front.provider.claims = {}
+    const { after } = await signedIn(t, front)
+    change()
+    t.match(await after(), { status: 400, said: { error: 'invalid_grant' } })
+    t.ok(front.log.some(({ msg, reason }) => /lets somebody in no more/.test(String(msg)) && said.test(String(reason))))
+    const { clientId } = await register(front)
+    const { url } = await browser().go(begin(front, clientId), redirectUri)
+    t.equal(url.searchParams.get('error'), 'server_error')
+    t.match(url.searchParams.get('error_description'), said)
+  }
 })
