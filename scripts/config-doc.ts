@@ -1,6 +1,6 @@
 // docs/config.md, from the schema of the configuration.
 
-import { AdminKeySchema, AdminListenSchema, AdminSchema } from '../src/config/schema/admin.ts'
+import { AdminKeySchema, AdminListenSchema, AdminSchema, PrometheusSchema } from '../src/config/schema/admin.ts'
 import { ConfigSchema, TenantSchema, reservedEndpointNames } from '../src/config/schema/config.ts'
 import { LoginSchema, ProviderSchema, SignInSchema } from '../src/config/schema/login.ts'
 import { EndpointSchema, ToolChangeSchema } from '../src/config/schema/endpoint.ts'
@@ -95,6 +95,7 @@ const sections: readonly (readonly [string, string, Shape, string])[] = [
   ['admin', 'admin', AdminSchema, ''],
   ['admin.listen', 'admin.listen', AdminListenSchema, ''],
   ['admin.keys', 'admin.keys[]', AdminKeySchema, ''],
+  ['admin.prometheus', 'admin.prometheus', PrometheusSchema, 'What is shown with it: [console.md](console.md#pages).'],
   ['tenants', 'tenants.{id}', TenantSchema, 'Tenant ids are lower-case letters, digits and "-", at most 63 of them.'],
   [
     'auth',

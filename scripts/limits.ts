@@ -451,7 +451,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'observe/metrics/call-series.ts maxSeriesWithExemplars',
       'series that keep the trace of the last call of each bucket',
       'process',
-      'the others keep none'
+      'the tenant that has most gives one away'
+    ],
+    [
+      'observe/metrics/call-series.ts maxWithExemplarsOfTenant',
+      'of them, those of one tenant',
+      'tenant',
+      'its others keep none'
     ],
     ['observe/metrics/metrics.ts maxAnswers', 'metrics that are being read', 'process', '429'],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
@@ -1553,7 +1559,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'auth/guarded-names.ts ownerAtOnce ownerWaiting',
       'names that strangers, upstreams or authorization servers gave and that are looked up at once, and that wait for it',
-      'tenant, and the vault',
+      'tenant, at the login front and in the vault',
       'refused'
     ],
     ['auth/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'process', 'refused'],

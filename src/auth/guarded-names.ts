@@ -16,7 +16,7 @@ const firstAnswerMs = 1_000
 const questions = 3
 /** Of one owner; the others of theirs wait. Each takes a socket. */
 const ownerAtOnce = 4
-const ownerWaiting = 32
+const ownerWaiting = 96
 const processAtOnce = 64
 /** Of the few threads that the system looks up names with, the others are for names that operators wrote. */
 const systemAtOnce = 1

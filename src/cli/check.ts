@@ -11,6 +11,7 @@ import { loadConfig } from '../config/load.ts'
 import { ConfigError, countOf } from '../config/problems.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Io } from './commands/command.ts'
+import { hosts } from '../hosts/hosts.ts'
 import { compileMcpJson } from './mcp-json.ts'
 import { orProblems, type Output } from './offline.ts'
 import { tryOut } from './try-out.ts'
@@ -48,11 +49,22 @@ export function runCheck(file: string, { connects, withoutEnv = false }: CheckOp
         `${countOf(endpoints.length, 'endpoint')}\n`
     )
     stdout.write(all.map((tenant) => providerSteps(tenant, snapshot.publicUrl)).join(''))
+    for (const { id, auth } of all)
+      if (auth.dpop === 'required')
+        stdout.write(
+          `  note: ${id} takes tokens with a proof of DPoP only (auth.dpop). Few hosts can send one: of those that ` +
+            `"gatehouse connect" sets up (${titlesOfHosts}) none is known to. They cannot sign in; API keys are ` +
+            'still taken. "accepted" takes both (docs/authentication.md).\n'
+        )
     if (connects) return await tryOut(snapshot, io)
     for (const endpoint of endpoints) stdout.write(`  ${endpoint.path}\n`)
     return 0
   })
 }
+
+const titlesOfHosts = Object.values(hosts)
+  .map(({ title }) => title)
+  .join(', ')
 
 /** The text of a file of another host; undefined: it is none. */
 async function mcpJsonIn(file: string): Promise<string | undefined> {

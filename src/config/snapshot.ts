@@ -201,7 +201,14 @@ export interface AdminConfig {
     readonly access: readonly AdminAccessConfig[]
   }
   /** Whose answers reach further back than the memory of a process. */
-  readonly prometheus?: { readonly url: string; readonly headers: Readonly<Record<string, string>> } | undefined
+  readonly prometheus?:
+    | {
+        readonly url: string
+        readonly headers: Readonly<Record<string, string>>
+        /** Labels that all series have that are asked for. */
+        readonly matchers: Readonly<Record<string, string>>
+      }
+    | undefined
   /** With `{traceId}`. */
   readonly traceUrl?: string | undefined
   /** Programs that upstreams made by the admin API may start. */

@@ -36,7 +36,7 @@ export function createCredentials(options: CredentialsOptions) {
 
   function clientCredentials(definition: HttpDefinition, auth: ClientCredentialsAuth): UpstreamCredential {
     const written = [definition.url, auth.issuer, auth.tokenUrl]
-    return createClientCredentials(definition, auth, fetch(written), wall, log)
+    return createClientCredentials(definition, auth, fetch(definition.tenant, written), wall, log)
   }
 
   function userAccount(definition: HttpDefinition, person: Person, auth: UserAuth): UpstreamCredential {

@@ -9,11 +9,13 @@ const timeoutMs = 10_000
 
 export type VaultFetch = ReturnType<typeof createVaultFetch>
 
-/** @returns the requests of one upstream. @param written URLs of its configuration */
-export function createVaultFetch(guard: EgressGuard): (written: ReadonlyArray<string | undefined>) => Fetch {
+/** @returns the requests of one upstream of a tenant. @param written URLs of its configuration */
+export function createVaultFetch(
+  guard: EgressGuard
+): (tenant: string, written: ReadonlyArray<string | undefined>) => Fetch {
   const free = createFetch({ maxBytes, timeoutMs })
-  const guarded = createFetch({ maxBytes, timeoutMs, guard })
-  return (written) => {
+  return (owner, written) => {
+    const guarded = createFetch({ maxBytes, timeoutMs, guard, owner })
     const origins = new Set(written.flatMap((url) => (url === undefined ? [] : new URL(url).origin)))
     return (url, init) => (origins.has(new URL(url).origin) ? free : guarded)(url, init)
   }

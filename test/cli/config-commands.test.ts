@@ -39,6 +39,18 @@ t.test('check says what a valid configuration holds', async (t) => {
   t.equal(io.err(), '')
 })
 
+t.test('check says that few hosts can do what a tenant requires', async (t) => {
+  const checked = async (dpop: string): Promise<string> => {
+    const auth = `auth: { dpop: ${dpop}, issuers: [{ issuer: https://idp.example.com }] }`
+    const text = `publicUrl: https://mcp.example.com\ntenants:\n  acme:\n    ${auth}\n    upstreams: {}\n`
+    const io = collected()
+    t.equal(await check(join(t.testdir({ 'c.yaml': text }), 'c.yaml'), io, {}), 0)
+    return io.out()
+  }
+  t.match(await checked('required'), /note: acme takes tokens .*DPoP only.*Claude Code, .*none is known to/)
+  t.notMatch(await checked('accepted'), 'DPoP')
+})
+
 t.test('check says what an administrator has to set at the provider', async (t) => {
   const config = {
     publicUrl: 'https://mcp.example.com',

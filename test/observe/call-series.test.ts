@@ -106,3 +106,23 @@ t.test('the last call of each bucket is known by its trace, in so many series', 
   t.equal(kept[0]?.length, explicitBucketBoundaries.length + 1)
   t.equal(kept.filter((each) => each !== undefined).length, 1_000)
 })
+
+t.test('a tenant with many tools leaves places for the traces of others', async (t) => {
+  const series = createCallSeries(name, Date)
+  const call = (tenant: string, tool: string): void =>
+    series.add(series.find(tenant, attributesOf(tenant, tool)), 1, { traceId: tenant, spanId: 's' })
+  const kept = (tenant: string): number =>
+    series
+      .data()
+      .dataPoints.filter(({ attributes }) => attributes['gatehouse.tenant'] === tenant)
+      .filter(({ value }) => (value as HistogramValue).exemplars !== undefined).length
+  for (let at = 0; at < 300; at++) call('noisy', `tool ${at}`)
+  t.equal(kept('noisy'), 100)
+  for (let tenant = 0; tenant < 9; tenant++) for (let at = 0; at < 100; at++) call(`full ${tenant}`, `tool ${at}`)
+  t.equal(kept('full 8'), 100, 'all places are taken')
+  for (let at = 0; at < 5; at++) call('quiet', `tool ${at}`)
+  t.equal(kept('quiet'), 5)
+  t.equal(series.data().dataPoints.filter(({ value }) => (value as HistogramValue).exemplars).length, 1_000)
+  for (let at = 0; at < 300; at++) call('noisy', `tool ${at}`)
+  t.equal(kept('quiet'), 5, 'and nobody takes them back')
+})

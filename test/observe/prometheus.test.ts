@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { metricsMarkdown } from '../../scripts/metrics-doc.ts'
 import { ensurePrometheus } from '../../scripts/programs.ts'
+import { createPrometheus } from '../../src/admin/series/prometheus.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -16,6 +17,7 @@ import { until } from '../kit/until.ts'
 import { collector } from './collector.ts'
 
 const { prometheus, promtool } = ensurePrometheus()
+const matchers = { cluster: 'eu "west"\\' }
 const alerts = new URL('../../deploy/prometheus/alerts.yml', import.meta.url).pathname
 
 interface Answer {
@@ -35,12 +37,18 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
     upstreams: { up: { type: 'http', url: upstream.url }, gone: { type: 'http', url: 'http://127.0.0.1:1/mcp' } },
     endpoints: { default: { upstreams: ['up', 'gone'] } },
     top: {
-      admin: { ...adminSection, prometheus: { url: `http://127.0.0.1:${port}` } },
+      admin: { ...adminSection, prometheus: { url: `http://127.0.0.1:${port}`, matchers } },
       telemetry: { otlp: { endpoint: (await collector(t)).endpoint }, signals: ['traces'] }
     }
   })
   const away = await gateway.call('GET', '/v1/series/long')
-  t.match(away.json, { status: 503, detail: /Prometheus cannot be asked/ }, 'before it runs')
+  t.match(away.json, { status: 503, detail: new RegExp(`Prometheus cannot be asked: .*127\\.0\\.0\\.1:${port}`) })
+  for (const path of ['/v1/series/long', '/v1/tenants/acme/series/long'])
+    for (const who of [adminKeys.viewer, adminKeys.auditor, adminKeys.acme]) {
+      const { status, text: told } = await gateway.call('GET', path, { key: who })
+      t.equal(status, 503)
+      t.notMatch(told, String(port), 'nobody else is told where it is')
+    }
   const client = await legacyClient(gateway.url(), key)
   t.match((await client.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
   const traceId = gateway.log.find(({ msg, tool }) => msg === 'call' && tool === 'echo')?.['traceId']
@@ -60,7 +68,7 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
       {
         job_name: 'gatehouse',
         authorization: { credentials_file: join(folder, 'admin.key') },
-        static_configs: [{ targets: [new URL(gateway.adminUrl).host] }]
+        static_configs: [{ targets: [new URL(gateway.adminUrl).host], labels: matchers }]
       }
     ]
   }
@@ -122,6 +130,13 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
   })
   t.match(long, { process: null, stepMs: 60_000, steps: 60, items: [{ tenant: 'acme', name: 'up/echo' }] })
   t.equal(long.total.calls.length, 60)
+  const reader = createPrometheus({ now: Date.now })
+  const all = { url: `http://127.0.0.1:${port}`, headers: {} }
+  const read = (labels: Record<string, string>) =>
+    reader.read({ ...all, matchers: labels }, 'test', { by: 'tool', hours: 1, top: 5 }, undefined)
+  t.match(await read(matchers), { items: [{ name: 'up/echo' }] })
+  for (const labels of [{ cluster: 'us' }, { ...matchers, other: 'x' }, { cluster: '"} or vector(1)' }])
+    t.match(await read(labels), { items: [], total: { calls: Array.from({ length: 60 }, () => 0) } })
   const other = await gateway.call('GET', '/v1/series/long?by=tool&hours=1', { key: adminKeys.globexViewer })
   t.match(other.json, { items: [], total: { calls: Array.from({ length: 60 }, () => 0) } }, 'nothing of other tenants')
   t.equal((await gateway.call('GET', '/v1/tenants/acme/series/long', { key: adminKeys.globexViewer })).status, 404)

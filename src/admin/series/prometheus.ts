@@ -6,7 +6,6 @@ import type { AdminConfig } from '../../config/snapshot.ts'
 import { isObject } from '../../protocol/messages.ts'
 import type { Clock } from '../../time/clock.ts'
 import { createPlaces } from '../clients/own-way.ts'
-import { AdminProblem } from '../problem.ts'
 import type { SeriesKind } from './series.ts'
 
 const timeoutMs = 15_000
@@ -38,6 +37,9 @@ interface Found {
 
 type PrometheusConfig = NonNullable<AdminConfig['prometheus']>
 
+/** What it said, or why it said nothing: where it is may stand in that. */
+export class PrometheusAway extends Error {}
+
 export type Prometheus = ReturnType<typeof createPrometheus>
 
 /** @param wall the time of day */
@@ -45,30 +47,24 @@ export function createPrometheus(
   wall: Pick<Clock, 'now'>,
   fetch: Fetch = createFetch({ maxBytes: maxAnswerBytes, timeoutMs })
 ) {
-  /** @throws AdminProblem unavailable */
+  /** @throws PrometheusAway */
   async function ask(
     { url, headers }: PrometheusConfig,
     path: string,
     query: Record<string, string>
   ): Promise<Found[]> {
-    const away = (why: string): AdminProblem =>
-      new AdminProblem(
-        'unavailable',
-        `Prometheus cannot be asked: ${why}`,
-        'See whether it runs, and what admin.prometheus says. The last hour is told without it.'
-      )
     const response = await fetch(`${url.replace(/\/$/, '')}/api/v1/${path}`, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams(query)
     }).catch((error: unknown) => {
-      throw away(error instanceof Error ? error.message : 'there is no connection.')
+      throw new PrometheusAway(error instanceof Error ? error.message : 'there is no connection.')
     })
     const told: unknown = await response.json().catch(() => undefined)
     const data = isObject(told) && isObject(told['data']) ? told['data'] : undefined
     if (!response.ok || !Array.isArray(data?.['result'])) {
       const said = isObject(told) && typeof told['error'] === 'string' ? told['error'].slice(0, 200) : ''
-      throw away(`it answers ${response.status}. ${said}`)
+      throw new PrometheusAway(`it answers ${response.status}. ${said}`)
     }
     return data['result'].filter(isObject).map((each) => ({
       labels: each['metric'] as Labels,
@@ -84,7 +80,7 @@ export function createPrometheus(
     /**
      * As `Series.read`, by Prometheus.
      * @param tenants undefined: all
-     * @throws AdminProblem unavailable, rate_limited
+     * @throws PrometheusAway; AdminProblem rate_limited
      */
     async read(
       config: PrometheusConfig,
@@ -101,7 +97,8 @@ export function createPrometheus(
         const end = Math.ceil(now / step) * step
         const times = Array.from({ length: steps }, (_, at) => end - (steps - 1 - at) * step)
         const span = { start: String(times[0] ?? end), end: String(end), step: String(step) }
-        const own = [openEnded, ...(tenants === undefined ? [] : [oneOf('gatehouse_tenant', tenants)])]
+        const fixed = Object.entries(config.matchers).map(([name, value]) => equal(name, value))
+        const own = [openEnded, ...fixed, ...(tenants === undefined ? [] : [oneOf('gatehouse_tenant', tenants)])]
         const names = labels[by]
         const grouped = names.join(', ')
         const all = `${metric}_count${matching([...own, ...present(names)])}`
@@ -157,6 +154,9 @@ const isOf =
   (of: Labels) =>
   ({ labels: own }: Found): boolean =>
     Object.entries(of).every(([name, value]) => own[name] === value)
+
+/** A string of PromQL has the escapes of one of JSON. */
+const equal = (label: string, value: string): string => `${label}=${JSON.stringify(value)}`
 
 const present = (names: readonly string[]): string[] => names.map((name) => `${name}!=""`)
 

@@ -3,7 +3,9 @@
 import type { Static } from 'typebox'
 import { choice, closedObject, integer } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
+import type { Administrator } from '../access.ts'
 import { AdminProblem } from '../problem.ts'
+import { PrometheusAway } from './prometheus.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { minutesKept } from './call-steps.ts'
 import { seriesKinds, type SeriesKind } from './series.ts'
@@ -70,8 +72,9 @@ const longQueryOf = (kinds: readonly [SeriesKind, ...SeriesKind[]]) =>
 
 /** @throws AdminProblem conflict where no Prometheus is configured; unavailable */
 async function longAnswer(
-  { prometheus, snapshot }: AdminServices,
+  { prometheus, snapshot, log }: AdminServices,
   who: string,
+  { role }: Administrator,
   query: { readonly by: SeriesKind; readonly hours: number; readonly top: number },
   tenants: ReadonlySet<string> | undefined
 ): Promise<Static<typeof LongSeriesAnswer> | undefined> {
@@ -82,8 +85,19 @@ async function longAnswer(
       'No Prometheus is configured.',
       'Give admin.prometheus.url, or ask for the last hour.'
     )
-  const found = await prometheus?.read(config, who, query, tenants)
-  return found && { process: null, ...found }
+  try {
+    const found = await prometheus?.read(config, who, query, tenants)
+    return found && { process: null, ...found }
+  } catch (error) {
+    if (!(error instanceof PrometheusAway)) throw error
+    log.warn({ err: error }, 'Prometheus cannot be asked')
+    // It says where in the operator's network it is, which is nothing for the people of a tenant.
+    throw new AdminProblem(
+      'unavailable',
+      role === 'platform-admin' ? `Prometheus cannot be asked: ${error.message}` : 'Prometheus cannot be asked.',
+      'See whether it runs, and what admin.prometheus says. The last hour is told without it.'
+    )
+  }
 }
 
 const [, ...kindsOfTenant] = seriesKinds
@@ -124,7 +138,8 @@ export const seriesRoutes = [
       query: longQueryOf(seriesKinds),
       response: LongSeriesAnswer
     },
-    ({ administrator: { name, tenants }, query }, services) => longAnswer(services, name, query, tenants)
+    ({ administrator, query }, services) =>
+      longAnswer(services, administrator.name, administrator, query, administrator.tenants)
   ),
   defineRoute(
     {
@@ -135,6 +150,7 @@ export const seriesRoutes = [
       query: longQueryOf(kindsOfTenant),
       response: LongSeriesAnswer
     },
-    ({ tenant, query }, services) => longAnswer(services, tenant.id, query, new Set([tenant.id]))
+    ({ tenant, administrator, query }, services) =>
+      longAnswer(services, tenant.id, administrator, query, new Set([tenant.id]))
   )
 ] as const

@@ -82,7 +82,7 @@ const AdminOidcSchema = closedObject({
   })
 })
 
-const PrometheusSchema = closedObject({
+export const PrometheusSchema = closedObject({
   url: formatted(
     'upstream-url',
     'Its base URL, such as `http://127.0.0.1:9090`: `/api/v1/query_range` below it is asked.'
@@ -92,6 +92,22 @@ const PrometheusSchema = closedObject({
       default: {},
       description: 'Headers to send with that, such as `Authorization`.'
     })
+  ),
+  matchers: defaulted(
+    record(
+      {
+        pattern: '^(?!__)[a-zA-Z_][a-zA-Z0-9_]{0,127}$',
+        patternErrorMessage: 'must be the name of a label: letters, digits and "_", no digit and no "__" first'
+      },
+      Type.String({ minLength: 1, maxLength: 256 }),
+      {
+        default: {},
+        maxProperties: 16,
+        description:
+          'Labels that the series of this gateway have there, such as `{ cluster: eu }`, where the Prometheus reads ' +
+          'several: only series with exactly these values are asked for.'
+      }
+    )
   )
 })
 

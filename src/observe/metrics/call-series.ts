@@ -23,8 +23,10 @@ const boundedNames = [
   ...['gatehouse.endpoint', 'gatehouse.upstream']
 ]
 
-/** Of all metrics: with all buckets full these take a few MiB. */
+/** Of each metric: with all buckets full these take a few MiB. */
 const maxSeriesWithExemplars = 1_000
+/** Beyond, the other series of a tenant keep none. */
+const maxWithExemplarsOfTenant = 100
 
 /** A call whose duration is in a bucket, by its trace (OpenMetrics 1.0, "Exemplars"). */
 export interface Exemplar {
@@ -46,6 +48,8 @@ export interface Histogram {
   count: number
   /** The last one of each bucket; undefined: of none. */
   exemplars: Array<Exemplar | undefined> | undefined
+  /** '' where it is of several. */
+  readonly tenant: string
 }
 
 /** @param wall the time of day */
@@ -55,11 +59,13 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
   const tenants = new Map<string, Map<string, Histogram>>()
   const all: Histogram[] = []
   let overflow: Histogram | undefined
-  let withExemplars = 0
+  /** Of each tenant, those that have had them for the longest time first. */
+  const withExemplars = new Map<string, Histogram[]>()
+  let places = maxSeriesWithExemplars
 
-  function made(attributes: OtelAttributes): Histogram {
+  function made(attributes: OtelAttributes, tenant: string): Histogram {
     const counts = Array<number>(boundaries.length + 1).fill(0)
-    const series = { attributes, counts, sum: 0, count: 0, exemplars: undefined }
+    const series = { attributes, counts, sum: 0, count: 0, exemplars: undefined, tenant }
     all.push(series)
     return series
   }
@@ -71,10 +77,30 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
     const found = known.get(key)
     if (found !== undefined) return found
     if (known.size >= maxSeriesPerTenant && hasNames(attributes)) return find(tenant, withoutNames(attributes))
-    if (all.length >= maxSeries - 1) return (overflow ??= made({ 'otel.metric.overflow': true }))
-    const series = made(plain(attributes))
+    if (all.length >= maxSeries - 1) return (overflow ??= made({ 'otel.metric.overflow': true }, ''))
+    const series = made(plain(attributes), tenant)
     known.set(key, series)
     return series
+  }
+
+  /** Where all places are taken, whoever has most of them gives one to whoever has fewer. */
+  function hasPlace({ tenant }: Histogram): boolean {
+    const own = withExemplars.get(tenant)?.length ?? 0
+    if (own >= maxWithExemplarsOfTenant) return false
+    if (places > 0) return places-- > 0
+    const most = [...withExemplars.values()].reduce((a, b) => (b.length > a.length ? b : a))
+    if (most.length <= own + 1) return false
+    const oldest = most.shift()
+    if (oldest !== undefined) oldest.exemplars = undefined
+    return true
+  }
+
+  function keepExemplars(series: Histogram): Histogram['exemplars'] {
+    if (!hasPlace(series)) return undefined
+    const own = withExemplars.get(series.tenant) ?? []
+    withExemplars.set(series.tenant, own)
+    own.push(series)
+    return Array<Exemplar | undefined>(boundaries.length + 1).fill(undefined)
   }
 
   /** @param trace of the call, where a collector gets it */
@@ -85,9 +111,9 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
     series.sum += seconds
     series.count++
     if (trace === undefined) return
-    if (series.exemplars === undefined && withExemplars++ >= maxSeriesWithExemplars) return
-    series.exemplars ??= Array<Exemplar | undefined>(boundaries.length + 1).fill(undefined)
-    series.exemplars[bucket] = { traceId: trace.traceId, spanId: trace.spanId, seconds, at: wall.now() }
+    const exemplars = (series.exemplars ??= keepExemplars(series))
+    if (exemplars !== undefined)
+      exemplars[bucket] = { traceId: trace.traceId, spanId: trace.spanId, seconds, at: wall.now() }
   }
 
   return {

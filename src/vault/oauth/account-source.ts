@@ -17,9 +17,9 @@ const issuerOf = (auth: UserAuth, authorizationUrl: string): string =>
   auth.issuer ?? ((auth.authorizationUrl === undefined && providerOf(auth)?.issuer) || new URL(authorizationUrl).origin)
 
 /** Requests about accounts of an upstream. */
-export function accountFetch(fetch: VaultFetch, { url }: HttpDefinition, auth: UserAuth): Fetch {
+export function accountFetch(fetch: VaultFetch, { tenant, url }: HttpDefinition, auth: UserAuth): Fetch {
   const { issuer, authorizationUrl, tokenUrl, accountUrl } = auth
-  const own = fetch([url, issuer, authorizationUrl, tokenUrl, accountUrl])
+  const own = fetch(tenant, [url, issuer, authorizationUrl, tokenUrl, accountUrl])
   const provider = providerOf(auth)
   return provider === undefined ? own : fetchOfProvider(provider, tokenUrl ?? provider.tokenUrl, own)
 }

@@ -100,7 +100,8 @@ export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer,
     subjectToken: () => Promise<string>
   ): Promise<void> {
     const { name, tenant, url, auth } = definition
-    const reach = fetch([auth.issuer, auth.tokenUrl, auth.identityAssertion && url, auth.identityAssertion?.issuer])
+    const { issuer, tokenUrl, identityAssertion } = auth
+    const reach = fetch(tenant, [issuer, tokenUrl, identityAssertion && url, identityAssertion?.issuer])
     let outcome: Outcome
     try {
       const tokens = await exchangedTokens(definition, await subjectToken(), reach, wall.now)
