@@ -132,9 +132,9 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     () => isOver
   )
   const kinds = [sessionClient, listeningClient, modernClient, httpSseLoad, sessionClient, modernClient]
-  const clients = Array.from({ length: options.clients }, (_, n) =>
-    kinds[n % kinds.length]?.(load, random(seed, n + 1))
-  )
+  const clients = Array.from({ length: options.clients }, async (_, n) => {
+    await kinds[n % kinds.length]?.(load, random(seed, n + 1))
+  })
   const counts: Record<string, number> = {}
   for (let n = 0; n < options.faults; n++) {
     if (enough?.aborted === true) break
