@@ -30,7 +30,9 @@ function listen(load: Load, client: LegacyClient, chance: Random) {
       if (message === undefined) continue
       const { method, params } = message as Message
       if (id !== undefined) ids.push(id)
-      if (method === 'notifications/resources/updated') canaries.push(String(params?._meta?.canary))
+      // One without a canary is of the gateway: it has subscribed anew, and something may have been missed.
+      const canary = params?._meta?.canary
+      if (method === 'notifications/resources/updated' && canary !== undefined) canaries.push(canary)
     }
     return events.length
   }
