@@ -7,9 +7,11 @@ import { EventSource } from 'undici'
 import { key } from '../kit/gateway.ts'
 import { startHouse } from '../kit/replicas.ts'
 import { sseUrl } from '../kit/http-sse-client.ts'
+import { breakableFetch, resumes } from './kit/broken-stream.ts'
 import { connect, newest, sdks } from './kit/sdks.ts'
 import { serverOf, startServer } from './kit/servers.ts'
 import { tour } from './kit/tour.ts'
+import { textOf } from './kit/tour-step.ts'
 
 const house = await startHouse(t, {
   upstreams: {
@@ -58,3 +60,17 @@ for (const sdk of sdks) {
     })
   }
 }
+
+t.test('the newest one comes back for the rest of a response whose stream breaks', async (t) => {
+  for (const upstream of ['remote', 'local']) {
+    await t.test(`of ${upstream}`, async (t) => {
+      const breakable = breakableFetch()
+      const { client } = await connect(t, newest, 'http', house.url(), key, { fetch: breakable.fetch })
+      await resumes(breakable, async (steps, heard) => {
+        const onprogress = ({ progress }: { readonly progress: number }): void => heard(progress)
+        const params = { name: `${upstream}__progress`, arguments: { steps } }
+        return textOf(await client.callTool(params, undefined, { onprogress }))
+      })
+    })
+  }
+})

@@ -3,10 +3,16 @@
 // first SDK.
 
 import { fileURLToPath } from 'node:url'
-import { Client, StreamableHTTPClientTransport, type ClientOptions } from '@modelcontextprotocol/client'
+import {
+  Client,
+  StreamableHTTPClientTransport,
+  type ClientOptions,
+  type StreamableHTTPClientTransportOptions
+} from '@modelcontextprotocol/client'
 import t, { type Test } from 'tap'
 import { key } from '../kit/gateway.ts'
 import { replicaCount, startHouse } from '../kit/replicas.ts'
+import { breakableFetch, resumes } from './kit/broken-stream.ts'
 import { newest } from './kit/sdks.ts'
 import { secondTour, type Peer } from './kit/second-tour.ts'
 import { serverOf, startServer } from './kit/servers.ts'
@@ -48,14 +54,15 @@ const peers: Record<string, Record<Era, Peer>> = {
   insisted: { legacy: all, modern: all }
 }
 
-async function connected(t: Test, mode: Mode): Promise<Client> {
+async function connected(t: Test, mode: Mode, more: StreamableHTTPClientTransportOptions = {}): Promise<Client> {
   const client = new Client(
     { name: 'second', version: '2' },
     { capabilities: { sampling: {}, roots: {}, elicitation: { form: {} } }, versionNegotiation: { mode } }
   )
   await client.connect(
     new StreamableHTTPClientTransport(new URL(house.url()), {
-      requestInit: { headers: { authorization: `Bearer ${key}` } }
+      requestInit: { headers: { authorization: `Bearer ${key}` } },
+      ...more
     })
   )
   t.teardown(() => client.close())
@@ -78,3 +85,13 @@ for (const [title, mode, era] of modes) {
     }
   })
 }
+
+t.test('a client of the old era comes back for the rest of a response whose stream breaks', async (t) => {
+  const breakable = breakableFetch()
+  const client = await connected(t, 'legacy', { fetch: breakable.fetch })
+  await resumes(breakable, async (steps, heard) => {
+    const onprogress = ({ progress }: { readonly progress: number }): void => heard(progress)
+    const { content } = await client.callTool({ name: 'first__progress', arguments: { steps } }, { onprogress })
+    return (content as Array<{ text: string }>)[0]?.text ?? ''
+  })
+})

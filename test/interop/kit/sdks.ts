@@ -48,13 +48,18 @@ export function capabilitiesOf(revision: Revision): Types.ClientCapabilities {
   return { sampling: {}, roots: { listChanged: true }, ...(elicitation === undefined ? {} : { elicitation }) }
 }
 
-/** Connects over HTTP; leaves when the test ends. @param token sent as a bearer; undefined: somebody else adds it */
+/**
+ * Connects over HTTP; leaves when the test ends.
+ * @param token sent as a bearer; undefined: somebody else adds it
+ * @param more for Streamable HTTP
+ */
 export async function connect(
   t: Teardown,
   sdk: Sdk,
   transport: 'http' | 'sse',
   url: string,
-  token: string | undefined
+  token: string | undefined,
+  more: HttpModule.StreamableHTTPClientTransportOptions = {}
 ): Promise<Connected> {
   const [{ Client }, types] = await Promise.all([
     load<typeof ClientModule>(sdk, 'client/index'),
@@ -64,7 +69,7 @@ export async function connect(
   const options = token === undefined ? {} : { requestInit: { headers: { authorization: `Bearer ${token}` } } }
   if (transport === 'http') {
     const { StreamableHTTPClientTransport } = await load<typeof HttpModule>(sdk, 'client/streamableHttp')
-    await client.connect(new StreamableHTTPClientTransport(new URL(url), options))
+    await client.connect(new StreamableHTTPClientTransport(new URL(url), { ...options, ...more }))
   } else {
     const { SSEClientTransport } = await load<typeof OldSseModule>(sdk, 'client/sse')
     await client.connect(new SSEClientTransport(new URL(url), options))
