@@ -3,12 +3,27 @@
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { openSse } from '../kit/http-sse-client.ts'
-import { allCapabilities, isServerRequest, scriptedStdio } from '../kit/server-request.ts'
-import { startReplicas } from './rig.ts'
+import { allCapabilities, isServerRequest, post, scriptedStdio } from '../kit/server-request.ts'
+import { until } from '../kit/until.ts'
+import { sessionAt, startReplicas } from './rig.ts'
 
 const rig = await startReplicas(t, {
   upstreams: { pipe: scriptedStdio },
-  endpoints: { default: { upstreams: ['pipe'], prefix: '' } }
+  endpoints: { default: { upstreams: ['pipe'], prefix: '' } },
+  // Where no address is known, it refuses.
+  policy: {
+    default: 'allow',
+    rules: [
+      {
+        name: 'near',
+        effect: 'deny',
+        what: { kinds: ['tool'], names: ['echo'] },
+        when: '!address.inNetwork("127.0.0.0/8")'
+      }
+    ]
+  },
+  // Nobody is there: what counts is that calls have traces.
+  top: { telemetry: { otlp: { endpoint: 'http://127.0.0.1:1' }, signals: ['traces'] } }
 })
 const initialize = {
   protocolVersion: '2025-11-25',
@@ -40,6 +55,39 @@ t.test('a client initializes, calls, answers and cancels through any replica', a
   t.equal((await client.post({ jsonrpc: '2.0', id: 'never asked', result: {} })).status, 400)
   t.equal(new Set(rig.turns.slice(before)).size, 3, 'each replica had some of them')
   client.close()
+})
+
+t.test('address, trace and size of a call come along to the replica that runs it', async (t) => {
+  const ofTrace = (n: number): string => `${n}`.repeat(32)
+  const facts = (n: number) => ({ address: /127\.0\.0\.1/, traceId: ofTrace(n), outcome: 'ok', tool: 'echo' })
+  const headersOf = (n: number) => ({ traceparent: `00-${ofTrace(n)}-b7ad6b7169203331-01` })
+  const lineOf = (n: number) =>
+    until('the line of the call', () =>
+      rig.nodes.flatMap(({ log }) => log()).find(({ msg, traceId }) => msg === 'call' && traceId === ofTrace(n))
+    )
+  const sse = await openSse(rig.at(0, 't/acme/sse'), keyOf.ada)
+  t.match(await sse.request('initialize', initialize), { result: {} })
+  const session = await sessionAt(rig.at(0))
+  const params = { name: 'echo', arguments: {} }
+  for (const node of [0, 1, 2]) {
+    const [first, second] = [1 + node, 4 + node]
+    const url = sse.messagesUrl.replace(/^http:\/\/[^/]+/, rig.nodes[node]?.url ?? '')
+    const body = JSON.stringify({ jsonrpc: '2.0', id: first, method: 'tools/call', params })
+    const headers = { ...sse.headers, ...headersOf(first) } as Record<string, string>
+    t.equal((await fetch(url, { method: 'POST', headers, body })).status, 202)
+    t.match(
+      await sse.next('the answer', ({ id, method }) => id === first && !method),
+      { result: {} },
+      `replica ${node}`
+    )
+    t.match(await lineOf(first), { ...facts(first), bytesIn: body.length }, `HTTP+SSE at replica ${node}`)
+    const message = { id: second, method: 'tools/call', params }
+    const answer = await post(rig.at(node), { headers: { ...session.headers, ...headersOf(second) } }, message)
+    t.match(answer.json, { result: {} }, `a session at replica ${node}`)
+    const bytesIn = JSON.stringify({ jsonrpc: '2.0', ...message }).length
+    t.match(await lineOf(second), { ...facts(second), bytesIn }, `a session at replica ${node}`)
+  }
+  sse.close()
 })
 
 t.test('nobody else posts to the stream, whichever replica is tried', async (t) => {

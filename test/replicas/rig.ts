@@ -17,7 +17,7 @@ const endpointPath = 't/acme/mcp'
 
 export async function startReplicas(
   t: Test,
-  options: Pick<ReplicaOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth' | 'callLimits'>,
+  options: Pick<ReplicaOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth' | 'callLimits' | 'top'>,
   places?: readonly Place[]
 ): Promise<Rig> {
   const keys = [

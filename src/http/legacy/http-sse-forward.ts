@@ -10,17 +10,15 @@ import { ProcessGone } from '../../session/bus/bus-messages.ts'
 import type { RequestContext } from '../admission.ts'
 import { requestOverheadBytes } from '../request-memory.ts'
 import { noLongerAccepted } from '../revalidation.ts'
+import { type CarriedContext, carriedContext, contextOfCarried } from './carried.ts'
 import { sessionEnded, type HttpSsePost } from './http-sse-session.ts'
 import type { Replicas } from './replicas.ts'
-import { carried, carriedPrincipalOf, type CarriedPrincipal } from './session-homes.ts'
 
-interface ForwardedPost {
+interface ForwardedPost extends CarriedContext {
   readonly tenant: TenantId
   readonly endpoint: EndpointName
-  readonly principal: CarriedPrincipal
   /** Of its credential, which is not sent itself. Epoch ms; null: it does not expire. */
   readonly validUntil: number | null
-  readonly requestId: string
   /** That of the messages URL. */
   readonly id: string
   readonly body: unknown
@@ -35,8 +33,9 @@ export function forwardHttpSsePosts(
   take: (post: HttpSsePost, id: string, body: unknown, accepted: () => void) => Promise<void>
 ) {
   bus.serve('http-sse', async (question) => {
-    const { tenant, endpoint, principal: said, validUntil, requestId, id, body } = question as ForwardedPost
-    const principal = carriedPrincipalOf(said)
+    const { tenant, endpoint, validUntil, id, body, ...carried } = question as ForwardedPost
+    const came = contextOfCarried(carried)
+    const { principal } = came
     const place = await homes.contextOf.load(tenant, endpoint, principal)
     if (place === undefined) throw sessionEnded()
     const person = quotaKeyOf(principal)
@@ -46,9 +45,8 @@ export function forwardHttpSsePosts(
       memory.require(requestOverheadBytes + jsonSizeOf(body), 'The request')
       const post: HttpSsePost = {
         ...place,
-        principal,
+        ...came,
         person,
-        requestId,
         memory,
         hold: () => memory.retain(),
         validUntil: validUntil ?? Infinity,
@@ -70,13 +68,12 @@ export function forwardHttpSsePosts(
   return async (context: RequestContext, id: string, body: unknown): Promise<boolean> => {
     const holder = /^([0-9a-f]{8})-.{43}$/.exec(id)?.[1]
     if (!bus.shared || holder === undefined || holder === bus.node) return false
-    const { tenant, endpoint, principal, validUntil, requestId } = context
+    const { tenant, endpoint, principal, validUntil } = context
     const forwarded: ForwardedPost = {
+      ...carriedContext(context),
       tenant: tenant.id,
       endpoint: endpoint.name,
-      principal: carried(principal),
       validUntil: validUntil === Infinity ? null : validUntil,
-      requestId,
       id,
       body
     }

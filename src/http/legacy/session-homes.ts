@@ -13,7 +13,6 @@ import {
   type TenantId
 } from '../../protocol/messages.ts'
 import { type ContextOf, quotaKeyOf } from '../../relay/call/call.ts'
-import type { Principal } from '../../auth/principal.ts'
 import type { Bus } from '../../session/bus/bus.ts'
 import { ProcessGone } from '../../session/bus/bus-messages.ts'
 import type { BusCall } from '../../session/bus/bus-server.ts'
@@ -24,23 +23,16 @@ import { sessionHomeKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { CallContext } from '../admission.ts'
 import { requestOverheadBytes, reserveAnswer } from '../request-memory.ts'
+import { type CarriedContext, carriedContext, contextOfCarried } from './carried.ts'
 
 type RequestMessage = Message & { readonly kind: 'request' }
 
-/** Of a token or key, only what it said: the credential itself is never sent. */
-export interface CarriedPrincipal extends Omit<Principal, 'scopes'> {
-  readonly scopes: readonly string[]
-}
-
 /** As one process sends it to another. */
-interface ForwardedRequest {
+interface ForwardedRequest extends CarriedContext {
   readonly tenant: TenantId
   readonly endpoint: EndpointName
   /** Of the session. */
   readonly key: string
-  readonly principal: CarriedPrincipal
-  readonly requestId: string
-  readonly address?: string | undefined
   readonly message: Pick<RequestMessage, 'id' | 'request'>
   /** Whether messages can precede the answer. */
   readonly streams: boolean
@@ -114,19 +106,18 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
      * unavailable
      */
     async forward(
-      { tenant, endpoint, principal, requestId, address, snapshot, memory }: CallContext,
+      context: CallContext,
       session: LiveSession,
       { id, request }: Pick<RequestMessage, 'id' | 'request'>,
       streams: boolean,
       { notify: push, signal }: { notify: (message: JsonObject) => void; signal: AbortSignal }
     ): Promise<{ readonly text: string | undefined } | undefined> {
+      const { tenant, endpoint, principal, snapshot, memory } = context
       const forwarded: ForwardedRequest = {
+        ...carriedContext(context),
         tenant: tenant.id,
         endpoint: endpoint.name,
         key: session.key,
-        principal: carried(principal),
-        requestId,
-        ...(address === undefined ? {} : { address }),
         message: { id, request },
         streams
       }
@@ -201,11 +192,12 @@ function createParts(memory: HeldMemory) {
 
 async function runForwarded(
   { sessions, live, memory, contextOf }: SessionHomesOptions,
-  { tenant, endpoint, key, principal: said, requestId, address, message, streams }: ForwardedRequest,
+  { tenant, endpoint, key, message, streams, ...carried }: ForwardedRequest,
   { notify, signal }: BusCall,
   run: RunForwarded
 ): Promise<Answer> {
-  const principal = carriedPrincipalOf(said)
+  const came = contextOfCarried(carried)
+  const { principal } = came
   const place = await contextOf.load(tenant, endpoint, principal)
   const found = place === undefined ? undefined : await sessions.find(key, principal, endpoint)
   if (place === undefined || found === undefined) throw sessionGone()
@@ -214,7 +206,7 @@ async function runForwarded(
   held.require(requestOverheadBytes + jsonSizeOf(message.request), 'The request')
   try {
     const session = live.use(found, held.share)
-    const context: CallContext = { ...place, principal, person, requestId, address, memory: held }
+    const context: CallContext = { ...place, ...came, person, memory: held }
     const push = (each: JsonObject): boolean => {
       if (streams) notify({ message: each } satisfies Ahead)
       return streams
@@ -230,13 +222,6 @@ async function runForwarded(
     held.set(0)
   }
 }
-
-export const carried = ({ scopes, ...rest }: Principal): CarriedPrincipal => ({ ...rest, scopes: [...scopes] })
-
-export const carriedPrincipalOf = (carried: CarriedPrincipal): Principal => ({
-  ...carried,
-  scopes: new Set(carried.scopes)
-})
 
 const sessionGone = (): GatewayError =>
   new GatewayError('session_unknown', 'The session ended meanwhile. Send a new initialize without Mcp-Session-Id.')
