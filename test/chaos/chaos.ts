@@ -1,5 +1,5 @@
-// Chaos: three replicas on a real Redis under load of both eras and of HTTP+SSE while parts of the whole fail, one after the other, as
-// the seed says. What clients saw is recorded, and judged when the run is over.
+// Chaos: three replicas on a real Redis under load of both eras and of HTTP+SSE while parts of the whole fail, one
+// after the other, as the seed says. What clients saw is recorded, and judged when the run is over.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { tcpLink } from '../kit/tcp-link.ts'
 import { until, type Teardown } from '../kit/until.ts'
 import { modernClient, sessionClient } from './clients.ts'
 import { faults, type FaultName, type Scene } from './faults.ts'
-import { type Heard, streamViolations } from './heard.ts'
+import { type Heard, type Span, streamViolations } from './heard.ts'
 import { violations, reasonsOf, type Call, type Outcome } from './history.ts'
 import { listeningClient } from './listening-client.ts'
 import { createLoad } from './load.ts'
@@ -30,6 +30,8 @@ export interface ChaosOptions {
   /** Default: all of them, in an order of chance. */
   readonly only?: readonly FaultName[]
   readonly clients: number
+  /** Some calls ask their client something. Default: yes. */
+  readonly asks?: boolean
   /** The store is a primary and a replica with a Sentinel, where others have one server. */
   readonly sentinel?: boolean
   /** From when on nothing fails any more, and what there is is judged. */
@@ -91,8 +93,11 @@ async function probe({ targets }: Replicas, nodes: () => readonly { readonly url
   }
 }
 
+/** Of what is told on the stream of a session, what is under way may be lost by these. */
+const lossyFaults: ReadonlySet<FaultName> = new Set(['kill', 'restart Redis', 'pause Redis', 'fail over Redis'])
+
 export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, sentinel = false, enough, onFault } = options
+  const { seed, sentinel = false, asks = true, enough, onFault } = options
   const only = options.only ?? mix(sentinel)
   const chance = random(seed)
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-chaos-'))
@@ -124,7 +129,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     web,
     ends: []
   }
-  const load = createLoad(`${rig.origin}/t/acme/mcp`, key)
+  const load = createLoad(`${rig.origin}/t/acme/mcp`, key, undefined, asks)
   let isOver = false as boolean
   const probing = probe(
     rig,
@@ -136,6 +141,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     await kinds[n % kinds.length]?.(load, random(seed, n + 1))
   })
   const counts: Record<string, number> = {}
+  const lossy: Span[] = []
   for (let n = 0; n < options.faults; n++) {
     if (enough?.aborted === true) break
     const before = load.history.length
@@ -144,7 +150,10 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     const name = n < only.length && options.only !== undefined ? (only[n] as FaultName) : chance.pick(only)
     counts[name] = (counts[name] ?? 0) + 1
     onFault?.(name, load.now(), load.history.length)
+    const began = load.now()
     await faults[name](scene, chance)
+    // A call that was answered just before may have caused what was under way; and clients resume for a while.
+    if (lossyFaults.has(name)) lossy.push([began - 2_000, load.now() + 10_000])
   }
   load.over = true
   await Promise.all(clients)
@@ -166,12 +175,12 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     resumed: history.reduce((sum, call) => sum + call.resumed, 0),
     resumedListening: heard.reduce((sum, { resumed }) => sum + resumed, 0),
     heard: heard.reduce((sum, { canaries }) => sum + canaries.length, 0),
-    broken: heard.filter((each) => streamViolations([each]).length > 0),
+    broken: heard.filter((each) => streamViolations([each], lossy).length > 0),
     longest: history.toSorted((a, b) => b.ended - b.begun - (a.ended - a.begun)).slice(0, 5),
     reasons: reasonsOf(history),
     violations: [
       ...violations(history, servers),
-      ...streamViolations(heard),
+      ...streamViolations(heard, lossy),
       ...revived.map((id) => `a session that was ended is known again: ${id.slice(0, 8)}`),
       ...scene.ends.filter(({ code }) => code !== 0).map((end) => `a replica ended with ${JSON.stringify(end)}`)
     ]

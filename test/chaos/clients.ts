@@ -143,7 +143,7 @@ export async function sessionClient(load: Load, chance: Random): Promise<void> {
     }
     load.sessions++
     for (let calls = 3 + chance.below(20); calls > 0 && !load.over; calls--) {
-      const tools = chance.below(4) === 0 ? questions : mirrors
+      const tools = load.asks && chance.below(4) === 0 ? questions : mirrors
       const call = await callOf(load, client, chance, chance.pick(tools))
       load.history.push(call)
       if (call.outcome.kind === 'session lost') break
@@ -161,7 +161,7 @@ export async function modernClient(load: Load, chance: Random): Promise<void> {
   while (!load.over) {
     const canary = randomUUID()
     const word = randomUUID()
-    const tool = chance.pick(chance.below(4) === 0 ? questions : mirrors)
+    const tool = chance.pick(load.asks && chance.below(4) === 0 ? questions : mirrors)
     const begun = load.now()
     const params = { name: tool, arguments: { canary, delayMs: chance.below(600) } }
     let asked = 0

@@ -24,8 +24,15 @@ export interface Heard {
   readonly refused: string | undefined
 }
 
-/** @returns what went wrong, a sentence each */
-export function streamViolations(all: readonly Heard[]): string[] {
+/** From when to when, in milliseconds since the beginning. */
+export type Span = readonly [number, number]
+
+/**
+ * @param lossy when a replica was killed or Redis was away: what a replica had heard and not yet stored is lost then
+ * @returns what went wrong, a sentence each
+ */
+export function streamViolations(all: readonly Heard[], lossy: readonly Span[] = []): string[] {
+  const mayBeLost = (at: number): boolean => lossy.some(([from, to]) => at >= from && at <= to)
   return all.flatMap(({ session, caused, canaries, ids, refused }) => {
     const found: string[] = []
     const heard = new Set(canaries)
@@ -34,7 +41,7 @@ export function streamViolations(all: readonly Heard[]): string[] {
     const own = caused.map(({ canary }) => canary)
     const foreign = canaries.filter((canary) => !own.includes(canary))
     if (foreign.length > 0) found.push(`heard what it had not caused: ${foreign.join(', ')}`)
-    const missed = caused.filter(({ canary, sure }) => sure && !heard.has(canary))
+    const missed = caused.filter(({ canary, sure, at }) => sure && !heard.has(canary) && !mayBeLost(at))
     if (missed.length > 0) found.push(`never heard of ${missed.map(({ canary }) => canary).join(', ')}`)
     const inOrder = own.filter((canary) => heard.has(canary))
     const first = [...heard].filter((canary) => own.includes(canary))

@@ -20,11 +20,13 @@ import { isMethod, startUpstream } from '../kit/upstream.ts'
 
 /** One place, as processes that follow each other have it. */
 function shelf() {
-  const state = { kept: undefined as UpstreamSession | undefined, ends: 0 }
+  const state = { kept: undefined as UpstreamSession | undefined, ends: 0, isHeld: false }
   const place: SessionPlace = {
     load: async () => state.kept,
     async keep(session) {
+      if (state.isHeld) return false
       state.kept = session
+      return true
     },
     async end() {
       state.ends++
@@ -75,14 +77,61 @@ for (const status of [400, 404, 405, 410, 500])
     t.not(state.kept?.id, before)
   })
 
-for (const status of [401, 403, 429, 502, 503])
-  t.test(`a server that answers ${status} says nothing of it: it is kept for the next attempt`, async (t) => {
-    const { peer, state, connect, handshakes } = await left(t)
-    peer.override(isMethod('ping'), (response) => response.writeHead(status).end())
-    await t.rejects(connect(), { code: 'upstream_unavailable' })
-    t.same([handshakes(), state.ends], [1, 0])
-    t.equal((await connect()).isContinued, true, 'the control')
+/** Three seconds pass meanwhile. */
+async function inTime<T>(clock: ReturnType<typeof handClock>, work: Promise<T>): Promise<T> {
+  let isOver = false
+  const over = (): void => {
+    isOver = true
+  }
+  work.then(over, over)
+  let passed = 0
+  await until(() => {
+    if (passed < 3_000) clock.advance(100)
+    passed += 100
+    return isOver
+  }, 'it is over')
+  return await work
+}
+
+for (const status of [401, 403, 429, 502, 503]) {
+  t.test(`a server that answers ${status} is asked once more`, async (t) => {
+    const { peer, connect, clock, handshakes } = await left(t)
+    let pings = 0
+    const refuse = (response: ServerResponse): void => {
+      pings++
+      response.writeHead(status).end()
+    }
+    peer.override(isMethod('ping'), refuse)
+    t.same([(await inTime(clock, connect())).isContinued, handshakes(), pings], [true, 1, 1])
   })
+
+  t.test(
+    `where it answers ${status} again, it is asked for a new one, and the old one is kept until then`,
+    async (t) => {
+      const { peer, state, connect, clock, handshakes } = await left(t)
+      const before = state.kept?.id
+      const asked = async (): Promise<Awaited<ReturnType<typeof connect>>> => {
+        peer.override(isMethod('ping'), (response) => response.writeHead(status).end(), 2)
+        return await inTime(clock, connect())
+      }
+      peer.override(isMethod('initialize'), (response) => response.writeHead(503).end())
+      await t.rejects(asked(), { code: 'upstream_unavailable' })
+      t.same([state.kept?.id, state.ends], [before, 0])
+      t.notOk((await asked()).isContinued)
+      t.not(state.kept?.id, before)
+      t.equal(handshakes(), 3)
+    }
+  )
+}
+
+t.test('a session that another process has taken meanwhile is left to it', async (t) => {
+  const { state, connect, handshakes } = await left(t)
+  const before = state.kept
+  state.isHeld = true
+  t.notOk((await connect()).isContinued)
+  t.equal(handshakes(), 2)
+  t.same(state.kept, before)
+})
 
 t.test('a session that hangs is given up while there is time for a new one', async (t) => {
   const { peer, connect, clock, handshakes } = await left(t)

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { boundedError } from '../../src/upstream/rpc/errors.ts'
-import { createRestartDelay } from '../../src/upstream/http/streamable-session.ts'
+import { createRestartDelay } from '../../src/upstream/rpc/restart-delay.ts'
 import {
   callOf,
   handClock,

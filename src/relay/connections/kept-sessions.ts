@@ -40,30 +40,41 @@ export function createKeptSessions(
           log.debug({ err, ...told }, 'a session at an upstream cannot be looked for')
           return undefined
         })
+        last = sealed
         if (sealed === undefined) return undefined
         const kept = sealed.length > maxKeptLength ? undefined : opened(sealed)
         if (kept === undefined)
           log.warn(told, 'a session at an upstream in the store cannot be opened: a new one is begun')
-        else last = sealed
         return kept
       },
       async keep(kept) {
+        const before = last
+        last = undefined
         try {
           // Another text each time, so that of two processes that have it each knows which was the last.
           const sealed = sealer.seal(purpose, binding, JSON.stringify({ ...kept, holder: newId() }))
-          if (sealed.length > maxKeptLength) return log.debug(told, 'a session at an upstream is too large to be kept')
-          await store.set(storeKey, sealed, { ttlMs: maxMs - (wall.now() - openedAt) })
-          last = sealed
+          const isKept =
+            sealed.length <= maxKeptLength &&
+            (await store.set(storeKey, sealed, {
+              ttlMs: maxMs - (wall.now() - openedAt),
+              when: before === undefined ? 'absent' : { is: before }
+            }))
+          if (isKept) last = sealed
+          else log.debug(told, 'a session at an upstream is not kept: another process has it, or it is too large')
+          return isKept
         } catch (err) {
           log.debug({ err, ...told }, 'a session at an upstream cannot be kept: it ends with this process')
+          return false
         }
       },
       async end() {
-        if (last === undefined) return true
+        const held = last
+        last = undefined
+        if (held === undefined) return true
         try {
-          const now = await store.get(storeKey)
-          if (now === last) await store.delete(storeKey)
-          return now === last || now === undefined
+          // In one step: another process may take it up at this moment.
+          if (await store.set(storeKey, '', { when: { is: held }, ttlMs: 1 })) return true
+          return (await store.get(storeKey)) === undefined
         } catch (err) {
           log.debug({ err, ...told }, 'whether another process has a session at an upstream is not known')
           return false

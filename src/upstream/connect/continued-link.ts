@@ -6,8 +6,17 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
+/** Of processes that have a session one after the other, each has ids of its own for so many (request-ids.ts). */
+const maxTurns = 127
+
+const reasons = {
+  unknown: 'the upstream does not know it any more',
+  unclear: 'the upstream refuses it',
+  held: 'another process has it, or it could not be taken over'
+}
+
 /**
- * @returns undefined where none is kept, or the server has forgotten it: a new one has to be begun
+ * @returns undefined where none is kept, or it cannot be gone on with: a new one has to be begun
  * @throws GatewayError upstream_*: the server cannot be asked now
  */
 export async function continuedLink(
@@ -21,15 +30,23 @@ export async function continuedLink(
   const kept = await place?.load()
   if (kept === undefined) return undefined
   const link = openStreamable(definition, egress, context, kept)
-  const goesOn = await link.goOn(signal).catch((error: unknown) => {
+  const outcome = kept.turn + 1 < maxTurns ? await link.goOn(signal).catch(given) : 'held'
+  const { name: upstream, tenant } = definition
+  if (outcome === 'known') {
+    context.log.info({ upstream, tenant }, 'goes on in the session that another process had there')
+    return link
+  }
+  context.log.info(
+    { upstream, tenant, reason: reasons[outcome] },
+    'a new session is begun in place of the one that another process had there'
+  )
+  discard(link, context.log)
+  // Where it is not known to be gone, it is replaced when there is a new one.
+  if (outcome === 'unknown') await place?.end()
+  return undefined
+
+  function given(error: unknown): never {
     discard(link, context.log)
     throw error
-  })
-  const { name: upstream, tenant } = definition
-  const what = goesOn ? 'goes on in' : 'the upstream has forgotten'
-  context.log.info({ upstream, tenant }, `${what} the session that another process had there`)
-  if (goesOn) return link
-  discard(link, context.log)
-  await place?.end()
-  return undefined
+  }
 }

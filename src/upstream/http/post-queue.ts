@@ -1,13 +1,14 @@
 // HTTP requests whose answer says only whether the message was taken. A server that does not take messages costs a
 // bounded queue.
 
+import { randomBytes } from 'node:crypto'
 import { notificationMessage, requestMessage } from '../../protocol/messages.ts'
 import { textBytes, withMemory } from '../../limits/memory.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { failureError } from '../rpc/errors.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { sendRequest } from './request.ts'
-import type { deadline } from '../../time/clock.ts'
+import { type Clock, type deadline, pause } from '../../time/clock.ts'
 import type { Log } from '../../observe/log.ts'
 import type { HttpRequest, HttpTarget } from './target.ts'
 
@@ -32,27 +33,50 @@ export function sendForStatus(
   })
 }
 
-export const pingText = JSON.stringify(requestMessage('still-there', { method: 'ping' }))
+/** With an id that no other connection of the session has used (2025-11-25 basic "Requests"). */
+export const pingText = (): JsonText =>
+  JSON.stringify(requestMessage(`still-there-${randomBytes(9).toString('base64url')}`, { method: 'ping' }))
 
-/** To a ping: of the session they say nothing, as they come of our credential, or of a server that is busy or away. */
+/** To a ping: of the session they may say nothing, as they come of our credential, or of a server that is busy. */
 const passing: ReadonlySet<number> = new Set([401, 403, 408, 429, 502, 503, 504])
 
+/** Before a server that has refused a ping is asked once more. */
+const askAgainMs = 1_000
+
 /**
- * Asks by a ping.
+ * Asks by a ping, and by another one where the answer may not be of the session.
  * @param headers of a POST of the session
  * @param limit is closed
+ * @returns whether the server knows it; `unclear`: it refuses both for a reason that may not be the session
  * @throws GatewayError upstream_*: the server cannot be asked now
  */
-export async function knowsSession(
+export async function askForSession(
+  target: HttpTarget,
+  headers: string,
+  clock: Clock,
+  limit: ReturnType<typeof deadline>
+): Promise<'known' | 'unknown' | 'unclear'> {
+  try {
+    const known = await askOnce(target, headers, limit)
+    if (known !== 'unclear') return known
+    await pause(clock, askAgainMs, limit.signal)
+    return await askOnce(target, headers, limit)
+  } finally {
+    limit.close()
+  }
+}
+
+async function askOnce(
   target: HttpTarget,
   headers: string,
   limit: ReturnType<typeof deadline>
-): Promise<boolean> {
-  const ping = { method: 'POST' as const, headers, body: pingText }
-  const outcome = await sendForStatus(target, ping, limit.signal).finally(limit.close)
-  if (limit.passed() || (outcome.kind === 'refused' && !passing.has(outcome.status))) return false
+): Promise<'known' | 'unknown' | 'unclear'> {
+  const ping = { method: 'POST' as const, headers, body: pingText() }
+  const outcome = await sendForStatus(target, ping, limit.signal)
+  if (limit.passed()) return 'unknown'
+  if (outcome.kind === 'refused') return passing.has(outcome.status) ? 'unclear' : 'unknown'
   if (outcome.kind !== 'answered') throw failureError(target.name, target.origin, outcome)
-  return true
+  return 'known'
 }
 
 /** Messages on their way at once. Of those beyond, so many wait, of so many characters in all; the rest is lost. */

@@ -1,17 +1,17 @@
 // MCP over Streamable HTTP as a client of the legacy era (2025-11-25 basic/transports "Streamable HTTP"): puts together
 // the session, its calls and its end.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { createOpenTable } from '../../limits/open-table.ts'
 import { createSemaphore } from '../../limits/limits.ts'
 import { type Request, type Result, modernOnlyCodes } from '../../protocol/messages.ts'
 import { type Client, noClient, type UpstreamSession } from '../../protocol/seams.ts'
 import { noReason } from '../../time/clock.ts'
 import { closedError, failureError, lostError, upstreamError } from '../rpc/errors.ts'
-import { createRequestIds, numbersFrom } from '../rpc/request-ids.ts'
+import { createRequestIds, maxStart, numbersFrom } from '../rpc/request-ids.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
-import { blankSession, createStreamableSession } from './streamable-session.ts'
+import { blankSession, createStreamableSession, type Continuation } from './streamable-session.ts'
 import { type Egress, socketClaimOf } from './socket-pool.ts'
 import { openTarget, traceHeaderText } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
@@ -22,10 +22,10 @@ import type { LinkContext } from '../rpc/transport.ts'
 export interface StreamableLink extends Link {
   /**
    * Takes up a session that another connection had, in place of the handshake.
-   * @returns false where the server does not know it any more; the link is of no use then
+   * @returns all but `known`: the link is of no use
    * @throws GatewayError upstream_*
    */
-  goOn(signal: AbortSignal): Promise<boolean>
+  goOn(signal: AbortSignal): Promise<Continuation>
 }
 
 /** @param kept a session that another connection had */
@@ -52,7 +52,7 @@ export function openStreamable(
   const rpc = createRpcClient({
     definition,
     link,
-    nextId: createRequestIds(numbersFrom(series.secret), series.turn),
+    nextId: createRequestIds(numbersFrom(series.secret), series.turn, randomInt(maxStart)),
     streamPerCall: true,
     revision: () => session.handshakeResult?.revision,
     transport: {
@@ -132,7 +132,7 @@ export function openStreamable(
     rpc: { ...rpc, request: replay.request },
     handshakeResult: () => session.handshakeResult,
     handshake: session.begin,
-    goOn: async (signal) => kept !== undefined && (await session.goOn(kept, signal)),
+    goOn: async (signal) => (kept === undefined ? 'unknown' : await session.goOn(kept, signal)),
     close: () => (closing ??= finish(session.close)),
     ...(link.handshake.place && {
       leave: () => (closing ??= finish(session.leave)),

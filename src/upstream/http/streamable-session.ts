@@ -3,11 +3,12 @@
 
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject, type ServerCapabilities } from '../../protocol/messages.ts'
-import { type Clock, backoffMs, deadline, noReason, pause, settledWithin } from '../../time/clock.ts'
+import { deadline, noReason, settledWithin } from '../../time/clock.ts'
 import { upstreamError } from '../rpc/errors.ts'
+import { createRestartDelay } from '../rpc/restart-delay.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
-import { createPostQueue, knowsSession, pingText, sendForStatus } from './post-queue.ts'
+import { askForSession, createPostQueue, pingText, sendForStatus } from './post-queue.ts'
 import { headerText, type HttpTarget, postHeaders, revisionHeader } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { UpstreamEvents, UpstreamSession } from '../../protocol/seams.ts'
@@ -28,6 +29,9 @@ interface SessionReplay {
  * server is busy, one second passes before it has heard of each, and it keeps the rest.
  */
 const closeMs = 3_000
+
+/** Of a session that another connection had: all but `known` ask for a new one. */
+export type Continuation = 'known' | 'unknown' | 'unclear' | 'held'
 
 /** Before the handshake. */
 export const blankSession = (target: HttpTarget): HttpSession => sessionOf(target, undefined, undefined)
@@ -59,6 +63,7 @@ export function createStreamableSession(
   let renewal: Promise<void> | undefined
   let checking = false
   let stopStream = (): void => {}
+  let isStopped = false
 
   const post = ({ postHeaders: headers }: HttpSession, body: JsonText, signal: AbortSignal): Promise<HttpOutcome> =>
     sendForStatus(target, { method: 'POST', headers, body }, signal)
@@ -67,10 +72,7 @@ export function createStreamableSession(
   async function begin(signal: AbortSignal): Promise<HandshakeResult> {
     sessionId = undefined
     const result = await initialize(rpc, name, link.handshake, signal)
-    if (sessionId !== undefined && !/^[\x21-\x7e]{1,4096}$/.test(sessionId)) {
-      const text = `Upstream ${name} issued a session id that is not visible ASCII.`
-      throw upstreamError(name, 'upstream_protocol', text)
-    }
+    checkId(name, sessionId)
     state.handshakeResult = result
     const session = (state.current = sessionOf(target, sessionId, result))
     restartDelay.sessionBegan()
@@ -80,20 +82,27 @@ export function createStreamableSession(
     return result
   }
 
-  /** A ping tells as much as a handshake would: whether the server is there, and whether it knows the session. */
-  async function goOn(kept: UpstreamSession, signal: AbortSignal): Promise<boolean> {
+  /**
+   * A ping tells as much as a handshake would: whether the server is there, and whether it knows the session.
+   * @returns `held`: another connection has taken it meanwhile, or nobody can say
+   */
+  async function goOn(kept: UpstreamSession, signal: AbortSignal): Promise<Continuation> {
     const session = sessionOf(target, kept.id, kept)
     // Time must be left for a handshake, where the session hangs and its server does not.
-    if (!(await knowsSession(target, session.postHeaders, deadline(clock, connectMs / 2, signal)))) return false
+    const limit = deadline(clock, connectMs / 2, signal)
+    const known = await askForSession(target, session.postHeaders, clock, limit)
+    if (known !== 'known') return known
+    if ((await place?.keep({ ...kept, ...series })) !== true) return 'held'
     state.handshakeResult = kept
     state.current = session
     restartDelay.sessionBegan()
-    await place?.keep({ ...kept, ...series })
     listen(session)
-    return true
+    return 'known'
   }
 
   function listen(session: HttpSession): void {
+    // Once stopped it hears no more: another process has the session, or will have it.
+    if (isStopped) return
     stopStream()
     stopStream = openGetStream(target, session.headers, link, {
       message: (value) => rpc.receive(value),
@@ -129,12 +138,7 @@ export function createStreamableSession(
     try {
       await begin(limit.signal)
     } catch (cause) {
-      const why = limit.passed()
-        ? `it did not start a new one within ${connectMs / 1000} s (connectMs)`
-        : `it did not start a new one${reasonIn(cause)}`
-      // The 404 proves that whatever waits for the new session was not executed, however the handshake ended.
-      const text = `Upstream ${name} forgot its session (HTTP 404), and ${why}; the request was not executed.`
-      const error = upstreamError(name, 'upstream_unavailable', text, cause)
+      const error = notBegunAgain(name, limit.passed() ? ` within ${connectMs / 1000} s (connectMs)` : '', cause)
       lost(error)
       throw error
     } finally {
@@ -151,7 +155,7 @@ export function createStreamableSession(
     if (checking || state.current !== suspect) return
     checking = true
     const limit = deadline(clock, connectMs, ended)
-    void post(suspect, pingText, limit.signal)
+    void post(suspect, pingText(), limit.signal)
       .then((outcome) => {
         if (outcome.kind === 'refused' && (outcome.status === 400 || outcome.status === 404)) renewInBackground(suspect)
       })
@@ -174,7 +178,10 @@ export function createStreamableSession(
     renew,
     check,
     queue,
-    stop: (): void => stopStream(),
+    stop(): void {
+      isStopped = true
+      stopStream()
+    },
     leave,
     /** Tells the server that the session is over, unless another process has it now. In bounded time; never rejects. */
     async close(): Promise<void> {
@@ -188,6 +195,19 @@ export function createStreamableSession(
       stop.abort(noReason)
     }
   })
+}
+
+/** 2025-11-25 "Session Management" 1. @throws GatewayError upstream_protocol */
+function checkId(name: UpstreamDefinition['name'], id: string | undefined): void {
+  if (id === undefined || /^[\x21-\x7e]{1,4096}$/.test(id)) return
+  throw upstreamError(name, 'upstream_protocol', `Upstream ${name} issued a session id that is not visible ASCII.`)
+}
+
+/** The 404 proves that whatever waits for the new session was not executed, however the handshake ended. */
+function notBegunAgain(name: UpstreamDefinition['name'], late: string, cause: unknown): GatewayError {
+  const why = `it did not start a new one${late === '' ? reasonIn(cause) : late}`
+  const text = `Upstream ${name} forgot its session (HTTP 404), and ${why}; the request was not executed.`
+  return upstreamError(name, 'upstream_unavailable', text, cause)
 }
 
 /** Of a refused handshake. One that broke says that its own outcome is unknown, which is not that of the call. */
@@ -207,29 +227,5 @@ function announce(events: UpstreamEvents, capabilities: ServerCapabilities, { su
   }
   for (const uri of subscriptions) {
     events.notification({ method: 'notifications/resources/updated', params: { uri } })
-  }
-}
-
-/** How soon a session that the server forgot is made anew, from the second time on. */
-const restartBackoff = { firstMs: 1_000, maxMs: 60_000 }
-/** A session that lived so long was a good one. */
-const provenMs = 60_000
-
-/**
- * At once the first time, then later and later: a server that forgets each session as soon as it has it does not decide
- * how often we connect.
- */
-export function createRestartDelay(clock: Clock) {
-  let restarts = 0
-  let since = clock.now()
-
-  return {
-    wait(signal: AbortSignal): Promise<void> {
-      if (clock.now() - since >= provenMs) restarts = 0
-      return restarts++ === 0 ? Promise.resolve() : pause(clock, backoffMs(restarts - 2, restartBackoff), signal)
-    },
-    sessionBegan(): void {
-      since = clock.now()
-    }
   }
 }

@@ -7,6 +7,11 @@ import { hash } from 'node:crypto'
 const mask = 0x7fff_ffff
 /** Of a session that several connections have, one after the other. */
 const idsInTurn = 2 ** 24
+/**
+ * Where a connection begins in its turn, below this: should a store lose what was written, and two have the same turn,
+ * they hardly have the same ids.
+ */
+export const maxStart = 2 ** 23
 
 /** @returns the same numbers between 0 and 1 for the same secret: 16 of them, again and again */
 export function numbersFrom(secret: string): () => number {
@@ -17,14 +22,15 @@ export function numbersFrom(secret: string): () => number {
 
 /**
  * @param random between 0 and 1
+ * @param start below `maxStart`
  * @returns gives a positive integer below 2^31, in a secret order: none comes twice in the life of a connection
  * (2025-11-25 basic "Requests": an id MUST NOT have been used before in the session), and of the connections that have
  * one session in turn, made from the same numbers, each has others
  */
-export function createRequestIds(random: () => number, turn = 0): () => number {
+export function createRequestIds(random: () => number, turn = 0, start = 0): () => number {
   const secret = (): number => Math.floor(random() * 2 ** 32)
   const rounds = Array.from({ length: 4 }, () => ({ add: secret(), factor: secret() | 1 }))
-  let count = (secret() + turn * idsInTurn) & mask
+  let count = (secret() + turn * idsInTurn + start) & mask
 
   return function next(): number {
     count = (count + 1) & mask

@@ -59,6 +59,19 @@ t.test('another process has it as it was kept, and whoever kept it last may end 
   t.equal(await next?.end(), true, 'nobody has it')
 })
 
+t.test('of two that have read the same, one has it', async (t) => {
+  const { placeOf } = await rig(t)
+  await placeOf()?.keep(session)
+  const [one, other] = [placeOf(), placeOf()]
+  await Promise.all([one?.load(), other?.load()])
+  const kept = await Promise.all([one?.keep({ ...session, turn: 4 }), other?.keep({ ...session, turn: 4 })])
+  t.same(kept.toSorted(), [false, true])
+  const [loser, winner] = kept[0] === true ? [other, one] : [one, other]
+  t.equal(await loser?.end(), true, 'what it speaks in now is its own alone')
+  t.ok(await placeOf()?.load(), 'and the other one still has the session')
+  t.equal(await winner?.keep(session), true)
+})
+
 t.test('it is for one tenant, session, upstream and account, wherever it is copied', async (t) => {
   const { store, placeOf } = await rig(t)
   const own = httpDefinition('http://127.0.0.1:1/mcp')
