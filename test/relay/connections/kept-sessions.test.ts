@@ -65,7 +65,7 @@ t.test('of two that have read the same, one has it', async (t) => {
   const [one, other] = [placeOf(), placeOf()]
   await Promise.all([one?.load(), other?.load()])
   const kept = await Promise.all([one?.keep({ ...session, turn: 4 }), other?.keep({ ...session, turn: 4 })])
-  t.same(kept.toSorted(), [false, true])
+  t.equal(kept.filter((isKept) => isKept === true).length, 1)
   const [loser, winner] = kept[0] === true ? [other, one] : [one, other]
   t.equal(await loser?.end(), true, 'what it speaks in now is its own alone')
   t.ok(await placeOf()?.load(), 'and the other one still has the session')
