@@ -133,15 +133,19 @@ export async function callOf(load: Load, client: LegacyClient, chance: Random, t
   }
 }
 
+/** @returns undefined where there is none now; a moment has passed then */
+export async function openSession(load: Load): Promise<LegacyClient | undefined> {
+  const client = await legacyClient(load.url, load.token, '2025-11-25', capabilities).catch(() => undefined)
+  if (client === undefined) await wait(100)
+  else load.sessions++
+  return client
+}
+
 /** Sessions, one after the other. */
 export async function sessionClient(load: Load, chance: Random): Promise<void> {
   while (!load.over) {
-    const client = await legacyClient(load.url, load.token, '2025-11-25', capabilities).catch(() => undefined)
-    if (client === undefined) {
-      await wait(100)
-      continue
-    }
-    load.sessions++
+    const client = await openSession(load)
+    if (client === undefined) continue
     for (let calls = 3 + chance.below(20); calls > 0 && !load.over; calls--) {
       const tools = load.asks && chance.below(4) === 0 ? questions : mirrors
       const call = await callOf(load, client, chance, chance.pick(tools))

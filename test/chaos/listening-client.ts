@@ -3,9 +3,9 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Random } from '../fuzz/random.ts'
-import { legacyClient, type LegacyClient } from '../kit/client.ts'
+import type { LegacyClient } from '../kit/client.ts'
 import { listenEvents, type EventStream } from '../kit/events.ts'
-import { callOf, capabilities } from './clients.ts'
+import { callOf, openSession } from './clients.ts'
 import type { Caused, Heard } from './heard.ts'
 import { longestCallMs } from './history.ts'
 import type { Load, Message } from './load.ts'
@@ -84,12 +84,8 @@ function listen(load: Load, client: LegacyClient, chance: Random) {
 /** Sessions, one after the other. @param mostCalls of one of them */
 export async function listeningClient(load: Load, chance: Random, mostCalls = 50): Promise<void> {
   while (!load.over) {
-    const client = await legacyClient(load.url, load.token, '2025-11-25', capabilities).catch(() => undefined)
-    if (client === undefined) {
-      await wait(100)
-      continue
-    }
-    load.sessions++
+    const client = await openSession(load)
+    if (client === undefined) continue
     const caused: Caused[] = []
     const stream = listen(load, client, chance)
     while (!stream.isOpen()) await wait(lookMs)
