@@ -1527,7 +1527,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   Authentication: [
     ['auth/token-cache.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
     ['auth/jwks.ts maxAgeMs', 'age of a key set', 'issuer', 'fetched again'],
-    ['auth/jwks.ts cooldownMs', 'interval of fetches for unknown kids', 'issuer', 'not fetched'],
+    ['auth/jwks.ts retryMs', 'interval of attempts to renew keys', 'issuer', 'not fetched'],
+    ['auth/jwks.ts lookupsAtOnce', 'fetches for unknown kids at once', 'issuer', 'not fetched'],
+    ['auth/jwks.ts lookupMs', 'interval of the next ones, and of those for one kid', 'issuer, kid', 'not fetched'],
     ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],
     ['auth/jwks.ts usualStaleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '503'],
     ['auth/jwks.ts maxKeys', 'keys', 'key set', 'not taken'],

@@ -3,6 +3,7 @@
 
 import { createLocalJWKSet, errors, type CryptoKey, type JWK } from 'jose'
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
+import { createTokenBucket } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
@@ -11,10 +12,16 @@ import { discoverJwksUri, type Fetch } from './fetch.ts'
 
 /** A withdrawn key is refused at the latest after this time. */
 const maxAgeMs = 10 * 60_000
-/** Keys younger than this are not fetched again, whatever kids tokens name. */
-const cooldownMs = 30_000
+/** After an attempt to renew them there is none for so long. */
+const retryMs = 30_000
 /** The same, while there are no keys at all. */
 const firstTryMs = 5000
+/**
+ * For kids that are not known keys are fetched so many times at once, and once more in each such time. One kid causes
+ * no more than what is gained in it, so that what comes again and again keeps no new key waiting.
+ */
+const lookupsAtOnce = 2
+const lookupMs = 60_000
 /** How long known keys outlive `maxAgeMs` while the issuer cannot be reached, if its configuration does not say it. */
 const usualStaleMs = 60 * 60_000
 
@@ -32,8 +39,12 @@ export function createKeySource(
   let uri = config.jwksUri
   let known: { readonly set: KeySet; readonly at: number } | undefined
   let pending: Promise<void> | undefined
+  let begun = 0
   let triedAt: number | undefined
   let failing = false
+  const lookups = createTokenBucket(clock, 1000 / lookupMs, lookupsAtOnce)
+  /** The kids for which keys were fetched lately: as many as the bucket lets through. */
+  const lookedUp = new Map<string, number>()
 
   async function download(): Promise<KeySet> {
     uri ??= await discoverJwksUri(config, fetch, closing.signal)
@@ -67,21 +78,39 @@ export function createKeySource(
     }
   }
 
-  const cooldown = (): number => (known === undefined ? firstTryMs : cooldownMs)
+  const gap = (): number => (known === undefined ? firstTryMs : retryMs)
 
-  /** Joins the request in flight, starts one, or does nothing where the last one is too recent. */
-  function refreshIfAllowed(): Promise<void> | undefined {
-    if (pending !== undefined) return pending
-    const now = clock.now()
-    if (within(triedAt, cooldown(), now) || closing.signal.aborted) return undefined
-    triedAt = now
+  function begin(now: number): Promise<void> {
+    begun++
     pending = refresh(now)
     return pending
   }
 
+  /** Joins the request in flight, starts one, or does nothing where the last attempt is too recent. */
+  function renewIfAllowed(): Promise<void> | undefined {
+    if (pending !== undefined) return pending
+    const now = clock.now()
+    if (within(triedAt, gap(), now) || closing.signal.aborted) return undefined
+    triedAt = now
+    return begin(now)
+  }
+
+  /**
+   * The same for a kid that is not known: the issuer may sign with a new key.
+   * @param attempts how many there had been when the token came: what was fetched since then is not fetched again
+   */
+  function lookUp(kid: string, attempts: number): Promise<void> | undefined {
+    if (pending !== undefined) return pending
+    const now = clock.now()
+    for (const [each, at] of lookedUp) if (!within(at, lookupMs, now)) lookedUp.delete(each)
+    if (lookedUp.has(kid) || closing.signal.aborted || !lookups.take()) return undefined
+    lookedUp.set(kid, now)
+    return begun > attempts ? undefined : begin(now)
+  }
+
   function unavailable(): GatewayError {
-    const waitMs = cooldown() - (clock.now() - (triedAt ?? 0))
-    const seconds = Math.max(1, Math.min(cooldownMs / 1000, Math.ceil(waitMs / 1000)))
+    const waitMs = gap() - (clock.now() - (triedAt ?? 0))
+    const seconds = Math.max(1, Math.min(retryMs / 1000, Math.ceil(waitMs / 1000)))
     return new GatewayError(
       'unavailable',
       "The keys of the token's issuer cannot be fetched at the moment. Retry later.",
@@ -95,19 +124,22 @@ export function createKeySource(
      * @throws GatewayError `unauthenticated` where the issuer has no such key, `unavailable` where it cannot be asked
      */
     async key(header: KeyHeader): Promise<CryptoKey> {
+      const attempts = begun
       if (!within(known?.at, maxAgeMs, clock.now())) {
-        const attempt = refreshIfAllowed()
+        const attempt = renewIfAllowed()
         // In an outage no caller waits for another timeout while the known keys may still serve.
         if (!failing || !within(known?.at, maxAgeMs + staleMs, clock.now())) await attempt
       } else if (!within(known?.at, maxAgeMs / 2, clock.now())) {
-        void refreshIfAllowed()
+        void renewIfAllowed()
       }
       let key = await find(known?.set, header)
-      if (key === undefined) {
-        await refreshIfAllowed()
-        key = await find(known?.set, header)
-      }
       if (known === undefined) throw unavailable()
+      // What is in flight may have begun before the key was published.
+      for (const next of [() => pending, () => lookUp(header.kid ?? '', attempts)]) {
+        if (key !== undefined) break
+        await next()
+        key = await find(known.set, header)
+      }
       if (key === undefined)
         throw refused('kid', 'The token is signed with a key that its issuer does not publish. Get a new token.')
       if (!within(known.at, maxAgeMs + staleMs, clock.now())) throw unavailable()

@@ -49,12 +49,11 @@ export function createTokenBucket(clock: Pick<Clock, 'now'>, perSecond: number, 
   return {
     /** @returns false when the bucket is empty */
     take() {
-      if (tokens < 1) {
-        const now = clock.now()
-        tokens = Math.min(burst, tokens + (Math.max(0, now - filledAt) * perSecond) / 1000)
-        filledAt = now
-        if (tokens < 1) return false
-      }
+      // Each time: what was gained before the bucket was full must not come on top of a burst.
+      const now = clock.now()
+      tokens = Math.min(burst, tokens + (Math.max(0, now - filledAt) * perSecond) / 1000)
+      filledAt = now
+      if (tokens < 1) return false
       tokens -= 1
       return true
     },

@@ -2,8 +2,9 @@
 
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { acmeGateway, initializeBody } from '../kit/acme-gateway.ts'
 import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
-import { assemble, forgingIssuer } from '../kit/forging-issuer.ts'
+import { assemble, forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 
 t.test('ten thousand random kids within a minute cost two requests at most, and hurt no other tenant', async (t) => {
   const now = Date.now()
@@ -31,4 +32,19 @@ t.test('ten thousand random kids within a minute cost two requests at most, and 
   t.equal(outcome(await auth.present(await idp.sign(), other)), 'ada', 'the other tenant has its own cooldown')
   t.equal(idp.keySetRequests(), before + 1)
   t.equal(outcome(await auth.present(await idp.sign(), acme)), 'ada')
+})
+
+t.test('a host that keeps a token of a withdrawn key keeps no new key waiting', async (t) => {
+  const acme = await acmeGateway(t)
+  const idp = acme.issuer
+  const use = async (token: string): Promise<number> =>
+    (await acme.exchange(acme.post(initializeBody()).replace(/Bearer [^\r]+/, `Bearer ${token}`))).status
+  const tokenOf = async (key = idp.key) => await idp.sign({ aud: acme.url(), sub: 'ada', client_id: 'app' }, {}, key)
+  const withdrawn = await tokenOf(await forgedKey('ES256'))
+  t.equal(await use(await tokenOf()), 200)
+  for (let again = 0; again < 20; again++) t.equal(await use(withdrawn), 401)
+  t.equal(idp.keySetRequests(), 2, 'once for it')
+  const next = await forgedKey('ES256')
+  idp.published.push(next.jwk)
+  t.equal(await use(await tokenOf(next)), 200)
 })
