@@ -736,6 +736,24 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
+      'session/bus/client-answers.ts maxRetryMs retryMs maxGone',
+      'the answer of a client is sent again to the process that asked (for; every), unless that counts as gone so often',
+      'request',
+      'the answer is refused, and the process that asked is told'
+    ],
+    [
+      'session/bus/client-answers.ts maxTellMs tellMs',
+      'a process is told that an answer was refused, until it hears (for; every)',
+      'request',
+      'what it asked ends by time'
+    ],
+    [
+      'session/bus/client-answers.ts maxRefusals',
+      'refused answers that are to be told; a quarter of them of one tenant, and a sixteenth of one caller',
+      'process',
+      'what was asked ends by time'
+    ],
+    [
       'session/bus/remote-stream.ts announcedMs',
       'time in which a process has to say again that a client of the session listens there',
       'session',

@@ -3,17 +3,15 @@
 
 import { LRUCache } from 'lru-cache'
 import { createTokenBucket } from '../limits/limits.ts'
-import { GatewayError, isRequestId, type Message, type Notification, type RequestId } from '../protocol/messages.ts'
+import { GatewayError, isRequestId, type Notification, type RequestId } from '../protocol/messages.ts'
 import { everyNode } from '../store/keys.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Bus } from './bus/bus.ts'
-import { ProcessGone } from './bus/bus-messages.ts'
 import type { BusCaller, BusKind } from './bus/bus-server.ts'
+import { type AnswerOfSession, type ClientResponse, createClientAnswers } from './bus/client-answers.ts'
 import type { LiveSession, LiveSessions } from './live-sessions.ts'
 import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './bus/remote-stream.ts'
 import type { Owner } from './session-record.ts'
-
-type ClientResponse = Message & { readonly kind: 'response' | 'error' }
 
 /** What one process says to others of a session, by its key. */
 interface About<Said> {
@@ -52,6 +50,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   const remotes = new LRUCache<string, RemoteStream>({ max: maxRemoteStreams })
   const isNewDelivery = createDeliveryGuard(new LRUCache<string, string>({ max: maxRemoteStreams }))
   const tellings = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxTellers })
+  const answerTo = createClientAnswers(bus, clock, () => live.closed)
   let opened = 0
   let onListening = (_session: LiveSession): void => {}
   let onNotified = (_session: LiveSession, _notification: Notification): void => {}
@@ -95,10 +94,9 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     return remote
   }
 
-  bus.serve('response', async (question) => {
-    const { key, said } = question as About<ClientResponse>
-    return live.get(key)?.serverRequests.settle(said) === true
-  })
+  const settleHere = ({ key, said }: AnswerOfSession): boolean => live.get(key)?.serverRequests.settle(said) === true
+  bus.serve('response', (question) => Promise.resolve(settleHere(question as AnswerOfSession)))
+  bus.hear('response', (refused: AnswerOfSession) => void settleHere(refused))
   bus.hear('progress', ({ key, said }: About<Notification>) => live.get(key)?.serverRequests.progress(said))
   bus.hear('notification', ({ key, said }: About<Notification>) => {
     const session = live.get(key)
@@ -143,7 +141,8 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   return {
     /**
      * A client answers a server request, whichever process has sent it.
-     * @throws GatewayError invalid_request where it was not asked, or the process that asked is gone
+     * @throws GatewayError invalid_request where it was not asked, or the process that asked is gone; upstream_lost,
+     * unavailable, too_many
      */
     async settle(session: LiveSession, message: ClientResponse): Promise<void> {
       // An error without an id says that something could not be read, and answers nothing (JSON-RPC 2.0, section 5).
@@ -151,12 +150,8 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
       const asker = askerOf(message.id)
       if (!shared || asker === undefined || asker === node) throw notAsked(message.id)
       const whose = whoseOf(session.session.record.owner)
-      const question: About<ClientResponse> = { key: session.key, said: message }
-      const wasAsked = await bus.request(asker, 'response', whose, question).catch((error: unknown) => {
-        if (error instanceof ProcessGone) return false
-        throw error
-      })
-      if (wasAsked !== true) throw notAsked(message.id)
+      const wasAsked = await answerTo(asker, whose, message.id, { key: session.key, said: message })
+      if (!wasAsked) throw notAsked(message.id)
     },
     /** The progress of a client on a server request. */
     progress(session: LiveSession, notification: Notification): void {

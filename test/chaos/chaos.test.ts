@@ -9,7 +9,7 @@ import { reasonsOf, violations, type Asked, type Call, type Servers } from './hi
 // Questions to clients are part of the long form: docs/reliability.md says what it has found.
 t.test('replicas, Redis and servers fail under load, and no promise is broken', async (t) => {
   const only = ['kill', 'pause Redis', 'break upstream', 'restart Redis', 'kill children', 'roll'] as const
-  const report = await chaos(t, { seed: 1, faults: only.length, only, clients: 6, asks: false })
+  const report = await chaos(t, { seed: 1, faults: only.length, only, clients: 6 })
   t.same(report.violations, [], JSON.stringify(report))
   t.equal(report.outcomes['session lost'], 0)
   t.ok(report.outcomes.answered > 30, `${report.outcomes.answered} calls were answered`)

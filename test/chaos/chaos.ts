@@ -30,8 +30,6 @@ export interface ChaosOptions {
   /** Default: all of them, in an order of chance. */
   readonly only?: readonly FaultName[]
   readonly clients: number
-  /** Some calls ask their client something. Default: yes. */
-  readonly asks?: boolean
   /** The store is a primary and a replica with a Sentinel, where others have one server. */
   readonly sentinel?: boolean
   /** From when on nothing fails any more, and what there is is judged. */
@@ -97,7 +95,7 @@ async function probe({ targets }: Replicas, nodes: () => readonly { readonly url
 const lossyFaults: ReadonlySet<FaultName> = new Set(['kill', 'restart Redis', 'pause Redis', 'fail over Redis'])
 
 export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, sentinel = false, asks = true, enough, onFault } = options
+  const { seed, sentinel = false, enough, onFault } = options
   const only = options.only ?? mix(sentinel)
   const chance = random(seed)
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-chaos-'))
@@ -129,7 +127,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     web,
     ends: []
   }
-  const load = createLoad(`${rig.origin}/t/acme/mcp`, key, undefined, asks)
+  const load = createLoad(`${rig.origin}/t/acme/mcp`, key)
   let isOver = false as boolean
   const probing = probe(
     rig,

@@ -147,7 +147,7 @@ export async function sessionClient(load: Load, chance: Random): Promise<void> {
     const client = await openSession(load)
     if (client === undefined) continue
     for (let calls = 3 + chance.below(20); calls > 0 && !load.over; calls--) {
-      const tools = load.asks && chance.below(4) === 0 ? questions : mirrors
+      const tools = chance.below(4) === 0 ? questions : mirrors
       const call = await callOf(load, client, chance, chance.pick(tools))
       load.history.push(call)
       if (call.outcome.kind === 'session lost') break
@@ -165,7 +165,7 @@ export async function modernClient(load: Load, chance: Random): Promise<void> {
   while (!load.over) {
     const canary = randomUUID()
     const word = randomUUID()
-    const tool = chance.pick(load.asks && chance.below(4) === 0 ? questions : mirrors)
+    const tool = chance.pick(chance.below(4) === 0 ? questions : mirrors)
     const begun = load.now()
     const params = { name: tool, arguments: { canary, delayMs: chance.below(600) } }
     let asked = 0

@@ -17,14 +17,12 @@ export interface Load {
   readonly restMs: number
   readonly now: () => number
   sessions: number
-  /** Some calls ask their client something. */
-  readonly asks: boolean
 }
 
-export function createLoad(url: string, token: string, restMs = 100, asks = true): Load {
+export function createLoad(url: string, token: string, restMs = 100): Load {
   const began = performance.now()
   const now = (): number => performance.now() - began
-  return { url, token, asks, over: false, history: [], heard: [], revived: [], sessions: 0, restMs, now }
+  return { url, token, over: false, history: [], heard: [], revived: [], sessions: 0, restMs, now }
 }
 
 export const mirrors = ['web__mirror', 'web__mirror', 'local__mirror'] as const

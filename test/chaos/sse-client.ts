@@ -99,7 +99,7 @@ export async function httpSseLoad(load: Load, chance: Random): Promise<void> {
     load.sessions++
     const earlier = new Set<unknown>()
     for (let calls = 3 + chance.below(20); calls > 0 && !load.over && !client.closed; calls--) {
-      const tools = load.asks && revision === '2025-11-25' && chance.below(3) === 0 ? questions : mirrors
+      const tools = revision === '2025-11-25' && chance.below(3) === 0 ? questions : mirrors
       const call = await callOver(load, client, chance, chance.pick(tools), earlier)
       load.history.push(call)
       if (call.outcome.kind === 'refused' && call.outcome.why.startsWith('404')) break

@@ -2,9 +2,11 @@
 
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
+import { noWord } from '../kit/canary-server.ts'
 import { send } from '../kit/client.ts'
 import { postEvents } from '../kit/events.ts'
 import { modernRequest } from '../kit/modern-client.ts'
+import { callUntilServerRequest, post } from '../kit/server-request.ts'
 import { tcpLink } from '../kit/tcp-link.ts'
 import { until } from '../kit/until.ts'
 import { canaries, mirror, mirrored, untilMirrored } from './held-calls.ts'
@@ -53,6 +55,26 @@ t.test('a home that is cut off from Redis: others take over; what needs no sessi
     t.equal(web.executed.get(canary), 1, `${canary}: executed once`)
   t.notOk(web.executed.has('refused'))
 })
+
+t.test(
+  'the process that asks a client is cut off: the answer is refused, and the call ends when it hears',
+  async (t) => {
+    const client = await sessionAt(rig.at(0))
+    const { stream, serverRequest } = await callUntilServerRequest(rig.at(0), client, 'ask', { canary: 'asked' })
+    link.cut()
+    await until('it notices', async () => (await readiness(0)) === 503)
+    const answer = { id: serverRequest['id'], result: { action: 'accept', content: { word: 'never' } } }
+    t.match(await post(rig.at(1), client, answer), {
+      status: 400,
+      json: { error: { data: { reason: 'invalid_request' } } }
+    })
+    t.notOk(stream.closed, 'its own process still waits')
+    link.pass()
+    await stream.ended
+    t.match(stream.messages().at(-1), { id: 'the call', result: { content: [{ text: 'asked' }, { text: noWord }] } })
+    t.same(web.answered.get('asked'), [noWord], 'the server hears that there is no answer')
+  }
+)
 
 t.test('Redis is slow for one replica: it serves sessions, until it is slower than a command may take', async (t) => {
   const [own, others] = [await sessionAt(rig.at(0)), await sessionAt(rig.at(1))]

@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { postEvents } from '../kit/events.ts'
+import { callUntilServerRequest, post } from '../kit/server-request.ts'
 import { until } from '../kit/until.ts'
 import { canaries, mirror, mirrored, untilMirrored } from './held-calls.ts'
 import { sessionAt, startReplicas } from './rig.ts'
@@ -45,3 +46,22 @@ t.test('a home that hangs: the outcome of its calls is unknown, soon; late answe
   for (const canary of ['before', 'after', 'other session', through])
     t.equal(web.executed.get(canary), 1, `${canary}: executed once`)
 })
+
+t.test(
+  'the process that asks a client hangs while the answer is given elsewhere: the answer waits for it',
+  async (t) => {
+    const client = await sessionAt(rig.at(1))
+    const { stream, serverRequest } = await callUntilServerRequest(rig.at(1), client, 'ask', { canary: 'asked' })
+    rig.nodes[1]?.signal('SIGSTOP')
+    const answer = post(rig.at(2), client, {
+      id: serverRequest['id'],
+      result: { action: 'accept', content: { word: 'late' } }
+    })
+    t.match(await mirror(rig.at(2), client, 'moved'), mirrored('moved'), 'it counts as gone')
+    rig.nodes[1]?.signal('SIGCONT')
+    t.equal((await answer).status, 202)
+    await stream.ended
+    t.match(stream.messages().at(-1), { id: 'the call', result: { content: [{ text: 'asked' }, { text: 'late' }] } })
+    t.same(web.answered.get('asked'), ['late'], 'once')
+  }
+)
