@@ -91,8 +91,20 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['vault/renewal-turns.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
     ['vault/oauth/account-client.ts maxCredentialLength chars', 'id and secret of a client', 'issuer', 'refused'],
     ['vault/oauth/connect-account.ts maxBegun', 'connections begun in ten minutes', 'person', 'refused on the page'],
-    ['http/connections/sign-in-rate.ts signInsPerSecond', 'attempts to sign in on the page', 'tenant', '429'],
+    [
+      'http/connections/sign-in-rate.ts signInsPerSecond',
+      'ways back from a sign-in to the page, half of them for one address',
+      'tenant',
+      '429'
+    ],
     ['http/connections/sign-in-rate.ts maxSignInsAtOnce', 'of them at once', 'tenant', '429'],
+    ['http/connections/page-sign-in.ts maxAtOnce', 'requests to the provider of `signIn`', 'tenant', 'the others wait'],
+    [
+      'http/connections/page-sign-in.ts timeoutMs',
+      'the wait for a place, and again for the answer',
+      'request',
+      'refused on the page'
+    ],
     ['http/connections/sign-in-rate.ts maxCounted', 'tenants that are counted', 'process', 'counted anew'],
     ['vault/grants.ts uncertainMs', 'the same while messages may be missed', 'person', '-'],
     [
@@ -1576,12 +1588,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '503'
     ],
     [
-      'auth/introspection.ts strangersShare',
+      'limits/stranger-rate.ts strangersShare',
       'part of these questions, and of those at once, that one address may have',
       'issuer and address',
       '503'
     ],
-    ['auth/introspection.ts maxAddresses', 'addresses that are counted', 'issuer', 'the least recent is forgotten'],
+    ['limits/stranger-rate.ts maxAddresses', 'addresses that are counted', 'issuer', 'the least recent is forgotten'],
     [
       'auth/introspection.ts maxKnown maxRefused',
       'digests of tokens that were good, and that were not',

@@ -3,7 +3,8 @@
 
 import { LRUCache } from 'lru-cache'
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
-import { createTokenBucket } from '../limits/limits.ts'
+import { createQuota } from '../limits/limits.ts'
+import { createStrangerRate, strangersShare } from '../limits/stranger-rate.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
@@ -19,11 +20,7 @@ const pauseMs = 2_000
 /** Tokens that were never seen to be good: questions a second, and at once. Strangers can make them up. */
 const strangersPerSecond = 20
 const strangersAtOnce = 100
-/** Of one address: half of these, so that one stranger keeps nobody out who comes with a token for the first time. */
-const strangersShare = 0.5
-/** Addresses that are counted; beyond, who came least recently is forgotten. */
-const maxAddresses = 2_000
-/** Questions that wait for an answer, of such tokens and of all. */
+/** Questions that wait for an answer, of such tokens and of all; of one address half of the former. */
 const maxStrangers = 32
 const maxQuestions = 128
 /** Digests that are kept of tokens: those that were good, and those that were not. */
@@ -50,15 +47,10 @@ export function createIntrospector(
   const pending = new Map<string, Promise<JsonObject>>()
   const known = new LRUCache<string, true>({ max: maxKnown })
   const refusals = new LRUCache<string, { readonly at: number; readonly error: unknown }>({ max: maxRefused })
-  const strangers = createTokenBucket(clock, strangersPerSecond, strangersAtOnce)
-  const addresses = new LRUCache<string, ReturnType<typeof strangerAt>>({ max: maxAddresses })
+  const strangers = createStrangerRate(clock, strangersPerSecond, strangersAtOnce)
+  const places = createQuota()
   let pausedAt: number | undefined
   let warnedAt: number | undefined
-
-  const strangerAt = () => ({
-    bucket: createTokenBucket(clock, strangersPerSecond * strangersShare, strangersAtOnce * strangersShare),
-    waiting: 0
-  })
 
   async function question(token: string): Promise<JsonObject> {
     url ??= await discoverIntrospection({ issuer, hosts }, fetch)
@@ -105,12 +97,14 @@ export function createIntrospector(
   function begin(digest: string, token: string, address: string): Promise<JsonObject> {
     if (isWithin(pausedAt, pauseMs, clock.now()) || pending.size >= maxQuestions) throw unanswered()
     if (known.has(digest)) return ask(digest, token)
-    const stranger = addresses.get(address) ?? strangerAt()
-    addresses.set(address, stranger)
-    const isPlace = pending.size < maxStrangers && stranger.waiting < maxStrangers * strangersShare
-    if (!isPlace || !stranger.bucket.take() || !strangers.take()) throw unanswered()
-    stranger.waiting += 1
-    return ask(digest, token).finally(() => (stranger.waiting -= 1))
+    const leave = places.take(1, [
+      ['all', maxStrangers],
+      [`of ${address}`, maxStrangers * strangersShare]
+    ])
+    if (leave === undefined) throw unanswered()
+    if (strangers.take(address)) return ask(digest, token).finally(leave)
+    leave()
+    throw unanswered()
   }
 
   async function answerTo(digest: string, token: string, address: string): Promise<JsonObject> {

@@ -33,17 +33,16 @@ export type ConnectionsDoor = ReturnType<typeof createConnectionsDoor>
 export function createConnectionsDoor({ tenant, config, records, identities }: DoorOptions) {
   return {
     /**
-     * @param query of the request: the state of the browser
-     * @returns false where nobody is signed in: nothing was answered
+     * @param state of the browser, as the request names it
+     * @returns false where nobody is signed in, and the state is one: nothing was answered
      * @throws Error where the provider cannot be asked
      */
     async answer(
       provider: Provider,
-      query: URLSearchParams,
+      state: string,
       request: IncomingMessage,
       response: ServerResponse
     ): Promise<boolean> {
-      const state = query.get('state') ?? ''
       if (!/^[\w-]{43}$/.test(state)) return (sendPage(response, 400, errorPage(config, startAgain)), true)
       const { accountId } = await provider.Session.get(provider.createContext(request, response))
       // Whom the provider knows no more connects nothing.
@@ -53,7 +52,7 @@ export function createConnectionsDoor({ tenant, config, records, identities }: D
       const id = randomBytes(32).toString('base64url')
       const { subject, name } = identity
       await records.write('Ticket', id, { state, subject, name } satisfies Ticket, ticketMs)
-      const location = `${connectionsPath(tenant.id)}/signed-in?${String(new URLSearchParams({ ticket: id }))}`
+      const location = `${connectionsPath(tenant.id)}/signed-in?${String(new URLSearchParams({ ticket: id, state }))}`
       response.writeHead(303, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).end()
       return true
     },

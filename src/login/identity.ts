@@ -1,5 +1,6 @@
 // Who somebody is, by the claims of the tenant's provider.
 
+import { claimAt } from '../auth/claims.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
 
@@ -34,13 +35,16 @@ export class SignInRefused extends Error {
  * @throws SignInRefused where they cannot be used
  */
 export function identityOf(
-  { subjectClaim, groupsClaim, rolesClaim }: LoginConfig['provider'],
+  { subjectClaim, groupsClaim, rolesClaim, requiredClaims = {} }: LoginConfig['provider'],
   claims: JsonObject,
   about: Pick<Identity, 'sub' | 'refreshToken' | 'idToken' | 'signedInAt' | 'askedAt'>
 ): Identity {
   const subject = claims[subjectClaim]
   if (typeof subject !== 'string' || subject === '' || subject.length > 255)
     throw new SignInRefused('server_error', `Its ID token has no usable claim ${subjectClaim}.`)
+  const missing = Object.entries(requiredClaims).find(([path, values]) => !hasOneOf(claimAt(claims, path), values))
+  if (missing !== undefined)
+    throw new SignInRefused('access_denied', `Its claim ${missing[0]} has no value of requiredClaims.`)
   const name = [claims['email'], claims['preferred_username'], claims['name'], subject].find(
     (each) => typeof each === 'string' && each !== ''
   ) as string
@@ -60,6 +64,10 @@ export function identityOf(
     )
   return { ...about, subject, name: name.slice(0, 200), groups, roles }
 }
+
+/** Texts, numbers and truth values, or a list of them, compared as text. */
+const hasOneOf = (claim: unknown, values: readonly string[]): boolean =>
+  [claim].flat().some((each) => ['string', 'number', 'boolean'].includes(typeof each) && values.includes(String(each)))
 
 /** Groups and roles of a person, as JSON: with all else that a token says, it is not longer than we accept. */
 const maxTextChars = 4_000

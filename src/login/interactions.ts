@@ -93,8 +93,11 @@ export function createInteractions(options: InteractionsOptions) {
         if (!(await consents(provider, url.pathname.slice('/consents'.length), request, response)))
           await sendToProvider(`${ownPages}/consents`, [], provider.createContext(request, response))
       } else if (isDoor) {
-        if (!(await door.answer(provider, url.searchParams, request, response)))
-          await sendToProvider(`${ownPages}/connections${url.search}`, [], provider.createContext(request, response))
+        // Of the query nothing else is kept, or shown again: a stranger writes it.
+        const state = url.searchParams.get('state') ?? ''
+        const page = `${ownPages}/connections?state=${state}`
+        if (!(await door.answer(provider, state, request, response)))
+          await sendToProvider(page, [], provider.createContext(request, response))
       } else if (isPage) await interaction(provider, url.pathname.slice('/interaction/'.length), request, response)
       else await callback(provider, url, provider.createContext(request, response))
     } catch (error) {

@@ -96,7 +96,7 @@ export function createSignInPages({ tenant, config, records, signIn, identities,
       log.warn({ tenant: tenant.id, reason }, "signing in at the tenant's identity provider failed")
       note(request, { action: 'sign-in', refused: reason })
       if (error instanceof SignInRefused && error.error === 'access_denied')
-        return { error: 'access_denied', error_description: 'the identity provider did not let the person in' }
+        return { error: 'access_denied', error_description: 'the person is not let in' }
       const own = error instanceof SignInRefused && error.error === 'server_error' ? `: ${described(error)}` : ''
       const text = `the identity provider answered in a way that cannot be used${own}`
       return { error: 'server_error', error_description: text }

@@ -2,6 +2,7 @@
 // and nonce (OpenID Connect Core 1.0 section 3.1, RFC 9700); and asking it again who they are, at each refresh.
 
 import * as oauth from 'oauth4webapi'
+import { claimAt } from '../auth/claims.ts'
 import { discoverProvider, providerUrl, type Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { maxLoggedChars } from '../observe/calls.ts'
@@ -202,7 +203,10 @@ async function withUserinfo(
   accessToken: string
 ): Promise<JsonObject> {
   const client = { client_id: provider.clientId }
-  const isComplete = [provider.groupsClaim, provider.rolesClaim].every((claim) => claims[claim] !== undefined)
+  const { groupsClaim, rolesClaim, requiredClaims = {} } = provider
+  const isComplete =
+    [groupsClaim, rolesClaim].every((claim) => claim === '' || claims[claim] !== undefined) &&
+    Object.keys(requiredClaims).every((path) => claimAt(claims, path) !== undefined)
   if (!provider.userinfo || isComplete || providerUrl(provider, server, 'userinfo_endpoint') === undefined)
     return claims
   const response = await oauth.userInfoRequest(server, client, accessToken, options)

@@ -290,3 +290,20 @@ t.test('the error itself tells every problem, in the order of the file', async (
     })
   }
 })
+
+t.test('the claim of ID tokens that names a person is that of access tokens, unless the product has another', (t) => {
+  const claimOf = (issuer: object, signIn: object = {}) => {
+    const one = { issuer: 'https://acme.okta.com/oauth2/default', ...issuer }
+    const auth = { issuers: [one], signIn: { issuer: one.issuer, clientId: 'g', clientSecret: 's', ...signIn } }
+    const vault = { keys: [{ id: 'k1', key: Buffer.alloc(32, 7).toString('base64') }] }
+    const publicUrl = 'https://mcp.example.com'
+    return acme(withValue(['tenants', 'acme', 'auth'], auth, { ...base(), vault, publicUrl })).auth.signIn?.subjectClaim
+  }
+  t.equal(claimOf({}), 'sub')
+  t.equal(claimOf({ claims: { subject: 'oid' } }), 'oid')
+  // Its access tokens have the same in `uid`.
+  t.equal(claimOf({ provider: 'okta' }), 'sub')
+  t.equal(claimOf({ provider: 'okta', claims: { subject: 'employee' } }), 'employee')
+  t.equal(claimOf({ provider: 'okta' }, { subjectClaim: 'uid' }), 'uid')
+  t.end()
+})

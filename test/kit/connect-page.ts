@@ -24,6 +24,13 @@ export async function submit(
   return await tab.go(new URL(unescaped(form[1]), url).href, 'none', { method: 'POST', headers, body: String(body) })
 }
 
+/** The link of the page that leads to where people sign in. */
+export function linkToSignIn({ html, url }: Pick<Landing, 'html' | 'url'>): string {
+  const link = /<a class="primary" href="([^"]+)">Sign in at /.exec(html)?.[1]
+  if (link === undefined) throw new Error(`no link to sign in: ${html}`)
+  return new URL(unescaped(link), url).href
+}
+
 export async function signedIn(address: string, key: string) {
   const tab = browser()
   return { tab, page: await submit(tab, await tab.go(address, 'none'), 'sign-in', { key }) }

@@ -30,6 +30,8 @@ export interface IdentityProvider {
   refusal: string | undefined
   /** It answers 503 to everything. */
   down: boolean
+  /** Its token endpoint answers when this is over. */
+  held: Promise<unknown> | undefined
   /** Requests to its token endpoint. */
   tokenRequests: number
   /** As which client the gateway is known at authorization servers that take assertions, by their issuer. */
@@ -55,6 +57,7 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     isSecretWrong: false,
     refusal: undefined,
     down: false,
+    held: undefined,
     tokenRequests: 0,
     clientAt: new Map(),
     asserted: []
@@ -72,6 +75,8 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
           .end(JSON.stringify({ error: state.refusal, error_description: 'as it was told' }))
       if (request.url === '/token' && !state.hasIdTokens) withoutIdTokens(response)
       if (state.isSecretWrong) request.headers.authorization = `Basic ${btoa('gatehouse:wrong')}`
+      if (request.url === '/token' && state.held !== undefined)
+        return void state.held.then(() => handle?.(request, response))
       if (request.url?.startsWith('/in/') !== true || provider === undefined) return void handle?.(request, response)
       void finish(provider)
       async function finish(at: Provider): Promise<void> {

@@ -105,3 +105,17 @@ t.test('whose groups cannot be used any more begins anew, and is told why', asyn
     t.match(url.searchParams.get('error_description'), said)
   }
 })
+
+t.test('requiredClaims lets in those of whom they hold, as long as they do', async (t) => {
+  const front = await loginGateway(t, { of: { requiredClaims: { groups: ['engineering'] } } })
+  const { clientId } = await register(front)
+  const refused = await browser().go(begin(front, clientId), redirectUri)
+  t.match(Object.fromEntries(refused.url.searchParams), { error: 'access_denied' })
+  t.ok(front.log.some(({ reason }) => /Its claim groups has no value of requiredClaims/.test(String(reason))))
+  front.provider.groups.set('ada', ['staff', 'engineering'])
+  const { said, after } = await signedIn(t, front)
+  t.match(said, { groups: ['staff', 'engineering'] })
+  t.equal((await after()).status, 200)
+  front.provider.groups.set('ada', ['staff'])
+  t.match(await after(), { status: 400, said: { error: 'invalid_grant' } })
+})

@@ -9,7 +9,6 @@ import { browser } from '../kit/browser.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
 import { configOf, gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { listen } from '../kit/listen.ts'
-import { until } from '../kit/until.ts'
 
 const up = { type: 'http', url: 'http://127.0.0.1:1/mcp', auth: { type: 'userSecret', header: 'X-Api-Key' } }
 const ada = { name: 'ada', key: keyOf.ada }
@@ -64,18 +63,10 @@ t.test('a session ends with the key that it was begun with', async (t) => {
   t.match((await tab.go(pageOf(made), 'none')).html, /Your API key/)
 })
 
-t.test('strangers may try to sign in so often, send so much, and are told nothing', async (t) => {
+t.test('strangers may send so much, and are told nothing', async (t) => {
   const made = await gateway(t, base)
   t.equal((await post(made, { action: 'sign-in', key: 'x'.repeat(40_000) })).status, 413)
-  const statuses = new Map<number, number>()
-  // On a busy machine some more are allowed meanwhile.
-  await until('they are refused', async () => {
-    const tries = await Promise.all(Array.from({ length: 150 }, () => post(made, { action: 'sign-in', key: 'wrong' })))
-    for (const { status } of tries) statuses.set(status, (statuses.get(status) ?? 0) + 1)
-    return statuses.has(429)
-  })
-  t.ok((statuses.get(403) ?? 0) >= 100, JSON.stringify([...statuses]))
-  t.same(new Set(statuses.keys()), new Set([403, 429]))
+  t.equal((await post(made, { action: 'sign-in', key: 'wrong' })).status, 403)
   t.equal((await post(made, { action: 'sign-in', key: 'a' }, `${made.publicUrl}/t/nobody/connections`)).status, 404)
   const odd = await browser().go(`${pageOf(made)}?upstream=a&upstream=b&for=c&for=d`, 'none')
   t.equal(odd.status, 200)

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
 import { legacyClient } from '../kit/client.ts'
-import { submit } from '../kit/connect-page.ts'
+import { linkToSignIn as linkOf, submit } from '../kit/connect-page.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { freePort } from '../kit/free-port.ts'
 import { gateway } from '../kit/gateway.ts'
@@ -20,13 +20,6 @@ const up = { type: 'http', url: upstream.url, auth: { type: 'userSecret', header
 const vault = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] }
 const withPages = { elicitation: { url: {} } }
 const echo = { name: 'up__echo', arguments: { text: 'hello' } }
-
-/** The first link of the page, which leads to where people sign in. */
-function linkOf({ html, url }: { readonly html: string; readonly url: URL }): string {
-  const link = /<a class="primary" href="([^"]+)">Sign in at /.exec(html)?.[1]
-  if (link === undefined) throw new Error(`no link to sign in: ${html}`)
-  return new URL(link.replace(/&#38;|&amp;/g, '&'), url).href
-}
 
 /** Where the call of somebody leads who has not connected. */
 async function linkFor(endpoint: string, token: string): Promise<string> {

@@ -34,7 +34,7 @@ export function compileAuth(
     ...rest,
     mode: 'bearer',
     ...(front && { login: front }),
-    ...(signIn && { signIn: compileSignIn(signIn, issuers) }),
+    ...(signIn && { signIn: compileSignIn(signIn, input.issuers) }),
     issuers: [
       ...(front === undefined ? [] : [{ ...ownIssuer(front), ...(toldClaims.length > 0 && { toldClaims }) }]),
       ...issuers.map((issuer) => ({ ...issuer, ...besides }))
@@ -118,12 +118,13 @@ function compileLogin(
 /** Who somebody is has to be the same as in access tokens; what they may do is nobody's question there. */
 function compileSignIn(
   { subjectClaim, ...signIn }: NonNullable<Exclude<TenantInput['auth'], 'none'>['signIn']>,
-  issuers: readonly IssuerConfig[]
+  issuers: readonly IssuerInput[]
 ): LoginConfig['provider'] {
-  const { claims } = issuers.find(({ issuer }) => issuer === signIn.issuer) ?? {}
-  const [usual = 'sub'] = [claims?.subject ?? []].flat()
-  const nothingElse = { groupsClaim: '', rolesClaim: '', userinfo: false, signOut: false }
-  return { ...signIn, ...nothingElse, subjectClaim: subjectClaim ?? usual }
+  const { claims, provider } = issuers.find(({ issuer }) => issuer === signIn.issuer) ?? {}
+  const preset: ProviderPreset | undefined = provider && providerPresets[provider]
+  const [usual = 'sub'] = [preset?.idTokenSubject ?? preset?.token.claims?.subject ?? []].flat()
+  const nothingElse = { groupsClaim: '', rolesClaim: '', userinfo: signIn.requiredClaims !== undefined, signOut: false }
+  return { ...signIn, ...nothingElse, subjectClaim: subjectClaim ?? claims?.subject ?? usual }
 }
 
 /** The login front as an issuer of the tenant; its keys are had without a request. */

@@ -1,10 +1,25 @@
 // The schema of `auth.login` of a tenant: the authorization server that the gateway itself is for it.
 
-import { closedObject, defaulted, formatted, integer, scopesOrDefault } from './parts.ts'
+import { closedObject, defaulted, formatted, integer, record, scopesOrDefault } from './parts.ts'
 import { Type } from './type.ts'
 
 const claim = (byDefault: string, description: string) =>
   defaulted(Type.String({ minLength: 1, maxLength: 128, default: byDefault, description }))
+
+const requiredClaims = (where: string) =>
+  Type.Optional(
+    record(
+      { minLength: 1, maxLength: 256 },
+      Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { minItems: 1, maxItems: 256 }),
+      {
+        maxProperties: 16,
+        description:
+          `What has to be said of whoever may sign in ${where}: of each claim one of these values, such as ` +
+          '`{ groups: [engineering] }` or `{ hd: [acme.example] }`. A claim that is a list has to have one of them; ' +
+          'dots lead to a claim within another. Not given: whoever the provider knows may.'
+      }
+    )
+  )
 
 export const ProviderSchema = closedObject(
   {
@@ -22,11 +37,12 @@ export const ProviderSchema = closedObject(
     subjectClaim: claim('sub', 'Claim of its ID token that names a person for good.'),
     groupsClaim: claim('groups', 'Claim with the groups of a person, for policies.'),
     rolesClaim: claim('roles', 'Claim with the roles of a person, for policies.'),
+    requiredClaims: requiredClaims('here, and have a token renewed'),
     userinfo: defaulted(
       Type.Boolean({
         default: true,
         description:
-          'Where its ID token lacks one of these two claims, or there is none at a refresh, ask its userinfo endpoint.'
+          'Where its ID token lacks one of these claims, or there is none at a refresh, ask its userinfo endpoint.'
       })
     ),
     signOut: defaulted(
@@ -114,9 +130,11 @@ export const SignInSchema = closedObject(
         minLength: 1,
         maxLength: 128,
         description:
-          'Claim of its ID token that names a person as access tokens of the issuer do. Not given: the same one.'
+          'Claim of its ID token that names a person as access tokens of the issuer do. Not given: the same one, or ' +
+          'the one that `provider` of the issuer is known to have there.'
       })
-    )
+    ),
+    requiredClaims: requiredClaims('to the page; of its ID token, or of its userinfo endpoint')
   },
   { title: 'sign-in' }
 )

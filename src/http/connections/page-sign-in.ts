@@ -3,17 +3,21 @@
 // stranger fills the store, and whoever comes back is the browser that was sent (RFC 9700 section 4.7).
 
 import { randomBytes } from 'node:crypto'
-import { createFetch } from '../../auth/fetch.ts'
+import { createFetch, type Fetch } from '../../auth/fetch.ts'
 import type { LoginConfig } from '../../config/auth/login-config.ts'
 import { connectionsPath } from '../../config/auth/upstream-auth.ts'
 import type { Tenant } from '../../config/snapshot.ts'
+import { createSemaphore } from '../../limits/limits.ts'
 import type { Login } from '../../login/login.ts'
+import { SignInRefused } from '../../login/identity.ts'
 import { createSignIn, saidByProvider, type PendingSignIn } from '../../login/sign-in.ts'
 import { GatewayError } from '../../protocol/messages.ts'
+import { deadline } from '../../time/clock.ts'
 import { ConnectRefused } from '../../vault/oauth/account-client.ts'
 import type { Vault } from '../../vault/vault.ts'
 import type { SignedIn } from './connection-session.ts'
 import { pageCookie } from './page-cookie.ts'
+import { createSignInRate } from './sign-in-rate.ts'
 
 /** From the first redirect to the last. */
 const signInSeconds = 15 * 60
@@ -23,29 +27,65 @@ const purpose = 'connections-sign-in'
 const cookie = pageCookie('sign-in')
 
 interface Pending extends Omit<PendingSignIn, 'uid'> {
+  /** Where it began: an answer of another one is none (mix-up, RFC 9700 section 4.4). */
+  readonly issuer: string
   /** The query of the page where it began. */
   readonly query: string
   readonly until: number
 }
 
 interface PageSignInOptions {
-  readonly vault: Pick<Vault, 'sealer' | 'wall' | 'log'>
+  readonly vault: Pick<Vault, 'sealer' | 'clock' | 'wall' | 'log'>
   readonly login: Pick<Login, 'takeTicket'>
   readonly publicUrl: () => string
   readonly isSecure: () => boolean
 }
 
+/** How a browser comes back. */
+interface WayBack {
+  readonly query: URLSearchParams
+  /** The header. */
+  readonly cookies: string | undefined
+  /** From where, if that is known. */
+  readonly address: string | undefined
+}
+
+/** Requests to one provider; the others wait. Each takes a descriptor, and a provider may hang. */
+const maxAtOnce = 8
+/** Of a request, and before it for a place. */
+const timeoutMs = 10_000
+
 export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSignInOptions) {
-  const { sealer, wall, log } = vault
-  const fetch = createFetch({ timeoutMs: 10_000 })
+  const { sealer, clock, wall, log } = vault
+  const fetch = createFetch({ timeoutMs })
+  const attempts = createSignInRate(clock)
   const known = new WeakMap<LoginConfig['provider'], ReturnType<typeof createSignIn>>()
 
   function signInAt(tenant: Tenant, provider: LoginConfig['provider']) {
     const uris = { redirectUri: `${publicUrl()}${connectionsPath(tenant.id)}/signed-in`, signedOutUri: '' }
-    const signIn = known.get(provider) ?? createSignIn({ provider, ...uris }, fetch, wall)
+    const signIn = known.get(provider) ?? createSignIn({ provider, ...uris }, inTurn(), wall)
     known.set(provider, signIn)
     return signIn
   }
+
+  /** So many at a time, none of which waits longer for a place than for the answer. */
+  function inTurn(): Fetch {
+    const turn = createSemaphore(maxAtOnce)
+    return async (url, init) => {
+      const limit = deadline(clock, timeoutMs, init?.signal)
+      try {
+        return await turn(() => fetch(url, init), limit.signal)
+      } catch (error) {
+        if (!limit.passed() || !(error instanceof GatewayError)) throw error
+        throw new Error(`${url} was not asked: others wait for answers for ${timeoutMs / 1000} s`)
+      } finally {
+        limit.close()
+      }
+    }
+  }
+
+  const issuerOf = ({ login: front, signIn: provider }: Tenant['auth']): string | undefined =>
+    front?.issuer ?? provider?.issuer
 
   /** @throws ConnectRefused where the provider says no, or cannot be asked */
   async function asked<T>(tenant: Tenant, work: () => Promise<T>): Promise<T> {
@@ -54,12 +94,17 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
     } catch (error) {
       if (error instanceof GatewayError || error instanceof ConnectRefused) throw error
       log.warn({ tenant: tenant.id, reason: saidByProvider(error) }, 'a sign-in to the page of connections failed')
+      if (error instanceof SignInRefused && error.error === 'access_denied')
+        throw new ConnectRefused(
+          'You were not let in: your identity provider said no, or not all of its people may come in here. Ask those ' +
+            'who run this gateway.'
+        )
       throw new ConnectRefused('Your identity provider did not let you in, or does not answer. Sign in again.')
     }
   }
 
   /** @throws ConnectRefused */
-  async function signedInAtFront(tenant: Tenant, issuer: string, query: URLSearchParams, state: string) {
+  async function signedInAtFront(tenant: Tenant, query: URLSearchParams, { issuer, state }: Pending) {
     const ticket = await login.takeTicket(tenant, query.get('ticket') ?? '')
     if (ticket === undefined || ticket.state !== state) throw begunElsewhere()
     return { issuer, subject: ticket.subject, name: ticket.name }
@@ -88,25 +133,27 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
       const { state: own, nonce, verifier } = pending
       const shown = query.length > maxQuery ? '' : query
       const until = wall.now() + signInSeconds * 1000
-      const kept: Pending = { state: own, nonce, verifier, query: shown, until }
+      const kept: Pending = { issuer: issuerOf(tenant.auth) ?? '', state: own, nonce, verifier, query: shown, until }
       const sealed = sealer.seal(purpose, [tenant.id], JSON.stringify(kept))
       return { url, cookie: cookie.line(tenant.id, sealed, signInSeconds, isSecure()) }
     },
 
     /**
-     * @param query with which the browser was sent back
-     * @param cookies the header
      * @returns who it is, where they began, and what takes the cookie away
-     * @throws ConnectRefused
+     * @throws ConnectRefused; GatewayError rate_limited
      */
-    async finish(tenant: Tenant, query: URLSearchParams, cookies: string | undefined) {
+    async finish(tenant: Tenant, { query, cookies, address }: WayBack) {
       const { login: front, signIn: provider } = tenant.auth
       const text = sealer.open(purpose, [tenant.id], cookie.in(tenant.id, cookies, isSecure()) ?? '')
       const pending = text === undefined ? undefined : (JSON.parse(text) as Pending)
-      if (pending === undefined || wall.now() > pending.until) throw begunElsewhere()
+      if (pending === undefined || wall.now() > pending.until || pending.issuer !== issuerOf(tenant.auth))
+        throw begunElsewhere()
+      // Before anything is counted, or asked: whoever comes back is the browser that was sent.
+      if (query.get('state') !== pending.state) throw begunElsewhere()
+      attempts.count(tenant.id, address)
       const who: Omit<SignedIn, 'tenant'> =
         front !== undefined || provider === undefined
-          ? await signedInAtFront(tenant, front?.issuer ?? '', query, pending.state)
+          ? await signedInAtFront(tenant, query, pending)
           : await asked(tenant, async () => {
               const { subject, name } = await signInAt(tenant, provider).finish(query, { uid: '', ...pending })
               return { issuer: provider.issuer, subject, name }

@@ -7,12 +7,11 @@ import type { Tenant } from '../../config/snapshot.ts'
 import type { Login } from '../../login/login.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import type { Vault } from '../../vault/vault.ts'
-import type { ServerState } from '../admission.ts'
+import { clientAddressOf, type ServerState } from '../admission.ts'
 import { redirect, showSignIn } from './connection-answers.ts'
 import type { createConnectionSessions } from './connection-session.ts'
 import { createPageSignIn } from './page-sign-in.ts'
 import { principalWith } from './presented-credential.ts'
-import { createSignInRate } from './sign-in-rate.ts'
 
 interface SignInAnswersOptions {
   readonly state: ServerState
@@ -26,13 +25,11 @@ interface SignInAnswersOptions {
 }
 
 export function createSignInAnswers(options: SignInAnswersOptions) {
-  const { vault, sessions, publicUrl, isSecure, tenantOf } = options
-  const attempts = createSignInRate(vault.clock)
+  const { state, vault, sessions, publicUrl, isSecure, tenantOf } = options
   const pageSignIn = createPageSignIn(options)
   const queryOf = ({ url }: FastifyRequest): string => new URL(url, publicUrl()).search
 
   async function signIn(request: FastifyRequest, reply: FastifyReply, tenant: Tenant, key: string): Promise<void> {
-    attempts.count(tenant.id)
     const headers = ['Authorization', `Bearer ${key}`]
     const person = await principalWith(options, tenant, headers, request).catch((error: unknown) => {
       // That nobody can be asked now says nothing of the key.
@@ -47,7 +44,6 @@ export function createSignInAnswers(options: SignInAnswersOptions) {
   /** The browser goes to the login front of the tenant, or to its provider. */
   async function leave(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const tenant = tenantOf(request)
-    attempts.count(tenant.id)
     const { url, cookie } = await pageSignIn.begin(tenant, queryOf(request))
     redirect(reply, url, cookie)
   }
@@ -55,12 +51,11 @@ export function createSignInAnswers(options: SignInAnswersOptions) {
   /** It comes back from there. */
   async function enter(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const tenant = tenantOf(request)
-    attempts.count(tenant.id)
-    const { person, query, cookie } = await pageSignIn.finish(
-      tenant,
-      new URLSearchParams(queryOf(request)),
-      request.headers.cookie
-    )
+    const { person, query, cookie } = await pageSignIn.finish(tenant, {
+      query: new URLSearchParams(queryOf(request)),
+      cookies: request.headers.cookie,
+      address: clientAddressOf(request.raw, state.snapshot)
+    })
     const session = sessions.begin(person, await vault.epochs.epochOf(tenant.id), isSecure())
     redirect(reply, connectionsPath(tenant.id) + query, session, cookie)
   }

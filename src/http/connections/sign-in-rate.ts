@@ -1,7 +1,7 @@
-// How often strangers may try to sign in on the pages of connections: what they present is looked at as anybody's, and
-// may be asked about at an issuer.
+// How often people may come back from where they sign in to the pages of connections: each time the provider of the
+// tenant, or the store, is asked. Whoever did not begin here is told so before anything is counted.
 
-import { createTokenBucket } from '../../limits/limits.ts'
+import { createStrangerRate } from '../../limits/stranger-rate.ts'
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import type { Clock } from '../../time/clock.ts'
 
@@ -12,15 +12,15 @@ const maxSignInsAtOnce = 100
 const maxCounted = 1_000
 
 export function createSignInRate(clock: Pick<Clock, 'now'>) {
-  const buckets = new Map<TenantId, ReturnType<typeof createTokenBucket>>()
+  const rates = new Map<TenantId, ReturnType<typeof createStrangerRate>>()
   return {
     /** @throws GatewayError rate_limited */
-    count(tenant: TenantId): void {
-      const bucket = buckets.get(tenant) ?? createTokenBucket(clock, signInsPerSecond, maxSignInsAtOnce)
-      buckets.set(tenant, bucket)
-      const [oldest] = buckets.size > maxCounted ? buckets.keys() : []
-      if (oldest !== undefined) buckets.delete(oldest)
-      if (bucket.take()) return
+    count(tenant: TenantId, address = ''): void {
+      const rate = rates.get(tenant) ?? createStrangerRate(clock, signInsPerSecond, maxSignInsAtOnce)
+      rates.set(tenant, rate)
+      const [oldest] = rates.size > maxCounted ? rates.keys() : []
+      if (oldest !== undefined) rates.delete(oldest)
+      if (rate.take(address)) return
       throw new GatewayError(
         'rate_limited',
         'Too many people sign in here at this moment. Wait a second, and try again.'

@@ -17,6 +17,7 @@ export const okta: ProviderPreset = {
     // `sub` is the name that a person signs in with, which can be given to another; applications have no `uid`.
     claims: { subject: ['uid', 'sub'], client: 'cid', scopes: ['scp'] }
   },
+  idTokenSubject: 'sub',
   can: { resource: 'no', registration: 'no', clientDocuments: 'no' },
   steps: [
     'Security > API > Authorization Servers: add one for the gateway (or use "default"), with the URL of the ' +
@@ -31,6 +32,7 @@ export const okta: ProviderPreset = {
     'Access tokens have no `typ` header, `scp` as a list and `cid` for the client.',
     'The subject is `uid`, which stays, and `sub` only for applications without a person: the `sub` of a person is ' +
       'the name that they sign in with.',
+    'In ID tokens it is the other way round: their `sub` is that `uid`. `auth.signIn` knows it.',
     'Tokens of the org authorization server have the type `application/okta-internal-at+jwt` and the audience of the ' +
       'org itself. Okta says that they must be treated as opaque; the gateway refuses them.'
   ],

@@ -22,6 +22,8 @@ export interface ProviderPreset {
     /** Put behind the issuer: what `aud` may name besides. */
     readonly audienceBeside?: string
   }
+  /** Claim of its ID tokens that has what `claims.subject` has in access tokens. Not given: the same one. */
+  readonly idTokenSubject?: string
   /** What hosts need of an authorization server (MCP basic/authorization), as of the sources. */
   readonly can: {
     /** The parameter `resource` (RFC 8707). */
