@@ -77,7 +77,7 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
         return await turn(() => fetch(url, init), limit.signal)
       } catch (error) {
         if (!limit.passed() || !(error instanceof GatewayError)) throw error
-        throw new Error(`${url} was not asked: others wait for answers for ${timeoutMs / 1000} s`)
+        throw new Error(`${url} was not asked: others wait for answers for ${timeoutMs / 1000} s`, { cause: error })
       } finally {
         limit.close()
       }
