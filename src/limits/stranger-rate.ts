@@ -1,7 +1,6 @@
 // How often strangers may have something done, by the addresses that they come from: one of them gets half of what all
 // get, so that one stranger keeps nobody out who comes from elsewhere.
 
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../time/clock.ts'
 import { createTokenBucket } from './limits.ts'
 
@@ -13,12 +12,16 @@ const maxAddresses = 2_000
 /** @param burst at once, after a while without any */
 export function createStrangerRate(clock: Pick<Clock, 'now'>, perSecond: number, burst: number) {
   const all = createTokenBucket(clock, perSecond, burst)
-  const addresses = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxAddresses })
+  const addresses = new Map<string, ReturnType<typeof createTokenBucket>>()
   return {
     /** @returns false where it is too often */
     take(address: string): boolean {
       const own = addresses.get(address) ?? createTokenBucket(clock, perSecond * strangersShare, burst * strangersShare)
+      // In the order in which they came last.
+      addresses.delete(address)
       addresses.set(address, own)
+      const [oldest] = addresses.size > maxAddresses ? addresses.keys() : []
+      if (oldest !== undefined) addresses.delete(oldest)
       return own.take() && all.take()
     }
   }

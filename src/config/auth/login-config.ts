@@ -23,7 +23,7 @@ export interface LoginConfig {
     readonly subjectClaim: string
     readonly groupsClaim: string
     readonly rolesClaim: string
-    /** Of whoever is let in, by path: a claim has to have one of the values. Not given: whoever the provider knows is. */
+    /** Of whoever is let in, by path: a claim has to have one of the values. Not given: whoever the provider knows. */
     readonly requiredClaims?: Readonly<Record<string, readonly string[]>>
     /** It is asked for claims that its ID tokens leave out. */
     readonly userinfo: boolean
