@@ -1847,6 +1847,7 @@ upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
 session/bus/bus.ts retryMs
+http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs
 upstream/stdio/open-supervisor.ts defaultMemoryPart

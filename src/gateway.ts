@@ -15,9 +15,9 @@ import { createModernHandler } from './http/modern/modern.ts'
 import { createHttpSseHandler } from './http/legacy/http-sse.ts'
 import { createReplicas } from './http/legacy/replicas.ts'
 import { createRevalidator } from './http/revalidation.ts'
-import { abortCalls, createCallsInFlight } from './http/calls-in-flight.ts'
+import { createCallsInFlight, startDrain } from './http/calls-in-flight.ts'
 import type { ServerAddress } from './http/headers.ts'
-import { createServer } from './http/server.ts'
+import { createServer, cutMs } from './http/server.ts'
 import { descriptorLimit } from './limits/descriptors.ts'
 import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
 import { createLiveEvents } from './observe/live.ts'
@@ -171,10 +171,10 @@ export async function createGateway(
     live.close({ canAnswer: bus.shared })
     modern.endStreams()
     const httpSseClosed = httpSse.close()
-    const drain = steadyClock.timer(drainMs, () => abortCalls(calls.running, log))
+    const timing = { drainMs, cutMs, clock: steadyClock, log }
+    const finish = startDrain(calls, bus, () => modernRelay.parkedCalls, timing)
     await closed
-    await httpSseClosed.then(replicas.homes.idle)
-    drain.close()
+    await httpSseClosed.then(finish)
     await admin?.close()
     await control.close()
     for (const each of [revalidator, streams]) each.close()

@@ -8,7 +8,9 @@ import type { CallRecord } from '../observe/calls.ts'
 import type { Log } from '../observe/log.ts'
 import { killOfRoute } from '../policy/kills.ts'
 import { GatewayError, type Message, type RequestId, type TenantId } from '../protocol/messages.ts'
+import type { Bus } from '../session/bus/bus.ts'
 import type { LiveSession } from '../session/live-sessions.ts'
+import { type Clock, pause } from '../time/clock.ts'
 import type { CallContext, RequestContext } from './admission.ts'
 
 export type CallsInFlight = ReturnType<typeof createCallsInFlight>
@@ -98,8 +100,36 @@ const tooManyOf = (limit: string, what: string, remedy: string): GatewayError =>
     headers: { 'Retry-After': '1' }
   })
 
-/** Ends the calls that take longer than the drain. */
-export function abortCalls(running: Iterable<RunningCall>, log: Log): void {
+/** How often it is looked whether all that others wait for has ended. */
+const lookMs = 50
+
+/**
+ * Begins the drain, after which calls are ended: those of this process, and what it works on for others.
+ * @param parkedCalls of 2026-07-28, which wait here for clients that come back by other processes
+ * @param cutMs after `drainMs`, for the last answers
+ * @returns what resolves when nothing is left that others wait for, or after that time
+ */
+export function startDrain(
+  { running }: Pick<CallsInFlight, 'running'>,
+  bus: Pick<Bus, 'shared' | 'isWorking' | 'endWork'>,
+  parkedCalls: () => number,
+  { drainMs, cutMs, clock, log }: { drainMs: number; cutMs: number; clock: Clock; log: Log }
+): () => Promise<void> {
+  let isOver = false
+  const cutAt = clock.now() + drainMs + cutMs
+  const drain = clock.timer(drainMs, () => {
+    isOver = true
+    abortCalls(running, log)
+    bus.endWork()
+  })
+  const isAwaited = (): boolean => bus.isWorking() || (bus.shared && !isOver && parkedCalls() > 0)
+  return async () => {
+    while (isAwaited() && clock.now() < cutAt) await pause(clock, lookMs)
+    drain.close()
+  }
+}
+
+function abortCalls(running: Iterable<RunningCall>, log: Log): void {
   const calls = [...running]
   log.warn({ calls: calls.length }, 'drain time is over; aborting calls in flight')
   const stopped = new GatewayError(

@@ -45,6 +45,34 @@ t.test('what is said while the store is away is said when it is back, in its ord
   t.same(said, [{ n: 1 }, { n: 2 }, { n: 3 }])
 })
 
+t.test('a process that stops has work until its answer was said, and can end it', async (t) => {
+  const setup = await wire(t)
+  const toOne = nodeChannel('one')
+  let failed = 0
+  setup.two.serve('modern', async () => {
+    setup.fail = (channel) => (channel === toOne ? (failed++, 'lost') : undefined)
+    return 'done'
+  })
+  const answer = setup.one.request('two', 'modern', ada, {}, call())
+  await until('the answer was tried several times', () => failed > 2)
+  t.ok(setup.two.isWorking())
+  setup.fail = () => undefined
+  t.equal(await answer, 'done')
+  await until('it has no work', () => !setup.two.isWorking())
+
+  const begun = Promise.withResolvers<void>()
+  setup.two.serve('request', (_question, { signal }) => {
+    begun.resolve()
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+    })
+  })
+  const asked = setup.one.request('two', 'request', ada, {}, call())
+  await begun.promise
+  setup.two.endWork()
+  await t.rejects(asked, { code: 'shutting_down', data: { outcome: 'unknown' } })
+})
+
 t.test('a question that is worked on is not refused where the store confirms it too late', async (t) => {
   const setup = await wire(t)
   const begun = Promise.withResolvers<void>()

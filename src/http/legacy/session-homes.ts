@@ -75,7 +75,6 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
   const { bus, store, sessions, log } = options
   const { node, shared } = bus
   const { memory, contextOf } = options
-  const running = new Set<Promise<unknown>>()
 
   /**
    * The process that follows a home that is gone: whoever asks for it first.
@@ -148,16 +147,8 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
     serve(run: RunForwarded): void {
       bus.serve('request', (question, call) => {
         if (options.isDraining()) return Promise.resolve({ left: true } satisfies Answer)
-        const work = runForwarded(options, question as ForwardedRequest, call, run)
-        running.add(work)
-        const done = (): boolean => running.delete(work)
-        work.then(done, done)
-        return work
+        return runForwarded(options, question as ForwardedRequest, call, run)
       })
-    },
-    /** Resolves when no forwarded request runs any more. */
-    async idle(): Promise<void> {
-      await Promise.allSettled(running)
     }
   }
 }

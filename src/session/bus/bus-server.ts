@@ -64,6 +64,8 @@ export function createBusServer(
     {
       readonly from: string
       readonly stop: AbortController
+      /** Ends the work, whose sender waits for what becomes of it. */
+      readonly ending: AbortController
       readonly beat: ReturnType<typeof watch>
       readonly work: () => void
       readonly isWorking: () => boolean
@@ -86,7 +88,7 @@ export function createBusServer(
         )
         return trySend(from, 'error', id, encodeError(refusal))
       }
-      const stop = new AbortController()
+      const [stop, ending] = [new AbortController(), new AbortController()]
       let working = false
       const end = (): void => {
         beat.close()
@@ -103,7 +105,7 @@ export function createBusServer(
         const outbox = createOutbox({ send }, from, id, context, stop.signal)
         try {
           const notify = (said: unknown): void => void outbox.say('said', said)
-          const answer = await run(question, { notify, signal: stop.signal })
+          const answer = await run(question, { notify, signal: AbortSignal.any([stop.signal, ending.signal]) })
           answered.keep(id, from, 'answer', answer)
           await outbox.say('answer', answer)
         } catch (error) {
@@ -113,7 +115,7 @@ export function createBusServer(
           end()
         }
       }
-      served.set(id, { from, stop, beat, work: () => void work(), isWorking: () => working })
+      served.set(id, { from, stop, ending, beat, work: () => void work(), isWorking: () => working })
       trySend(from, 'ready', id)
     },
     receive({ word, id, from }: BusMessage): boolean {
@@ -132,6 +134,17 @@ export function createBusServer(
       else request.beat.renew()
       if (word === 'go') request.work()
       return true
+    },
+    /** Whether something is worked on whose sender has not heard of its end. */
+    isWorking: (): boolean => [...served.values()].some(({ isWorking }) => isWorking()),
+    /** Ends the work; those who asked for it hear so. */
+    endWork(): void {
+      const stopped = new GatewayError(
+        'shutting_down',
+        'The process that held the call stopped before the call had ended. Whether it took effect is unknown.',
+        { data: { outcome: 'unknown' } }
+      )
+      for (const { ending } of [...served.values()]) ending.abort(stopped)
     },
     close(): void {
       closed = true

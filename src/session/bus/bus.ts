@@ -185,6 +185,8 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     hear(kind: BusKind, listener: (said: never, from: string) => void): void {
       listeners.set(kind, listener)
     },
+    isWorking: server.isWorking,
+    endWork: server.endWork,
     /** Whether other processes are on the same store. */
     shared: store.shared,
     node,

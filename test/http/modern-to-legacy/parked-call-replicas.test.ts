@@ -29,7 +29,7 @@ interface Nodes {
   at(acme: TestGateway, params: Json, options?: Json): Promise<Round>
 }
 
-async function nodes(t: Test): Promise<Nodes> {
+async function nodes(t: Test, drainMs = 500): Promise<Nodes> {
   const upstream = await startUpstream({ ...script, answers: 'sse' })
   t.teardown(() => upstream.close())
   const store = await redis(t)
@@ -43,7 +43,7 @@ async function nodes(t: Test): Promise<Nodes> {
         { name: 'bob', key: keyOf.bob }
       ]
     },
-    limits: { drainMs: 500 }
+    limits: { drainMs }
   }
   return {
     one: await gateway(t, options),
@@ -142,6 +142,24 @@ t.test('a client that leaves the other process while a round runs cancels it whe
   await until('the cancel', () => upstream.server.received.some(({ method }) => method === 'notifications/cancelled'))
   t.match(await at(two, withAnswers(parked, walk)), refused)
 })
+
+t.test(
+  'a process that stops waits for clients whose calls are parked there, for as long as calls may take',
+  async (t) => {
+    const { one, two, at } = await nodes(t, 600_000)
+    const [first, second] = [await at(one, call), await at(one, call)]
+    const closed = one.close()
+    const isClosed = (): Promise<boolean> =>
+      round(one.url(), 'tools/list', {}).then(
+        ({ status }) => status === 503,
+        () => true
+      )
+    await until('it takes no requests any more', isClosed)
+    t.same(textOf((await at(two, withAnswers(first))).result), [replies.form])
+    t.same(textOf((await at(two, withAnswers(second))).result), [replies.form])
+    await closed
+  }
+)
 
 t.test('a process that is gone takes its calls with it, and the other one says so', async (t) => {
   const { one, two, at, upstream } = await nodes(t)
