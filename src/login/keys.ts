@@ -13,8 +13,10 @@ const dayMs = 24 * 60 * 60_000
 const rotateMs = 30 * dayMs
 /** A new key is published for so long before it signs: verifiers keep what they know for minutes. */
 const publishedFirstMs = 60 * 60_000
-/** An old key is published for so long after it was replaced: longer than any token lives. */
-const publishedAfterMs = 2 * dayMs
+/** An old key is published for so long after the end of the last token that it signed: clocks of machines differ. */
+const marginMs = 5 * 60_000
+/** One process has so long to make a new one. */
+const makingMs = 10_000
 /** So old may be what a process knows of them. */
 const maxAgeMs = 60_000
 
@@ -40,29 +42,48 @@ export interface LoginKeys {
   readonly nonceSecret: Buffer
 }
 
-/** @param clock the time of day */
-export function createLoginKeys(records: LoginRecords, clock: Pick<Clock, 'now'>) {
+/**
+ * @param tokenSeconds how long a token is good: its key is published for as long, and then forgotten
+ * @param clock the time of day
+ */
+export function createLoginKeys(records: LoginRecords, tokenSeconds: number, clock: Pick<Clock, 'now'>) {
   let known: { readonly stored: StoredKeys; readonly at: number } | undefined
   let pending: Promise<StoredKeys> | undefined
 
+  const read = async () => (await records.read('Keys', '')) as StoredKeys | undefined
+
+  /** Those that sign, will sign, or have signed what may still be shown. */
+  function live({ keys }: StoredKeys, now: number): readonly StoredKey[] {
+    const signedUntil = now - tokenSeconds * 1_000 - marginMs
+    return keys.filter((_key, index) => index === 0 || (keys[index - 1]?.from ?? 0) > signedUntil)
+  }
+
+  function isCurrent(stored: StoredKeys | undefined, now: number): stored is StoredKeys {
+    const newest = stored?.keys[0]
+    if (stored === undefined || newest === undefined || now - newest.from > rotateMs) return false
+    return live(stored, now).length === stored.keys.length
+  }
+
   async function load(): Promise<StoredKeys> {
     const now = clock.now()
-    let stored = (await records.read('Keys', '')) as StoredKeys | undefined
-    const newest = stored?.keys[0]
-    if (stored === undefined || newest === undefined || now - newest.from > rotateMs) {
-      if (await records.isFirst('Keys made', '', 10_000)) {
-        const old = stored?.keys ?? []
-        const from = old.length === 0 ? now : now + publishedFirstMs
-        const live = old.filter((_key, index) => index === 0 || now - (old[index - 1]?.from ?? 0) < publishedAfterMs)
-        stored = {
-          keys: [{ jwk: await newKey(), from }, ...live],
-          cookieKey: stored?.cookieKey ?? randomBytes(32).toString('base64url')
-        }
-        await records.write('Keys', '', stored)
-      } else if (stored === undefined) throw beingMade()
+    let stored = await read()
+    if (!isCurrent(stored, now) && (await records.isFirst('Keys made', '', makingMs))) {
+      // Another process may have been the first before.
+      stored = await read()
+      if (!isCurrent(stored, now)) await records.write('Keys', '', (stored = await next(stored, now)))
     }
+    if (stored === undefined) throw beingMade()
     known = { stored, at: now }
     return stored
+  }
+
+  async function next(stored: StoredKeys | undefined, now: number): Promise<StoredKeys> {
+    const newest = stored?.keys[0]
+    const cookieKey = stored?.cookieKey ?? randomBytes(32).toString('base64url')
+    if (stored === undefined || newest === undefined) return { keys: [{ jwk: await newKey(), from: now }], cookieKey }
+    const kept = live(stored, now)
+    if (now - newest.from <= rotateMs) return { keys: kept, cookieKey }
+    return { keys: [{ jwk: await newKey(), from: now + publishedFirstMs }, ...kept], cookieKey }
   }
 
   return async (): Promise<LoginKeys> => {
@@ -71,8 +92,9 @@ export function createLoginKeys(records: LoginRecords, clock: Pick<Clock, 'now'>
       known !== undefined && now >= known.at && now < known.at + maxAgeMs
         ? known.stored
         : await (pending ??= load().finally(() => (pending = undefined)))
-    const signing = stored.keys.find(({ from }) => from <= now) ?? stored.keys[0]
-    const others = stored.keys.filter((each) => each !== signing)
+    const keys = live(stored, now)
+    const signing = keys.find(({ from }) => from <= now) ?? keys[0]
+    const others = keys.filter((each) => each !== signing)
     const { cookieKey } = stored
     const nonceSecret = createHmac('sha256', cookieKey).update('DPoP nonces').digest()
     return { keys: [signing, ...others].flatMap((each) => each?.jwk ?? []), cookieKey, nonceSecret }

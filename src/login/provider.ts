@@ -120,6 +120,8 @@ export async function createProvider(
     // RFC 9700 section 4.14: each refresh token is good once, and a second use ends all of the grant.
     rotateRefreshToken: true,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    // Apps work on for days while nobody is at the browser. Hosts do not say so (prompt=consent with offline_access).
+    expiresWithSession: async () => false,
     ttl: {
       AccessToken: config.tokenSeconds,
       AuthorizationCode: codeSeconds,

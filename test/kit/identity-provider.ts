@@ -42,6 +42,9 @@ export interface IdentityProvider {
 
 export const providerClient = { clientId: 'gatehouse', clientSecret: 'the-secret-of-the-gateway-at-its-provider' }
 
+/** What it gives ends later than what the gateway does. */
+const longSeconds = 400 * 24 * 60 * 60
+
 export async function identityProvider(t: Teardown, redirectUri: string): Promise<IdentityProvider> {
   let handle: ReturnType<Provider['callback']> | undefined
   let provider: Provider | undefined
@@ -108,6 +111,8 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
     conformIdTokenClaims: false,
     interactions: { url: (_ctx, { uid }) => `/in/${uid}` },
     issueRefreshToken: () => state.hasRefreshTokens,
+    ttl: { Grant: longSeconds, RefreshToken: longSeconds },
+    expiresWithSession: () => false,
     findAccount: (_ctx, sub) =>
       state.disabled.has(sub)
         ? undefined

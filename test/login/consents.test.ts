@@ -70,7 +70,7 @@ for (const signsOut of [true, false])
   t.test(`signing out ${signsOut ? 'goes on' : 'does not go on'} at the provider`, async (t) => {
     const front = await loginGateway(t, { of: { signOut: signsOut } })
     const person = browser()
-    await logIn(front, front.url(), person)
+    const app = await logIn(front, front.url(), person)
     const page = await person.go(`${front.issuer}/session/end`, nowhere)
     t.equal(
       page.headers.get('content-security-policy')?.includes(front.provider.url),
@@ -89,6 +89,7 @@ for (const signsOut of [true, false])
     } else t.match(end.html, /Signed out/)
     const json = await person.go(`${front.issuer}/consents`, nowhere, { headers: { accept: 'application/json' } })
     t.equal(json.status, 401, 'here the person is out in both cases')
+    t.equal((await refresh(front, app)).status, 200, 'apps keep what they were allowed to use')
   })
 
 t.test('pages show the picture of the tenant, and nothing else from elsewhere', async (t) => {

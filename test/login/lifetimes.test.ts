@@ -1,0 +1,86 @@
+// How long what a login front gives lasts: signing keys, clients that registered, refresh tokens.
+
+import { moveClock } from '../kit/moving-clock.ts'
+import { decodeProtectedHeader, type JWK } from 'jose'
+import t from 'tap'
+import { browser } from '../kit/browser.ts'
+import { begin, loginGateway, logIn, redirectUri, refresh, register, use } from './kit.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+const kidOf = ({ access_token: token }: { readonly access_token: string }) => decodeProtectedHeader(token).kid
+
+t.test('a new signing key is published before it signs, the old one until its last token has ended', async (t) => {
+  const front = await loginGateway(t, { login: { refreshDays: 365, tokenSeconds: 600 } })
+  t.teardown(() => moveClock(0))
+  async function published(): Promise<unknown[]> {
+    const { keys } = (await (await fetch(`${front.issuer}/jwks`)).json()) as { readonly keys: readonly JWK[] }
+    for (const key of keys) t.notOk('d' in key, 'without its private half')
+    return keys.map(({ kid }) => kid)
+  }
+  const first = await logIn(front, front.url())
+  const old = kidOf(first.body)
+  t.same(await published(), [old])
+
+  const rotation = 31 * day
+  moveClock(rotation)
+  const [signing, next, ...more] = await published()
+  t.same([signing, more], [old, []])
+  t.type(next, 'string')
+  moveClock(rotation + hour - minute)
+  const last = await refresh(front, first)
+  t.equal(kidOf(last.body), old, 'within the hour the old one signs')
+
+  moveClock(rotation + hour + minute)
+  const renewed = await refresh(front, { ...first, body: last.body })
+  t.equal(kidOf(renewed.body), next)
+  t.equal(await use(front.url(), renewed.body.access_token), 200)
+  t.equal(await use(front.url(), last.body.access_token), 200, 'a token of the old one is good until its end')
+  t.same(await published(), [next, old])
+
+  moveClock(rotation + hour + 14 * minute)
+  t.same(await published(), [next, old], 'clocks differ')
+  moveClock(rotation + hour + 17 * minute)
+  t.same(await published(), [next])
+  const again = await refresh(front, { ...first, body: renewed.body })
+  t.equal(await use(front.url(), again.body.access_token), 200)
+  t.equal(await use(front.url(), last.body.access_token), 401)
+})
+
+t.test('a client that registered and never got a token is gone a day later, one that is used stays', async (t) => {
+  const front = await loginGateway(t)
+  t.teardown(() => moveClock(0))
+  const { clientId: unused } = await register(front)
+  let used = await logIn(front, front.url())
+  const statusOf = async (client: string) => (await browser().go(begin(front, client), redirectUri)).status
+  moveClock(23 * hour)
+  t.equal(await statusOf(unused), 200)
+  moveClock(25 * hour)
+  t.equal(await statusOf(unused), 400)
+  t.equal(await statusOf(used.clientId), 200)
+  for (let days = 25; days <= 100; days += 25) {
+    moveClock(days * day)
+    const { status, body } = await refresh(front, used)
+    t.equal(status, 200, `day ${days}`)
+    used = { ...used, body }
+  }
+  t.equal(await statusOf(used.clientId), 200)
+  moveClock(191 * day)
+  t.equal(await statusOf(used.clientId), 400, '90 days after its last token')
+})
+
+t.test('a host that comes back within refreshDays goes on, later the person is asked', async (t) => {
+  const front = await loginGateway(t, { login: { refreshDays: 2 } })
+  t.teardown(() => moveClock(0))
+  const first = await logIn(front, front.url())
+  moveClock(2 * day - minute)
+  const second = await refresh(front, first)
+  t.equal(second.status, 200)
+  moveClock(4 * day - 2 * minute)
+  const third = await refresh(front, { ...first, body: second.body })
+  t.equal(third.status, 200, 'the time begins anew with each use')
+  moveClock(6 * day)
+  t.match(await refresh(front, { ...first, body: third.body }), { status: 400, body: { error: 'invalid_grant' } })
+})
