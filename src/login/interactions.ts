@@ -133,9 +133,10 @@ function askConsent(
   const { uid, params } = details
   const redirectUri = new URL(String(params['redirect_uri']))
   const isWeb = redirectUri.protocol === 'https:' || redirectUri.protocol === 'http:'
-  const { resource, scopes } = consentOf(config, details)
+  const { client, resource, scopes } = consentOf(config, details)
   const body = consentBody({
     ...who,
+    site: client.startsWith('https://') ? new URL(client).host : undefined,
     target: isWeb ? redirectUri.host : `an app on this device (${redirectUri.protocol}//)`,
     resource,
     scopes,

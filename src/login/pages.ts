@@ -3,7 +3,10 @@
 
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
+import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Consent } from './consents.ts'
+import type { createIdentities } from './identities.ts'
 
 const style = `
 :root {
@@ -132,6 +135,8 @@ export function sendPage(response: ServerResponse, status: number, page: Page, f
 interface AskedConsent {
   /** What the client calls itself: its own word, which nobody has checked. */
   readonly client: string
+  /** Where its metadata document is: proven, as its name is not. Not given: it registered. */
+  readonly site?: string | undefined
   /** Host, or scheme of an app on the person's machine, to which the answer goes. */
   readonly target: string
   readonly resource: string
@@ -141,9 +146,9 @@ interface AskedConsent {
   readonly path: string
 }
 
-export const consentBody = ({ client, target, resource, scopes, account, path }: AskedConsent): string => `
+export const consentBody = ({ client, site, target, resource, scopes, account, path }: AskedConsent): string => `
 <p>The app <strong>${escaped(client)}</strong> asks to use the tools of this endpoint as you.</p>
-<dl>
+<dl>${site === undefined ? '' : `\n<div><dt>The app is of</dt><dd>${escaped(site)}</dd></div>`}
 <div><dt>You</dt><dd>${escaped(account)}</dd></div>
 <div><dt>Endpoint</dt><dd>${escaped(resource)}</dd></div>
 <div><dt>It may</dt><dd>${escaped(scopes.join(', '))}</dd></div>
@@ -185,3 +190,41 @@ export const errorPage = ({ name, logo }: Brand, text: string): Page => ({
   title: 'This sign-in cannot go on',
   body: `<p>${escaped(text)}</p>`
 })
+
+/** Where the words of the library say too little to a person. */
+const reasons: Readonly<Record<string, string>> = {
+  invalid_client: 'The app is not known here: it registered too long ago, or its metadata cannot be fetched.',
+  invalid_redirect_uri: 'The app asks for an answer to an address that it has not registered.'
+}
+
+/** The pages that oidc-provider shows by itself, as those of the tenant: errors, and signing out. */
+export function providerPages(config: LoginConfig, identities: ReturnType<typeof createIdentities>) {
+  const { name, logo } = config
+  function show(ctx: KoaContextWithOIDC, page: Parameters<typeof pageText>[0], formTargets?: readonly string[]): void {
+    ctx.set(securityHeaders(formTargets, logo))
+    ctx.type = 'html'
+    ctx.body = pageText(page)
+  }
+  return {
+    renderError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
+      const text = reasons[out.error] ?? `${out.error_description ?? out.error}.`
+      show(ctx, errorPage(config, `${text} ${startAgain}`))
+    },
+    async logoutSource(ctx: KoaContextWithOIDC, form: string): Promise<void> {
+      const next = await identities.signOutUrl()
+      const buttons =
+        '<div class="actions">' +
+        '<button class="primary" form="op.logoutForm" name="logout" value="yes">Sign out</button>' +
+        '<button form="op.logoutForm">Stay signed in</button></div>'
+      show(
+        ctx,
+        { name, logo, title: 'Sign out?', body: form + buttons },
+        next === undefined ? [] : [new URL(next).origin]
+      )
+    },
+    postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
+      const body = `<p>You are signed out of ${escaped(name)}. Apps keep what they were allowed to use.</p>`
+      show(ctx, { name, logo, title: 'Signed out', body })
+    }
+  }
+}

@@ -1,7 +1,7 @@
 // The authorization server of one tenant: the certified library oidc-provider, set up for MCP hosts (MCP
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
-import type { Configuration, ErrorOut, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
@@ -12,7 +12,7 @@ import type { createIdentities } from './identities.ts'
 import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './sign-in-pages.ts'
 import { logFailures, noteRefusals, type LoginEvents } from './login-events.ts'
-import { errorPage, escaped, pageText, securityHeaders, startAgain } from './pages.ts'
+import { providerPages } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { registeredId } from './registration.ts'
 import { saidByProvider } from './sign-in.ts'
@@ -27,12 +27,6 @@ interface ProviderOptions {
   readonly clock: Pick<Clock, 'now'>
   readonly note: LoginEvents
   readonly log: Log
-}
-
-/** Where the words of the library say too little to a person. */
-const reasons: Readonly<Record<string, string>> = {
-  invalid_client: 'The app is not known here: it registered too long ago, or its metadata cannot be fetched.',
-  invalid_redirect_uri: 'The app asks for an answer to an address that it has not registered.'
 }
 
 const codeSeconds = 60
@@ -63,7 +57,7 @@ export async function createProvider(
     new errors.InvalidRequest(`it takes up more than ${most} characters; send less`)
   const away = (): Error => new errors.TemporarilyUnavailable('the store of the gateway cannot be reached; try again')
   const resources = new Set(config.resources)
-  const { renderError, logoutSource, postLogoutSuccessSource } = pagesOf(config, identities)
+  const { renderError, logoutSource, postLogoutSuccessSource } = providerPages(config, identities)
 
   async function findAccount(_ctx: KoaContextWithOIDC, subject: string, token?: { readonly kind?: string }) {
     // Before a token is issued the provider is asked again.
@@ -170,12 +164,7 @@ export async function createProvider(
         }
       }
     },
-    // Its own looks at an address when it has connected already.
-    fetch: (url, { headers, signal } = {}) =>
-      fetch(url instanceof Request ? url.url : url.toString(), {
-        headers: Object.fromEntries(new Headers(headers)),
-        signal: signal ?? undefined
-      }),
+    fetch: asLibrary(fetch),
     findAccount,
     extraTokenClaims: async (_ctx, token) => {
       const subject = 'accountId' in token ? token.accountId : undefined
@@ -216,34 +205,11 @@ function signOutThere(
 
 const isDestroyed = (session: object): boolean => 'destroyed' in session && session.destroyed === true
 
-/** The pages that the library shows itself. */
-function pagesOf(config: LoginConfig, identities: ProviderOptions['identities']) {
-  const { name, logo } = config
-  function show(ctx: KoaContextWithOIDC, page: Parameters<typeof pageText>[0], formTargets?: readonly string[]): void {
-    ctx.set(securityHeaders(formTargets, logo))
-    ctx.type = 'html'
-    ctx.body = pageText(page)
-  }
-  return {
-    renderError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
-      const text = reasons[out.error] ?? `${out.error_description ?? out.error}.`
-      show(ctx, errorPage(config, `${text} ${startAgain}`))
-    },
-    async logoutSource(ctx: KoaContextWithOIDC, form: string): Promise<void> {
-      const next = await identities.signOutUrl()
-      const buttons =
-        '<div class="actions">' +
-        '<button class="primary" form="op.logoutForm" name="logout" value="yes">Sign out</button>' +
-        '<button form="op.logoutForm">Stay signed in</button></div>'
-      show(
-        ctx,
-        { name, logo, title: 'Sign out?', body: form + buttons },
-        next === undefined ? [] : [new URL(next).origin]
-      )
-    },
-    postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
-      const body = `<p>You are signed out of ${escaped(name)}. Apps keep what they were allowed to use.</p>`
-      show(ctx, { name, logo, title: 'Signed out', body })
-    }
-  }
-}
+/** Its own looks at an address when it has connected already. */
+const asLibrary =
+  (fetch: Fetch): NonNullable<Configuration['fetch']> =>
+  (url, { headers, signal } = {}) =>
+    fetch(url instanceof Request ? url.url : url.toString(), {
+      headers: Object.fromEntries(new Headers(headers)),
+      signal: signal ?? undefined
+    })

@@ -4,17 +4,23 @@ import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { decodeJwt } from 'jose'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { until } from '../kit/until.ts'
 import { browser } from '../kit/browser.ts'
 import { compiledCode } from '../kit/compiled-code.ts'
-import { loginGateway, redirectUri } from './kit.ts'
+import { freePort } from '../kit/free-port.ts'
+import { documentedClient, loginGateway, ownNetwork, redirectUri, refresh, register } from './kit.ts'
 
-/** What an app keeps of an authorization, for both generations of the SDK. */
-function app() {
+/**
+ * What an app keeps of an authorization, for both generations of the SDK.
+ * @param document URL of its metadata, which is its id where it can be
+ */
+function app(document?: string) {
   const kept: Record<string, unknown> = {}
   const provider = {
+    ...(document !== undefined && { clientMetadataUrl: document }),
     redirectUrl: redirectUri,
     clientMetadata: { client_name: 'An App', redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' },
     clientInformation: () => kept['client'] as never,
@@ -63,13 +69,47 @@ t.test('@modelcontextprotocol/client 2.4', async (t) => {
   t.ok((await client.listTools()).tools.length > 0)
 })
 
+for (const [sdk, open] of [
+  ['sdk 1.32', (url, authProvider) => new Transport1(new URL(url), { authProvider })],
+  ['client 2.4', (url, authProvider) => new Transport2(new URL(url), { authProvider: authProvider as never })]
+] as ReadonlyArray<[string, (url: string, provider: ReturnType<typeof app>['provider']) => Transport1 | Transport2]>)
+  t.test(`@modelcontextprotocol/${sdk} whose id is the URL of its metadata document registers nowhere`, async (t) => {
+    const front = await loginGateway(t, { top: ownNetwork, login: { registrationsPerHour: 1 } })
+    const { clientId, asked } = await documentedClient(t, { client_name: 'A documented app' })
+    const { kept, provider } = app(clientId)
+    const first = open(front.url(), provider)
+    const hostOf = () =>
+      sdk.startsWith('sdk')
+        ? new Client1({ name: 'an app', version: '1' })
+        : new Client2({ name: 'an app', version: '1' })
+    await t.rejects(hostOf().connect(first as never))
+    t.equal(new URL(String(kept['url'])).searchParams.get('client_id'), clientId)
+    const person = browser()
+    const page = await person.go(String(kept['url']), redirectUri)
+    t.match(page.html, /A documented app[^]*<dd>localhost:\d+<\/dd>/, 'the person sees its name, and whose it is')
+    const { url } = await person.press(page, '/allow', redirectUri)
+    await first.finishAuth((sdk.startsWith('sdk') ? url.searchParams.get('code') : url.searchParams) as never)
+    const client = hostOf()
+    t.teardown(() => client.close())
+    await client.connect(open(front.url(), provider) as never)
+    const result = await client.callTool({ name: 'files__echo', arguments: { text: 'hello' } })
+    t.match(result, { content: [{ type: 'text' }] })
+    t.ok(asked() > 0)
+    const { access_token: token } = kept['tokens'] as { readonly access_token: string }
+    t.match(decodeJwt(token), { client_id: clientId, aud: front.url() })
+    const again = await refresh(front, { clientId, body: kept['tokens'] as Record<string, unknown> })
+    t.equal(again.status, 200)
+    t.equal((await register(front)).status, 201, 'the one registration of this hour was left')
+  })
+
 t.test('mcp-remote, for hosts that start a command', async (t) => {
   const front = await loginGateway(t)
   const program = fileURLToPath(new URL('../../node_modules/mcp-remote/dist/proxy.js', import.meta.url))
   const home = t.testdir()
   const bridge = new StdioClientTransport({
     command: process.execPath,
-    args: [program, front.url(), '--transport', 'http-only'],
+    // The port that it would choose may be one that nothing opens, such as 6000.
+    args: [program, front.url(), String(await freePort()), '--transport', 'http-only'],
     // Nothing on this path could open a browser.
     env: { PATH: home, HOME: home, MCP_REMOTE_CONFIG_DIR: home, ...compiledCode },
     stderr: 'pipe'

@@ -1,11 +1,15 @@
 // A gateway whose tenant has a login front, the company's provider behind it, and hosts that register and log in.
 
 import { createHash, randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { freePort } from '../kit/free-port.ts'
 import { configOf, gateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { browser } from '../kit/browser.ts'
 import { identityProvider, providerClient, type IdentityProvider } from '../kit/identity-provider.ts'
-import type { Teardown } from '../kit/listen.ts'
+import { listen, type Teardown } from '../kit/listen.ts'
 import { stdioDefinition } from '../kit/connector.ts'
 
 export const redirectUri = 'http://127.0.0.1:45678/callback'
@@ -124,3 +128,27 @@ export const begin = (front: Front, clientId: string, more: Record<string, strin
 
 export const refresh = (front: Front, { clientId, body }: { readonly clientId: string; readonly body: Json }) =>
   tokens(front, { grant_type: 'refresh_token', client_id: clientId, refresh_token: String(body['refresh_token']) })
+
+/**
+ * A client whose id is the URL of its metadata document, on a web server of its own that this process trusts.
+ * @returns `asked`: how many connections came to it
+ */
+export async function documentedClient(t: Teardown, metadata: object = {}) {
+  const fixture = (name: string): Promise<string> => readFile(join(import.meta.dirname, '../kit/tls', name), 'utf8')
+  const [cert, key] = [await fixture('localhost.crt'), await fixture('localhost.key')]
+  const trusted = getCACertificates('default')
+  setDefaultCACertificates([...trusted, cert])
+  t.teardown(() => setDefaultCACertificates(trusted))
+  let connections = 0
+  const server = createServer({ cert, key }, (_request, response) => {
+    const all = { client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none', ...metadata }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(all))
+  })
+  server.on('connection', () => (connections += 1))
+  const { port } = new URL(await listen(t, server))
+  const clientId = `https://localhost:${port}/client.json`
+  return { clientId, asked: () => connections }
+}
+
+/** Lets the gateway fetch the document of such a client, which is at no public address. */
+export const ownNetwork = { egress: { allow: ['127.0.0.0/8', '::1/128'] } }

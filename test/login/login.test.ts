@@ -3,13 +3,22 @@
 import { moveClock } from '../kit/moving-clock.ts'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:https'
 import { join } from 'node:path'
-import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
-import { listen } from '../kit/listen.ts'
-import { authorizationUrl, begin, logIn, loginGateway, pkce, redirectUri, register, tokens, use } from './kit.ts'
+import {
+  authorizationUrl,
+  begin,
+  documentedClient,
+  logIn,
+  loginGateway,
+  ownNetwork,
+  pkce,
+  redirectUri,
+  register,
+  tokens,
+  use
+} from './kit.ts'
 
 const json = async (url: string): Promise<Record<string, unknown>> =>
   (await (await fetch(url)).json()) as Record<string, unknown>
@@ -268,31 +277,13 @@ t.test('a restart on the same store loses nothing, and nothing of it can be read
 
 t.test('a private address is not asked for the metadata document of a client', async (t) => {
   const front = await loginGateway(t)
-  const fixture = (name: string): Promise<string> => readFile(join(import.meta.dirname, '../kit/tls', name), 'utf8')
-  const [cert, key] = [await fixture('localhost.crt'), await fixture('localhost.key')]
-  const trusted = getCACertificates('default')
-  setDefaultCACertificates([...trusted, cert])
-  t.teardown(() => setDefaultCACertificates(trusted))
-  let connections = 0
-  const server = createServer({ cert, key }, (_request, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(
-      JSON.stringify({ client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
-    )
-  })
-  server.on('connection', () => (connections += 1))
-  const { port } = new URL(await listen(t, server))
-  const clientId = `https://localhost:${port}/client.json`
+  const { clientId, asked } = await documentedClient(t)
   t.equal((await fetch(clientId)).status, 200, 'it would be had')
-  const ask = (at: typeof front) =>
-    browser().go(
-      authorizationUrl(at, { client_id: clientId, state: 's', code_challenge: pkce().challenge }),
-      redirectUri
-    )
+  const ask = (at: typeof front) => browser().go(begin(at, clientId), redirectUri)
   const page = await ask(front)
   t.equal(page.status, 400)
   t.match(page.html, /metadata cannot be fetched/)
-  t.equal(connections, 1, 'nor is it connected to')
-  const open = await loginGateway(t, { top: { egress: { allow: ['127.0.0.0/8', '::1/128'] } } })
+  t.equal(asked(), 1, 'nor is it connected to')
+  const open = await loginGateway(t, { top: ownNetwork })
   t.match((await ask(open)).html, /Allow https:\/\/localhost/, 'where the operator allows it, it is')
 })
