@@ -81,6 +81,7 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
 - Secrets (values of \`headers\` and \`env\`, API keys) can be written and never read: \`configuration\` has \`{"secret": true}\` in their place. Sent back so, the secret stays as it is, unless the upstream
   would then lead elsewhere. References such as \`\${NAME}\` are shown, and are resolved at each process; paths are absolute.
 - \`reserved\` of a tenant names parts that only a platform-admin changes: \`reserved: [policy, audit, limits/everybody]\`.
+  What reserved rules look at (scopes and names of keys, issuers, tags) a tenant-admin gives nobody, but for the scopes that \`grantableScopes\` lists ([policy.md](policy.md#rules-that-a-tenant-admin-cannot-get-around)).
 - A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams, issuers and the provider of a login front only from \`admin.allowedHosts\`, no programs, no references; and where a platform-admin
   gave references, it leaves that part as it is. What such an issuer says of itself (its \`jwks_uri\`, its token endpoint) leads to its own origin or to those hosts, too: where it does not, a platform-admin gives \`jwksUri\`.
 - Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`, which may name their digests, too. Where that list becomes shorter, upstreams whose program it no longer has are left out at once.

@@ -13,7 +13,13 @@ import { type Clock, createDelay, every } from '../time/clock.ts'
 import { type AuditedPrincipal, callEntry, callerFields } from './call-entry.ts'
 import { checkpointMs, createChain } from './chain.ts'
 import { type AuditKeys, loadAuditKeys } from './keys.ts'
-import { loginEntry, refusedEntry, type RefusedEntry } from './refused-entry.ts'
+import {
+  type AdministrativeChange,
+  loginEntry,
+  refusedChangeEntry,
+  refusedEntry,
+  type RefusedEntry
+} from './refused-entry.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { createSegments } from './segments.ts'
 import { createSinks } from './sinks.ts'
@@ -172,6 +178,12 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
       trail?.add('change', { by, from: address, action, target, before, after })
       if (trail?.isFailing === false) await trail.written()
     },
+    /** An administrator asked for a change that it may not make. */
+    changeRefused(change: Omit<AdministrativeChange, 'before' | 'after'>, outcome: string): void {
+      const each = trailOf(change.tenant ?? gatewayItself)
+      const entry = each && refusedChangeEntry(change, outcome, each.refusals)
+      if (entry !== undefined) each?.trail.add('refused', entry)
+    },
     /** A request that was refused before it became a call. */
     refused(tenant: string, endpoint: string, request: RefusedEntry, outcome: string): void {
       const each = trailOf(tenant)
@@ -203,25 +215,6 @@ interface SessionCaller {
   readonly principal: AuditedPrincipal
   readonly address?: string | undefined
   readonly requestId: string
-}
-
-/** What an administrator changed. */
-export interface AdministrativeChange {
-  /** Name of the admin key. */
-  readonly actor: string
-  readonly role: string
-  /** Such as `session.end`. */
-  readonly action: string
-  /** undefined: the whole gateway. */
-  readonly tenant: string | undefined
-  /** What was changed, without anything secret. */
-  readonly target: string
-  /** Digest of what was there before; undefined: nothing. */
-  readonly before: string | undefined
-  /** Digest of what is there now; undefined: nothing. */
-  readonly after: string | undefined
-  /** From where the request came. */
-  readonly address: string
 }
 
 interface Session {

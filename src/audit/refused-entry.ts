@@ -1,4 +1,5 @@
-// What the audit log says of a request that was refused, and of what somebody did at a login front or was refused.
+// What the audit log says of a request that was refused, of a change that an administrator may not make, and of what
+// somebody did at a login front or was refused.
 
 import type { AuditedLogin } from '../observe/login-event.ts'
 import type { RefusedRequest } from '../observe/refused-requests.ts'
@@ -8,6 +9,25 @@ import type { Refusals } from './refusals.ts'
 
 export type RefusedEntry = Pick<RefusedRequest, 'address' | 'id' | 'method'> & {
   readonly context?: { readonly principal: AuditedPrincipal } | undefined
+}
+
+/** What an administrator changed, or wanted to. */
+export interface AdministrativeChange {
+  /** Name of the admin key. */
+  readonly actor: string
+  readonly role: string
+  /** Such as `session.end`. */
+  readonly action: string
+  /** undefined: the whole gateway. */
+  readonly tenant: string | undefined
+  /** What was changed, without anything secret. */
+  readonly target: string
+  /** Digest of what was there before; undefined: nothing. */
+  readonly before: string | undefined
+  /** Digest of what is there now; undefined: nothing. */
+  readonly after: string | undefined
+  /** From where the request came. */
+  readonly address: string
 }
 
 const counted = (unrecorded: number): JsonObject => (unrecorded > 0 ? { unrecorded } : {})
@@ -24,6 +44,18 @@ export function refusedEntry(
   if (unrecorded === undefined) return undefined
   const http = method.slice(0, 16)
   return { endpoint, ...caller, from, request, http, decision: 'denied', outcome, ...counted(unrecorded) }
+}
+
+/** @returns undefined where this one is left out, and counted */
+export function refusedChangeEntry(
+  { actor, role, action, target, address: from }: Omit<AdministrativeChange, 'before' | 'after'>,
+  outcome: string,
+  refusals: Refusals
+): JsonObject | undefined {
+  const by = { kind: 'admin', name: actor, role }
+  const unrecorded = refusals.take({ by })
+  if (unrecorded === undefined) return undefined
+  return { by, from, action, target, decision: 'denied', outcome, ...counted(unrecorded) }
 }
 
 /** @returns undefined where this one is left out, and counted: only refusals are */

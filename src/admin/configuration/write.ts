@@ -1,8 +1,10 @@
-// A change of one tenant by whoever sends the request: made, and noted.
+// A change of one tenant by whoever sends the request: made, and noted; also one that its author may not make.
 
 import type { Tree } from '../../config/shape.ts'
+import { ControlError } from '../../control/control-error.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
 import type { Wish } from '../../control/judge.ts'
+import { tenantId } from '../../protocol/messages.ts'
 import { shownDocument, type TenantDocument } from '../../control/document/tenant-document.ts'
 import { longChangeHash, recordChange } from '../changes.ts'
 import type { AdminRequest, AdminServices } from '../route.ts'
@@ -18,18 +20,25 @@ export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | '
 
 /** @returns the changes; none where everything is so already. @throws ControlError, and whatever the wish throws */
 export async function writeDocuments(
-  { administrator, address }: AdminRequest,
+  { administrator, address, params }: AdminRequest,
   services: AdminServices,
   { action, target, partOf, ...wish }: NotedWish
 ): Promise<readonly DocumentChange[]> {
   const { name, role } = administrator
   const author = { name, role }
-  const made = await services.control.change({
-    ...wish,
-    author,
-    action,
-    charge: administrator.charge
-  })
+  const made = await services.control
+    .change({ ...wish, author, action, charge: administrator.charge })
+    .catch((error: unknown) => {
+      if (error instanceof ControlError && error.code === 'forbidden') noteRefused(error.code)
+      throw error
+    })
+  function noteRefused(outcome: string): void {
+    const { tenant } = params
+    // A tenant that there is not has no record: anybody could make up as many as there are names.
+    const isThere = tenant !== undefined && services.snapshot().tenants.has(tenantId(tenant))
+    const refused = { actor: name, role, action, tenant: isThere ? tenant : undefined, target, address }
+    services.audit?.changeRefused(refused, outcome)
+  }
   // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
   const digestOf = async (document: TenantDocument | undefined): Promise<string | undefined> => {
     const part = document && partOf(shownDocument(document.tree))

@@ -12,7 +12,7 @@ import { optionalPolicy } from './policy.ts'
 import { LimitsSchema } from './limits.ts'
 import { optionalResources } from './resources.ts'
 import { BearerSchema } from './auth.ts'
-import { choice, closedObject, defaulted, formatted, integer, list, record } from './parts.ts'
+import { choice, closedObject, defaulted, formatted, integer, list, record, scopes } from './parts.ts'
 import { UpstreamSchema } from './upstream.ts'
 import { optionalVault } from './vault.ts'
 import { Type } from './type.ts'
@@ -105,7 +105,12 @@ export const TenantSchema = closedObject({
         'must be a member of a tenant, such as "policy", or a part of one, such as "limits/everybody"'
     }),
     'Parts of a tenant of the admin API that only a platform-admin changes or removes, such as ' +
-      '`reserved: [policy, audit, limits/everybody]`. What a tenant-admin adds beside them can only take more away.'
+      '`reserved: [policy, audit, limits/everybody]`. What the rules in them look at, a tenant-admin gives nobody ' +
+      '([policy.md](policy.md#rules-that-a-tenant-admin-cannot-get-around)).'
+  ),
+  grantableScopes: scopes(
+    'Scopes that a tenant-admin may give API keys although reserved rules look at them. Only a platform-admin ' +
+      'changes this list.'
   )
 })
 

@@ -1,5 +1,6 @@
 // What a tenant-admin may not put into the document of a tenant: what would reach beyond the tenant (programs of the
-// gateway's machine, its secrets, hosts that only its network reaches), and what a platform-admin has reserved.
+// gateway's machine, its secrets, hosts that only its network reaches), and what a platform-admin has reserved: parts,
+// and what reserved rules look at.
 
 import { isAllowedHost } from '../../config/formats.ts'
 import type { Problem } from '../../config/problems.ts'
@@ -8,6 +9,7 @@ import type { AdminConfig } from '../../config/snapshot.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../../config/shape.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import { ControlError } from '../control-error.ts'
+import { checkReservedRules } from './reserved-rules.ts'
 import { hasReference } from './tenant-document.ts'
 
 /**
@@ -22,6 +24,7 @@ export function checkTenantAdmin(
   if (before === undefined || next === undefined)
     throw refused('Only a platform-admin makes and removes tenants.', 'Ask a platform-admin.')
   checkReserved(before, next)
+  checkReservedRules(before, next)
   checkReferences(new Map(unitsOf(before)), unitsOf(next))
   const problems = [...upstreamFaults(before, next, allowedHosts), ...issuerFaults(before, next, allowedHosts)]
   if (problems.length === 0) return
@@ -30,7 +33,7 @@ export function checkTenantAdmin(
 
 /** What a platform-admin has reserved stays as it is, and so does the list of it, and what the tenant may use. */
 function checkReserved(before: Tree, next: Tree): void {
-  for (const place of [...listOf(before['reserved']).map(String), 'reserved', 'resources'])
+  for (const place of [...listOf(before['reserved']).map(String), 'reserved', 'grantableScopes', 'resources'])
     if (!isSame(partAt(before, place) ?? null, partAt(next, place) ?? null))
       throw refused(`${place} is reserved for platform-admins.`, 'Ask a platform-admin.')
 }
