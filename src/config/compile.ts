@@ -3,11 +3,11 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
-import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { endpointName, tenantId, upstreamName, type TenantId } from '../protocol/messages.ts'
 import { principalHeadersOf, toldClaimsOf, withPrincipalHeaders } from './auth/told-caller.ts'
 import { compileAuth, compileIssuer, pathOfEndpoint } from './auth/compile-auth.ts'
 import { isLoopback } from './formats.ts'
+import { argumentReferences, insertedInto, withHiddenDefaults } from './inserted.ts'
 import { networksOf } from './policy/networks.ts'
 import { policyOfEndpoint, policyOfTenant } from './auth/required-scopes.ts'
 import type { InsertedText } from './references.ts'
@@ -131,7 +131,8 @@ function compileTenant(
       const secrets = references.flatMap(({ tool, texts }) => (tool.startsWith(`${name}/`) ? texts : []))
       const argumentSecrets = [...new Set(secrets)].sort()
       const whole = { ...definition, ...(secrets.length > 0 && { argumentSecrets }), name, tenant: id }
-      return { ...whole, hash: createHash('sha256').update(canonicalJsonOf(whole)).digest('hex') }
+      const hash = createHash('sha256').update(canonicalJsonOf(whole)).digest('hex')
+      return { ...whole, ...insertedInto(id, name, inserted, argumentSecrets), hash }
     }
   )
   const endpoints = input.endpoints ?? {
@@ -192,32 +193,6 @@ function compileTenant(
 }
 
 /** A value of `fixed` or `defaults` that came from a reference. */
-interface ArgumentReference extends Pick<InsertedText, 'texts'> {
-  readonly endpoint: string
-  /** UPSTREAM/NAME */
-  readonly tool: string
-  readonly kind: string
-  readonly argument: string
-}
-
-const argumentReferences = (id: TenantId, inserted: readonly InsertedText[]): ArgumentReference[] =>
-  inserted.flatMap(({ path, texts }) => {
-    const [tenants, tenant, endpoints, endpoint = '', tools, tool = '', kind = '', argument = ''] = path.map(String)
-    const isArgument = tenants === 'tenants' && tenant === id && endpoints === 'endpoints' && tools === 'tools'
-    return isArgument && ['fixed', 'defaults'].includes(kind) ? [{ endpoint, tool, kind, argument, texts }] : []
-  })
-
-const withHiddenDefaults = (
-  tools: Readonly<Record<string, ToolChange>>,
-  references: readonly ArgumentReference[]
-): Readonly<Record<string, ToolChange>> =>
-  Object.fromEntries(
-    Object.entries(tools).map(([tool, change]) => {
-      const own = references.filter((each) => each.tool === tool && each.kind === 'defaults')
-      return [tool, own.length === 0 ? change : { ...change, hiddenDefaults: own.map(({ argument }) => argument) }]
-    })
-  )
-
 const transports = { http: 'auto', 'streamable-http': 'streamable', streamableHttp: 'streamable', sse: 'sse' } as const
 
 /** Values are frozen all the way down; so are those of maps and sets that are locked. */

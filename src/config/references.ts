@@ -7,6 +7,7 @@ import { resolve } from 'node:path'
 import { principalNames, principalPartOf, type PrincipalPart, type PrincipalText } from './auth/principal-text.ts'
 import { quoted, type Fault, type Path, type Report } from './problems.ts'
 import { isCredential } from './redis-address.ts'
+import { isSecret } from './secret-values.ts'
 import { isTree } from './shape.ts'
 
 const maxReferencedBytes = 64 * 1024
@@ -17,6 +18,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export interface InsertedText {
   readonly path: Path
   readonly texts: readonly string[]
+  /** Of the parts those from files, and from variables that hold secrets by their names or by how they look. */
+  readonly secrets: readonly string[]
   /** The same text, where parts of it follow from who calls. */
   readonly principal?: PrincipalText
 }
@@ -44,6 +47,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
     const unset: string[] = []
     const unreadable: string[] = []
     const parts: string[] = []
+    const secrets: string[] = []
     const principal: Array<string | PrincipalPart> = []
     let malformed = false
     let unknown = false
@@ -78,6 +82,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
             .toString('utf8')
             .replace(/\r?\n$/, '')
           parts.push(read)
+          secrets.push(read)
           return read
         } catch (error) {
           unreadable.push(`${quoted(file)} (${reason(error)})`)
@@ -92,6 +97,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
         if (given === undefined) unset.push(name)
         else {
           parts.push(given)
+          if (isSecret(name, given)) secrets.push(given)
           return given
         }
       }
@@ -102,9 +108,10 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
     const isUnset = !malformed && unset.length > 0
     if (fault !== undefined) report.add(path, fault[0], fault[1], undefined, isUnset ? unset : undefined)
     else if (/^\$\{[^{}]*\}$/.test(value)) whole.add(JSON.stringify(path))
-    if (principal.length > 0)
-      inserted.push({ path, texts: [result, ...parts], principal: [...principal, literal + value.slice(copied)] })
-    else if (parts.length > 0) inserted.push({ path, texts: [result, ...parts] })
+    if (principal.length > 0) {
+      const whole = [...principal, literal + value.slice(copied)]
+      inserted.push({ path, texts: [result, ...parts], secrets, principal: whole })
+    } else if (parts.length > 0) inserted.push({ path, texts: [result, ...parts], secrets })
     return result
   }
 

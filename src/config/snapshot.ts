@@ -36,8 +36,10 @@ interface UpstreamBase {
   readonly caller?: Caller | undefined
   /** Why it cannot be told who this caller is, as the end of a sentence: it is not asked for them. */
   readonly refusal?: string | undefined
-  /** Arguments of its tools that the endpoints take from references: what it says of them is masked. */
+  /** Masked wherever it says them: arguments that endpoints take from references; of its definition, of files too. */
   readonly argumentSecrets?: readonly string[]
+  /** Of its definition, what came from variables and is no path or URL: masked in the log, not in results. */
+  readonly references?: readonly string[]
 }
 
 export interface StdioDefinition extends UpstreamBase {

@@ -1,12 +1,14 @@
 // Attack: a caller has a tool print what its server was configured with. Servers dump their environment and echo
 // headers, on purpose or in an error. Neither reaches a client, by whichever way the server says it.
 
+import { join } from 'node:path'
 import t from 'tap'
 import { answeringClient } from '../kit/answering-client.ts'
 import { legacyClient } from '../kit/client.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { startModern } from '../kit/modern-server.ts'
+import { until } from '../kit/until.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
 import { stdioServer } from '../abuse/kit.ts'
 
@@ -120,6 +122,22 @@ t.test('a child that prints its environment shows no secret of it', async (t) =>
   t.notMatch(text, leak)
   const environment = JSON.parse(json.result.content[0].text) as Record<string, string>
   t.match(environment, { API_TOKEN: '***', MORE: '***', SITE: site, NODE_ENV: 'production', PIN: '4711' })
+})
+
+t.test('what came from a file is masked whatever it looks like, in results and in the log; paths stay', async (t) => {
+  const word = 'correct horse'
+  const file = join(t.testdir({ word: `${word}\n` }), 'word')
+  const served = await gateway(t, {
+    upstreams: { child: { ...stdioServer(), env: { GREETING: '${file:' + file + '}', ROOT: '/srv/files/of-acme' } } }
+  })
+  const client = await legacyClient(served.url(), key)
+  const { json } = await client.request('tools/call', { name: 'child__env', arguments: {} })
+  t.match(JSON.parse(json.result.content[0].text), { GREETING: '***', ROOT: '/srv/files/of-acme' })
+  const text = `no ${word} in /srv/files/of-acme\n`
+  await client.request('tools/call', { name: 'child__stderr', arguments: { text } })
+  const line = await until('standard error is logged', () => served.log.find(({ stderr }) => stderr !== undefined))
+  t.equal(line['stderr'], 'no *** in /srv/files/of-acme')
+  t.notMatch(JSON.stringify(served.log), word)
 })
 
 t.test("an upstream may say what is another one's secret, which it cannot know from the gateway", async (t) => {

@@ -3,7 +3,7 @@
 
 import { ChildProcess } from 'node:child_process'
 import t, { type Test } from 'tap'
-import { createMask } from '../../src/upstream/stdio/child-output.ts'
+import { createMask } from '../../src/upstream/stdio/child-mask.ts'
 import {
   callOf,
   handshake,
@@ -62,19 +62,20 @@ t.test('a child that prints thousands of debug lines between its messages works'
 })
 
 t.test('what a child prints of its variables and arguments is masked, on both outputs', async (t) => {
-  const secrets = { API_KEY: 'hunter2-hunter2', PEM: pem }
+  const secrets = { API_KEY: 'hunter2-hunter2', PEM: pem, STAGE: 'production', ROOT: '/srv/files/of-acme' }
   const base = stdioDefinition()
   const { call, logged } = await open(t, {
     env: secrets,
-    args: [...base.args, '--token=open-sesame-1', 'second-argument']
+    args: [...base.args, '--token=open-sesame-1', '--root=/srv/files/of-acme', 'second-argument']
   })
-  const text = `key hunter2-hunter2 of open-sesame-1\nnot secret\nsecond-argument\n${pem}`
+  const text = `key hunter2-hunter2 of open-sesame-1\nno /srv/files/of-acme in production\nsecond-argument\n${pem}`
   await call('raw', { text })
   await call('stderr', { text, times: 1 })
   await until(() => logged.filter(({ stderr }) => stderr !== undefined).length >= 7, 'standard error is logged')
   for (const field of ['line', 'stderr']) {
     const lines = logged.map((line) => line[field]).filter((line) => line !== undefined)
-    t.same(lines, ['key *** of ***', 'not secret', '***', '***', '***', '***', '***'])
+    const kept = ['no /srv/files/of-acme in production', 'second-argument']
+    t.same(lines, ['key *** of ***', ...kept, '***', '***', '***', '***'])
   }
 })
 
@@ -84,6 +85,39 @@ t.test('a secret that is cut at the end of a text is masked too, a short value i
   t.equal(mask('it is abcdefg'), 'it is abcdefg')
   t.equal(mask('debug ok 1'), 'debug ok 1')
   t.equal(mask('abcdefghijklmnop, abcdefghijklmnop'), '***, ***')
+  t.end()
+})
+
+t.test('arguments are masked where they are secrets by name or form, and what came by reference always', (t) => {
+  const args = ['-y', '@acme/files-server@1.2.3', '--api-key', 'open-sesame', '-e', 'DB_PASSWORD=correct horse']
+  const mask = createMask({
+    args: [...args, 'postgres://ada:pass-of-ada@db/x', 'sk4f1c9a7e55', '--log-level', 'verbose-debug'],
+    env: {
+      SESSION_DIR: '/var/lib/sessions',
+      AUTHOR: 'ada-of-acme',
+      DESIGN_SYSTEM: 'material',
+      SESSION_ID: 'ada-again'
+    },
+    argumentSecrets: ['plain word of a file'],
+    references: ['word-of-variable']
+  })
+  const shown = '-y @acme/files-server@1.2.3 --log-level verbose-debug /var/lib/sessions ada-of-acme material'
+  t.equal(mask(shown), shown)
+  for (const secret of ['open-sesame', 'correct horse', 'pass-of-ada', 'sk4f1c9a7e55', 'ada-again'])
+    t.equal(mask(`it is ${secret}.`), 'it is ***.')
+  for (const secret of ['plain word of a file', 'word-of-variable']) t.equal(mask(`it is ${secret}.`), 'it is ***.')
+  t.end()
+})
+
+t.test('what is a token by its form is masked, though no definition knows it; words that begin like one stay', (t) => {
+  const mask = createMask({ args: [], env: {} })
+  const body = '0123456789abcdefABCDEF'
+  const jwt = `eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.${body}`
+  for (const token of [`ghp_${body}`, `sk-proj-${body}`, `xoxb-${body}`, 'AKIAIOSFODNN7EXAMPLE', jwt])
+    t.equal(mask(`401: token=${token}, retry`), '401: token=***, retry')
+  t.equal(mask(`Authorization: Bearer ${body}==`), 'Authorization: Bearer ***')
+  const text = 'Bearer token is missing; task-force-of-the-whole-team, ghp_short, eyJust.eyJust.x, AKIA'
+  t.equal(mask(text), text)
   t.end()
 })
 

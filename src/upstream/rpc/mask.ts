@@ -1,9 +1,9 @@
 // Secrets of a definition in what its server says: servers print their environment when they fail, and proxies echo
 // headers. What a result says goes to a model and to whoever reads its transcript.
 
+import { formsOf, isSecret, passwordOf, writtenForms } from '../../config/secret-values.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { UpstreamCredential } from './credential.ts'
-import { formsOf, isSecret, passwordOf, writtenForms } from './secret-values.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { namesOf } from '../../protocol/json-text.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
@@ -13,7 +13,7 @@ import { runSteps, type Steps } from '../../time/turns.ts'
 /** A shorter value is no secret, and masking it would spoil ordinary words. */
 const minLength = 8
 
-const masked = '***'
+export const masked = '***'
 
 /** Of a text, characters; of other values, bytes as `jsonSizeOf` counts them: what is searched in one step. */
 const stepSize = 65_536

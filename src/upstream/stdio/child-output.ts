@@ -9,7 +9,6 @@ import { isObject } from '../../protocol/messages.ts'
 import { StepQueue, type StepSource, type Steps } from '../../time/turns.ts'
 import { ByteChunks, decodeSteps, idIn, printable } from '../rpc/decode-json.ts'
 import { uncertainError } from '../rpc/errors.ts'
-import { maskParts, secretParts } from '../rpc/mask.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
@@ -233,18 +232,4 @@ export function createStderrLog(
       })
     }
   }
-}
-
-/**
- * A child may print its own environment or command line: masks the definition's variables and arguments, and of
- * `--name=value` the value too.
- */
-export function createMask({
-  args,
-  env,
-  argumentSecrets = []
-}: Pick<StdioDefinition, 'args' | 'env' | 'argumentSecrets'>): (text: string) => string {
-  const ofArgs = args.map((arg) => arg.slice(arg.indexOf('=') + 1))
-  const secrets = secretParts([...Object.values(env), ...args, ...ofArgs, ...argumentSecrets])
-  return (text) => maskParts(text, secrets)
 }
