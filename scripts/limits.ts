@@ -354,7 +354,30 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'rule',
       'counted only'
     ],
-    ['admin/configuration/plan.ts maxToolNames', 'names of tools that are gained or lost', 'endpoint', 'counted only'],
+    [
+      'admin/configuration/access-changes.ts maxToolNames',
+      'names of tools that are gained or lost',
+      'endpoint',
+      'counted only'
+    ],
+    [
+      'admin/configuration/access-changes.ts maxCallersTold',
+      'callers who gain or lose tools, in a plan',
+      'endpoint',
+      'counted only'
+    ],
+    [
+      'admin/configuration/access-changes.ts maxNamesOfCaller',
+      'names of tools that a caller gains or loses',
+      'caller',
+      'counted only'
+    ],
+    [
+      'admin/configuration/access-changes.ts maxLooksOfPlan',
+      'rules and tools that a plan goes through for callers',
+      'plan',
+      'further callers are counted as not looked at'
+    ],
     ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],
     ['control/kills.ts maxKills', 'kill switches', 'tenant', '409'],
     ['control/kills.ts maxKillChars chars', 'kill switches as JSON', 'tenant', '409'],

@@ -68,7 +68,15 @@ export const text = {
       `Callers of ${name} gain ${counted(count, 'tool', 'tools')}`,
     loses: (/** @type {string} */ name, /** @type {number} */ count) =>
       `Callers of ${name} lose ${counted(count, 'tool', 'tools')}`,
-    rules: (/** @type {string} */ name) => `Rules of ${name} change: who may use what is not part of these counts.`,
+    rules: (/** @type {string} */ name) => `Rules of ${name} change: these counts leave them out.`,
+    caller: (/** @type {string} */ name, /** @type {string} */ endpoint) => `${name} at ${endpoint}`,
+    gained: 'gains',
+    lost: 'loses',
+    others: (/** @type {number} */ count) =>
+      `${counted(count, 'more caller gains or loses', 'more callers gain or lose')} tools.`,
+    notLookedAt: (/** @type {number} */ count) => `${counted(count, 'caller was', 'callers were')} not looked at.`,
+    nobodyDiffers: (/** @type {number} */ count) =>
+      `None of ${counted(count, 'known caller', 'known callers')} gains or loses tools.`,
     unknown: (/** @type {string} */ names) => `Not known now, and not counted: the tools of ${names}.`,
     brokenTest: (/** @type {string} */ name, /** @type {string} */ endpoint) =>
       `A test of ${name} at ${endpoint} does not hold then.`,

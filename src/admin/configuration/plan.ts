@@ -2,39 +2,34 @@
 // and which upstreams get new connections and processes.
 
 import type { Static } from 'typebox'
+import type { Principal } from '../../auth/principal.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
-import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
+import type { Snapshot, Tenant } from '../../config/snapshot.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import { tenantId } from '../../protocol/messages.ts'
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { administrators, defineRoute, type AdminServices } from '../route.ts'
+import { CallerChanges, callerChanges, type LooksLeft, looksOfPlan, ToolNames, without } from './access-changes.ts'
 import { testResults } from './policy-tests.ts'
-import { catalogWithoutRules } from './rule-effects.ts'
+import { catalogWithoutRules, type EndpointPlace } from './rule-effects.ts'
 import { behindFile, wantedChange, wantedTenants } from './versions.ts'
-
-/** Of the tools that one endpoint gains, and that it loses. */
-const maxToolNames = 50
 
 /** Of a tenant: those that are told. */
 const maxBrokenTests = 20
 
 const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
-const ToolNames = closedObject({
-  count: Type.Integer(),
-  names: Type.Array(Type.String(), { description: `The first ${maxToolNames}.` })
-})
-
 const EndpointPlan = closedObject({
   endpoint: Type.String(),
   change: kindOfChange,
   gains: ToolNames,
   loses: ToolNames,
   rulesChange: Type.Boolean({
-    description: 'Of its policy or that of the tenant: `gains` and `loses` leave rules out.'
+    description: 'Of its policy or that of the tenant: `gains` and `loses` leave rules out, `callers` does not.'
   }),
+  callers: CallerChanges,
   unknown: Type.Array(Type.String(), {
     description: 'Upstreams, as they would be, whose lists are not known now: their tools are missing here.'
   }),
@@ -74,29 +69,19 @@ const changeOf = (before: unknown, after: unknown): 'made' | 'changed' | 'remove
 const differs = (one: unknown, other: unknown): boolean =>
   canonicalJsonOf(one ?? null) !== canonicalJsonOf(other ?? null)
 
-function toolsOf(place: Place | undefined, services: Pick<AdminServices, 'catalogOf'>): Names {
+function toolsOf(place: EndpointPlace | undefined, services: Pick<AdminServices, 'catalogOf'>): Names {
   if (place === undefined) return new Set()
   // What rules let a caller see is what `catalog` and `explain` answer.
   return new Set(catalogWithoutRules(place, services).tools.map(({ name }) => String(name)))
 }
 
-const without = (some: Names, others: Names): Static<typeof ToolNames> => {
-  const left = [...some].filter((name) => !others.has(name)).sort()
-  return { count: left.length, names: left.slice(0, maxToolNames) }
-}
-
-interface Place {
-  readonly snapshot: Snapshot
-  readonly tenant: Tenant
-  readonly endpoint: Endpoint
-}
-
-/** A step for each endpoint: its catalog is built, as it is and as it would be. */
+/** Steps for each endpoint: its catalog is built, as it is and as it would be, and then for each caller. */
 function* endpointPlans(
   [before, after]: readonly [Snapshot, Snapshot],
   id: string,
   sessions: ReadonlyMap<string, number>,
-  services: AdminServices
+  services: AdminServices,
+  left: LooksLeft
 ): Steps<Array<Static<typeof EndpointPlan>>> {
   const places = [before, after].map((snapshot) => {
     const tenant = snapshot.tenants.get(tenantId(id))
@@ -108,12 +93,14 @@ function* endpointPlans(
     )
   })
   const [old, now] = places
+  // What calls are observed with is whoever was let in.
+  const seen = (services.callers?.today(id) ?? []).map(({ principal }) => principal as Principal)
   const plans: Array<Static<typeof EndpointPlan>> = []
   for (const name of [...new Set(places.flatMap((each) => [...each.keys()]))].sort()) {
     yield
     const [was, is] = [old?.get(name), now?.get(name)]
     const [had, has] = [toolsOf(was, services), toolsOf(is, services)]
-    const rulesOf = (place: Place | undefined): unknown => [
+    const rulesOf = (place: EndpointPlace | undefined): unknown => [
       place?.tenant.policy,
       place?.endpoint.policy,
       [...(place?.tenant.tags ?? [])]
@@ -122,7 +109,10 @@ function* endpointPlans(
     const { policy: _was, ...rest } = was?.endpoint ?? { policy: undefined }
     const { policy: _is, ...next } = is?.endpoint ?? { policy: undefined }
     const [gains, loses] = [without(has, had), without(had, has)]
-    if (!rulesChange && !differs(rest, next) && gains.count === 0 && loses.count === 0) continue
+    const isOther = rulesChange || differs(rest, next) || gains.count > 0 || loses.count > 0
+    if (!isOther && !differs(was?.tenant.auth, is?.tenant.auth)) continue
+    const callers = yield* callerChanges([was, is], had.size + has.size, seen, services, left)
+    if (!isOther && callers.differ === 0) continue
     const definitions = is === undefined ? [] : definitionsOf(is)
     const unknown = definitions.filter((each) => services.listings.peek(each) === undefined)
     plans.push({
@@ -131,6 +121,7 @@ function* endpointPlans(
       gains,
       loses,
       rulesChange,
+      callers,
       unknown: unknown.map((each) => String(each.name)),
       sessions: sessions.get(name) ?? 0
     })
@@ -180,6 +171,7 @@ export const planRoutes = [
         isBehindFile: request.body.behindFile
       })
       const before = snapshot()
+      const left = looksOfPlan()
       const tenants = await Promise.all(
         changes.map(async ({ tenant: id, ...change }): Promise<Static<typeof TenantPlan>> => {
           const open = new Map<string, number>()
@@ -191,7 +183,7 @@ export const planRoutes = [
             tenant: id,
             change: changeOf(change.before, change.after),
             callersChange: differs(old?.auth, now?.auth),
-            endpoints: await runSteps(endpointPlans([before, after], id, open, services), turn),
+            endpoints: await runSteps(endpointPlans([before, after], id, open, services, left), turn),
             brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now()), turn),
             upstreams: upstreamPlans(old, now)
           }

@@ -58,7 +58,7 @@ const RulesPage = closedObject({
   })
 })
 
-interface Place {
+export interface EndpointPlace {
   readonly snapshot: Snapshot
   readonly tenant: Tenant
   readonly endpoint: Endpoint
@@ -66,7 +66,7 @@ interface Place {
 
 /** What the endpoint offers to whoever no rule keeps from anything. */
 export function catalogWithoutRules(
-  { snapshot, tenant, endpoint }: Place,
+  { snapshot, tenant, endpoint }: EndpointPlace,
   { catalogOf }: Pick<AdminServices, 'catalogOf'>
 ) {
   const open = { snapshot, tenant: { ...tenant, policy: undefined }, endpoint: { ...endpoint, policy: undefined } }
@@ -79,7 +79,7 @@ interface PlacedRule {
   readonly place: number
 }
 
-function rulesOf({ tenant, endpoint }: Place): PlacedRule[] {
+function rulesOf({ tenant, endpoint }: EndpointPlace): PlacedRule[] {
   return policyLevels.flatMap((of) => {
     const { policy } = of === 'tenant' ? tenant : endpoint
     return policy === undefined ? [] : compilePolicy(policy).rules.map((rule, at) => ({ rule, of, place: at + 1 }))

@@ -90,7 +90,7 @@ function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstream
 }
 
 /** @param {any} plan */
-function endpointSentences({ endpoint, change, gains, loses, rulesChange, unknown, sessions }) {
+function endpointSentences({ endpoint, change, gains, loses, rulesChange, callers, unknown, sessions }) {
   const names = (/** @type {{ count: number, names: string[] }} */ { count, names }) =>
     html`<span class="names"
       >${names.slice(0, namesShown).map((name) => html`<code>${name}</code>${' '}`)}${count > namesShown && said.andMore(count - namesShown)}</span
@@ -103,6 +103,17 @@ function endpointSentences({ endpoint, change, gains, loses, rulesChange, unknow
     gains.count > 0 && html`<li class="good">${said.gains(endpoint, gains.count)}: ${names(gains)}</li>`,
     loses.count > 0 && html`<li class="bad">${said.loses(endpoint, loses.count)}: ${names(loses)}</li>`,
     rulesChange && html`<li class="warn">${said.rules(endpoint)}</li>`,
+    ...callers.changes.map(
+      (/** @type {any} */ { subject, gains, loses }) =>
+        html`<li class=${loses.count > 0 ? 'bad' : 'good'}>
+          ${said.caller(subject, endpoint)} ${gains.count > 0 && html` ${said.gained} ${names(gains)}`}
+          ${loses.count > 0 && html` ${said.lost} ${names(loses)}`}
+        </li>`
+    ),
+    callers.differ > callers.changes.length &&
+      html`<li class="warn">${said.others(callers.differ - callers.changes.length)}</li>`,
+    callers.notLookedAt > 0 && html`<li class="warn">${said.notLookedAt(callers.notLookedAt)}</li>`,
+    rulesChange && callers.differ === 0 && html`<li>${said.nobodyDiffers(callers.known)}</li>`,
     unknown.length > 0 && html`<li class="warn">${said.unknown(unknown.join(', '))}</li>`
   ]
 }

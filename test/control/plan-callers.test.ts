@@ -1,0 +1,88 @@
+// A plan says who may use other tools after a change of rules, keys or required scopes: the keys of the tenant, and who
+// called today.
+
+import t from 'tap'
+import { adminGateway } from '../kit/admin.ts'
+import { issuer } from '../kit/issuer.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+interface Plan {
+  readonly tenants: ReadonlyArray<{
+    readonly endpoints: ReadonlyArray<{
+      readonly endpoint: string
+      readonly callers: { readonly known: number; readonly differ: number; readonly changes: readonly unknown[] }
+    }>
+  }>
+}
+
+t.test('who gains and loses tools is told by name, and is so when the change is made', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const idp = await issuer(t, { scopes: ['mcp', 'extra'] })
+  const rig = await adminGateway(t, { upstreams: {} })
+  const path = '/v1/tenants/team'
+  const auth = { issuers: [{ issuer: idp.url, jwksUri: idp.jwksUri }] }
+  const team = { auth, upstreams: { up: { url: upstream.url } } }
+  const put = await rig.call('PUT', path, { body: team })
+  t.equal(put.status, 201, put.text)
+  const made = await rig.call('POST', `${path}/keys`, { body: { name: 'tom', scopes: ['mcp'] } })
+  const { key } = made.json as { key: string }
+  await rig.call('POST', `${path}/keys`, { body: { name: 'eve', endpoints: ['default'] } })
+  const url = rig.url('default', 'team')
+  const token = await idp.token({ resource: url, scope: 'mcp' })
+  const listed = async (by: string): Promise<string[]> => {
+    const { json } = await modernRequest(url, 'tools/list', {}, { token: by })
+    return json.result.tools.map(({ name }: { name: string }) => name)
+  }
+  const all = await listed(token)
+  t.ok(all.length > 1, 'the issuer’s client has called')
+
+  const { configuration } = (await rig.call('GET', path)).json as { configuration: { auth: object } }
+  const planned = async (change: object) => {
+    const { json, text } = await rig.call('POST', '/v1/plan', {
+      body: { tenants: { team: { ...configuration, ...change } } }
+    })
+    const [tenant] = (json as Plan).tenants ?? []
+    if (tenant === undefined) throw new Error(text)
+    return tenant.endpoints
+  }
+  const rules = [
+    { name: 'tom-only', effect: 'deny', who: { keys: ['tom'] }, what: { names: ['echo'] } },
+    { name: 'people', effect: 'requires', who: { issuers: [idp.url] }, what: { names: ['pid'] }, scopes: ['extra'] }
+  ]
+  const policy = { default: 'allow', rules }
+  const [one, ...others] = await planned({ policy })
+  t.same(others, [])
+  t.match(one, {
+    endpoint: 'default',
+    rulesChange: true,
+    gains: { count: 0 },
+    loses: { count: 0 },
+    callers: { known: 3, notLookedAt: 0, differ: 2 }
+  })
+  t.match(one?.callers.changes, [
+    { kind: 'key', subject: 'tom', gains: { count: 0 }, loses: { count: 1, names: ['up__echo'] } },
+    { kind: 'token', issuer: idp.url, loses: { count: 1, names: ['up__pid'] } }
+  ])
+  // Nothing was changed by the plan; then it is made, and is so.
+  t.ok((await listed(key)).includes('up__echo'))
+  t.equal((await rig.call('PUT', `${path}/policy`, { body: policy })).status, 201)
+  t.notOk((await listed(key)).includes('up__echo'))
+  const refused = await modernRequest(url, 'tools/call', { name: 'up__pid', arguments: {} }, { token })
+  t.match(refused, { status: 403 })
+
+  // Back again: they gain what they lost.
+  const [back] = await planned({})
+  t.match(back?.callers, {
+    differ: 2,
+    changes: [{ subject: 'tom', gains: { names: ['up__echo'] } }, { kind: 'token' }]
+  })
+  // Who is not let in any more loses all, also where no rule changes; others are not told of.
+  const [closed] = await planned({ policy, auth: { ...configuration.auth, issuers: [] } })
+  t.match(closed?.callers, { differ: 1, changes: [{ kind: 'token', loses: { count: all.length - 1 } }] })
+  const [asked] = await planned({ policy, auth: { ...configuration.auth, requiredScopes: ['mcp'] } })
+  t.match(asked?.callers, { differ: 1, changes: [{ kind: 'key', subject: 'eve', loses: { count: all.length } }] })
+  const same = await planned({ policy, origins: ['https://a.example'] })
+  t.same(same, [], 'nobody gains or loses by another change')
+})
