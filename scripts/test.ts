@@ -1,8 +1,8 @@
 // The whole check, in one command: types, lint, generated documents, and every test against real parts, some at a time.
 // The last line is `N passed, N failed`. Arguments: test files, for these alone; `--fast`, for all but the slow folders;
-// `--replicas`, for those of foreign clients, suites and revisions alone, through three processes behind a round robin;
-// `--full`, with every pair of store, SDK and credential, and all inputs of each property; `--browser`, for those in
-// Chromium alone, which the whole leaves out.
+// `--long`, for the long forms that the whole leaves out; `--replicas`, for those of foreign clients, suites and revisions
+// alone, through three processes behind a round robin; `--full`, with every pair of store, SDK and credential, and all
+// inputs of each property; `--browser`, for those in Chromium alone, which the whole leaves out, too.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,11 +10,14 @@ import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync, wri
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { ensureBubblewrap, ensureChromium, ensureNginx, ensurePrometheus, ensureRedis } from './programs.ts'
+import { testFiles, type Part } from './test-files.ts'
 
 /** A check or a test file: a program that says by its exit code whether all is well. */
 interface Job {
   readonly name: string
   readonly args: readonly string[]
+  /** Test files, all of one process. */
+  readonly files?: readonly string[]
 }
 
 interface Ended {
@@ -27,33 +30,6 @@ interface Ended {
 const root = join(import.meta.dirname, '..')
 const bin = join(root, 'node_modules', '.bin')
 
-/** Twenty seconds and more, on their own or because they wait: begun first, so that none is left alone at the end. */
-const longest = [
-  'chaos/chaos',
-  'e2e/leaks',
-  'interop/second-sdk',
-  'conformance/client',
-  'conformance/gateway-2025-11-25',
-  'conformance/gateway-2026-07-28',
-  'abuse/answers',
-  'matrix/matrix',
-  'e2e/clients-calls',
-  'e2e/package',
-  'upstream/modern-contract',
-  'upstream/select-era',
-  'store/redis-groups',
-  'protocol/json',
-  'upstream/contract',
-  'upstream/stdio'
-].map((name) => `test/${name}.test.ts`)
-/** Real sockets, processes and foreign peers throughout: four fifths of the time. Their files come after the longest. */
-const slowFolders = ['e2e', 'conformance', 'abuse', 'fuzz', 'http', 'interop', 'matrix', 'security']
-/** Left out by `--fast`. */
-const outOfFast = new Set(slowFolders.filter((folder) => folder !== 'abuse' && folder !== 'fuzz'))
-/** Whose gateway may be several processes (test/kit/replicas.ts). */
-const replicated = ['test/matrix/matrix.test.ts', 'test/conformance/gateway-*.test.ts', 'test/interop/*.test.ts']
-/** In Chromium, which not every machine has: a command of its own. */
-const inBrowser = ['test/console/*.test.ts', 'test/browser/*.test.ts']
 /** What a test file gives itself: twice what the longest takes on a machine that does ten other things. */
 const fileTimeoutS = 600
 /** For a file that has lost itself and cannot even give up. */
@@ -83,13 +59,12 @@ const checks: readonly Job[] = [
   { name: 'documents', args: ['node', 'scripts/docs.ts', '--check'] }
 ]
 
-const isFast = process.argv.includes('--fast')
 const isFull = process.argv.includes('--full')
-const isReplicated = process.argv.includes('--replicas')
-const isBrowser = process.argv.includes('--browser')
+const part = (['fast', 'long', 'replicas', 'browser'] as const).find((name) => process.argv.includes(`--${name}`)) ?? 'all'
+const isReplicated = part === 'replicas'
+const isBrowser = part === 'browser'
 const named = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
-const chosen = named.length > 0 ? named : isReplicated ? replicated : isBrowser ? inBrowser : []
-const files = chosen.length > 0 ? globSync([...chosen], { cwd: root }) : testFiles()
+const groups = named.length > 0 ? globSync(named, { cwd: root }).map((file) => [file]) : testFiles(part, root)
 /** Many files wait for sockets and timers more than they compute. */
 const atOnce = isReplicated || isBrowser ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
 
@@ -114,8 +89,8 @@ if (!existsSync(builtFor) || readFileSync(builtFor, 'utf8') !== String(leftOut))
 const logs = join(root, '.tap', 'logs')
 mkdirSync(logs, { recursive: true })
 const waiting: Job[] = [
-  ...(chosen.length === 0 ? checks : []),
-  ...files.map((file) => ({ name: file, args: ['node', file] }))
+  ...(named.length === 0 && (part === 'all' || part === 'fast') ? checks : []),
+  ...groups.map(testJob)
 ]
 const all = waiting.length
 const ended: Ended[] = []
@@ -138,16 +113,10 @@ function orSay(ensure: () => unknown, where: string): void {
   }
 }
 
-/** The test files, those that take long first. */
-function testFiles(): string[] {
-  const ranks = [...longest, ...slowFolders]
-  const rank = (file: string): number => {
-    const at = ranks.findIndex((name) => name === file || name === file.split('/')[1])
-    return at === -1 ? ranks.length : at
-  }
-  return globSync('test/**/*.test.ts', { cwd: root, exclude: inBrowser })
-    .filter((file) => !isFast || !outOfFast.has(file.split('/')[1] ?? ''))
-    .toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+function testJob(group: readonly string[]): Job {
+  const [first = ''] = group
+  if (group.length === 1) return { name: first, args: ['node', first], files: group }
+  return { name: `${first} and ${group.length - 1} more`, args: ['node', 'scripts/run-together.ts'], files: group }
 }
 
 /** One job after another until none is left. */
@@ -164,10 +133,10 @@ async function work(): Promise<void> {
  * A test file runs as it does by hand, without the runner of tap, whose hooks and source maps cost three times as much
  * as an average file.
  */
-async function run({ name, args: [command = '', ...rest] }: Job): Promise<Ended> {
+async function run({ name, args: [command = '', ...rest], files = [] }: Job): Promise<Ended> {
   const startedAt = performance.now()
   // Files rather than pipes, which a process that a test left behind would hold open.
-  const log = join(logs, name.replaceAll('/', '-'))
+  const log = join(logs, name.replaceAll(/[/ ]/g, '-'))
   const [out, err] = [openSync(`${log}.out`, 'w'), openSync(`${log}.err`, 'w')]
   const child = spawn(join(bin, command), rest, {
     cwd: root,
@@ -180,6 +149,7 @@ async function run({ name, args: [command = '', ...rest] }: Job): Promise<Ended>
       NODE_COMPILE_CACHE: join(root, '.tap', 'compiled'),
       ...inOneThread,
       TAP_TIMEOUT: String(fileTimeoutS),
+      GATEHOUSE_TEST_FILES: JSON.stringify(files),
       ...(isReplicated ? { GATEHOUSE_TEST_REPLICAS: '3' } : {}),
       ...(isFull ? { GATEHOUSE_TEST_FULL: '1' } : {})
     }
@@ -189,7 +159,7 @@ async function run({ name, args: [command = '', ...rest] }: Job): Promise<Ended>
   closeSync(err)
   const output = readFileSync(`${log}.out`, 'utf8')
   const seconds = (performance.now() - startedAt) / 1000
-  const isTest = name.startsWith('test/')
+  const isTest = files.length > 0
   // The summary of the outermost plan: "# { total: 12, pass: 11, fail: 1 }".
   const counts = isTest ? (/^# \{ ([^}]*) \}$/m.exec(output)?.[1] ?? '') : ''
   const count = (kind: string): number => Number(new RegExp(`\\b${kind}: (\\d+)`).exec(counts)?.[1] ?? 0)

@@ -81,7 +81,7 @@ export function conformanceMarkdown(): string {
       : `| scenario | checks | why |\n|---|---|---|\n${gaps[requirements].map(({ scenario, checks, reason }) => `| ${scenario} | ${checks.map((check) => `\`${check}\``).join(', ')} | ${reason} |`).join('\n')}`
   return `# Conformance
 
-*Written by \`npm run docs\` from test/conformance/figures.ts and gaps.ts, against which \`npm test\` holds every run; do not edit.*
+*Written by \`npm run docs\` from test/conformance/figures.ts and gaps.ts, against which \`npm test\` and \`npm run test:long\` hold every run; do not edit.*
 
 The official suite (\`@modelcontextprotocol/conformance\`, its version is in package.json) runs against endpoints with a single upstream, an empty prefix and
 authentication on. The server behind the gateway is one of two reference servers (test/conformance/server, test/conformance/modern), each of which speaks one revision

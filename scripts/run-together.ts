@@ -1,0 +1,4 @@
+// Runs several test files in one process, one after the other: what they import is loaded and compiled once. The files
+// are in the environment because tap names the folders of a test by the arguments.
+
+for (const file of JSON.parse(process.env['GATEHOUSE_TEST_FILES'] ?? '[]') as string[]) await import(`../${file}`)
