@@ -60,7 +60,8 @@ const checks: readonly Job[] = [
 ]
 
 const isFull = process.argv.includes('--full')
-const part = (['fast', 'long', 'replicas', 'browser'] as const).find((name) => process.argv.includes(`--${name}`)) ?? 'all'
+const part =
+  (['fast', 'long', 'replicas', 'browser'] as const).find((name) => process.argv.includes(`--${name}`)) ?? 'all'
 const isReplicated = part === 'replicas'
 const isBrowser = part === 'browser'
 const named = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
