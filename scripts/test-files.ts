@@ -43,7 +43,7 @@ const outOfFast = ['conformance', 'e2e', 'http', 'interop', 'matrix', 'replicas'
 /** Files of one folder that share a process: two thirds of the CPU of a short file load tap and the gateway. */
 const filesTogether = 8
 
-export type Part = 'all' | 'fast' | 'long' | 'replicas' | 'browser'
+type Part = 'all' | 'fast' | 'long' | 'replicas' | 'browser'
 
 /**
  * @param part which command asks

@@ -10,7 +10,7 @@ import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync, wri
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { ensureBubblewrap, ensureChromium, ensureNginx, ensurePrometheus, ensureRedis } from './programs.ts'
-import { testFiles, type Part } from './test-files.ts'
+import { testFiles } from './test-files.ts'
 
 /** A check or a test file: a program that says by its exit code whether all is well. */
 interface Job {
