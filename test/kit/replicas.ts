@@ -33,14 +33,18 @@ export interface Place extends Process {
   readonly link?: TcpLink
 }
 
-/** @param own the Redis to use; by default one that is started for them */
+/**
+ * @param given their configuration, which may depend on the origin of the load balancer
+ * @param own the Redis to use; by default one that is started for them
+ */
 export async function replicas(
   t: Teardown,
-  options: ReplicaOptions,
+  given: ReplicaOptions | ((origin: string) => Promise<ReplicaOptions>),
   places: readonly Place[] = [{}, {}, {}],
   own?: PrivateRedis
 ): Promise<Replicas> {
   const [store, { origin, targets, turns }] = await Promise.all([own ?? redis(t), startBalancer(t)])
+  const options = typeof given === 'function' ? await given(origin) : given
   const start = ({ link, ...process }: Place = {}): Promise<Served> => {
     const url = link?.to(store.url) ?? store.url
     return serve(t, configOf({ ...options, store: url, top: { ...options.top, publicUrl: origin } }), process)
