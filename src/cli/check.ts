@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { loginPath } from '../config/auth/login-config.ts'
-import { providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
+import { productOf, providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
 import { importMcpJson, plainJson } from '../config/hosts/mcpjson.ts'
 import { isOfOtherHost } from '../config/hosts/other-hosts.ts'
 import { loadConfig } from '../config/load.ts'
@@ -106,18 +106,34 @@ function withoutVariables(file: string, { problems }: ConfigError, stdout: Outpu
   return 0
 }
 
-/** What an administrator has to set at the providers of a tenant, whose names the configuration says. */
+/** What an administrator has to set at the providers of a tenant, whose names or issuers the configuration says. */
 function providerSteps({ id, auth, endpoints }: Tenant, publicUrl = ''): string {
-  const urls = [...endpoints.values()].map(({ path }) => publicUrl + path).join(', ')
-  const redirect = `${publicUrl}${loginPath(id)}/callback`
+  const front = publicUrl + loginPath(id)
+  const urls = {
+    urls: [...endpoints.values()].map(({ path }) => publicUrl + path).join(', '),
+    redirect: `${front}/callback`,
+    signedOut: `${front}/session/end/success`
+  }
+  const listed = (steps: readonly string[]): string =>
+    stepsFor(steps, urls)
+      .map((step, at) => `    ${at + 1}. ${step}\n`)
+      .join('')
   const named = new Map(
     auth.issuers.flatMap(({ provider, issuer }) => (provider === undefined ? [] : [[provider, issuer] as const]))
   )
-  return [...named]
-    .map(([provider, issuer]) => {
-      const preset = providerPresets[provider]
-      const steps = stepsFor(preset, { urls, redirect }).map((step, at) => `    ${at + 1}. ${step}\n`)
-      return `  ${id}: at ${preset.title}, ${issuer} (docs/providers/${provider}.md):\n${steps.join('')}`
-    })
-    .join('')
+  const blocks = [...named].map(([name, issuer]) => {
+    const { title, steps } = providerPresets[name]
+    return `  ${id}: at ${title}, ${issuer} (docs/providers/${name}.md):\n${listed(steps)}`
+  })
+  if (auth.login === undefined) return blocks.join('')
+  const { provider } = auth.login
+  const name = productOf(provider.issuer)
+  const title = name === 'generic' ? 'the provider of its people' : providerPresets[name].title
+  const asked = [provider.scopes.join(' '), ...Object.entries(provider.parameters ?? {}).map((each) => each.join('='))]
+  return [
+    ...blocks,
+    `  ${id}: where people sign in for its login front, at ${title}, ${provider.issuer} ` +
+      `(docs/providers/${name}.md#behind-the-login-front):\n${listed(providerPresets[name].behindLogin.steps)}` +
+      `    The gateway asks it for: ${asked.join(', ')}\n`
+  ].join('')
 }

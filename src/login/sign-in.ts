@@ -84,6 +84,8 @@ export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clo
         verifier: oauth.generateRandomCodeVerifier()
       }
       const url = new URL(endpoint)
+      const asked = prompt === 'login' ? (provider.promptForLogin ?? prompt) : prompt
+      const prompts = [provider.parameters?.['prompt'] ?? [], asked ?? []].flat()
       const parameters = {
         client_id: provider.clientId,
         response_type: 'code',
@@ -93,7 +95,8 @@ export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clo
         nonce: pending.nonce,
         code_challenge: await oauth.calculatePKCECodeChallenge(pending.verifier),
         code_challenge_method: 'S256',
-        ...(prompt !== undefined && { prompt })
+        ...provider.parameters,
+        ...(prompts.length > 0 && { prompt: prompts.join(' ') })
       }
       for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
       return { pending, url: url.href }

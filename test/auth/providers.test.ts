@@ -209,6 +209,11 @@ const providers: Record<string, Provider> = {
           groups: ['dev']
         }
       },
+      {
+        is: 'a token that was asked for by `resource`, of any client of the pool',
+        claims: { aud: resource, client_id: 'another', scope: 'https://mcp.acme.example/mcp' },
+        known: { subject: 'aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee', clientId: 'another', scopes: ['mcp'] }
+      },
       { is: 'a token of another client of the pool', claims: { client_id: 'somebody-else' }, known: 'audience' },
       { is: 'a token that names another audience', claims: { aud: 'https://other.example' }, known: 'audience' },
       {

@@ -68,6 +68,27 @@ t.test('check says what an administrator has to set at the provider', async (t) 
   t.match(io.out(), /2\. .*Audience.*https:\/\/mcp\.example\.com\/t\/acme\/mcp/)
 })
 
+t.test('and at the one where people sign in for a login front, which its issuer says', async (t) => {
+  async function said(issuer: string): Promise<string> {
+    const login = { provider: { issuer, clientId: 'gatehouse', clientSecret: 'at-that-provider' } }
+    const acme = { auth: { login }, upstreams: { a: { url: 'https://a.example/mcp' } } }
+    const config = { publicUrl: 'https://mcp.example.com', tenants: { acme } }
+    const io = collected()
+    t.equal(await check(join(t.testdir({ 'c.json': JSON.stringify(config) }), 'c.json'), io), 0)
+    return io.out()
+  }
+  const redirect = 'https://mcp.example.com/login/acme/callback'
+  const google = await said('https://accounts.google.com')
+  t.match(google, 'at Google, https://accounts.google.com (docs/providers/google.md#behind-the-login-front):')
+  t.match(google, redirect)
+  t.match(google, 'asks it for: openid profile email, access_type=offline, prompt=consent\n')
+  const okta = await said('https://acme.okta.com')
+  t.match(okta, 'at Okta, https://acme.okta.com')
+  t.match(okta, `${redirect} and the sign-out redirect URI https://mcp.example.com/login/acme/session/end/success`)
+  t.match(okta, 'asks it for: openid profile email offline_access\n')
+  t.match(await said('https://idp.example.com'), 'at the provider of its people, https://idp.example.com')
+})
+
 t.test('check tells every problem at once, each on its line', async (t) => {
   const file = join(
     t.testdir({

@@ -22,6 +22,15 @@ refusals(t, [
     message: /needs publicUrl/
   },
   {
+    name: 'a login front whose provider has a placeholder is refused',
+    steps: [...auth, 'login', 'provider', 'issuer'],
+    bad: 'https://login.microsoftonline.com/{tenantid}/v2.0',
+    good: 'https://login.microsoftonline.com/11111111-2222-3333-4444-555555555555/v2.0',
+    start: withValue([...auth, 'login'], front, named()),
+    path: 'tenants.acme.auth.login.provider.issuer',
+    message: /people sign in at one provider/
+  },
+  {
     name: 'a login front that asks its provider for no openid is refused',
     steps: [...auth, 'login'],
     bad: { provider: { ...front.provider, scopes: ['profile'] } },

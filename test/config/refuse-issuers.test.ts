@@ -94,16 +94,22 @@ refusals(t, [
     message: /no issuer of Okta/
   },
   {
-    name: 'Cognito is refused without clients',
-    steps: [...issuer, 'clients'],
-    bad: [],
-    good: ['1example23456789'],
-    start: withValue(issuer, {
-      provider: 'cognito',
-      issuer: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbCdEfGhI'
-    }),
-    path,
-    message: /name no audience/
+    name: 'an authorization server with a placeholder that its issuer does not have is refused',
+    steps: [...issuer, 'authorizationServer'],
+    bad: 'https://login.microsoftonline.com/{tenant}/v2.0',
+    good: template,
+    start: withValue(issuer, { issuer: template, placeholderValues: [directory] }),
+    path: `${path}.authorizationServer`,
+    message: /a placeholder that its issuer does not have/
+  },
+  {
+    name: 'an authorization server with a placeholder in the name of a host is refused',
+    steps: [...issuer, 'authorizationServer'],
+    bad: 'https://{tenantid}.example.com',
+    good: 'https://login.example.com',
+    start: withValue(issuer, { issuer: template, placeholderValues: [directory] }),
+    path: `${path}.authorizationServer`,
+    message: /in the name of a host/
   },
   {
     name: 'Google is refused as an issuer',

@@ -95,3 +95,23 @@ t.test('an audience of an endpoint is good at that endpoint alone', async (t) =>
   })
   t.not(sse.status, 401, 'also at its HTTP+SSE')
 })
+
+t.test('each organisation of an issuer with a placeholder has its own authorization server', async (t) => {
+  const idp = await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })
+  const issuer = `${idp.issuer}/{organisation}`
+  const more = { issuer, placeholderValues: ['a', 'b'], authorizationServer: 'https://login.example/{organisation}/v2' }
+  const acme = await acmeGateway(t, { auth: authOf(idp, more) })
+  const url = acme.url()
+  t.match((await send(wellKnown(url), { method: 'GET' })).json, {
+    authorization_servers: ['https://login.example/a/v2', 'https://login.example/b/v2']
+  })
+  for (const [who, status] of [
+    ['a', 200],
+    ['b', 200],
+    ['c', 401],
+    ['{organisation}', 401]
+  ] as const) {
+    const token = await idp.sign({ iss: `${idp.issuer}/${who}`, aud: url, scope: 'mcp' })
+    t.equal((await present(url, token)).status, status, who)
+  }
+})

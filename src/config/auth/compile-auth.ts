@@ -4,8 +4,8 @@ import type { TenantId } from '../../protocol/messages.ts'
 import { keyDigest } from './key-rules.ts'
 import type { TenantInput } from '../schema/config.ts'
 import { placeholderOf, type AuthConfig, type IssuerConfig, type KeyConfig } from './auth-config.ts'
-import type { ProviderPreset } from './providers/preset.ts'
-import { providerPresets } from './providers/presets.ts'
+import type { BehindLogin, ProviderPreset } from './providers/preset.ts'
+import { productOf, providerPresets } from './providers/presets.ts'
 import { loginPath, type LoginConfig } from './login-config.ts'
 
 export const pathOfEndpoint = (id: TenantId, name: string): string =>
@@ -78,19 +78,21 @@ export function compileIssuer({ placeholderValues, provider, claims, ...input }:
     ...token,
     ...input,
     ...(provider && { provider }),
-    ...(preset && { takesResource: preset.can.resource !== 'no' }),
+    ...(preset && { takesResource: preset.can.resource === 'yes' || preset.can.resource === 'set' }),
     ...(Object.keys(known).length > 0 && { claims: known })
   }
   const besides = (issuer: string): string[] => (audienceBeside === undefined ? [] : [issuer + audienceBeside])
   const placeholder = placeholderOf(input.issuer)
   if (placeholder === undefined)
     return [{ ...config, otherAudiences: [...input.otherAudiences, ...besides(input.issuer)] }]
+  const { authorizationServer } = input
   return placeholderValues.map((value) => {
     const issuer = input.issuer.replace(placeholder, value)
     return {
       ...config,
       issuer,
       jwksUri: input.jwksUri?.replace(placeholder, value),
+      ...(authorizationServer && { authorizationServer: authorizationServer.replace(placeholder, value) }),
       otherAudiences: [...input.otherAudiences, ...besides(issuer)]
     }
   })
@@ -98,7 +100,7 @@ export function compileIssuer({ placeholderValues, provider, claims, ...input }:
 
 function compileLogin(
   id: TenantId,
-  { name = id, ...login }: NonNullable<Exclude<TenantInput['auth'], 'none'>['login']>,
+  { name = id, provider, ...login }: NonNullable<Exclude<TenantInput['auth'], 'none'>['login']>,
   endpoints: readonly string[],
   publicUrl: string
 ): LoginConfig {
@@ -107,12 +109,21 @@ function compileLogin(
   const byDefault = endpoints.length === 1 ? endpoints[0] : endpoints.find((endpoint) => endpoint === 'default')
   return {
     ...login,
+    provider: withOffline(provider),
     name,
     issuer: publicUrl + path,
     path,
     resources: endpoints.map(urlOf),
     defaultResource: byDefault === undefined ? undefined : urlOf(byDefault)
   }
+}
+
+/** Where the product of an issuer knows no scope `offline_access`, what it knows in its place. */
+function withOffline(provider: LoginConfig['provider']): LoginConfig['provider'] {
+  const { offline, promptForLogin }: BehindLogin = providerPresets[productOf(provider.issuer)].behindLogin
+  const known = { ...provider, ...(promptForLogin && { promptForLogin }) }
+  if (offline === undefined || !provider.scopes.includes('offline_access')) return known
+  return { ...known, scopes: provider.scopes.filter((scope) => scope !== 'offline_access'), parameters: offline }
 }
 
 /** Who somebody is has to be the same as in access tokens; what they may do is nobody's question there. */

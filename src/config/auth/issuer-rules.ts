@@ -36,10 +36,17 @@ export function checkIssuers(issuers: readonly Tree[], endpoints: Tree, path: Pa
   })
 }
 
-function checkPlaceholder({ issuer, placeholderValues }: Tree, place: Path, report: Report): void {
+function checkPlaceholder({ issuer, authorizationServer, placeholderValues }: Tree, place: Path, report: Report): void {
   const text = stringOrNone(issuer) ?? ''
   const values = listOf(placeholderValues)
   const placeholder = placeholderOf(text)
+  const server = stringOrNone(authorizationServer) ?? ''
+  if (/[{}]/.test(server.replace(placeholder ?? '', '')) || server.split('/', 3).join('/').includes('{'))
+    report.add(
+      [...place, 'authorizationServer'],
+      'has a placeholder that its issuer does not have in the same words, or in the name of a host',
+      'Write the one of the issuer, in the path: for each value there is one.'
+    )
   if (/[{}]/.test(text.replace(placeholder ?? '', '')))
     report.add([...place, 'issuer'], 'has more than one placeholder, or half of one', 'Write one, such as {tenantid}.')
   else if (placeholder !== undefined && text.split('/', 3).join('/').includes(placeholder))
@@ -59,7 +66,7 @@ function checkPlaceholder({ issuer, placeholderValues }: Tree, place: Path, repo
 }
 
 function checkProvider(
-  { issuer, audiences, clients }: Tree,
+  { issuer, audiences }: Tree,
   name: ProviderName,
   hasEndpointAudience: boolean,
   place: Path,
@@ -78,11 +85,5 @@ function checkProvider(
       place,
       `has no audiences, and tokens of ${preset.title} never name the URL of an endpoint`,
       `Give the value that they have in aud under audiences. ${page}`
-    )
-  if (preset.audience === 'clients' && !hasAudience && listOf(clients).length === 0)
-    report.add(
-      place,
-      `has no clients, and tokens of ${preset.title} name no audience`,
-      `List the client ids whose tokens are for the gateway under clients. ${page}`
     )
 }

@@ -20,6 +20,10 @@ export interface LoginConfig {
     readonly clientId: string
     readonly clientSecret: string
     readonly scopes: readonly string[]
+    /** Further parameters of a request that sends somebody there. */
+    readonly parameters?: Readonly<Record<string, string>>
+    /** What it calls `prompt=login`; not given: so. */
+    readonly promptForLogin?: string
     readonly subjectClaim: string
     readonly groupsClaim: string
     readonly rolesClaim: string

@@ -1,7 +1,7 @@
 // Rules between values of a login front and what stands beside it.
 
 import type { Path, Report } from '../problems.ts'
-import { listOf, treeOf, type Tree } from '../shape.ts'
+import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 import { placeholderOf } from './auth-config.ts'
 import { loginPath } from './login-config.ts'
 
@@ -18,7 +18,14 @@ export function checkLogin(auth: Tree, path: Path, report: Report, publicUrl: un
       'needs publicUrl',
       'Give publicUrl, the origin that browsers use, such as https://mcp.example.com.'
     )
-  const { scopes: asked = ['openid'] } = treeOf(login['provider'])
+  const { issuer, scopes: asked = ['openid'] } = treeOf(login['provider'])
+  if (/[{}]/.test(stringOrNone(issuer) ?? ''))
+    report.add(
+      [...place, 'provider', 'issuer'],
+      'has a placeholder, and people sign in at one provider',
+      'Write its issuer as it is, such as https://login.microsoftonline.com/DIRECTORY-ID/v2.0. With several ' +
+        'directories, give each a tenant of its own, or list them under auth.issuers.'
+    )
   if (!listOf(asked).includes('openid'))
     report.add([...place, 'provider', 'scopes'], 'has no openid', 'Add it: nobody can sign in without.')
   const missing = listOf(auth['requiredScopes']).filter((scope) => !listOf(login['scopes']).includes(scope))

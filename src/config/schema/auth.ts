@@ -58,7 +58,11 @@ export const IssuerSchema = closedObject({
     'What may stand for the placeholder of the issuer: an issuer each.'
   ),
   authorizationServer: Type.Optional(
-    formatted('issuer', 'The authorization server that hosts are sent to, if it is not the issuer itself.')
+    formatted(
+      'issuer',
+      'The authorization server that hosts are sent to, if it is not the issuer itself. It may have the placeholder ' +
+        'of the issuer.'
+    )
   ),
   jwksUri: Type.Optional(formatted('jwks-url', 'Where its public keys are, to use instead of discovery.')),
   algorithms: defaulted(

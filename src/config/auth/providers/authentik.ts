@@ -35,6 +35,20 @@ export const authentik: ProviderPreset = {
   - provider: authentik
     issuer: https://sso.acme.example/application/o/gatehouse/
     audiences: [k3JhWmS0xQ8vT1bYp5nR]`,
+  behindLogin: {
+    issuer: '^https?://[^/]+(?:/[^/]+)*/application/o/[^/]+/$',
+    steps: [
+      'Applications: create one with an OAuth2/OpenID provider of the client type "Confidential", the strict ' +
+        'redirect ' +
+        'URI {redirect} and a signing key.',
+      'Scopes: select openid, email, profile and offline_access. Groups are in the scope profile.'
+    ],
+    example: `login:
+  provider:
+    issuer: https://sso.acme.example/application/o/gatehouse/
+    clientId: gatehouse
+    clientSecret: "\${CLIENT_SECRET}"`
+  },
   sources: [
     'https://docs.goauthentik.io/add-secure-apps/providers/oauth2/',
     'https://github.com/goauthentik/authentik/blob/main/authentik/providers/oauth2/id_token.py'

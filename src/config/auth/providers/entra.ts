@@ -21,7 +21,7 @@ export const entra: ProviderPreset = {
     // the application may do for them, those of an application do.
     claims: { subject: 'oid', scopes: ['scp'], appScopes: ['roles'] }
   },
-  can: { resource: 'no', registration: 'no', clientDocuments: 'no' },
+  can: { resource: 'no', registration: 'no', clientDocuments: 'preview' },
   steps: [
     'App registrations: register an application for the gateway. Its "Application (client) ID" is the value for ' +
       '`audiences`: tokens of version 2 name it in `aud`.',
@@ -33,8 +33,9 @@ export const entra: ProviderPreset = {
       'members, and grant them with admin consent.',
     'Token configuration: add the groups claim, and choose "Groups assigned to the application": with more than 200 ' +
       'groups a token names none of them.',
-    'Register each host as an application of its own, or use `auth.login`: hosts cannot register here, and Entra ' +
-      'refuses the parameter `resource`, which MCP hosts send.'
+    'Register each host as an application of its own, or use `auth.login`: hosts cannot register here. In its ' +
+      'preview ' +
+      'an administrator can add hosts by the URL of their client ID metadata document, which become agent identities.'
   ],
   facts: [
     'Hosts send `resource` with each request (MCP basic/authorization), and Entra answers AADSTS9010010 or ' +
@@ -51,9 +52,28 @@ export const entra: ProviderPreset = {
     audiences: [99999999-8888-7777-6666-555555555555]
     scopePrefix: api://99999999-8888-7777-6666-555555555555/
 requiredScopes: [mcp]`,
+  behindLogin: {
+    steps: [
+      'App registrations: register an application with the platform "Web" and the redirect URI {redirect}. Its ' +
+        '"Application (client) ID" is `clientId`. Add {signedOut} as a second redirect URI: Entra sends browsers ' +
+        'back ' +
+        'to registered ones only.',
+      'Certificates & secrets: make a client secret, which is `clientSecret`, and note when it ends.',
+      'API permissions: add the delegated permissions openid, profile, email and offline_access of Microsoft Graph.',
+      'Token configuration: add the groups claim for ID tokens, and choose "Groups assigned to the application". App ' +
+        'roles of people are in `roles`.',
+      'Where rules name people by the id of their directory, `subjectClaim: oid`.'
+    ],
+    example: `login:
+  provider:
+    issuer: https://login.microsoftonline.com/11111111-2222-3333-4444-555555555555/v2.0
+    clientId: gatehouse
+    clientSecret: "\${CLIENT_SECRET}"`
+  },
   sources: [
     'https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference',
     'https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens',
-    'https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow'
+    'https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow',
+    'https://learn.microsoft.com/en-us/entra/agent-id/client-id-metadata-documents'
   ]
 }

@@ -21,6 +21,22 @@ export const generic: ProviderPreset = {
   - provider: generic
     issuer: https://idp.example.com
 requiredScopes: [mcp]`,
+  behindLogin: {
+    steps: [
+      'Register the gateway as a confidential web client with the redirect URI {redirect}, and {signedOut} as the ' +
+        'URI ' +
+        'for after logout.',
+      'Allow it the authorization code flow, refresh tokens, and the scopes openid, profile, email and offline_access.',
+      'Put groups and roles of people into ID tokens, or what userinfo answers, under the names `groups` and ' +
+        '`roles`; ' +
+        'or name others under `groupsClaim` and `rolesClaim`.'
+    ],
+    example: `login:
+  provider:
+    issuer: https://idp.example.com
+    clientId: gatehouse
+    clientSecret: "\${CLIENT_SECRET}"`
+  },
   sources: [
     'https://www.rfc-editor.org/rfc/rfc9068',
     'https://www.rfc-editor.org/rfc/rfc8707',

@@ -14,14 +14,17 @@ export const keycloak: ProviderPreset = {
     requireTyp: false,
     claims: { client: 'azp', roles: ['realm_access.roles'] }
   },
-  can: { resource: 'no', registration: 'set', clientDocuments: 'set' },
+  can: { resource: 'preview', registration: 'set', clientDocuments: 'preview' },
   steps: [
     'Client scopes: create one for each scope that the configuration requires, such as mcp, with "Include in token ' +
       'scope" on.',
     'In that client scope, add a mapper of type "Audience" with the URL of the endpoint as "Included Custom ' +
-      'Audience": {urls}. Keycloak does not look at the parameter `resource`.',
+      'Audience": {urls}. Keycloak does not look at the parameter `resource`, unless it is started with ' +
+      '--features=resource-indicators (an experiment since 26.6): then it takes only what is the attribute ' +
+      '`resource_url` of a client that the token is for, so use "Included Client Audience" there.',
     'Realm settings > Client registration > Anonymous access: let hosts register from where they do ("Trusted ' +
-      'Hosts"), and allow the client scope ("Allowed Client Scopes").',
+      'Hosts"), and allow the client scope ("Allowed Client Scopes"). Client ID metadata documents are an experiment ' +
+      'since 26.6 (--features=cimd, and a client policy); before 26.8 not together with resource indicators.',
     'Client scopes: remove "roles" from the default ones of these clients, or its mapper "audience resolve": it puts ' +
       '"account" into `aud`, and a token for two resources is refused. Where it must stay, give `otherAudiences`.',
     'Groups: add a mapper of type "Group Membership" with the claim name groups, with "Full group path" off.'
@@ -36,6 +39,23 @@ export const keycloak: ProviderPreset = {
   - provider: keycloak
     issuer: https://sso.acme.example/realms/acme
 requiredScopes: [mcp]`,
+  behindLogin: {
+    steps: [
+      'Clients: create an OpenID Connect client with "Client authentication" and "Standard flow" on, {redirect} ' +
+        'under ' +
+        '"Valid redirect URIs" and {signedOut} under "Valid post logout redirect URIs". Its secret is under ' +
+        '"Credentials".',
+      'Client scopes of it: offline_access stays among the optional ones. People need the realm role offline_access, ' +
+        'which is among the default roles, but not those of imported people.',
+      'Groups: add a mapper of type "Group Membership" with the claim name groups, "Full group path" off and "Add to ' +
+        'ID token" on. Roles: one of type "User Realm Role" with the claim name roles.'
+    ],
+    example: `login:
+  provider:
+    issuer: https://sso.acme.example/realms/acme
+    clientId: gatehouse
+    clientSecret: "\${CLIENT_SECRET}"`
+  },
   sources: [
     'https://www.keycloak.org/securing-apps/mcp-authz-server',
     'https://www.keycloak.org/docs/latest/server_admin/index.html#_audience',

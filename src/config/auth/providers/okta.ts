@@ -30,6 +30,7 @@ export const okta: ProviderPreset = {
   ],
   facts: [
     'Access tokens have no `typ` header, `scp` as a list and `cid` for the client.',
+    'A server has one audience: Okta does not look at the parameter `resource`.',
     'The subject is `uid`, which stays, and `sub` only for applications without a person: the `sub` of a person is ' +
       'the name that they sign in with.',
     'In ID tokens it is the other way round: their `sub` is that `uid`. `auth.signIn` knows it.',
@@ -41,9 +42,26 @@ export const okta: ProviderPreset = {
     issuer: https://acme.okta.com/oauth2/default
     audiences: [api://gatehouse.acme.example]
 requiredScopes: [mcp]`,
+  behindLogin: {
+    issuer: '^https://[^/]+\\.(?:okta|oktapreview|okta-emea)\\.com(?:/oauth2/[A-Za-z0-9]+)?$',
+    steps: [
+      'Applications: create an OIDC app integration of type "Web Application" with the grant types Authorization ' +
+        'Code ' +
+        'and Refresh Token, the sign-in redirect URI {redirect} and the sign-out redirect URI {signedOut}.',
+      'Assignments: assign the people and groups that may come in.',
+      'Sign On > OpenID Connect ID Token: add a groups claim named groups with a filter.',
+      'The issuer may be the org authorization server, https://DOMAIN: here only its ID tokens count.'
+    ],
+    example: `login:
+  provider:
+    issuer: https://acme.okta.com
+    clientId: gatehouse
+    clientSecret: "\${CLIENT_SECRET}"`
+  },
   sources: [
     'https://developer.okta.com/docs/concepts/auth-servers/',
     'https://developer.okta.com/docs/api/openapi/okta-oauth/guides/overview/',
-    'https://support.okta.com/help/s/article/Signature-Validation-Failed-on-Access-Token'
+    'https://support.okta.com/help/s/article/Signature-Validation-Failed-on-Access-Token',
+    'https://support.okta.com/help/s/article/oidc-does-okta-support-the-resource-parameter-and-audience-switching'
   ]
 }

@@ -3,6 +3,26 @@
 
 import type { IssuerConfig } from '../auth-config.ts'
 
+/** `set`: where it is set up so; `preview`: so, and its makers call it an experiment, a preview or early access. */
+type Ability = 'yes' | 'no' | 'set' | 'preview'
+
+/** The same product where people sign in for the login front of a tenant (`auth.login`). */
+export interface BehindLogin {
+  /** The issuers that are known to be of it, where they differ from those of access tokens. A regular expression. */
+  readonly issuer?: string
+  /**
+   * In order. `{redirect}` stands for the redirect URI of the front, `{signedOut}` for where browsers come back to
+   * after signing out.
+   */
+  readonly steps: readonly string[]
+  /** It knows no scope `offline_access`; these parameters of a request have it give a refresh token. */
+  readonly offline?: Readonly<Record<string, string>>
+  /** What it calls `prompt=login`; not given: so. */
+  readonly promptForLogin?: string
+  /** YAML of `auth`. */
+  readonly example: string
+}
+
 export interface ProviderPreset {
   /** As its makers write it. */
   readonly title: string
@@ -15,8 +35,11 @@ export interface ProviderPreset {
     /** Ends "must be …". */
     readonly form: string
   }
-  /** What a token names the gateway by: the URL of the endpoint, a name under `audiences`, or only its client. */
-  readonly audience: 'url' | 'audiences' | 'clients'
+  /**
+   * What a token names the gateway by: the URL of the endpoint, a name under `audiences`, or only its client;
+   * `urlOrClients`: the URL where the host asked for it by `resource`.
+   */
+  readonly audience: 'url' | 'audiences' | 'clients' | 'urlOrClients'
   /** What its tokens differ in from RFC 9068. */
   readonly token: Partial<Pick<IssuerConfig, 'requireTyp' | 'claims' | 'accessTokenClaim'>> & {
     /** Put behind the issuer: what `aud` may name besides. */
@@ -27,13 +50,14 @@ export interface ProviderPreset {
   /** What hosts need of an authorization server (MCP basic/authorization), as of the sources. */
   readonly can: {
     /** The parameter `resource` (RFC 8707). */
-    readonly resource: 'yes' | 'no' | 'set'
+    readonly resource: Ability
     /** Dynamic registration (RFC 7591). */
-    readonly registration: 'yes' | 'no' | 'set'
+    readonly registration: Ability
     /** Client ID metadata documents. */
-    readonly clientDocuments: 'yes' | 'no' | 'set'
+    readonly clientDocuments: Ability
   }
-  /** In order. `{urls}` stands for the endpoints of the tenant, `{redirect}` for the redirect URI of its front. */
+  readonly behindLogin: BehindLogin
+  /** In order. `{urls}` stands for the endpoints of the tenant. */
   readonly steps: readonly string[]
   /** What has to be known beyond: facts that differ from what one would expect. */
   readonly facts: readonly string[]

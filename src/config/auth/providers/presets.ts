@@ -22,8 +22,13 @@ export const providerNames = Object.keys(providerPresets) as ProviderName[]
 export const isProviderName = (name: unknown): name is ProviderName =>
   typeof name === 'string' && Object.hasOwn(providerPresets, name)
 
+/** @returns which product an issuer is of, as far as its URL says it; `generic` where it does not */
+export function productOf(issuer: string): ProviderName {
+  const isOf = ({ issuer: { pattern }, behindLogin }: ProviderPreset): boolean =>
+    new RegExp(behindLogin.issuer ?? pattern).test(issuer)
+  return providerNames.find((name) => isOf(providerPresets[name])) ?? 'generic'
+}
+
 /** @returns the steps, with the URLs of a tenant in place of their placeholders */
-export const stepsFor = (
-  { steps }: ProviderPreset,
-  { urls, redirect }: { readonly urls: string; readonly redirect: string }
-): string[] => steps.map((step) => step.replaceAll('{urls}', urls).replaceAll('{redirect}', redirect))
+export const stepsFor = (steps: readonly string[], urls: Readonly<Record<string, string>>): string[] =>
+  steps.map((step) => step.replaceAll(/\{(\w+)\}/g, (all, name: string) => urls[name] ?? all))
