@@ -131,6 +131,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['vault/wrapping/aws-kms.ts maxBytes bytes', 'an answer of AWS KMS', 'request', '503'],
     ['vault/wrapping/aws-kms.ts timeoutMs', 'time for such an answer', 'request', 'asked again, then 503'],
     ['vault/wrapping/aws-kms.ts maxAttempts', 'times that it is asked', 'request', '503'],
+    [
+      'vault/shared-tools.ts ownerMs',
+      'time for which the tools of one person are shown to others after they were told last, and not those of somebody else',
+      'upstream',
+      'whoever lists next is followed'
+    ],
     ['vault/vault-fetch.ts maxBytes bytes', 'an answer of an authorization server', 'request', 'no token'],
     ['vault/vault-fetch.ts timeoutMs', 'time for such an answer', 'request', 'no token'],
     ['vault/oauth/tokens.ts maxTokenLength chars', 'a token, and a refresh token', 'token', 'no token'],
@@ -320,7 +326,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'older ones are not read, which it says'
     ],
-    ['admin/live/audit-routes.ts maxVerifications', 'audit logs that are verified at once', 'process', '429'],
+    [
+      'admin/live/audit-routes.ts maxVerifications maxVerificationsByPlatform',
+      'audit logs that are verified at once by administrators of tenants, and by those of all',
+      'process',
+      '429'
+    ],
     [
       'admin/live/audit-routes.ts maxVerificationsOfTenant',
       'of them, those that its own administrators want, and those that others want',
@@ -1632,6 +1643,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['auth/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'process', 'refused'],
     ['auth/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'process', 'the others wait'],
+    [
+      'auth/guarded-names.ts laterIPv6Ms laterIPv4Ms',
+      'wait for addresses of the other family once those of one are there',
+      'name',
+      'connected to without'
+    ],
     ['auth/guarded-names.ts deadlineMs', 'the wait and the lookup', 'name', 'refused'],
     [
       'auth/guarded-names.ts firstAnswerMs questions',

@@ -7,13 +7,20 @@ import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { promisify } from 'node:util'
 import { createQuota, createSemaphore, type Semaphore } from '../limits/limits.ts'
-import { abortable, type Clock, deadline, steadyClock } from '../time/clock.ts'
+import { abortable, type Clock, deadline, settledWithin, steadyClock } from '../time/clock.ts'
 
 /** For a turn and the addresses together: sooner than the request that waits for them gives up. */
 const deadlineMs = 4_000
 /** Each further question waits twice as long. */
 const firstAnswerMs = 1_000
 const questions = 3
+/** Once addresses of IPv4 are there, those of IPv6 are waited for so long (RFC 8305 section 3). */
+const laterIPv6Ms = 50
+/**
+ * The other way round so long, that a lost question is asked again: the connection that is made has no second try, and
+ * many machines reach nothing by IPv6.
+ */
+const laterIPv4Ms = 1_500
 /** Of one owner; the others of theirs wait. Each takes a socket. */
 const ownerAtOnce = 4
 const ownerWaiting = 96
@@ -23,8 +30,8 @@ const systemAtOnce = 1
 
 interface GuardedNamesOptions {
   /**
-   * Names of this machine and its surroundings are known, too: those of the hosts file; and those without a dot, which
-   * the system completes by its search domains and which nobody outside can make slow.
+   * Names without a dot are known, too, beside those of the hosts file: the system completes them by its search domains,
+   * and nobody outside can make them slow.
    */
   readonly local?: boolean
   /** Default: those of the system. */
@@ -52,9 +59,9 @@ export function createGuardedNames({
 
   async function find(name: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
     const bare = name.replace(/\.$/, '').toLowerCase()
-    const written = local ? await fromHosts(bare, hostsFile) : []
+    const written = await fromHosts(bare, hostsFile)
     if (written.length > 0) return written
-    if (bare.includes('.') && !bare.endsWith('.localhost')) return await askDns(name, servers, signal)
+    if (bare.includes('.') && !bare.endsWith('.localhost')) return await askDns(name, { servers, clock, signal })
     // Nobody outside has a name without a dot (RFC 7085 section 3).
     if (!local) return []
     return await abortable(
@@ -105,24 +112,32 @@ const tooSlow = (name: string): Error =>
     `${name} has no address within ${deadlineMs / 1000} s: its name server is slow, or other names of its owner are`
   )
 
-/** With sockets of its own, so that it can be given up without the others. */
-async function askDns(
-  name: string,
-  servers: readonly string[] | undefined,
-  signal: AbortSignal
-): Promise<readonly LookupAddress[]> {
+interface Question {
+  readonly servers: readonly string[] | undefined
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/** With sockets of its own, so that it can be given up without the others. Of both families, at the same time. */
+async function askDns(name: string, { servers, clock, signal }: Question): Promise<readonly LookupAddress[]> {
   const resolver = new promises.Resolver({ timeout: firstAnswerMs, tries: questions })
   if (servers !== undefined) resolver.setServers(servers)
   const give = (): void => resolver.cancel()
   signal.addEventListener('abort', give, { once: true })
-  const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+  const found: LookupAddress[] = []
+  const keep = (family: number) => (addresses: string[]) =>
+    void found.push(...addresses.map((address) => ({ address, family })))
+  const [four, six] = [resolver.resolve4(name).then(keep(4)), resolver.resolve6(name).then(keep(6))]
+  await Promise.any([
+    four.then(() => settledWithin(clock, laterIPv6Ms, six)),
+    six.then(() => settledWithin(clock, laterIPv4Ms, four))
+  ]).catch(() => {
+    // There are none.
+  })
   signal.removeEventListener('abort', give)
-  const found = [
-    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
-    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : [])
-  ]
-  if (found.length === 0 && four.status === 'rejected') throw four.reason
-  return found
+  give()
+  if (found.length === 0) await four
+  return found.toSorted((one, other) => one.family - other.family)
 }
 
 /** hosts(5): an address, then its names; what follows a # says nothing. */

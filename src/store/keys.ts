@@ -16,6 +16,7 @@ export const keyTable = {
   'tenant-seat': ['tenant', 'seat'],
   listing: ['hash of the upstream definition'],
   'shared-tools': ['hash of the upstream definition'],
+  'shared-tools-of': ['hash of the upstream definition'],
   events: ['key of the session', 'stream id'],
   tasks: ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id'],
   'bridged-task': ['tenant', 'epoch', 'endpoint', 'issuer', 'subject', 'client id', 'place'],
@@ -140,6 +141,7 @@ export const principalSeatKey = keyMaker('principal-seat')
 export const tenantSeatKey = keyMaker('tenant-seat')
 export const listingKey = keyMaker('listing')
 export const sharedToolsKey = keyMaker('shared-tools')
+export const sharedToolsOfKey = keyMaker('shared-tools-of')
 export const eventsKey = keyMaker('events')
 export const tasksKey = keyMaker('tasks')
 export const bridgedTaskKey = keyMaker('bridged-task')

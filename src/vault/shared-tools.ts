@@ -1,17 +1,29 @@
 // The tools of an upstream that everybody connects for themselves, for those who have not yet: as the connection of
 // somebody else listed them last. Only where the configuration says that all see the same (`listing: shared`): what one
-// account lists may be private to it.
+// account lists may be private to it. Where two people are told different lists, those of one are shown, and not those
+// of one and the other by turns.
 
+import { personKeyOf } from '../auth/principal.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { parseOwnJson } from '../protocol/json.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
-import { listingTtlMs, sharedToolsChannel, sharedToolsKey } from '../store/keys.ts'
+import { digest, listingTtlMs, sharedToolsChannel, sharedToolsKey, sharedToolsOfKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { hashOfEverybody, isPersonal } from './personal-views.ts'
 
 const areShared = ({ auth }: UpstreamDefinition): boolean =>
   auth !== undefined && 'listing' in auth && auth.listing === 'shared'
+
+/** Whose tools are not told again for so long may be followed by somebody else. */
+const ownerMs = 60 * 60 * 1000
+
+/** @returns whether the tools of this person are those that are shown */
+async function isOwner(store: Store, hash: string, person: string): Promise<boolean> {
+  const key = sharedToolsOfKey(hash)
+  if (await store.set(key, person, { ttlMs: ownerMs, when: 'absent' })) return true
+  return await store.set(key, person, { ttlMs: ownerMs, when: { is: person } })
+}
 
 /**
  * Keeps what the connection of a person has listed, where it is the same for all. An empty list takes nothing away:
@@ -26,6 +38,7 @@ export async function shareTools(
 ): Promise<void> {
   if (definition.person === undefined || tools.length === 0 || !areShared(definition)) return
   const hash = hashOfEverybody(definition.hash)
+  if (!(await isOwner(store, hash, digest(personKeyOf(definition.person))))) return
   const [key, text] = [sharedToolsKey(hash), JSON.stringify(tools)]
   const isNew = (await store.get(key)) !== text
   await store.set(key, text, { ttlMs: listingTtlMs })

@@ -1,14 +1,18 @@
 // How many verify audit logs at once: whoever does, or does not let one end, keeps nobody else from it.
 
+import { hash } from 'node:crypto'
 import t from 'tap'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/port.ts'
 import { adminEvents } from '../kit/admin-events.ts'
-import { adminGateway, adminKeys, globexKey } from '../kit/admin.ts'
+import { adminGateway, adminKeys, adminSection, globexKey } from '../kit/admin.ts'
 import { key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 import { quiet } from '../store/kit.ts'
+
+/** Of an administrator of as many tenants as may verify at once. */
+const manyKey = `gha_${hash('sha256', 'many', 'base64url')}`
 
 t.test('of one tenant its administrators have a place, others have one, and each is given back', async (t) => {
   const store = await createSqliteStore({ path: ':memory:', clock: Date, log: quiet })
@@ -24,16 +28,26 @@ t.test('of one tenant its administrators have a place, others have one, and each
       return await store.entries(key)
     }
   }
-  const rig = await adminGateway(t, { upstreams: {}, overrides: { store: slow }, top: { audit: { store: true } } })
+  const many = Array.from({ length: 8 }, (_, n) => `tenant-${n}`)
+  const somebodysKey = 'gh_key_of_somebody_0123456789'
+  const auth = { keys: [{ name: 'somebody', key: somebodysKey }] }
+  const own = { name: 'many', role: 'tenant-admin', tenants: many, sha256: hash('sha256', manyKey) }
+  const rig = await adminGateway(t, {
+    upstreams: {},
+    tenants: Object.fromEntries(many.map((name) => [name, { auth, upstreams: {} }])),
+    overrides: { store: slow },
+    top: { audit: { store: true }, admin: { ...adminSection, keys: [...adminSection.keys, own] } }
+  })
   const pathOf = (tenant: string): string => `/v1/tenants/${tenant}/audit/verification`
   const verified = async (tenant: string, who: string) => (await rig.call('GET', pathOf(tenant), { key: who })).status
-  for (const [tenant, token] of [
-    ['acme', key],
-    ['globex', globexKey]
+  for (const [tenant, token, admin] of [
+    ['acme', key, adminKeys.acme],
+    ['globex', globexKey, adminKeys.globex],
+    ...many.map((name) => [name, somebodysKey, manyKey] as const)
   ] as const) {
     await modernRequest(rig.url('default', tenant), 'tools/list', {}, { token })
     await until('it is recorded', async () => {
-      const { json } = await rig.call('GET', pathOf(tenant), { key: adminKeys[tenant] })
+      const { json } = await rig.call('GET', pathOf(tenant), { key: admin })
       return (json as { records: number }).records > 0
     })
   }
@@ -52,4 +66,16 @@ t.test('of one tenant its administrators have a place, others have one, and each
   t.same(await Promise.all(others), [200, 200])
   await until('the place of who hung up is given back', async () => (await verified('acme', adminKeys.acme)) === 200)
   t.equal(await verified('acme', adminKeys.platform), 200)
+
+  // As many tenants as there are places.
+  waiting.clear()
+  holding = true
+  const all = many.map((tenant) => verified(tenant, manyKey))
+  await until('all places of tenants are taken', () => waiting.size === many.length)
+  t.equal(await verified('acme', adminKeys.acme), 429)
+  const byPlatform = verified('acme', adminKeys.platform)
+  await until('that of the platform is not', () => waiting.size === many.length + 1)
+  holding = false
+  for (const go of waiting) go()
+  t.same(new Set(await Promise.all([...all, byPlatform])), new Set([200]))
 })

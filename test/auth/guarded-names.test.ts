@@ -77,7 +77,7 @@ t.test('the process has a bound of its own', async (t) => {
   t.same(await resolve('good.example', 'z'), good)
 })
 
-t.test('names of this machine are known only where ranges are open', async (t) => {
+t.test('names of the hosts file are known; those without a dot only where ranges are open', async (t) => {
   const hostsFile = join(t.testdir(), 'hosts')
   await writeFile(
     hostsFile,
@@ -87,14 +87,54 @@ t.test('names of this machine are known only where ranges are open', async (t) =
   const [open, closed] = [true, false].map((local) =>
     createGuardedNames({ local, hostsFile, servers: [server.address] })
   )
-  t.same(await open?.('inside.example.', ''), [
+  const written = [
     { address: '192.0.2.2', family: 4 },
     { address: '::1', family: 6 }
-  ])
-  t.same(await closed?.('inside.example', ''), good)
+  ]
+  t.same(await open?.('inside.example.', ''), written)
+  t.same(await closed?.('inside.example', ''), written)
+  t.same(await closed?.('alias', ''), [{ address: '192.0.2.2', family: 4 }])
+  t.same(await closed?.('outside.example', ''), good)
   t.ok((await open?.('localhost', ''))?.length)
   t.same(await closed?.('localhost', ''), [])
-  t.same(server.asked, ['inside.example'])
+  t.same(server.asked, ['outside.example'])
+})
+
+t.test('an address of the hosts file is judged as any other', async (t) => {
+  const web = createServer((_request, response) => response.end('{}'))
+  const url = new URL(await listen(t, web))
+  const hostsFile = join(t.testdir(), 'hosts')
+  await writeFile(hostsFile, '127.0.0.1 inside.example\n')
+  const server = await nameServer(t, () => [])
+  const names = createGuardedNames({ hostsFile, servers: [server.address] })
+  const at = `http://inside.example:${url.port}/`
+  const fetchWith = (allow: string[]) => createFetch({ guard: createEgressGuard({ allow }, names) })
+  await t.rejects(fetchWith([])(at), { message: /inside\.example \(127\.0\.0\.1\) is no public address/ })
+  t.equal((await fetchWith(['127.0.0.1/32'])(at)).status, 200)
+  t.same(server.asked, [])
+})
+
+t.test('addresses of one family do not wait long for those of the other', async (t) => {
+  const six = '2001:0db8:0000:0000:0000:0000:0000:0007'
+  const server = await nameServer(t, (name, family) =>
+    name === `only-${family}.example` || name === 'both.example' ? (family === 4 ? ['192.0.2.7'] : [six]) : undefined
+  )
+  const hand = handClock()
+  const waits: number[] = []
+  const clock = { ...hand, timer: (ms: number, run: () => void) => (waits.push(ms), hand.timer(ms, run)) }
+  const resolve = createGuardedNames({ servers: [server.address], clock })
+  const bySix = [{ address: '2001:db8::7', family: 6 }]
+  t.same(await resolve('both.example', ''), [...good, ...bySix], 'both, without any wait that ends')
+  for (const [name, laterMs, found] of [
+    ['only-4.example', 50, good],
+    ['only-6.example', 1_500, bySix]
+  ] as const) {
+    waits.length = 0
+    const asked = resolve(name, '')
+    await until('one of the answers is there', () => waits.includes(laterMs))
+    hand.advance(laterMs)
+    t.same(await asked, found)
+  }
 })
 
 t.test('the address that a name server says is judged, and is the one that is connected to', async (t) => {

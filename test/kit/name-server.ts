@@ -12,10 +12,13 @@ export interface NameServer {
   readonly asked: readonly string[]
 }
 
-/** @param answerTo IPv4 addresses of a name; none: there is no such name; undefined: it never answers */
+/**
+ * @param answerTo addresses of a name, those of IPv6 with all their digits; none: there is no such name; undefined: it never answers.
+ * It is asked for each family.
+ */
 export async function nameServer(
   t: Teardown,
-  answerTo: (name: string) => readonly string[] | undefined
+  answerTo: (name: string, family: 4 | 6) => readonly string[] | undefined
 ): Promise<NameServer> {
   const asked: string[] = []
   const socket = createSocket('udp4')
@@ -23,13 +26,10 @@ export async function nameServer(
     const { name, end } = questionOf(query)
     const type = query.readUInt16BE(end - 4)
     if (type === 1) asked.push(name)
-    const addresses = answerTo(name)
-    if (addresses !== undefined)
-      socket.send(
-        answer(query.subarray(0, end), type === 1 ? addresses : [], addresses.length > 0),
-        from.port,
-        from.address
-      )
+    const addresses = answerTo(name, type === 1 ? 4 : 6)
+    if (addresses === undefined) return
+    const own = addresses.filter((address) => isIPv4(address) === (type === 1))
+    socket.send(answer(query.subarray(0, end), own, addresses.length > 0), from.port, from.address)
   })
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
@@ -53,9 +53,10 @@ function answer(question: Buffer, addresses: readonly string[], exists: boolean)
   head.writeUInt16BE(exists ? 0x8180 : 0x8183, 2)
   head.writeUInt16BE(addresses.length, 6)
   head.writeUInt16BE(0, 10)
-  const records = addresses.filter(isIPv4).map((address) => {
-    const fixed = Buffer.from('c00c00010001000000000004', 'hex')
-    return Buffer.concat([fixed, Buffer.from(address.split('.').map(Number))])
-  })
+  const records = addresses.map((address) =>
+    isIPv4(address)
+      ? Buffer.from([...Buffer.from('c00c00010001000000000004', 'hex'), ...address.split('.').map(Number)])
+      : Buffer.from(`c00c001c0001000000000010${address.split(':').join('')}`, 'hex')
+  )
   return Buffer.concat([head, ...records])
 }

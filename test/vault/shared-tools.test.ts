@@ -90,6 +90,42 @@ t.test('what an endpoint leaves out is not shown by others either', async (t) =>
   t.ok(names.length > 1)
 })
 
+t.test('where two are told different lists, those of one are shown, and not by turns', async (t) => {
+  const cydsKey = 'gh_key_of_cyd_0123456789abcdef'
+  const keys = [...options.auth.keys, { name: 'cyd', key: cydsKey }]
+  for (const each of [made, other]) each.reload(configOf({ ...options, auth: { keys }, store }))
+  const toolsOf = async (who: string) => {
+    const client = await legacyClient(other.url(), who)
+    return toolNames(await client.request('tools/list')).filter((name) => name.startsWith('open__'))
+  }
+  const before = await toolsOf(cydsKey)
+  t.ok(before.includes('open__echo'))
+  let ofBob = 'first_of_bob'
+  open.override(
+    ({ message, headers }) => message?.['method'] === 'tools/list' && headers['x-api-key'] === 'the-secret-of-bob',
+    (response, { message }) => {
+      const result = { tools: [{ name: ofBob, inputSchema: { type: 'object' } }] }
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+    },
+    Infinity
+  )
+  const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' }
+  for (const name of ['first_of_bob', 'second_of_bob']) {
+    ofBob = name
+    await until('bob sees it', async () => {
+      open.broadcast(changed)
+      return (await toolsOf(keyOf.bob)).includes(`open__${name}`)
+    })
+    t.same(await toolsOf(cydsKey), before)
+  }
+  const ada = await legacyClient(made.url(), keyOf.ada)
+  t.ok((await ada.request('tools/call', { name: 'open__grow', arguments: { name: 'new' } })).json.result)
+  await until('what is new to ada is shown', async () => (await toolsOf(cydsKey)).includes('open__new'))
+  t.same(new Set(await toolsOf(cydsKey)), new Set([...before, 'open__new']))
+})
+
 t.test('a reload that takes the word away hides them at once', async (t) => {
   const fresh = { ...options, auth: { keys: [{ name: 'dan', key: 'gh_key_of_dan_0123456789abcdef' }] } }
   const dan = async () => {

@@ -2,7 +2,7 @@
 // writes late, or is told late, changes nothing of what the other one has.
 
 import { randomBytes } from 'node:crypto'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer } from '../kit/authorization-server.ts'
 import { connectAccount, signedIn } from '../kit/connect-page.ts'
@@ -11,13 +11,14 @@ import { configOf } from '../kit/gateway.ts'
 import { serve } from '../kit/process.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 import { redis } from '../kit/redis.ts'
+import { until } from '../kit/until.ts'
 
 const echo = { name: 'up__echo', arguments: { text: 'hello' } }
 const withPages = { elicitation: { url: {} } }
 
-t.test('a process that is held up in a renewal undoes nothing of the one that took its turn', async (t) => {
-  // The old refresh token is good for both: only the order of what they write decides.
-  const server = await authorizationServer(t, { registration: true, rotates: false })
+/** Two processes and a person at both, whose first process is stopped when its renewal has been answered. */
+async function stalledRig(t: Test, rotates: boolean) {
+  const server = await authorizationServer(t, { registration: true, rotates })
   const upstream = await protectedUpstream(t, server)
   const store = await redis(t)
   const config = configOf({
@@ -31,7 +32,8 @@ t.test('a process that is held up in a renewal undoes nothing of the one that to
   })
   const [first, second] = await Promise.all([serve(t, config), serve(t, config)])
   const { tab, page } = await signedIn(`${first.url}/t/acme/connections`, keyOf.ada)
-  t.match((await connectAccount(tab, page)).html, /up is connected/)
+  const connect = async () => t.match((await connectAccount(tab, page)).html, /up is connected/)
+  await connect()
   const clientAt = (url: string) => legacyClient(`${url}/t/acme/mcp`, keyOf.ada, '2025-11-25', withPages)
   const [one, other] = [await clientAt(first.url), await clientAt(second.url)]
   for (const client of [one, other]) t.ok((await client.request('tools/call', echo)).json.result)
@@ -44,6 +46,12 @@ t.test('a process that is held up in a renewal undoes nothing of the one that to
   }
   const late = one.request('tools/call', echo)
   await stalled.promise
+  return { server, upstream, first, one, other, late, connect }
+}
+
+t.test('a process that is held up in a renewal undoes nothing of the one that took its turn', async (t) => {
+  // The old refresh token is good for both: only the order of what they write decides.
+  const { server, upstream, first, one, other, late } = await stalledRig(t, false)
   const given = server.issued.length
   t.ok((await other.request('tools/call', echo)).json.result, 'the other one waits for the end of the turn, and renews')
   t.equal(server.issued.length, given + 1)
@@ -58,3 +66,25 @@ t.test('a process that is held up in a renewal undoes nothing of the one that to
   t.equal(server.revocations, 0, 'nothing is given back: the provider could end what the other one has')
   t.equal(server.issued.length, given + 1)
 })
+
+t.test(
+  'tokens that come too late for an account that counts as lost are given back, and nobody has them',
+  async (t) => {
+    // The old refresh token is good once: to the other process it is refused.
+    const { server, upstream, first, one, other, late, connect } = await stalledRig(t, true)
+    t.match((await other.request('tools/call', echo)).json.error, { code: -32042 })
+    t.equal(server.revocations, 0)
+    first.signal('SIGCONT')
+    t.match((await late).json.error, { code: -32042 })
+    await until('they are given back', () => server.revocations === 1)
+    await connect()
+    for (const client of [one, other]) {
+      await until(
+        'it is called again',
+        async () => (await client.request('tools/call', echo)).json.result !== undefined
+      )
+      t.equal(upstream.presented.at(-1), `Bearer ${server.issued.at(-1)?.access}`)
+    }
+    t.equal(server.revocations, 1)
+  }
+)

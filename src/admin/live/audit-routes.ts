@@ -12,11 +12,15 @@ import { AdminProblem } from '../problem.ts'
 import { AdminStream, defineRoute, type AdminServices } from '../route.ts'
 import { perEvent, streamOf } from './routes.ts'
 
-/** At once, in one process. Each reads one segment after the other. */
+/** At once, in one process, by administrators of tenants, and by those of all. Each reads one segment after the other. */
 const maxVerifications = 8
-/** Of them, those of the administrators of one tenant, and those that platform-wide ones want of it. */
+const maxVerificationsByPlatform = 4
+/** Of them, those of one tenant. */
 const maxVerificationsOfTenant = 1
-const places = createPlaces(maxVerifications, 'Too many audit logs are being verified.', maxVerificationsOfTenant)
+const placesFor = (max: number) =>
+  createPlaces(max, 'Too many audit logs are being verified.', maxVerificationsOfTenant)
+/** Whoever may have altered a log keeps nobody else from verifying it: not their own auditors, not those of all. */
+const [placesOfTenants, placesOfPlatform] = [placesFor(maxVerifications), placesFor(maxVerificationsByPlatform)]
 
 const readers = ['platform-admin', 'tenant-admin', 'auditor'] as const
 
@@ -105,8 +109,7 @@ export const auditRoutes = [
     async ({ tenant, administrator, wantsEvents }, services) => {
       const { signingKey } = kept(services)
       const { store, wall, log } = services
-      // Whoever may have altered a log keeps nobody else from verifying it.
-      const free = places.take(administrator.tenants === undefined ? `${tenant.id} for all` : tenant.id)
+      const free = (administrator.tenants === undefined ? placesOfPlatform : placesOfTenants).take(tenant.id)
       const verify = async (how: Verifying): Promise<Static<typeof Verification>> => {
         try {
           const { publicKey } = await loadAuditKeys(signingKey, store)

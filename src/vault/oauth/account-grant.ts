@@ -52,8 +52,9 @@ export function createAccountGrant(options: AccountGrantOptions) {
 
   /** New tokens came too late to be kept. @throws ConnectRequiredError unless there are others by now */
   async function letGo(late: Account): Promise<void> {
+    const now = await grants.get(person, name)
     // Where another process has renewed the same account, the provider may end both with one of them.
-    if ((await grants.get(person, name))?.id !== grantId)
+    if (now?.id !== grantId || now?.dead !== undefined)
       await revokeAccount(late, auth, fetch).catch((err: unknown) => {
         log.warn({ err, upstream: name, tenant }, 'an account could not be given back')
       })
