@@ -55,7 +55,10 @@ export interface EgressLimits {
 /** Nobody was asked. Its message goes to operators: it names the address. */
 class EgressRefused extends Error {}
 
-/** @param resolve the addresses of a name; default: those of the hosts file and in DNS, and where ranges are listed names without a dot */
+/**
+ * @param resolve the addresses of a name; default: those of the hosts file and in DNS, and where ranges are listed names
+ * without a dot
+ */
 export function createEgressGuard(
   { allow = [], ports = [], servers }: EgressLimits = {},
   resolve: ResolveName = createGuardedNames({ local: allow.length > 0, servers })

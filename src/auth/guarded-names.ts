@@ -30,8 +30,8 @@ const systemAtOnce = 1
 
 interface GuardedNamesOptions {
   /**
-   * Names without a dot are known, too, beside those of the hosts file: the system completes them by its search domains,
-   * and nobody outside can make them slow.
+   * Names without a dot are known, too, beside those of the hosts file: the system completes them by its search
+   * domains, and nobody outside can make them slow.
    */
   readonly local?: boolean
   /** Default: those of the system. */

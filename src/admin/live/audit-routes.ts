@@ -12,7 +12,7 @@ import { AdminProblem } from '../problem.ts'
 import { AdminStream, defineRoute, type AdminServices } from '../route.ts'
 import { perEvent, streamOf } from './routes.ts'
 
-/** At once, in one process, by administrators of tenants, and by those of all. Each reads one segment after the other. */
+/** At once, in one process, by administrators of tenants, and by those of all. Each reads its segments in turn. */
 const maxVerifications = 8
 const maxVerificationsByPlatform = 4
 /** Of them, those of one tenant. */
