@@ -56,8 +56,8 @@ export interface EgressLimits {
 class EgressRefused extends Error {}
 
 /**
- * @param resolve the addresses of a name; default: those of the hosts file and in DNS, and where ranges are listed names
- * without a dot
+ * @param resolve the addresses of a name; default: those of the hosts file and in DNS, and names without a dot where
+ * ranges are listed
  */
 export function createEgressGuard(
   { allow = [], ports = [], servers }: EgressLimits = {},
