@@ -1,11 +1,11 @@
 // Attack: a door that forgot a check. Every route of the gateway is read from its table, and each that is not public by
-// nature has to refuse all that follows, and to let a good token in. A new route is a new door.
+// nature has to refuse all that follows, and to let a good token in. A new route is a new door. The pages of people are
+// in page-doors.test.ts.
 
-import type { FastifyInstance } from 'fastify'
 import t from 'tap'
-import { addRoutes, type RoutesOptions } from '../../src/http/routes.ts'
 import { acmeGateway, initializeBody, type AcmeGateway } from '../kit/acme-gateway.ts'
-import { assemble, forgedKey } from '../kit/forging-issuer.ts'
+import { type Attempt, attemptsAt, type Door, readDoors } from '../kit/doors.ts'
+import { forgedKey } from '../kit/forging-issuer.ts'
 import { send } from '../kit/client.ts'
 import { modernMessage } from '../kit/modern-client.ts'
 
@@ -24,34 +24,8 @@ const open: Readonly<Record<string, string>> = {
   'POST /token': 'there is no authorization server'
 }
 
-interface Door {
-  readonly method: string
-  readonly url: string
-}
-
-/**
- * As the server is told of them: without those that only say which methods there are, and without the pages for people
- * (the login front, their connections), which have sign-ins and tests of their own.
- */
-function doors(): Door[] {
-  const found: Door[] = []
-  const add = (method: string, url: string): void => void found.push({ method, url })
-  const table = {
-    route: ({ method, url }: { method: string | string[]; url: string }) => {
-      if (typeof method === 'string' && method !== 'OPTIONS') add(method, url)
-    },
-    get: (url: string) => add('GET', url),
-    register: () => {},
-    addContentTypeParser: () => {},
-    removeAllContentTypeParsers: () => {}
-  }
-  const handlers = { legacy: {}, modern: {}, httpSse: {}, login: {} }
-  addRoutes(table as unknown as FastifyInstance, { handlers, vault: {} } as unknown as RoutesOptions, () => {})
-  return found.filter(({ url }) => !/login|\/connections|\/\*/.test(url))
-}
-
-const all = doors()
-const guarded = all.filter(({ method, url }) => open[`${method} ${url}`] === undefined)
+const all = await readDoors()
+const guarded = all.filter(({ method, url, isPage }) => !isPage && open[`${method} ${url}`] === undefined)
 
 t.test('the table of routes is read, and what is public is still there', async (t) => {
   t.ok(guarded.length >= 10, guarded.map(({ method, url }) => `${method} ${url}`).join('\n'))
@@ -65,75 +39,12 @@ const strict = await acmeGateway(t, {
 })
 const stranger = await forgedKey('ES256')
 
-interface Attempt {
-  readonly status: number | readonly number[]
-  readonly headers?: Record<string, string>
-  readonly query?: string
-  /** Of the token, put over good ones. */
-  readonly claims?: Record<string, unknown>
-  readonly header?: Record<string, unknown>
-  readonly authorization?: (good: string) => string | undefined
-  /** Of POSTs only. */
-  readonly posts?: true
-}
-
-const seconds = Math.floor(Date.now() / 1000)
-const attempts: Readonly<Record<string, Attempt>> = {
-  'no token': { status: 401, authorization: () => undefined },
-  'an unknown key': { status: 401, authorization: () => 'Bearer gh_nobodys_key_0123456789' },
-  'another scheme': { status: 401, authorization: () => `Basic ${btoa('ada:secret')}` },
-  'two tokens': { status: 401, authorization: (good) => `Bearer ${good}, Bearer ${good}` },
-  'a token and something behind it': { status: 401, authorization: (good) => `Bearer ${good} x` },
-  'an endless token': { status: 401, authorization: () => `Bearer ${'a'.repeat(9_000)}` },
-  'alg none': {
-    status: 401,
-    authorization: () => `Bearer ${assemble({ alg: 'none', typ: 'at+jwt' }, { iss: acme.issuer.issuer, sub: 'ada' })}`
-  },
-  'HMAC with what is public': {
-    status: 401,
-    authorization: () =>
-      `Bearer ${assemble({ alg: 'HS256', typ: 'at+jwt', kid: stranger.kid }, { iss: acme.issuer.issuer, sub: 'ada' })}`
-  },
-  'a key that nobody published': { status: 401, header: { kid: stranger.kid } },
-  'another issuer': { status: 401, claims: { iss: 'https://other.example' } },
-  'another endpoint': { status: 401, claims: { aud: acme.url('nowhere') } },
-  'several audiences': { status: 401, claims: { aud: [acme.url(), 'https://other.example'] } },
-  'an ID token': { status: 401, header: { typ: 'JWT' }, claims: { nonce: 'n' } },
-  'a token that has expired': { status: 401, claims: { iat: seconds - 7200, exp: seconds - 3600 } },
-  'a token of tomorrow': { status: 401, claims: { nbf: seconds + 3600 } },
-  'a token that lives too long': { status: 401, claims: { exp: seconds + 10 * 86_400 } },
-  'a token without an end': { status: 401, claims: { exp: undefined } },
-  'a token that is bound to a key': { status: 401, claims: { cnf: { jkt: 'x' } } },
-  'a token within a token': { status: 401, header: { cty: 'JWT' } },
-  'a key of its own': { status: 401, header: { kid: stranger.kid, jwk: stranger.jwk } },
-  'keys at an address of its own': { status: 401, header: { kid: stranger.kid, jku: 'http://127.0.0.1:9/' } },
-  'a kid that is a path': { status: 401, header: { kid: '../../etc/passwd' } },
-  'a refresh token': { status: 401, header: { typ: 'rt+jwt' } },
-  'a token that is made tomorrow': { status: 401, claims: { iat: seconds + 3600, exp: seconds + 7200 } },
-  'no subject': { status: 401, claims: { sub: undefined } },
-  'a token in the query': { status: [401, 404], query: '?access_token=TOKEN', authorization: () => undefined },
-  'a token in a cookie': { status: 401, headers: { cookie: 'access_token=TOKEN' }, authorization: () => undefined },
-  'a user in a header': {
-    status: 401,
-    headers: { 'x-user': 'ada', 'x-forwarded-user': 'ada', 'mcp-user': 'ada' },
-    authorization: () => undefined
-  },
-  'another Host': { status: 403, headers: { host: 'evil.example' } },
-  'an address as Host': { status: 403, headers: { host: '169.254.169.254' } },
-  'a user before the Host': { status: 403, headers: { host: 'x@127.0.0.1' } },
-  'another Host behind a forwarded one': {
-    status: 403,
-    headers: { host: 'evil.example', 'x-forwarded-host': '127.0.0.1', forwarded: 'host=127.0.0.1' }
-  },
-  'another Origin': { status: 403, headers: { origin: 'https://evil.example' } },
-  'the Origin null': { status: 403, headers: { origin: 'null' } },
-  'an Origin that begins alike': { status: 403, headers: { origin: 'https://page.example.evil.example' } },
-  'what a page may send unasked': { status: 415, headers: { 'content-type': 'text/plain' }, posts: true },
-  'a form': { status: 415, headers: { 'content-type': 'application/x-www-form-urlencoded' }, posts: true },
-  'something compressed': { status: 415, headers: { 'content-encoding': 'gzip' }, posts: true },
-  'an Origin with a dot at its end': { status: 403, headers: { origin: 'https://page.example.' } },
-  'an Origin with another port': { status: 403, headers: { origin: 'https://page.example:8443' } }
-}
+const attempts = attemptsAt({
+  issuer: acme.issuer.issuer,
+  elsewhere: acme.url('nowhere'),
+  here: acme.url(),
+  stranger
+})
 
 const pathOf = ({ url }: Door): string => url.replace(':tenant', 'acme').replace(':endpoint', 'files')
 const eras: Readonly<Record<string, { headers: Record<string, unknown>; body: string }>> = {
@@ -193,3 +104,17 @@ for (const door of guarded)
       const { status } = door.url.endsWith('/sse') ? await openStream(door) : await knock(acme, door, era, {})
       t.notOk([401, 403, 415].includes(status), `a good token: ${status}`)
     })
+
+t.test('what is public answers under the name of the gateway, to pages of the tenant only', async (t) => {
+  for (const name of Object.keys(open)) {
+    const [method = '', url = ''] = name.split(' ')
+    const path = pathOf({ method, url, isPage: false })
+    const ask = async (headers: Record<string, string>): Promise<number> =>
+      (await send(acme.publicUrl + path, { method, headers })).status
+    const usual = await ask({})
+    t.notOk([403, 421].includes(usual), `${name}: ${usual}`)
+    if (url.startsWith('/health/')) continue
+    t.equal(await ask({ host: 'evil.example' }), 403, `${name}, another Host`)
+    t.equal(await ask({ host: '169.254.169.254' }), 403, `${name}, an address as Host`)
+  }
+})
