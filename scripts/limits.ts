@@ -1375,6 +1375,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/pool/pool.ts longestSweepMs', 'interval at which idle connections are looked for', 'process', 'closed'],
     ['upstream/pool/pool.ts closeMs', 'time to close', 'connection', 'destroyed'],
     [
+      'upstream/pool/pooled-connection.ts openingMs',
+      'wait for the handshake of a connection that is left to the next process',
+      'connection',
+      'given up'
+    ],
+    [
       'upstream/connect/select-era.ts legacyLifetimeMs',
       'time for which a server counts as legacy',
       'upstream',
@@ -1483,7 +1489,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'session',
       'the pause begins anew'
     ],
-    ['upstream/http/streamable-session.ts closeMs', 'wait for the answer to DELETE', 'session', 'not waited for']
+    ['upstream/http/post-queue.ts endMs', 'wait for the answer to DELETE', 'session', 'not waited for']
   ],
   'Login front': [
     [

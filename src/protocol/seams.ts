@@ -74,8 +74,12 @@ export interface SessionPlace {
    * had may then not be gone on with, since two would give the same ids to their requests
    */
   keep(session: UpstreamSession): Promise<boolean>
-  /** Forgets it. @returns false where another connection has it now, or may have it */
-  end(): Promise<boolean>
+  /**
+   * This connection has the session no more, and forgets it.
+   * @param id of the session
+   * @returns whether it may be ended at its server: false where another connection has it now, or may have it
+   */
+  end(id: UpstreamSession['id']): Promise<boolean>
 }
 
 /** One connection to one MCP server, after its handshake. */

@@ -16,7 +16,7 @@ import {
   until
 } from '../kit/connector.ts'
 import { runs } from '../kit/runs.ts'
-import { isMethod, startUpstream } from '../kit/upstream.ts'
+import { type HttpUpstream, isMethod, startUpstream } from '../kit/upstream.ts'
 
 /** One place, as processes that follow each other have it. */
 function shelf() {
@@ -28,9 +28,10 @@ function shelf() {
       state.kept = session
       return true
     },
-    async end() {
+    async end(id) {
       state.ends++
-      state.kept = undefined
+      if (state.isHeld) return state.kept?.id !== id
+      if (state.kept?.id === id) state.kept = undefined
       return true
     }
   }
@@ -51,6 +52,10 @@ async function left(t: Test) {
   t.equal(peer.seen.filter(({ method }) => method === 'DELETE').length, 0)
   return { peer, state, connect, clock, handshakes: () => peer.seen.filter(isMethod('initialize')).length }
 }
+
+/** Of sessions that the server was told are over. */
+const ended = ({ seen }: HttpUpstream) =>
+  seen.filter(({ method }) => method === 'DELETE').map(({ headers }) => headers['mcp-session-id'])
 
 t.test('the next process goes on in it, and ends it', async (t) => {
   const { peer, state, connect, handshakes } = await left(t)
@@ -75,6 +80,8 @@ for (const status of [400, 404, 405, 410, 500])
     t.same([handshakes(), state.ends], [2, 1])
     t.notOk(next.isContinued)
     t.not(state.kept?.id, before)
+    if (status !== 404) await until(() => ended(peer).length > 0, 'the server hears that the former one is over')
+    t.same(ended(peer), status === 404 ? [] : [before])
   })
 
 /** Three seconds pass meanwhile. */
@@ -117,20 +124,73 @@ for (const status of [401, 403, 429, 502, 503]) {
       peer.override(isMethod('initialize'), (response) => response.writeHead(503).end())
       await t.rejects(asked(), { code: 'upstream_unavailable' })
       t.same([state.kept?.id, state.ends], [before, 0])
+      t.same(ended(peer), [], 'nor is it ended')
       t.notOk((await asked()).isContinued)
       t.not(state.kept?.id, before)
       t.equal(handshakes(), 3)
+      await until(() => ended(peer).length > 0, 'the server hears that the former one is over')
+      t.same(ended(peer), [before])
     }
   )
 }
 
 t.test('a session that another process has taken meanwhile is left to it', async (t) => {
-  const { state, connect, handshakes } = await left(t)
+  const { peer, state, connect, handshakes } = await left(t)
   const before = state.kept
   state.isHeld = true
-  t.notOk((await connect()).isContinued)
+  const next = await connect()
+  t.notOk(next.isContinued)
   t.equal(handshakes(), 2)
   t.same(state.kept, before)
+  await next.leave?.()
+  const [own] = [...peer.sessions].filter((id) => id !== before?.id)
+  t.same([ended(peer).length, own], [1, undefined], 'what it began for itself, and could not keep, it ends')
+  t.ok(peer.sessions.has(before?.id ?? ''))
+})
+
+t.test('a session whose handshake is given up, or fails, is ended', async (t) => {
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const { place } = shelf()
+  const { connector } = testConnector()
+  const connect = (signal: AbortSignal) =>
+    connector.connect(httpDefinition(peer.url, { era: 'legacy' }), { ...handshake, place }, recordingEvents(), signal)
+  const answer = (response: ServerResponse, id: unknown, protocolVersion: string): void => {
+    const result = { protocolVersion, capabilities: {}, serverInfo: { name: 'late', version: '1' } }
+    response.setHeader('Mcp-Session-Id', `of ${protocolVersion}`.replace(' ', '-'))
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+  }
+  const stop = new AbortController()
+  let late = (): void => {}
+  peer.override(isMethod('initialize'), (response, { message }) => {
+    late = () => answer(response, message?.['id'], '2025-11-25')
+    stop.abort()
+  })
+  await t.rejects(connect(stop.signal), { code: 'cancelled' })
+  late()
+  await until(() => ended(peer).length === 1, 'the server hears of it')
+  peer.override(isMethod('initialize'), (response, { message }) => answer(response, message?.['id'], '1999-01-01'))
+  await t.rejects(connect(never), { code: 'upstream_protocol' })
+  await until(() => ended(peer).length === 2, 'the server hears of it')
+  t.same(ended(peer), ['of-2025-11-25', 'of-1999-01-01'])
+})
+
+t.test('a process that stops while it opens a connection leaves the session to the next', async (t) => {
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const { state, place } = shelf()
+  const { pool } = testConnector()
+  let go = (): void => {}
+  const held = isMethod('notifications/initialized')
+  peer.override(held, (response) => (go = () => response.writeHead(202).end()))
+  const definition = httpDefinition(peer.url)
+  const opening = pool.acquire(definition, 'session:x', { ...handshake, place }, recordingEvents())
+  await until(() => peer.seen.some(held), 'it is being opened')
+  const closed = pool.close()
+  go()
+  await Promise.all([opening, closed])
+  t.same([state.kept?.id], [...peer.sessions])
+  t.same(ended(peer), [])
 })
 
 t.test('a session that hangs is given up while there is time for a new one', async (t) => {

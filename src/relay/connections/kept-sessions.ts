@@ -31,8 +31,9 @@ export function createKeptSessions(
     const storeKey = upstreamSessionKey(key, hash)
     const binding = [tenant, key, hash]
     const told = { tenant, upstream, storeKey }
-    /** As it stands in the store, as far as is known here. */
-    let last: string | undefined
+    /** What this connection has read or written last, as it stands in the store. */
+    let last: { readonly sealed: string; readonly id: string | undefined } | undefined
+    let former: string | undefined
 
     return {
       async load() {
@@ -40,9 +41,10 @@ export function createKeptSessions(
           log.debug({ err, ...told }, 'a session at an upstream cannot be looked for')
           return undefined
         })
-        last = sealed
+        last = undefined
         if (sealed === undefined) return undefined
-        const kept = sealed.length > maxKeptLength ? undefined : opened(sealed)
+        const kept = opened(sealed)
+        last = { sealed, id: (former = kept?.id) }
         if (kept === undefined)
           log.warn(told, 'a session at an upstream in the store cannot be opened: a new one is begun')
         return kept
@@ -57,9 +59,9 @@ export function createKeptSessions(
             sealed.length <= maxKeptLength &&
             (await store.set(storeKey, sealed, {
               ttlMs: maxMs - (wall.now() - openedAt),
-              when: before === undefined ? 'absent' : { is: before }
+              when: before === undefined ? 'absent' : { is: before.sealed }
             }))
-          if (isKept) last = sealed
+          if (isKept) last = { sealed, id: kept.id }
           else log.debug(told, 'a session at an upstream is not kept: another process has it, or it is too large')
           return isKept
         } catch (err) {
@@ -67,22 +69,24 @@ export function createKeptSessions(
           return false
         }
       },
-      async end() {
-        const held = last
-        last = undefined
-        if (held === undefined) return true
+      async end(id) {
+        const held = last?.id === id ? last.sealed : undefined
+        if (held !== undefined) last = undefined
         try {
           // In one step: another process may take it up at this moment.
-          if (await store.set(storeKey, '', { when: { is: held }, ttlMs: 1 })) return true
-          return (await store.get(storeKey)) === undefined
+          if (held !== undefined && (await store.set(storeKey, '', { when: { is: held }, ttlMs: 1 }))) return true
+          const now = await store.get(storeKey)
+          return now === undefined || opened(now)?.id !== id
         } catch (err) {
           log.debug({ err, ...told }, 'whether another process has a session at an upstream is not known')
-          return false
+          // Nobody else ever saw one that was begun here and not kept.
+          return held === undefined && id !== former
         }
       }
     }
 
     function opened(sealed: string): UpstreamSession | undefined {
+      if (sealed.length > maxKeptLength) return undefined
       try {
         const text = sealer.open(purpose, binding, sealed)
         return text === undefined ? undefined : sessionIn(JSON.parse(text))

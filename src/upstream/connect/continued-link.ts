@@ -1,5 +1,6 @@
 // A link to a server over HTTP in the session that another process had there.
 
+import { endSession } from '../http/post-queue.ts'
 import { openStreamable } from '../http/streamable-link.ts'
 import { discard, type Link } from '../rpc/link.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -10,25 +11,28 @@ import type { LinkContext } from '../rpc/transport.ts'
 const maxTurns = 127
 
 const reasons = {
-  unknown: 'the upstream does not know it any more',
+  gone: 'the upstream does not know it any more',
+  unknown: 'the upstream does not answer for it',
   unclear: 'the upstream refuses it',
   held: 'another process has it, or it could not be taken over'
 }
 
 /**
- * @returns undefined where none is kept, or it cannot be gone on with: a new one has to be begun
- * @throws GatewayError upstream_*: the server cannot be asked now
+ * @param begin opens a link in a new session
+ * @returns a link in the session that is kept, or else a new one
+ * @throws GatewayError upstream_*
  */
 export async function continuedLink(
   definition: UpstreamDefinition,
   egress: Egress,
   context: LinkContext,
-  signal: AbortSignal
-): Promise<Link | undefined> {
+  signal: AbortSignal,
+  begin: () => Promise<Link>
+): Promise<Link> {
   const { place } = context.handshake
-  if (definition.type !== 'http') return undefined
-  const kept = await place?.load()
-  if (kept === undefined) return undefined
+  if (definition.type !== 'http' || place === undefined) return await begin()
+  const kept = await place.load()
+  if (kept === undefined) return await begin()
   const link = openStreamable(definition, egress, context, kept)
   const outcome = kept.turn + 1 < maxTurns ? await link.goOn(signal).catch(given) : 'held'
   const { name: upstream, tenant } = definition
@@ -41,9 +45,15 @@ export async function continuedLink(
     'a new session is begun in place of the one that another process had there'
   )
   discard(link, context.log)
-  // Where it is not known to be gone, it is replaced when there is a new one.
-  if (outcome === 'unknown') await place?.end()
-  return undefined
+  const end = async (): Promise<void> => {
+    if ((await place.end(kept.id)) && outcome !== 'gone') void endSession(definition, egress, context, kept)
+  }
+  // Where it may be the very one that is wanted, it is replaced when there is a new one.
+  const mayBeWanted = outcome === 'unclear' || outcome === 'held'
+  if (!mayBeWanted) await end()
+  const begun = await begin()
+  if (mayBeWanted) void end()
+  return begun
 
   function given(error: unknown): never {
     discard(link, context.log)

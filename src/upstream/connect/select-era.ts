@@ -183,8 +183,8 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
         : httpAttempts(definition, context, signal)
     let connected = false
     try {
-      const link =
-        (await continuedLink(definition, egress, context, signal)) ?? (await connect(definition, context, attempts))
+      const begin = (): Promise<Link> => connect(definition, context, attempts)
+      const link = await continuedLink(definition, egress, context, signal, begin)
       connected = true
       return link
     } finally {

@@ -1,5 +1,5 @@
-// HTTP requests whose answer says only whether the message was taken. A server that does not take messages costs a
-// bounded queue.
+// HTTP requests whose answer says only whether the message was taken: messages of a session, and its end. A server that
+// does not take messages costs a bounded queue.
 
 import { randomBytes } from 'node:crypto'
 import { notificationMessage, requestMessage } from '../../protocol/messages.ts'
@@ -8,9 +8,14 @@ import type { JsonText } from '../../protocol/json-text.ts'
 import { failureError } from '../rpc/errors.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { sendRequest } from './request.ts'
-import { type Clock, type deadline, pause } from '../../time/clock.ts'
+import { type Clock, deadline, noReason, pause, settledWithin } from '../../time/clock.ts'
 import type { Log } from '../../observe/log.ts'
-import type { HttpRequest, HttpTarget } from './target.ts'
+import { headerText, type HttpRequest, type HttpTarget, openTarget, postHeaders, revisionHeader } from './target.ts'
+import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { UpstreamSession } from '../../protocol/seams.ts'
+import type { LinkContext } from '../rpc/transport.ts'
+import type { Egress } from './socket-pool.ts'
+import type { HttpSession } from './streamable-calls.ts'
 
 /** One of them, sent once. Never rejects; what the signal gave up counts as unsent. */
 export function sendForStatus(
@@ -34,7 +39,7 @@ export function sendForStatus(
 }
 
 /** With an id that no other connection of the session has used (2025-11-25 basic "Requests"). */
-export const pingText = (): JsonText =>
+const pingText = (): JsonText =>
   JSON.stringify(requestMessage(`still-there-${randomBytes(9).toString('base64url')}`, { method: 'ping' }))
 
 /** To a ping: of the session they may say nothing, as they come of our credential, or of a server that is busy. */
@@ -47,7 +52,8 @@ const askAgainMs = 1_000
  * Asks by a ping, and by another one where the answer may not be of the session.
  * @param headers of a POST of the session
  * @param limit is closed
- * @returns whether the server knows it; `unclear`: it refuses both for a reason that may not be the session
+ * @returns whether the server knows it; `gone`: it says itself that it does not; `unclear`: it refuses both for a
+ * reason that may not be the session
  * @throws GatewayError upstream_*: the server cannot be asked now
  */
 export async function askForSession(
@@ -55,7 +61,7 @@ export async function askForSession(
   headers: string,
   clock: Clock,
   limit: ReturnType<typeof deadline>
-): Promise<'known' | 'unknown' | 'unclear'> {
+): Promise<'known' | 'gone' | 'unknown' | 'unclear'> {
   try {
     const known = await askOnce(target, headers, limit)
     if (known !== 'unclear') return known
@@ -70,10 +76,11 @@ async function askOnce(
   target: HttpTarget,
   headers: string,
   limit: ReturnType<typeof deadline>
-): Promise<'known' | 'unknown' | 'unclear'> {
+): Promise<'known' | 'gone' | 'unknown' | 'unclear'> {
   const ping = { method: 'POST' as const, headers, body: pingText() }
   const outcome = await sendForStatus(target, ping, limit.signal)
   if (limit.passed()) return 'unknown'
+  if (outcome.kind === 'refused' && outcome.status === 404) return 'gone'
   if (outcome.kind === 'refused') return passing.has(outcome.status) ? 'unclear' : 'unknown'
   if (outcome.kind !== 'answered') throw failureError(target.name, target.origin, outcome)
   return 'known'
@@ -158,4 +165,70 @@ export function createPostQueue(
       return empty.promise
     }
   }
+}
+
+/**
+ * For each step of the close: both within what the pool gives a connection. Where many sessions end at once, or the
+ * server is busy, one second passes before it has heard of each, and it keeps the rest.
+ */
+export const endMs = 3_000
+
+/** A session as its requests name it: before the handshake it has neither. */
+export type SessionNames = { readonly [Each in 'id' | 'revision']?: UpstreamSession[Each] | undefined }
+
+export function sessionOf(target: HttpTarget, { id, revision }: SessionNames = {}): HttpSession {
+  const own = id === undefined ? '' : headerText(['mcp-session-id', id])
+  const headers = target.headers + own + revisionHeader(revision)
+  return { id, headers, postHeaders: postHeaders + headers }
+}
+
+/**
+ * Tells a server that a session is over (2025-11-25 basic/transports "Session Management" 5), which it may refuse with
+ * 405. In bounded time; never rejects.
+ */
+export async function sendEnd(target: HttpTarget, { headers }: HttpSession, clock: Clock): Promise<void> {
+  const stop = new AbortController()
+  await settledWithin(clock, endMs, sendForStatus(target, { method: 'DELETE', headers, body: null }, stop.signal))
+  stop.abort(noReason)
+}
+
+/** The same for a session that no connection is in, with the credential of its definition. */
+export async function endSession(
+  definition: HttpDefinition,
+  egress: Egress,
+  link: LinkContext,
+  session: SessionNames
+): Promise<void> {
+  const { name: upstream, tenant } = definition
+  const target = openTarget(definition, egress, link)
+  const limit = deadline(link.clock, endMs, undefined)
+  try {
+    await link.credential?.ready(limit.signal)
+    await sendEnd(target, sessionOf(target, session), link.clock)
+    link.log.debug({ upstream, tenant }, 'a session that nobody is in any more was ended')
+  } catch (err) {
+    link.log.debug({ err, upstream, tenant }, 'a session stays at the upstream until that ends it')
+  } finally {
+    limit.close()
+    target.release()
+  }
+}
+
+/** A message of a session. */
+export const postIn = (
+  target: HttpTarget,
+  { postHeaders: headers }: HttpSession,
+  body: JsonText,
+  signal: AbortSignal
+): Promise<HttpOutcome> => sendForStatus(target, { method: 'POST', headers, body }, signal)
+
+/** @returns the status with which the server refuses a ping in the session; undefined: it does not */
+export async function pingRefusal(
+  target: HttpTarget,
+  session: HttpSession,
+  limit: ReturnType<typeof deadline>
+): Promise<number | undefined> {
+  const outcome = await postIn(target, session, pingText(), limit.signal)
+  limit.close()
+  return outcome.kind === 'refused' ? outcome.status : undefined
 }

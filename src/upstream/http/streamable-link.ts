@@ -4,14 +4,16 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { createOpenTable } from '../../limits/open-table.ts'
 import { createSemaphore } from '../../limits/limits.ts'
+import type { JsonText } from '../../protocol/json-text.ts'
 import { type Request, type Result, modernOnlyCodes } from '../../protocol/messages.ts'
 import { type Client, noClient, type UpstreamSession } from '../../protocol/seams.ts'
-import { noReason } from '../../time/clock.ts'
+import { noReason, pause } from '../../time/clock.ts'
 import { closedError, failureError, lostError, upstreamError } from '../rpc/errors.ts'
 import { createRequestIds, maxStart, numbersFrom } from '../rpc/request-ids.ts'
 import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
+import { endMs, endSession, sessionOf, type SessionNames } from './post-queue.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
-import { blankSession, createStreamableSession, type Continuation } from './streamable-session.ts'
+import { createStreamableSession, type Continuation } from './streamable-session.ts'
 import { type Egress, socketClaimOf } from './socket-pool.ts'
 import { openTarget, traceHeaderText } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
@@ -38,12 +40,14 @@ export function openStreamable(
   const { name } = definition
   const { events, clock, log } = link
   const target = openTarget(definition, egress, link)
-  const blank = blankSession(target)
+  const blank = sessionOf(target)
   const ending = new AbortController()
   const awaitingRenewal = new Set<number>()
   /** It takes no new requests. */
   let retired = false
   let closing: Promise<void> | undefined
+  /** The last one. `late`: it was given up; resolves when nothing more is to be heard of it. */
+  let handshake: { id: number; identified: Promise<void>; late: Promise<void> | undefined } | undefined
   const series = {
     secret: kept?.secret ?? randomBytes(16).toString('base64url'),
     turn: kept === undefined ? 0 : kept.turn + 1
@@ -58,18 +62,23 @@ export function openStreamable(
     transport: {
       request(id, body, request, client) {
         const claim = socketClaimOf(request, client)
-        if (request.method === 'initialize') new StreamableCall(calls, id, blank, claim).post(body, session.identify)
+        if (request.method === 'initialize') shakeHands(id, new StreamableCall(calls, id, blank, claim), body)
         else new StreamableCall(calls, id, session.current, claim, traceHeaderText(request)).post(body)
       },
       post: (body, lost) => session.queue.enqueue(body, ending.signal, lost),
       drop(id) {
-        calls.open.get(id)?.abort()
+        const call = calls.open.get(id)
         calls.open.delete(id)
+        if (call === undefined || handshake?.id !== id) return call?.abort()
+        // The server may have begun a session, of which nobody else would know.
+        handshake.late = Promise.race([handshake.identified, pause(clock, endMs)]).then(() => call.abort())
       }
     }
   })
   const replay = createSessionReplay(name, rpc, log)
-  const session = createStreamableSession(definition, target, link, { rpc, series }, replay, ending.signal, lost)
+  const endLater = (over: SessionNames): void => void endSession(definition, egress, link, over)
+  const of = { rpc, series, endLater }
+  const session = createStreamableSession(definition, target, link, of, replay, ending.signal, lost)
   const calls: StreamableCallContext = {
     target,
     rpc,
@@ -83,6 +92,15 @@ export function openStreamable(
     check(suspect) {
       if (!retired) session.check(suspect)
     }
+  }
+
+  function shakeHands(id: number, call: StreamableCall, body: JsonText): void {
+    const { promise: identified, resolve } = Promise.withResolvers<void>()
+    handshake = { id, identified, late: undefined }
+    call.post(body, (sessionId) => {
+      session.identify(sessionId, rpc.isOpen(id))
+      resolve()
+    })
   }
 
   /** The session cannot be had again. Calls that wait for it were not executed; of the others nobody knows. */
@@ -120,7 +138,7 @@ export function openStreamable(
     if (ending.signal.aborted) return
     session.stop()
     rpc.end(closedError(name))
-    await say()
+    await Promise.all([say(), handshake?.late])
     ending.abort(noReason)
     target.release()
   }
@@ -132,7 +150,7 @@ export function openStreamable(
     rpc: { ...rpc, request: replay.request },
     handshakeResult: () => session.handshakeResult,
     handshake: session.begin,
-    goOn: async (signal) => (kept === undefined ? 'unknown' : await session.goOn(kept, signal)),
+    goOn: async (signal) => (kept === undefined ? 'gone' : await session.goOn(kept, signal)),
     close: () => (closing ??= finish(session.close)),
     ...(link.handshake.place && {
       leave: () => (closing ??= finish(session.leave)),

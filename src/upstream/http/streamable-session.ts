@@ -1,20 +1,27 @@
 // The session of a connection over Streamable HTTP: its handshake, its GET stream, and its renewal once the server has
 // forgotten it (2025-11-25 basic/transports "Session Management").
 
-import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, isObject, type ServerCapabilities } from '../../protocol/messages.ts'
-import { deadline, noReason, settledWithin } from '../../time/clock.ts'
+import { deadline, settledWithin } from '../../time/clock.ts'
 import { upstreamError } from '../rpc/errors.ts'
 import { createRestartDelay } from '../rpc/restart-delay.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
-import { askForSession, createPostQueue, pingText, sendForStatus } from './post-queue.ts'
-import { headerText, type HttpTarget, postHeaders, revisionHeader } from './target.ts'
+import {
+  askForSession,
+  endMs,
+  createPostQueue,
+  postIn,
+  pingRefusal,
+  sendEnd,
+  sessionOf,
+  type SessionNames
+} from './post-queue.ts'
+import type { HttpTarget } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { UpstreamEvents, UpstreamSession } from '../../protocol/seams.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { HttpOutcome } from './outcome.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
 /** What a new session has to be told again. */
@@ -24,22 +31,15 @@ interface SessionReplay {
   readonly subscriptions: ReadonlySet<string>
 }
 
-/**
- * For each step of the close: both within what the pool gives a connection. Where many sessions end at once, or the
- * server is busy, one second passes before it has heard of each, and it keeps the rest.
- */
-const closeMs = 3_000
-
 /** Of a session that another connection had: all but `known` ask for a new one. */
-export type Continuation = 'known' | 'unknown' | 'unclear' | 'held'
-
-/** Before the handshake. */
-export const blankSession = (target: HttpTarget): HttpSession => sessionOf(target, undefined, undefined)
+export type Continuation = 'known' | 'gone' | 'unknown' | 'unclear' | 'held'
 
 /** The client of the connection, and what the ids of its requests are made from. */
 interface Series {
   readonly rpc: RpcClient
   readonly series: Pick<UpstreamSession, 'secret' | 'turn'>
+  /** Tells the server, in the background, that a session is over that the connection is not in. */
+  endLater(session: SessionNames): void
 }
 
 /**
@@ -50,7 +50,7 @@ export function createStreamableSession(
   { name, connectMs }: UpstreamDefinition,
   target: HttpTarget,
   link: LinkContext,
-  { rpc, series }: Series,
+  { rpc, series, endLater }: Series,
   replay: SessionReplay,
   ended: AbortSignal,
   lost: (reason: Error) => void
@@ -58,26 +58,30 @@ export function createStreamableSession(
   const { events, clock, log } = link
   const { place } = link.handshake
   const restartDelay = createRestartDelay(clock)
-  const state = { current: blankSession(target), handshakeResult: undefined as HandshakeResult | undefined }
+  const state = { current: sessionOf(target), handshakeResult: undefined as HandshakeResult | undefined }
   let sessionId: string | undefined
+  /** Is the session in the store, as far as is known? */
+  let isKept = false
   let renewal: Promise<void> | undefined
   let checking = false
   let stopStream = (): void => {}
   let isStopped = false
 
-  const post = ({ postHeaders: headers }: HttpSession, body: JsonText, signal: AbortSignal): Promise<HttpOutcome> =>
-    sendForStatus(target, { method: 'POST', headers, body }, signal)
-  const queue = createPostQueue(target, log, (body, signal) => post(state.current, body, signal))
+  const queue = createPostQueue(target, log, (body, signal) => postIn(target, state.current, body, signal))
 
   async function begin(signal: AbortSignal): Promise<HandshakeResult> {
     sessionId = undefined
-    const result = await initialize(rpc, name, link.handshake, signal)
+    const result = await initialize(rpc, name, link.handshake, signal).catch((error: unknown) => {
+      // The server has begun a session of which nobody else knows.
+      if (isSessionId(sessionId)) endLater({ id: sessionId })
+      throw error
+    })
     checkId(name, sessionId)
     state.handshakeResult = result
-    const session = (state.current = sessionOf(target, sessionId, result))
+    const session = (state.current = sessionOf(target, { id: sessionId, revision: result.revision }))
     restartDelay.sessionBegan()
     await queue.postInitialized(signal)
-    if (sessionId !== undefined) await place?.keep({ id: sessionId, ...result, ...series })
+    isKept = sessionId !== undefined && (await place?.keep({ id: sessionId, ...result, ...series })) === true
     listen(session)
     return result
   }
@@ -87,12 +91,13 @@ export function createStreamableSession(
    * @returns `held`: another connection has taken it meanwhile, or nobody can say
    */
   async function goOn(kept: UpstreamSession, signal: AbortSignal): Promise<Continuation> {
-    const session = sessionOf(target, kept.id, kept)
+    const session = sessionOf(target, kept)
     // Time must be left for a handshake, where the session hangs and its server does not.
     const limit = deadline(clock, connectMs / 2, signal)
     const known = await askForSession(target, session.postHeaders, clock, limit)
     if (known !== 'known') return known
-    if ((await place?.keep({ ...kept, ...series })) !== true) return 'held'
+    isKept = (await place?.keep({ ...kept, ...series })) === true
+    if (!isKept) return 'held'
     state.handshakeResult = kept
     state.current = session
     restartDelay.sessionBegan()
@@ -154,26 +159,30 @@ export function createStreamableSession(
   function check(suspect: HttpSession): void {
     if (checking || state.current !== suspect) return
     checking = true
-    const limit = deadline(clock, connectMs, ended)
-    void post(suspect, pingText(), limit.signal)
-      .then((outcome) => {
-        if (outcome.kind === 'refused' && (outcome.status === 400 || outcome.status === 404)) renewInBackground(suspect)
-      })
-      .finally(() => {
-        checking = false
-        limit.close()
-      })
+    void pingRefusal(target, suspect, deadline(clock, connectMs, ended)).then((status) => {
+      checking = false
+      if (status === 400 || status === 404) renewInBackground(suspect)
+      // It may have it still.
+      if (status === 400) endLater({ id: suspect.id, revision: state.handshakeResult?.revision })
+    })
   }
 
-  /** Responses and cancels of the last call: the end of the session must not overtake them. */
-  const leave = (): Promise<unknown> => settledWithin(clock, closeMs, queue.drained())
+  /** Tells the server that the session is over, unless another process has it now. In bounded time; never rejects. */
+  async function close(): Promise<void> {
+    // Responses and cancels of the last call: the end of the session must not overtake them.
+    await settledWithin(clock, endMs, queue.drained())
+    const { id } = state.current
+    if (id === undefined || (await place?.end(id)) === false) return
+    await sendEnd(target, state.current, clock)
+  }
 
   return Object.assign(state, {
     begin,
     goOn,
-    /** The server answered the handshake with this session id. */
-    identify(id: string | undefined): void {
-      sessionId = id
+    /** The server answered the handshake with this session id. @param isWanted does anybody still wait for it? */
+    identify(id: string | undefined, isWanted: boolean): void {
+      if (isWanted) sessionId = id
+      else if (isSessionId(id)) endLater({ id })
     },
     renew,
     check,
@@ -182,24 +191,18 @@ export function createStreamableSession(
       isStopped = true
       stopStream()
     },
-    leave,
-    /** Tells the server that the session is over, unless another process has it now. In bounded time; never rejects. */
-    async close(): Promise<void> {
-      await leave()
-      const { id, headers } = state.current
-      if (id === undefined || (await place?.end()) === false) return
-      const stop = new AbortController()
-      const request = { method: 'DELETE' as const, headers, body: null }
-      // 2025-11-25 "Session Management" 5; the server may say 405.
-      await settledWithin(clock, closeMs, sendForStatus(target, request, stop.signal))
-      stop.abort(noReason)
-    }
+    /** What is not in the store nobody could go on with. */
+    leave: (): Promise<unknown> => (isKept ? settledWithin(clock, endMs, queue.drained()) : close()),
+    close
   })
 }
 
-/** 2025-11-25 "Session Management" 1. @throws GatewayError upstream_protocol */
+/** 2025-11-25 "Session Management" 1. */
+const isSessionId = (id: string | undefined): id is string => id !== undefined && /^[\x21-\x7e]{1,4096}$/.test(id)
+
+/** @throws GatewayError upstream_protocol */
 function checkId(name: UpstreamDefinition['name'], id: string | undefined): void {
-  if (id === undefined || /^[\x21-\x7e]{1,4096}$/.test(id)) return
+  if (id === undefined || isSessionId(id)) return
   throw upstreamError(name, 'upstream_protocol', `Upstream ${name} issued a session id that is not visible ASCII.`)
 }
 
@@ -213,12 +216,6 @@ function notBegunAgain(name: UpstreamDefinition['name'], late: string, cause: un
 /** Of a refused handshake. One that broke says that its own outcome is unknown, which is not that of the call. */
 const reasonIn = (cause: unknown): string =>
   cause instanceof GatewayError && cause.data['outcome'] === undefined ? ` (${cause.message.replace(/\.$/, '')})` : ''
-
-function sessionOf(target: HttpTarget, id: string | undefined, result: HandshakeResult | undefined): HttpSession {
-  const own = id === undefined ? '' : headerText(['mcp-session-id', id])
-  const headers = target.headers + own + revisionHeader(result?.revision)
-  return { id, headers, postHeaders: postHeaders + headers }
-}
 
 /** Notifications may have been missed. */
 function announce(events: UpstreamEvents, capabilities: ServerCapabilities, { subscriptions }: SessionReplay): void {

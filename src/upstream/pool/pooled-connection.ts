@@ -10,7 +10,7 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { UpstreamRequest } from '../../observe/metrics/call-attributes.ts'
 import type { HandshakeParams, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
-import { type Clock, noReason } from '../../time/clock.ts'
+import { type Clock, noReason, settledWithin } from '../../time/clock.ts'
 
 export interface PooledConnection {
   readonly key: string
@@ -60,6 +60,9 @@ interface PoolState {
   ended(connection: PooledConnection, error: unknown): void
 }
 
+/** For a connection whose session is to be left to the next process, until it is open. */
+const openingMs = 3_000
+
 /** @param stop gives up the opening */
 export function createPooledConnection(
   { key, definition, scope, events, handshake }: ConnectionPlace,
@@ -105,6 +108,8 @@ export function createPooledConnection(
 
   async function finish(how: 'close' | 'leave'): Promise<void> {
     retire()
+    // A handshake that is given up begins a session at the server that is neither kept nor ended.
+    if (how === 'leave' && handshake.place !== undefined) await settledWithin(clock, openingMs, connection.ready)
     stop.abort(noReason)
     try {
       await connection.ready
@@ -183,8 +188,9 @@ export function createPooledConnection(
     },
     closeWhenIdle: () => finishWhenIdle('close'),
     leaveWhenIdle() {
-      if (own?.leave === undefined) return
-      own.rest?.()
+      // One that is being opened may have one in a moment.
+      if (own === undefined ? handshake.place === undefined : own.leave === undefined) return
+      own?.rest?.()
       finishWhenIdle('leave')
     },
     close: () => finish('close'),

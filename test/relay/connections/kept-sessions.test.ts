@@ -52,11 +52,11 @@ t.test('another process has it as it was kept, and whoever kept it last may end 
   await first?.keep(session)
   t.same(await next?.load(), session)
   await next?.keep(session)
-  t.equal(await first?.end(), false, 'the same session, and another connection has it')
+  t.equal(await first?.end(session.id), false, 'the same session, and another connection has it')
   t.same(await placeOf()?.load(), session)
-  t.equal(await next?.end(), true)
+  t.equal(await next?.end(session.id), true)
   t.equal(await placeOf()?.load(), undefined)
-  t.equal(await next?.end(), true, 'nobody has it')
+  t.equal(await next?.end(session.id), true, 'nobody has it')
 })
 
 t.test('of two that have read the same, one has it', async (t) => {
@@ -67,7 +67,7 @@ t.test('of two that have read the same, one has it', async (t) => {
   const kept = await Promise.all([one?.keep({ ...session, turn: 4 }), other?.keep({ ...session, turn: 4 })])
   t.equal(kept.filter((isKept) => isKept === true).length, 1)
   const [loser, winner] = kept[0] === true ? [other, one] : [one, other]
-  t.equal(await loser?.end(), true, 'what it speaks in now is its own alone')
+  t.equal(await loser?.end('begun by itself'), true, 'what it speaks in now is its own alone')
   t.ok(await placeOf()?.load(), 'and the other one still has the session')
   t.equal(await winner?.keep(session), true)
 })
@@ -126,7 +126,7 @@ t.test('a store that is away costs the session its next process, and no call any
   const place = placeOf()
   t.equal(await place?.load(), undefined)
   await place?.keep(session)
-  t.equal(await place?.end(), true, 'it was never kept')
+  t.equal(await place?.end(session.id), true, 'it was never kept')
 })
 
 t.test(
