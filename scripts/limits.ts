@@ -1596,6 +1596,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/rpc/mask.ts minLength chars', 'the shortest secret that is masked', 'value', '-']
   ],
   Authentication: [
+    ['relay/catalog/visible.ts maxScopeSets', 'sets of scopes whose lists are kept', 'catalog', 'made anew'],
     ['auth/token-cache.ts maxAgeMs', 'time that a good token is remembered', 'token', 'verified again'],
     ['auth/jwks.ts maxAgeMs', 'age of a key set', 'issuer', 'fetched again'],
     ['auth/jwks.ts retryMs', 'interval of attempts to renew keys', 'issuer', 'not fetched'],

@@ -107,6 +107,8 @@ export interface Endpoint {
   readonly instructions: string | undefined
   /** All that a caller needs here, those of the tenant included; not given: those. */
   readonly requiredScopes?: readonly string[]
+  /** Lists leave out what the caller lacks scopes for. */
+  readonly listsByScopes?: boolean
   /** Values of `aud` that stand for it besides its URL; not given: none. */
   readonly audiences?: readonly string[]
   /** Patterns over upstream/name; a kind without them is offered whole. */

@@ -21,6 +21,11 @@ const start = async (t: Parameters<typeof acmeGateway>[0]) => {
         upstreams: [{ upstream: 'up', prefix: '' }, 'vault'],
         tools: { 'up/echo': { requires: { scopes: ['write', 'mcp'] } }, 'vault/pid': { requires: { scopes: ['pid'] } } }
       },
+      lean: {
+        upstreams: [{ upstream: 'up', prefix: '' }, 'vault'],
+        tools: { 'up/echo': { requires: { scopes: ['write'] } }, 'vault/pid': { requires: { scopes: ['pid'] } } },
+        listsByScopes: true
+      },
       support: { upstreams: ['up'], requires: { scopes: ['support'] } }
     },
     auth: { issuers: [{ issuer: idp.issuer.issuer, jwksUri: idp.issuer.jwksUri }], requiredScopes: ['mcp'] }
@@ -91,4 +96,31 @@ t.test('an endpoint, at its door, in its challenge and in its metadata', async (
   t.match((await metadata(acme.url())).json, { scopes_supported: ['mcp'] })
   const modern = await modernRequest(at, 'tools/list', {}, { token: await token('mcp', 'support') })
   t.equal(modern.status, 403)
+})
+
+t.test('lists show what a token with more scopes would unlock, or only what those of the caller allow', async (t) => {
+  const { acme, other, token } = await start(t)
+  async function listed(endpoint: string, scope: string): Promise<string[][]> {
+    const credential = await token(scope, endpoint)
+    const client = await legacyClient(acme.url(endpoint), credential)
+    const legacy = await client.request('tools/list', {})
+    const modern = await modernRequest(acme.url(endpoint), 'tools/list', {}, { token: credential })
+    return [legacy, modern].map(({ json }) => json.result.tools.map(({ name }: { name: string }) => name))
+  }
+  for (const [endpoint, scope, shown, hidden] of [
+    ['default', 'mcp', ['echo', 'vault__echo', 'vault__pid'], []],
+    ['lean', 'mcp', ['pid'], ['echo', 'vault__echo', 'vault__pid']],
+    ['lean', 'mcp write', ['pid', 'echo'], ['vault__echo', 'vault__pid']],
+    ['lean', 'mcp vault', ['pid', 'vault__echo'], ['echo', 'vault__pid']],
+    ['lean', 'mcp vault pid write', ['pid', 'echo', 'vault__echo', 'vault__pid'], []]
+  ] as const)
+    for (const names of await listed(endpoint, scope)) {
+      for (const name of shown) t.ok(names.includes(name), `${endpoint}, ${scope}: ${name}`)
+      for (const name of hidden) t.notOk(names.includes(name), `${endpoint}, ${scope}: no ${name}`)
+    }
+  const poor = await legacyClient(acme.url('lean'), await token('mcp', 'lean'))
+  const refused = await poor.request('tools/call', { name: 'vault__echo', arguments: {} })
+  t.equal(refused.status, 403, 'who calls by the name is told the scopes all the same')
+  t.match(refused.headers['www-authenticate'], /insufficient_scope.*scope="mcp vault"/)
+  t.equal(other.server.calls('echo'), 0)
 })

@@ -170,6 +170,13 @@ export const EndpointSchema = closedObject({
     'Scopes without which nobody uses this endpoint, besides `requiredScopes` of the tenant: `requires: { scopes: ' +
       '[support] }`.'
   ),
+  listsByScopes: Type.Optional(
+    Type.Boolean({
+      description:
+        'Lists show only what the scopes of the caller allow. Not given: they show what a token with more scopes ' +
+        'would unlock, too. A call without them is answered with 403 and their names in both cases.'
+    })
+  ),
   policy: optionalPolicy(
     'Who may use what at this endpoint, in addition to the policy of the tenant: both have to allow.'
   )

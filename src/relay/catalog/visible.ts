@@ -1,6 +1,7 @@
 // The catalog as one principal may see it. Lists and calls look at the same decision, so that what is listed can be
 // called and nothing else can; what is denied is as unknown as what no upstream has.
 
+import { LRUCache } from 'lru-cache'
 import type { Principal } from '../../auth/principal.ts'
 import { createAccess, type Access, type Verdict } from '../../policy/access.ts'
 import { factsOf, type RouteKind } from '../../policy/rules.ts'
@@ -21,10 +22,14 @@ const kindOf: Readonly<Record<ListName, RouteKind>> = {
 }
 const listNames = Object.keys(kindOf) as ListName[]
 
+/** Sets of scopes whose lists are kept, of one catalog. */
+const maxScopeSets = 100
+
 /** @returns the catalog that a viewer sees of the given one: the same object for all who may use the same */
 export function createVisibleCatalogs(): (viewer: Viewer, catalog: Catalog) => Catalog {
   const accessTo = createAccess()
   const views = new WeakMap<Catalog, WeakMap<Access, Catalog>>()
+  const listed = new WeakMap<Catalog, ReturnType<typeof listedByScopes>>()
   return ({ tenant, endpoint, principal }, catalog) => {
     const access = accessTo(tenant, endpoint, principal)
     if (access === undefined) return catalog
@@ -32,22 +37,40 @@ export function createVisibleCatalogs(): (viewer: Viewer, catalog: Catalog) => C
     views.set(catalog, own)
     const view = own.get(access) ?? visibleCatalog(catalog, access)
     own.set(access, view)
-    return view
+    if (endpoint.listsByScopes !== true) return view
+    const listedFor = listed.get(view) ?? listedByScopes(view, access)
+    listed.set(view, listedFor)
+    return listedFor(principal?.scopes)
   }
 }
 
-function visibleCatalog(catalog: Catalog, access: Access): Catalog {
-  const permitted = (kind: RouteKind, route: Route | undefined): Route | undefined =>
-    route !== undefined && access(kind, route).isListed ? route : undefined
+/** What every call needs scopes for that the caller lacks is in no list; a call of it is still told which they are. */
+function listedByScopes(view: Catalog, access: Access) {
+  const needed = new Set(
+    listNames.flatMap((name) => view.routes(name).flatMap((route) => access(kindOf[name], route).scopes))
+  )
+  const known = new LRUCache<string, Catalog>({ max: maxScopeSets })
+  return (scopes: ReadonlySet<string> | undefined): Catalog => {
+    const has = new Set([...needed].filter((scope) => scopes?.has(scope)))
+    if (has.size === needed.size) return view
+    const key = [...has].join(' ')
+    const isShown = (kind: RouteKind, route: Route): boolean =>
+      access(kind, route).scopes.every((scope) => has.has(scope))
+    const lists = known.get(key) ?? withLists(view, view, isShown)
+    known.set(key, lists)
+    return lists
+  }
+}
 
-  const mayUse =
-    (kind: RouteKind): MayUse =>
-    (upstream, name) =>
-      access(kind, { upstream, name }).isListed
-
+/** @param base everything but its lists: those of `catalog`, of what is shown */
+function withLists(
+  base: Omit<Catalog, ListName | 'list' | 'routes'>,
+  catalog: Catalog,
+  isShown: (kind: RouteKind, route: Route) => boolean
+): Catalog {
   const masks = new Map<ListName, readonly boolean[]>()
   function maskOf(name: ListName): readonly boolean[] {
-    const mask = masks.get(name) ?? catalog.routes(name).map((route) => access(kindOf[name], route).isListed)
+    const mask = masks.get(name) ?? catalog.routes(name).map((route) => isShown(kindOf[name], route))
     masks.set(name, mask)
     return mask
   }
@@ -68,7 +91,7 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
   }
 
   return {
-    ...catalog,
+    ...base,
     get tools() {
       return visible('tools', catalog.tools)
     },
@@ -85,7 +108,21 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
       return catalog.instructionsOf(isKnown)
     },
     list: (name: ListName, revision: Revision) => visible(name, catalog.list(name, revision)),
-    routes,
+    routes
+  }
+}
+
+function visibleCatalog(catalog: Catalog, access: Access): Catalog {
+  const permitted = (kind: RouteKind, route: Route | undefined): Route | undefined =>
+    route !== undefined && access(kind, route).isListed ? route : undefined
+
+  const mayUse =
+    (kind: RouteKind): MayUse =>
+    (upstream, name) =>
+      access(kind, { upstream, name }).isListed
+
+  const base = {
+    ...catalog,
     decide: access,
     tool: (name: string) => permitted('tool', catalog.tool(name)),
     prompt: (name: string) => permitted('prompt', catalog.prompt(name)),
@@ -104,6 +141,7 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
       catalog.unlistedOwnerOfName(kind, name, mayUse(kind)),
     unlistedOwnerOfUri: (uri: string) => catalog.unlistedOwnerOfUri(uri, mayUse('resource'))
   }
+  return withLists(base, catalog, (kind, route) => access(kind, route).isListed)
 }
 
 export type Judged = Viewer & Pick<Partial<Call>, 'record'>
