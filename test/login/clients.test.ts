@@ -8,9 +8,12 @@ import { decodeJwt } from 'jose'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { until } from '../kit/until.ts'
+import { authorizationServer } from '../kit/authorization-server.ts'
 import { browser } from '../kit/browser.ts'
 import { compiledCode } from '../kit/compiled-code.ts'
 import { freePort } from '../kit/free-port.ts'
+import { gateway } from '../kit/gateway.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { documentedClient, loginGateway, ownNetwork, redirectUri, refresh, register } from './kit.ts'
 
 /**
@@ -69,26 +72,41 @@ t.test('@modelcontextprotocol/client 2.4', async (t) => {
   t.ok((await client.listTools()).tools.length > 0)
 })
 
-for (const [sdk, open] of [
-  ['sdk 1.32', (url, authProvider) => new Transport1(new URL(url), { authProvider })],
-  ['client 2.4', (url, authProvider) => new Transport2(new URL(url), { authProvider: authProvider as never })]
-] as ReadonlyArray<[string, (url: string, provider: ReturnType<typeof app>['provider']) => Transport1 | Transport2]>)
+/** Both generations of the SDK. */
+const sdks: ReadonlyArray<{
+  readonly sdk: string
+  open(url: string, provider: ReturnType<typeof app>['provider']): Transport1 | Transport2
+  client(): Client1 | Client2
+  /** What it wants of the way back. */
+  answer(back: URL): unknown
+}> = [
+  {
+    sdk: 'sdk 1.32',
+    open: (url, authProvider) => new Transport1(new URL(url), { authProvider }),
+    client: () => new Client1({ name: 'an app', version: '1' }),
+    answer: (back) => back.searchParams.get('code')
+  },
+  {
+    sdk: 'client 2.4',
+    open: (url, authProvider) => new Transport2(new URL(url), { authProvider: authProvider as never }),
+    client: () => new Client2({ name: 'an app', version: '1' }),
+    answer: (back) => back.searchParams
+  }
+]
+
+for (const { sdk, open, client: hostOf, answer } of sdks) {
   t.test(`@modelcontextprotocol/${sdk} whose id is the URL of its metadata document registers nowhere`, async (t) => {
     const front = await loginGateway(t, { top: ownNetwork, login: { registrationsPerHour: 1 } })
     const { clientId, asked } = await documentedClient(t, { client_name: 'A documented app' })
     const { kept, provider } = app(clientId)
     const first = open(front.url(), provider)
-    const hostOf = () =>
-      sdk.startsWith('sdk')
-        ? new Client1({ name: 'an app', version: '1' })
-        : new Client2({ name: 'an app', version: '1' })
     await t.rejects(hostOf().connect(first as never))
     t.equal(new URL(String(kept['url'])).searchParams.get('client_id'), clientId)
     const person = browser()
     const page = await person.go(String(kept['url']), redirectUri)
     t.match(page.html, /A documented app[^]*<dd>localhost:\d+<\/dd>/, 'the person sees its name, and whose it is')
     const { url } = await person.press(page, '/allow', redirectUri)
-    await first.finishAuth((sdk.startsWith('sdk') ? url.searchParams.get('code') : url.searchParams) as never)
+    await first.finishAuth(answer(url) as never)
     const client = hostOf()
     t.teardown(() => client.close())
     await client.connect(open(front.url(), provider) as never)
@@ -101,6 +119,37 @@ for (const [sdk, open] of [
     t.equal(again.status, 200)
     t.equal((await register(front)).status, 201, 'the one registration of this hour was left')
   })
+
+  for (const isDocument of [false, true])
+    t.test(
+      `@modelcontextprotocol/${sdk} at an issuer of the tenant, ${isDocument ? 'by its document' : 'registered'}`,
+      async (t) => {
+        const issuer = await authorizationServer(t, { registration: !isDocument, documents: isDocument })
+        const upstream = await startUpstream()
+        t.teardown(() => upstream.close())
+        const { url } = await gateway(t, {
+          upstreams: { up: { type: 'http', url: upstream.url } },
+          endpoints: { default: { upstreams: ['up'], prefix: '' } },
+          auth: { issuers: [{ issuer: issuer.url }], requiredScopes: ['read'] }
+        })
+        const { clientId } = await documentedClient(t)
+        const { kept, provider } = app(isDocument ? clientId : undefined)
+        const first = open(url(), provider)
+        await t.rejects(hostOf().connect(first as never))
+        const asked = new URL(String(kept['url'])).searchParams
+        t.match(Object.fromEntries(asked), { resource: url(), code_challenge_method: 'S256', scope: /read/ })
+        const back = (await browser().go(String(kept['url']), redirectUri)).url
+        await first.finishAuth(answer(back) as never)
+        const client = hostOf()
+        t.teardown(() => client.close())
+        await client.connect(open(url(), provider) as never)
+        t.match(await client.callTool({ name: 'echo', arguments: { text: 'hello' } }), { content: [{ type: 'text' }] })
+        const { access_token: token } = kept['tokens'] as { readonly access_token: string }
+        t.match(decodeJwt(token), { iss: issuer.url, aud: url(), ...(isDocument && { client_id: clientId }) })
+        t.equal(issuer.registrations, isDocument ? 0 : 1)
+      }
+    )
+}
 
 t.test('mcp-remote, for hosts that start a command', async (t) => {
   const front = await loginGateway(t)

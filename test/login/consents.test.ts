@@ -111,3 +111,19 @@ t.test('pages show the picture of the tenant, and nothing else from elsewhere', 
   for (const logo of ['http://acme.example/logo.svg', 'https://acme.example/a;script-src', 'javascript:alert(1)'])
     await t.rejects(loginGateway(t, { login: { logo } }), /logo/, logo)
 })
+
+t.test('a host gives back what it has (RFC 7009): all that came of it is over', async (t) => {
+  const front = await loginGateway(t)
+  const metadata = (await (await fetch(`${front.issuer}/.well-known/openid-configuration`)).json()) as object
+  const { revocation_endpoint: endpoint } = metadata as { readonly revocation_endpoint: string }
+  const [app, other] = [await logIn(front, front.url()), await logIn(front, front.url())]
+  const giveBack = async (clientId: string, token: unknown) =>
+    await fetch(endpoint, { method: 'POST', body: new URLSearchParams({ client_id: clientId, token: String(token) }) })
+  const foreign = await giveBack(other.clientId, app.body['refresh_token'])
+  t.ok([200, 400].includes(foreign.status))
+  const next = await refresh(front, app)
+  t.equal(next.status, 200, 'what another client gives back stays good')
+  t.equal((await giveBack(app.clientId, next.body['refresh_token'])).status, 200)
+  t.match(await refresh(front, { ...app, body: next.body }), { status: 400, body: { error: 'invalid_grant' } })
+  t.equal((await refresh(front, other)).status, 200)
+})
