@@ -758,10 +758,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['session/bus/bus-outbox.ts maxWaiting', 'progress that waits for the store meanwhile', 'request', 'left out'],
     [
-      'session/bus/bus-server.ts keptMs maxKeptChars',
-      'answers that are kept for processes that missed them (for; characters in all)',
+      'session/bus/bus-kept.ts keptMs maxKeptBytes',
+      'answers, and what was said ahead of answers, kept for processes that missed it (for; of each of both)',
       'process',
-      'the outcome is unknown'
+      'the outcome is unknown; messages ahead of an answer are left out'
     ],
     [
       'session/bus/bus-peers.ts checkMs',
@@ -782,20 +782,20 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
-      'session/bus/client-answers.ts maxRetryMs retryMs maxGone',
-      'the answer of a client is sent again to the process that asked (for; every), unless that counts as gone so often',
+      'session/bus/bus-retries.ts maxRetryMs retryMs maxGone',
+      'the answer to a server request, and a POST of HTTP+SSE, are sent again to their process (for; every), unless that counts as gone so often',
       'request',
-      'the answer is refused, and the process that asked is told'
+      'refused'
     ],
     [
-      'session/bus/client-answers.ts maxTellMs tellMs',
-      'a process is told that an answer was refused, until it hears (for; every)',
+      'session/bus/bus-retries.ts maxTellMs tellMs',
+      'a process is told that one of these was refused, until it hears (for; every)',
       'request',
       'what it asked ends by time'
     ],
     [
-      'session/bus/client-answers.ts maxRefusals',
-      'refused answers that are to be told; a quarter of them of one tenant, and a sixteenth of one caller',
+      'session/bus/bus-retries.ts maxTold',
+      'refusals that are to be told; a quarter of them of one tenant, and a sixteenth of one caller',
       'process',
       'what was asked ends by time'
     ],
@@ -1895,6 +1895,8 @@ upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
 session/bus/bus.ts retryMs
+session/bus/bus.ts askAgainMs
+session/bus/bus.ts missedMs
 http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs

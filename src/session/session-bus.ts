@@ -8,7 +8,8 @@ import { everyNode } from '../store/keys.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Bus } from './bus/bus.ts'
 import type { BusCaller, BusKind } from './bus/bus-server.ts'
-import { type AnswerOfSession, type ClientResponse, createClientAnswers } from './bus/client-answers.ts'
+import { createBusRetries } from './bus/bus-retries.ts'
+import { answerElsewhere, type ClientResponse } from './bus/client-answers.ts'
 import type { LiveSession, LiveSessions } from './live-sessions.ts'
 import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './bus/remote-stream.ts'
 import type { Owner } from './session-record.ts'
@@ -50,7 +51,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   const remotes = new LRUCache<string, RemoteStream>({ max: maxRemoteStreams })
   const isNewDelivery = createDeliveryGuard(new LRUCache<string, string>({ max: maxRemoteStreams }))
   const tellings = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxTellers })
-  const answerTo = createClientAnswers(bus, clock, () => live.closed)
+  const retries = createBusRetries(bus, clock, () => live.closed)
   let opened = 0
   let onListening = (_session: LiveSession): void => {}
   let onNotified = (_session: LiveSession, _notification: Notification): void => {}
@@ -94,9 +95,10 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     return remote
   }
 
-  const settleHere = ({ key, said }: AnswerOfSession): boolean => live.get(key)?.serverRequests.settle(said) === true
-  bus.serve('response', (question) => Promise.resolve(settleHere(question as AnswerOfSession)))
-  bus.hear('response', (refused: AnswerOfSession) => void settleHere(refused))
+  const settleHere = ({ key, said }: About<ClientResponse>): boolean =>
+    live.get(key)?.serverRequests.settle(said) === true
+  bus.serve('response', (question) => Promise.resolve(settleHere(question as About<ClientResponse>)))
+  bus.hear('response', (refused: About<ClientResponse>) => void settleHere(refused))
   bus.hear('progress', ({ key, said }: About<Notification>) => live.get(key)?.serverRequests.progress(said))
   bus.hear('notification', ({ key, said }: About<Notification>) => {
     const session = live.get(key)
@@ -150,8 +152,8 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
       const asker = askerOf(message.id)
       if (!shared || asker === undefined || asker === node) throw notAsked(message.id)
       const whose = whoseOf(session.session.record.owner)
-      const wasAsked = await answerTo(asker, whose, message.id, { key: session.key, said: message })
-      if (!wasAsked) throw notAsked(message.id)
+      const { id } = message
+      if (!(await answerElsewhere(retries, asker, whose, session.key, message, id))) throw notAsked(id)
     },
     /** The progress of a client on a server request. */
     progress(session: LiveSession, notification: Notification): void {
@@ -174,6 +176,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
       return true
     },
     announce,
+    retries,
     /** This process is the home of the session from now on: whoever has its stream is to announce that. */
     becameHome(session: LiveSession): void {
       session.expectStream()

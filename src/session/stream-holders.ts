@@ -1,8 +1,7 @@
 // Which process holds a stream: asked by another one, to which its client has come back.
 
 import type { Bus } from './bus/bus.ts'
-import { ProcessGone } from './bus/bus-messages.ts'
-import { GatewayError } from '../protocol/messages.ts'
+import { isLost, ProcessGone } from './bus/bus-messages.ts'
 import type { HeldStream, StreamHolders } from './replay.ts'
 
 export function createStreamHolders(bus: Bus): StreamHolders {
@@ -15,9 +14,8 @@ export function createStreamHolders(bus: Bus): StreamHolders {
       try {
         return (await bus.request(node, 'held', whose, stream)) === true
       } catch (error) {
-        if (error instanceof ProcessGone) return false
-        // It hung while it was asked.
-        if (error instanceof GatewayError && error.code === 'upstream_lost') return false
+        // Or it hung while it was asked.
+        if (error instanceof ProcessGone || isLost(error)) return false
         throw error
       }
     }

@@ -31,9 +31,10 @@ const initialize = {
   clientInfo: { name: 'raw', version: '1' }
 }
 
-const asked = new Set<unknown>()
+type Message = Record<string, unknown>
 
 t.test('a client initializes, calls, answers and cancels through any replica', async (t) => {
+  const asked = new Set<unknown>()
   const client = await openSse(rig.url('t/acme/sse'), keyOf.ada)
   t.match(await client.request('initialize', initialize), { result: { protocolVersion: '2025-11-25' } })
   t.equal((await client.notify('notifications/initialized')).status, 202)
@@ -102,6 +103,37 @@ t.test('nobody else posts to the stream, whichever replica is tried', async (t) 
     t.match(await client.request('ping'), { result: {} })
   }
   client.close()
+})
+
+t.test('an answer waits for the replica of its stream, which hangs; one that is refused ends the stream', async (t) => {
+  const client = await openSse(rig.at(0, 't/acme/sse'), keyOf.ada)
+  t.match(await client.request('initialize', initialize), { result: {} })
+  const session = await sessionAt(rig.at(0))
+  const elsewhere = client.messagesUrl.replace(/^http:\/\/[^/]+/, rig.nodes[1]?.url ?? '')
+  const headers = client.headers as Record<string, string>
+  const asked = new Set<unknown>()
+  async function ask(id: string) {
+    const call = client.request('tools/call', { name: 'elicit' }, id)
+    const isNew = (message: Message): boolean => isServerRequest(message) && !asked.has(message['id'])
+    const question = (await client.next('the server request', isNew)) as Message
+    asked.add(question['id'])
+    rig.nodes[0]?.signal('SIGSTOP')
+    const body = JSON.stringify({ jsonrpc: '2.0', id: question['id'], result: { action: 'accept' } })
+    return { call, answer: fetch(elsewhere, { method: 'POST', headers, body }) }
+  }
+
+  const first = await ask('the first')
+  const moved = await post(rig.at(2), session, { id: 1, method: 'tools/call', params: { name: 'pid' } })
+  t.match(moved.json, { result: {} }, 'the replica counts as gone')
+  rig.nodes[0]?.signal('SIGCONT')
+  t.equal((await first.answer).status, 202)
+  t.match(await first.call, { result: { content: [{ text: /accept/ }] } })
+
+  const second = await ask('the second')
+  t.equal((await second.answer).status, 404)
+  rig.nodes[0]?.signal('SIGCONT')
+  await t.rejects(second.call, /the stream ended/)
+  await client.ended
 })
 
 t.test('a stream whose replica is gone is unknown', async (t) => {

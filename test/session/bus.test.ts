@@ -116,6 +116,59 @@ t.test('an answer that was lost is given again to its sender, and one that is wo
   t.equal(calls, 2, 'nothing was run twice')
 })
 
+t.test('what was said ahead of the answer and was lost is said again, in its order', async (t) => {
+  const setup = await wire(t)
+  const toOne = nodeChannel('one')
+  const steps = Array.from({ length: 3 }, () => Promise.withResolvers<void>())
+  let isLosing = false
+  setup.lose = (channel) => isLosing && channel === toOne
+  setup.two.serve('modern', async (_question, { notify }) => {
+    for (const [n, { promise }] of steps.entries()) {
+      notify(n)
+      await promise
+    }
+    return 'done'
+  })
+  const said: unknown[] = []
+  const asked = setup.one.request('two', 'modern', ada, {}, call({ notify: (each) => said.push(each) }))
+  await until('the first came', () => said.length === 1)
+  isLosing = true
+  const before = setup.published.length
+  steps[0]?.resolve()
+  await until('the second was lost', () => setup.published.length > before)
+  isLosing = false
+  // The next shows that one is missing; without a next one, that messages arrive again.
+  steps[1]?.resolve()
+  await until('both came', () => said.length === 3)
+  t.same(said, [0, 1, 2])
+  isLosing = true
+  const again = setup.published.length
+  steps[2]?.resolve()
+  await until('the answer was lost', () => setup.published.length > again)
+  isLosing = false
+  setup.tellLost()
+  t.equal(await asked, 'done')
+  t.same(said, [0, 1, 2])
+})
+
+t.test('a question to the client that was lost is said again when messages arrive again', async (t) => {
+  const setup = await wire(t)
+  const toOne = nodeChannel('one')
+  const answered = Promise.withResolvers<void>()
+  setup.two.serve('modern', async (_question, { notify }) => {
+    setup.lose = (channel) => channel === toOne
+    notify('the question')
+    await answered.promise
+    return 'done'
+  })
+  const asked = setup.one.request('two', 'modern', ada, {}, call({ notify: () => answered.resolve() }))
+  const toldBefore = (): number => setup.published.filter(([channel]) => channel === toOne).length
+  await until('it was lost', () => toldBefore() === 2)
+  setup.lose = () => false
+  setup.tellLost()
+  t.equal(await asked, 'done')
+})
+
 t.test('where the word to begin was lost nothing is run, and the sender hears it', async (t) => {
   const setup = await wire(t)
   let calls = 0

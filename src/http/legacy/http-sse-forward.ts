@@ -4,14 +4,15 @@
 import { isConfiguredPrincipal } from '../../auth/principal.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { holdMemory } from '../../limits/memory.ts'
-import { type EndpointName, GatewayError, type TenantId } from '../../protocol/messages.ts'
+import { classifyMessage, type EndpointName, GatewayError, type TenantId } from '../../protocol/messages.ts'
 import { quotaKeyOf } from '../../relay/call/call.ts'
-import { ProcessGone } from '../../session/bus/bus-messages.ts'
+import { isLost, ProcessGone } from '../../session/bus/bus-messages.ts'
+import { sameOwner } from '../../session/session-record.ts'
 import type { RequestContext } from '../admission.ts'
 import { requestOverheadBytes } from '../request-memory.ts'
 import { noLongerAccepted } from '../revalidation.ts'
 import { type CarriedContext, carriedContext, contextOfCarried } from './carried.ts'
-import { sessionEnded, type HttpSsePost } from './http-sse-session.ts'
+import { sessionEnded, type HttpSsePost, type HttpSseSession } from './http-sse-session.ts'
 import type { Replicas } from './replicas.ts'
 
 interface ForwardedPost extends CarriedContext {
@@ -25,11 +26,13 @@ interface ForwardedPost extends CarriedContext {
 }
 
 /**
+ * @param entries of this process
  * @param take handles a POST for a stream of this process
  * @returns what sends a POST on, and answers false where its stream would be here
  */
 export function forwardHttpSsePosts(
-  { bus, homes }: Replicas,
+  { bus, homes, sessionBus: { retries } }: Replicas,
+  entries: ReadonlyMap<string, HttpSseSession>,
   take: (post: HttpSsePost, id: string, body: unknown, accepted: () => void) => Promise<void>
 ) {
   bus.serve('http-sse', async (question) => {
@@ -65,24 +68,35 @@ export function forwardHttpSsePosts(
     }
   })
 
+  bus.hear('http-sse', ({ id, endpoint, principal }: Omit<ForwardedPost, 'body'>) => {
+    const { session, stream } = entries.get(id) ?? {}
+    if (session?.record.endpoint === endpoint && sameOwner(session.record.owner, principal)) stream?.end()
+  })
+
   return async (context: RequestContext, id: string, body: unknown): Promise<boolean> => {
     const holder = /^([0-9a-f]{8})-.{43}$/.exec(id)?.[1]
     if (!bus.shared || holder === undefined || holder === bus.node) return false
     const { tenant, endpoint, principal, validUntil } = context
-    const forwarded: ForwardedPost = {
+    const about: Omit<ForwardedPost, 'body'> = {
       ...carriedContext(context),
       tenant: tenant.id,
       endpoint: endpoint.name,
       validUntil: validUntil === Infinity ? null : validUntil,
-      id,
-      body
+      id
     }
     const whose = { tenant: tenant.id, caller: quotaKeyOf(principal) }
+    const forwarded: ForwardedPost = { ...about, body }
+    // The answer to a server request counts once, however often it comes.
+    const { kind } = classifyMessage(body)
+    const isAnswer = kind === 'response' || kind === 'error'
     try {
-      await bus.request(holder, 'http-sse', whose, forwarded)
+      await retries.request(holder, 'http-sse', whose, forwarded, isAnswer)
     } catch (error) {
-      // The stream is gone with its process.
-      throw error instanceof ProcessGone ? sessionEnded() : error
+      const isGone = error instanceof ProcessGone
+      // The stream is gone with its process, and ends where that comes back: its client has been told so, or its call
+      // would wait for an answer that is not given again.
+      if (isGone || (isAnswer && isLost(error))) void retries.tell(holder, 'http-sse', whose, about)
+      throw isGone ? sessionEnded() : error
     }
     return true
   }

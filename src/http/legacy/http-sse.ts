@@ -42,7 +42,7 @@ export function createHttpSseHandler(options: HttpSseOptions) {
   const messages = createSessionMessages(options)
   const entries = new Map<string, HttpSseSession>()
   const endings = new Set<Promise<void>>()
-  const forwardPost = forwardHttpSsePosts(replicas, take)
+  const forwardPost = forwardHttpSsePosts(replicas, entries, take)
   let closed = false
 
   async function endSession(session: Session): Promise<void> {

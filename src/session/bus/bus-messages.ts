@@ -12,7 +12,7 @@ import { errorTable } from '../../protocol/error-table.ts'
 
 /**
  * A `beat` of no request asks whether the process is there; it says `alive`. `gone`: it stops, or was not told to
- * begin, and did nothing. `again`: the answer may have been missed.
+ * begin, and did nothing. `again`: what was said after this may have been missed.
  */
 type BusWord =
   | 'question'
@@ -39,8 +39,12 @@ export interface BusMessage {
   readonly n: number
   /** Of `said`, `answer` and `error`: their order within the request. What comes twice is dropped. */
   readonly seq?: number | undefined
+  /** Of what is said again: the one before it, as far as that is still known. Default: `seq` less one. */
+  readonly after?: number | undefined
   readonly body?: unknown
 }
+
+type BusOrder = Pick<BusMessage, 'seq' | 'after'>
 
 export interface BusMessagesOptions {
   readonly store: Store
@@ -80,8 +84,9 @@ export function createBusMessages({
    * @returns how many processes listen
    * @throws GatewayError unavailable, upstream_protocol where the message is too large
    */
-  async function send(to: string, word: BusWord, id: string, body?: unknown, seq?: number): Promise<number> {
-    const text = JSON.stringify({ word, id, from: node, at: clock.now(), n: ++sent, seq, body } satisfies BusMessage)
+  async function send(to: string, word: BusWord, id: string, body?: unknown, order?: BusOrder): Promise<number> {
+    const message: BusMessage = { word, id, from: node, at: clock.now(), n: ++sent, ...order, body }
+    const text = JSON.stringify(message)
     if (text.length > maxChars) {
       const message =
         `What one process of the gateway had to tell another was larger than ${maxChars} characters. ` +
@@ -91,8 +96,10 @@ export function createBusMessages({
     return await store.publish(nodeChannel(to), sealer.seal(purpose, [to], text))
   }
 
-  const trySend = (to: string, word: BusWord, id: string, body?: unknown): void => {
-    send(to, word, id, body).catch((err: unknown) => log.debug({ err, word }, 'a message to another process was lost'))
+  const trySend = (to: string, word: BusWord, id: string, body?: unknown, order?: BusOrder): void => {
+    send(to, word, id, body, order).catch((err: unknown) =>
+      log.debug({ err, word }, 'a message to another process was lost')
+    )
   }
 
   return {
@@ -190,6 +197,9 @@ export const processSilent = (): GatewayError =>
     'The process that held the call stopped before the call had ended. Whether it took effect is unknown.',
     { data: { outcome: 'unknown' } }
   )
+
+/** The other process was lost while it worked. */
+export const isLost = (error: unknown): boolean => error instanceof GatewayError && error.code === 'upstream_lost'
 
 /** Says nothing of a thrown value that is not ours. */
 export function encodeError(error: unknown): EncodedError {

@@ -4,6 +4,7 @@
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
+import type { KeptMessages } from './bus-kept.ts'
 import type { BusMessages } from './bus-messages.ts'
 
 /** Between two attempts while the store is away. */
@@ -13,7 +14,7 @@ const maxRetryMs = 15_000
 /** Messages ahead of the answer that wait; more are left out, the answer never. */
 const maxWaiting = 1_000
 
-type OutboxWord = 'said' | 'answer' | 'error'
+export type OutboxWord = 'said' | 'answer' | 'error'
 
 interface Unsaid {
   readonly word: OutboxWord
@@ -24,9 +25,12 @@ interface Unsaid {
   readonly failed: (error: unknown) => void
 }
 
-/** @param wanted its abort says that nobody waits for the rest */
+/**
+ * @param keep what is said, for whoever misses it
+ * @param wanted its abort says that nobody waits for the rest
+ */
 export function createOutbox(
-  { send }: Pick<BusMessages, 'send'>,
+  { send, keep }: Pick<BusMessages, 'send'> & Pick<KeptMessages, 'keep'>,
   to: string,
   id: string,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
@@ -39,12 +43,17 @@ export function createOutbox(
 
   async function write({ word, seq, body }: Unsaid): Promise<void> {
     // Nobody listens: it will again when it is connected to the store, which this process was sooner.
-    if ((await send(to, word, id, body, seq)) === 0) throw new GatewayError('unavailable', 'nobody listens')
+    if ((await send(to, word, id, body, { seq })) === 0) throw new GatewayError('unavailable', 'nobody listens')
+    keep(to, id, word, body, seq)
   }
   const isAway = (error: unknown): boolean => error instanceof GatewayError && error.code === 'unavailable'
 
   function giveUp(one: Unsaid, err: unknown): void {
-    if (one.word === 'answer' && !isAway(err)) return one.failed(err)
+    if (one.word === 'answer' && !isAway(err)) {
+      // What is said in its place takes its number.
+      last = one.seq - 1
+      return one.failed(err)
+    }
     log.debug({ err, word: one.word }, 'a message to another process was lost')
     one.done()
   }

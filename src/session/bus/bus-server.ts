@@ -4,6 +4,7 @@ import { GatewayError } from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Clock } from '../../time/clock.ts'
 import { busCallCancelled, type BusMessage, type BusMessages, encodeError, processSilent } from './bus-messages.ts'
+import { createKeptMessages } from './bus-kept.ts'
 import { createOutbox } from './bus-outbox.ts'
 
 /** What a message between processes is about, which decides who takes it. */
@@ -45,11 +46,6 @@ export interface BusQuestion {
 
 export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
 
-/** For longer than a process is without Redis where that answers again. */
-const keptMs = 5_000
-/** Of all answers that are kept. */
-const maxKeptChars = 4 * 1024 * 1024
-
 /**
  * @param take gives the function that gives the place back; undefined where too many are taken
  */
@@ -71,7 +67,7 @@ export function createBusServer(
       readonly isWorking: () => boolean
     }
   >()
-  const answered = createAnswered(context.clock, trySend)
+  const kept = createKeptMessages(context.clock, trySend)
   let closed = false
   return {
     handlers,
@@ -102,14 +98,12 @@ export function createBusServer(
       const work = async (): Promise<void> => {
         if (working || stop.signal.aborted) return
         working = true
-        const outbox = createOutbox({ send }, from, id, context, stop.signal)
+        const outbox = createOutbox({ send, keep: kept.keep }, from, id, context, stop.signal)
         try {
           const notify = (said: unknown): void => void outbox.say('said', said)
           const answer = await run(question, { notify, signal: AbortSignal.any([stop.signal, ending.signal]) })
-          answered.keep(id, from, 'answer', answer)
           await outbox.say('answer', answer)
         } catch (error) {
-          answered.keep(id, from, 'error', encodeError(error))
           await outbox.say('error', encodeError(error))
         } finally {
           end()
@@ -118,15 +112,19 @@ export function createBusServer(
       served.set(id, { from, stop, ending, beat, work: () => void work(), isWorking: () => working })
       trySend(from, 'ready', id)
     },
-    receive({ word, id, from }: BusMessage): boolean {
+    receive({ word, id, from, body }: BusMessage): boolean {
       const request = served.get(id)
       if (request?.from !== from) {
+        if (word !== 'again') return false
         // What was answered, and is not kept, was lost.
-        if (word === 'again') answered.say(id, from)
-        return word === 'again'
+        if (!kept.sayAgain(id, from, lastOf(body))) trySend(from, 'error', id, encodeError(processSilent()))
+        return true
       }
       if (word === 'again') {
-        if (request.isWorking()) return true
+        if (request.isWorking()) {
+          kept.sayAgain(id, from, lastOf(body))
+          return true
+        }
         // It was not heard that it may begin.
         request.stop.abort(busCallCancelled())
         trySend(from, 'gone', id)
@@ -158,35 +156,5 @@ export function createBusServer(
   }
 }
 
-/** Answers of the last seconds, for senders that missed them while their way to the store was broken. */
-function createAnswered({ now }: Clock, trySend: BusMessages['trySend']) {
-  /** The oldest comes first. */
-  const kept = new Map<
-    string,
-    { from: string; word: 'answer' | 'error'; body: unknown; chars: number; until: number }
-  >()
-  let chars = 0
-  function forget(id: string): void {
-    chars -= kept.get(id)?.chars ?? 0
-    kept.delete(id)
-  }
-  return {
-    keep(id: string, from: string, word: 'answer' | 'error', body: unknown): void {
-      const { text } = (body ?? {}) as { readonly text?: unknown }
-      const size = typeof text === 'string' ? text.length : (JSON.stringify(body)?.length ?? 0)
-      for (const [each, { until }] of kept) {
-        if (until > now() && chars + size <= maxKeptChars) break
-        forget(each)
-      }
-      if (size > maxKeptChars) return
-      kept.set(id, { from, word, body, chars: size, until: now() + keptMs })
-      chars += size
-    },
-    /** To who asked, and nobody else. */
-    say(id: string, from: string): void {
-      const found = kept.get(id)
-      if (found?.from === from) trySend(from, found.word, id, found.body)
-      else trySend(from, 'error', id, encodeError(processSilent()))
-    }
-  }
-}
+/** What the sender has heard; one of an earlier version does not say, and wants the answer alone. */
+const lastOf = (body: unknown): number => (typeof body === 'number' ? body : Infinity)

@@ -8,7 +8,6 @@ import { pause } from '../../time/clock.ts'
 import {
   busCallCancelled,
   type BusMessage,
-  type BusMessages,
   type BusMessagesOptions,
   createBusMessages,
   decodeError,
@@ -30,6 +29,10 @@ export type Bus = Awaited<ReturnType<typeof createBus>>
 
 /** Between two looks whether messages arrive again. */
 const retryMs = 100
+/** What was missed is asked for so often. */
+const askAgainMs = 500
+/** After so long it is not kept any more. */
+const missedMs = 5_000
 
 interface ToldMessage {
   readonly kind: BusKind
@@ -44,6 +47,8 @@ export interface BusOptions extends BusMessagesOptions {
 interface SentRequest {
   readonly to: string
   readonly isWorking: () => boolean
+  /** Has what may have been missed said again. */
+  readonly askAgain: () => Promise<unknown>
   receive(message: BusMessage): void
   settle(error: Error | undefined, answer?: unknown): void
 }
@@ -58,14 +63,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const sending = createQuota()
   let requests = 0
   const serving = createQuota()
-  const server = createBusServer(messages, options, (caller) => take(serving, caller))
-
-  const take = (quota: Quota, { tenant, caller }: BusCaller) =>
-    quota.take(1, [
-      ['all', max],
-      [`tenant ${tenant}`, Math.ceil(max / 4)],
-      [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
-    ])
+  const server = createBusServer(messages, options, (caller) => takePlace(serving, max, caller))
 
   /**
    * Asks another process, once; an abort of `signal` is passed on. All values are JSON.
@@ -83,7 +81,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     if (signal.aborted) throw busCallCancelled()
     // The answer would not arrive.
     if (!store.live) throw unreachable()
-    const giveBack = take(sending, whose)
+    const giveBack = takePlace(sending, max, whose)
     if (giveBack === undefined)
       throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
     const id = `${node}-${++requests}`
@@ -91,6 +89,8 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       let working = false
       /** Of what the other side said on this request. */
       let last = 0
+      const askAgain = () => send(to, 'again', id, last)
+      const isMissing = createGap(options.clock, () => void askAgain().catch(() => {}))
       const settle = (error: Error | undefined, result?: unknown): void => {
         if (!sent.delete(id)) return
         beat.close()
@@ -111,9 +111,11 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       sent.set(id, {
         to,
         isWorking: () => working,
+        askAgain,
         settle,
-        receive({ word, body, seq }) {
+        receive({ word, body, seq, after }) {
           if (seq !== undefined && seq <= last) return
+          if (seq !== undefined && isMissing((after ?? seq - 1) > last)) return beat.renew()
           last = seq ?? last
           if (word === 'answer') return settle(undefined, body)
           if (word === 'error') return settle(decodeError(body as EncodedError))
@@ -150,7 +152,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     else if (word === 'ready') trySend(from, 'abort', id)
   }
 
-  askForMissed(options, messages, sent)
+  askForMissed(options, sent)
   const subscriptions = [node, everyNode].map((to) =>
     store.subscribe(nodeChannel(to), (sealed) => {
       try {
@@ -199,24 +201,48 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
   }
 }
 
+/** At most a quarter of all for one tenant, and a sixteenth for one caller. */
+export const takePlace = (quota: Quota, max: number, { tenant, caller }: BusCaller) =>
+  quota.take(1, [
+    ['all', max],
+    [`tenant ${tenant}`, Math.ceil(max / 4)],
+    [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
+  ])
+
 const unreachable = (): GatewayError =>
   new GatewayError('unavailable', 'The process that holds the call cannot be reached. Retry in a second.', {
     headers: { 'Retry-After': '1' }
   })
 
-/** Asks for answers that may have been missed, whenever messages arrive again. Those that are worked on will come. */
-function askForMissed(
-  { store, clock }: BusOptions,
-  { trySend }: BusMessages,
-  sent: ReadonlyMap<string, SentRequest>
-): void {
+/** @returns whether what came is to wait for what is missing before it, which is asked for */
+function createGap({ now }: Pick<BusOptions['clock'], 'now'>, askAgain: () => void): (isGap: boolean) => boolean {
+  let [since, askedAt]: [number | undefined, number] = [undefined, -Infinity]
+  return (isGap) => {
+    if (!isGap) since = undefined
+    else since ??= now()
+    if (since === undefined || now() - since >= missedMs) return false
+    if (now() - askedAt >= askAgainMs) {
+      askedAt = now()
+      askAgain()
+    }
+    return true
+  }
+}
+
+/** Asks for what may have been missed, whenever messages arrive again. What is worked on will be answered. */
+function askForMissed({ store, clock }: BusOptions, sent: ReadonlyMap<string, SentRequest>): void {
   let asking = false
-  async function ask(): Promise<void> {
+  const ask = async (): Promise<boolean> => {
+    if (!store.live) return false
+    const working = [...sent.values()].filter(({ isWorking }) => isWorking())
+    const asked = await Promise.allSettled(working.map(({ askAgain }) => askAgain()))
+    return asked.every(({ status }) => status === 'fulfilled')
+  }
+  async function askUntilHeard(): Promise<void> {
     if (asking) return
     asking = true
-    while (!store.live && sent.size > 0) await pause(clock, retryMs)
+    while (sent.size > 0 && !(await ask())) await pause(clock, retryMs)
     asking = false
-    for (const [id, { to, isWorking }] of sent) if (isWorking()) trySend(to, 'again', id)
   }
-  store.onLost(() => void ask())
+  store.onLost(() => void askUntilHeard())
 }

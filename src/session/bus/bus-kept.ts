@@ -1,0 +1,84 @@
+// What was said on requests of other processes in the last seconds, for senders that missed it while their way to the
+// store was broken.
+
+import { jsonSizeOf } from '../../limits/limits.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { BusMessages } from './bus-messages.ts'
+import type { OutboxWord } from './bus-outbox.ts'
+
+/** For longer than a process is without Redis where that answers again. */
+const keptMs = 5_000
+/** Of all answers that are kept, and of all that was said ahead of answers, as `jsonSizeOf` counts. */
+const maxKeptBytes = 4 * 1024 * 1024
+
+interface Kept {
+  readonly id: string
+  readonly to: string
+  readonly word: OutboxWord
+  readonly body: unknown
+  readonly seq: number
+  readonly size: number
+  readonly until: number
+}
+
+export type KeptMessages = ReturnType<typeof createKeptMessages>
+
+export function createKeptMessages(clock: Pick<Clock, 'now'>, trySend: BusMessages['trySend']) {
+  const ahead = createKept(clock)
+  const answers = createKept(clock)
+  return {
+    keep(to: string, id: string, word: OutboxWord, body: unknown, seq: number): void {
+      const kept = word === 'said' ? ahead : answers
+      kept.add({ id, to, word, body, seq })
+    },
+    /**
+     * To who asked, and nobody else: in order, all that is kept after what it has heard.
+     * @returns whether the answer was among it
+     */
+    sayAgain(id: string, to: string, last: number): boolean {
+      let after = last
+      const answer = answers.of(id)
+      // What was said side by side, and failed, was said again later.
+      const inOrder = [...ahead.of(id), ...answer].sort((a, b) => a.seq - b.seq)
+      for (const { to: asker, word, body, seq } of inOrder) {
+        if (asker !== to || (word === 'said' && seq <= last)) continue
+        trySend(to, word, id, body, { seq, after })
+        after = seq
+      }
+      return answer.some((each) => each.to === to)
+    }
+  }
+}
+
+function createKept({ now }: Pick<Clock, 'now'>) {
+  /** The oldest comes first, here and of each request. */
+  const all = new Set<Kept>()
+  const byRequest = new Map<string, Kept[]>()
+  let total = 0
+
+  function forget(kept: Kept): void {
+    all.delete(kept)
+    total -= kept.size
+    const same = byRequest.get(kept.id)
+    same?.shift()
+    if (same?.length === 0) byRequest.delete(kept.id)
+  }
+
+  return {
+    add(given: Omit<Kept, 'size' | 'until'>): void {
+      const size = jsonSizeOf(given.body, maxKeptBytes)
+      for (const kept of all) {
+        if (kept.until > now() && total + size <= maxKeptBytes) break
+        forget(kept)
+      }
+      if (size > maxKeptBytes) return
+      const kept = { ...given, size, until: now() + keptMs }
+      all.add(kept)
+      total += size
+      const same = byRequest.get(given.id) ?? []
+      same.push(kept)
+      byRequest.set(given.id, same)
+    },
+    of: (id: string): readonly Kept[] => byRequest.get(id) ?? []
+  }
+}
