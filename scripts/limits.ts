@@ -507,8 +507,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['observe/metrics/metrics.ts maxAnswers', 'metrics that are being read', 'process', '429'],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
-    ['audit/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
-    ['audit/call-entry.ts maxArgumentChars chars', 'recorded arguments', 'record', 'left out; their hash stays'],
+    ['audit/entries/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
+    [
+      'audit/entries/call-entry.ts maxArgumentChars chars',
+      'recorded arguments',
+      'record',
+      'left out; their hash stays'
+    ],
     [
       'audit/writes.ts maxWaitingOfTenant chars',
       'records that cannot be written',

@@ -175,8 +175,7 @@ export async function createGateway(
     const finish = startDrain(calls, bus, () => modernRelay.parkedCalls, timing)
     await closed
     await httpSseClosed.then(finish)
-    await admin?.close()
-    await control.close()
+    for (const each of [admin, control]) await each?.close()
     for (const each of [revalidator, streams]) each.close()
     await bus.close()
     await modernRelay.close()
@@ -194,6 +193,7 @@ export async function createGateway(
     state.file = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
     control.rereadReferences()
     apply(control.snapshot())
+    void audit?.reloaded(before, state.file)
     return { needsRestart: changedFixedSettings(before, next) }
   }
 

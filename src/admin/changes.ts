@@ -2,7 +2,7 @@
 // where there is one.
 
 import { createHash, hash } from 'node:crypto'
-import type { AdministrativeChange } from '../audit/refused-entry.ts'
+import type { AdministrativeChange } from '../audit/entries/refused-entry.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'

@@ -7,19 +7,22 @@ import type { CallAuditor } from '../observe/calls.ts'
 import type { LiveEvents } from '../observe/live.ts'
 import type { Log } from '../observe/log.ts'
 import type { AuditedLogin } from '../observe/login-event.ts'
-import { type GatewayError, tenantId } from '../protocol/messages.ts'
+import { type GatewayError, type JsonObject, tenantId } from '../protocol/messages.ts'
 import { type Store, unavailable } from '../store/port.ts'
 import { type Clock, createDelay, every } from '../time/clock.ts'
-import { type AuditedPrincipal, callEntry, callerFields } from './call-entry.ts'
+import { callEntry } from './entries/call-entry.ts'
 import { checkpointMs, createChain } from './chain.ts'
 import { type AuditKeys, loadAuditKeys } from './keys.ts'
 import {
   type AdministrativeChange,
+  changeEntry,
   loginEntry,
   refusedChangeEntry,
   refusedEntry,
   type RefusedEntry
-} from './refused-entry.ts'
+} from './entries/refused-entry.ts'
+import { recordReload } from './entries/reload-entry.ts'
+import { type AuditedSession, type SessionCaller, sessionEntry } from './entries/session-entry.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { createSegments } from './segments.ts'
 import { createSinks } from './sinks.ts'
@@ -154,6 +157,13 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
     }
   }
 
+  /** Unless it is left out, and counted. */
+  function addRefused(kind: string, tenant: string, entryOf: (refusals: Refusals) => JsonObject | undefined): void {
+    const each = trailOf(tenant)
+    const entry = each && entryOf(each.refusals)
+    if (entry !== undefined) each?.trail.add(kind, entry)
+  }
+
   const loaded = loadKeys()
 
   return {
@@ -163,38 +173,32 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
     /** After each reload: a tenant that comes under the name of a removed one has a chain of its own. */
     releaseRemovedTenants,
     /** A caller opened or ended a session. */
-    session(action: 'opened' | 'ended', caller: SessionCaller, { clientInfo, revision }: Session): void {
-      const { tenant, endpoint, principal, address: from, requestId: request } = caller
-      const fields = { ...callerFields(principal), from, request, client: clientInfo, revision }
-      trailOf(tenant.id)?.trail.add('session', { endpoint: endpoint.name, action, ...fields })
+    session(action: 'opened' | 'ended', caller: SessionCaller, session: AuditedSession): void {
+      trailOf(caller.tenant.id)?.trail.add('session', sessionEntry(action, caller, session))
     },
     /**
      * An administrator changed something. Resolves when that is written, at once where nothing can be written now:
      * what was changed holds already, and whoever stops something is not kept waiting. Never rejects.
      */
-    async changed({ actor, role, action, tenant, target, before, after, address }: AdministrativeChange) {
-      const trail = trailOf(tenant ?? gatewayItself)?.trail
-      const by = { kind: 'admin', name: actor, role }
-      trail?.add('change', { by, from: address, action, target, before, after })
+    async changed(change: AdministrativeChange): Promise<void> {
+      const trail = trailOf(change.tenant ?? gatewayItself)?.trail
+      trail?.add('change', changeEntry(change))
       if (trail?.isFailing === false) await trail.written()
     },
+    /** The configuration file was taken anew. Never rejects. */
+    async reloaded(before: Snapshot, after: Snapshot): Promise<void> {
+      if (keys !== undefined) await recordReload(before, after, { itself: gatewayItself, keys, trailOf })
+    },
     /** An administrator asked for a change that it may not make. */
-    changeRefused(change: Omit<AdministrativeChange, 'before' | 'after'>, outcome: string): void {
-      const each = trailOf(change.tenant ?? gatewayItself)
-      const entry = each && refusedChangeEntry(change, outcome, each.refusals)
-      if (entry !== undefined) each?.trail.add('refused', entry)
-    },
+    changeRefused: (change: Omit<AdministrativeChange, 'before' | 'after'>, outcome: string): void =>
+      addRefused('refused', change.tenant ?? gatewayItself, (refusals) =>
+        refusedChangeEntry(change, outcome, refusals)
+      ),
     /** A request that was refused before it became a call. */
-    refused(tenant: string, endpoint: string, request: RefusedEntry, outcome: string): void {
-      const each = trailOf(tenant)
-      const entry = each && refusedEntry(endpoint, request, outcome, each.refusals)
-      if (entry !== undefined) each?.trail.add('refused', entry)
-    },
-    login(tenant: string, event: AuditedLogin): void {
-      const each = trailOf(tenant)
-      const entry = each && loginEntry(event, each.refusals)
-      if (entry !== undefined) each?.trail.add('login', entry)
-    },
+    refused: (tenant: string, endpoint: string, request: RefusedEntry, outcome: string): void =>
+      addRefused('refused', tenant, (refusals) => refusedEntry(endpoint, request, outcome, refusals)),
+    login: (tenant: string, event: AuditedLogin): void =>
+      addRefused('login', tenant, (refusals) => loginEntry(event, refusals)),
     /** Writes and signs what is left. Never rejects. */
     async close(): Promise<void> {
       checkpoints.close()
@@ -206,20 +210,6 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
       if (lost > 0) log.error({ records: lost }, 'audit records were lost: they could not be written')
     }
   }
-}
-
-/** Who opens or ends a session. */
-interface SessionCaller {
-  readonly tenant: { readonly id: string }
-  readonly endpoint: { readonly name: string }
-  readonly principal: AuditedPrincipal
-  readonly address?: string | undefined
-  readonly requestId: string
-}
-
-interface Session {
-  readonly clientInfo: unknown
-  readonly revision: string
 }
 
 const unrecorded = { ready: undefined, end: () => undefined }

@@ -10,6 +10,8 @@ import { clientAddressOf, type PathParams, type RouteReply, type RouteRequest, t
 import { corsHeadersOf, notJson } from './headers.ts'
 import { type ReadId, type RefuseUnbegun, type ReplyHeaders, requestIdHeader, sendError } from './reply.ts'
 
+const endpointPath = /^\/t\/([^/?]+)(?:\/(?!(?:mcp|sse|messages)\b)([a-z\d-]{1,63})\/)?/
+
 export interface RefusalOptions extends RefusalObservers {
   readonly state: ServerState
   readonly requestId: () => string
@@ -48,8 +50,10 @@ export function createRequestRefusals(options: RefusalOptions) {
       const { method = '', url = '', headers } = raw
       const id = requestId()
       const address = clientAddressOf(raw, state.snapshot)
-      const [, tenant] = /^\/t\/([^/?]+)/.exec(url) ?? []
-      noteRefused(options, { id, method, url, headers, address }, known(tenant), error)
+      const [, named, endpoint = 'default'] = endpointPath.exec(url) ?? []
+      const [tenant, refused] = [known(named), { id, method, url, headers, address }]
+      noteRefused(options, refused, tenant, error)
+      if (tenant !== undefined) audit?.refused(tenant, endpoint, refused, error.code)
       sendError(reply, error, id, { Connection: 'close' }, null)
     }) satisfies RefuseUnbegun,
     /** What came is no request of HTTP/1.1, or has not come whole. */

@@ -1,8 +1,11 @@
 // Attack: more requests than the gateway can serve. Those that would wait too long are refused at once with what to do,
 // the others are answered, and probes hear that it lives.
 
+import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import t from 'tap'
+import { parse } from '../audit/kit.ts'
 import { legacyClient } from '../kit/client.ts'
 import { dial } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
@@ -13,8 +16,9 @@ const connections = 1_500
 t.test(
   'requests that wait longer than limits.queueMs are refused with 503, and the next ones are served',
   async (t) => {
+    const file = join(t.testdir(), 'audit.jsonl')
     const rates = { requestsPerSecondPerPrincipal: 100_000, requestsPerSecondPerTenant: 100_000 }
-    const gateway = await attacked(t, { limits: { ...rates, queueMs: 50 } })
+    const gateway = await attacked(t, { limits: { ...rates, queueMs: 50 }, top: { audit: { store: false, file } } })
     const { host, port } = new URL(gateway.origin)
     const session = await legacyClient(gateway.url, keys.attacker)
     const all: Array<{ readonly socket: Socket; text: string }> = []
@@ -60,6 +64,10 @@ t.test(
     await until('the control: with less to do it serves again', servesAgain)
     const lines = gateway.log().filter(({ msg }) => String(msg).startsWith('overloaded'))
     t.match(lines[0], { queueMs: 50, level: 40 })
+    const recorded = async () => parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'refused')
+    await until('refusals are recorded', async () => (await recorded()).length > 0)
+    t.match((await recorded())[0], { endpoint: 'default', outcome: 'overloaded', http: 'POST', chain: /^acme\// })
+    t.ok((await recorded()).length < 100, 'and not each of them')
     t.ok(lines.length <= 2, 'the log says it once at level info, not for each')
   }
 )

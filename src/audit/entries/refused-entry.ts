@@ -1,11 +1,11 @@
-// What the audit log says of a request that was refused, of a change that an administrator may not make, and of what
-// somebody did at a login front or was refused.
+// What the audit log says of a request that was refused, of a change that an administrator made or may not make, and of
+// what somebody did at a login front or was refused.
 
-import type { AuditedLogin } from '../observe/login-event.ts'
-import type { RefusedRequest } from '../observe/refused-requests.ts'
-import type { JsonObject } from '../protocol/messages.ts'
+import type { AuditedLogin } from '../../observe/login-event.ts'
+import type { RefusedRequest } from '../../observe/refused-requests.ts'
+import type { JsonObject } from '../../protocol/messages.ts'
 import { callerFields, type AuditedPrincipal } from './call-entry.ts'
-import type { Refusals } from './refusals.ts'
+import type { Refusals } from '../refusals.ts'
 
 export type RefusedEntry = Pick<RefusedRequest, 'address' | 'id' | 'method'> & {
   readonly context?: { readonly principal: AuditedPrincipal } | undefined
@@ -46,13 +46,23 @@ export function refusedEntry(
   return { endpoint, ...caller, from, request, http, decision: 'denied', outcome, ...counted(unrecorded) }
 }
 
+const administratorOf = ({ actor, role }: Pick<AdministrativeChange, 'actor' | 'role'>): JsonObject => ({
+  kind: 'admin',
+  name: actor,
+  role
+})
+
+export function changeEntry({ action, target, before, after, address, ...who }: AdministrativeChange): JsonObject {
+  return { by: administratorOf(who), from: address, action, target, before, after }
+}
+
 /** @returns undefined where this one is left out, and counted */
 export function refusedChangeEntry(
-  { actor, role, action, target, address: from }: Omit<AdministrativeChange, 'before' | 'after'>,
+  { action, target, address: from, ...who }: Omit<AdministrativeChange, 'before' | 'after'>,
   outcome: string,
   refusals: Refusals
 ): JsonObject | undefined {
-  const by = { kind: 'admin', name: actor, role }
+  const by = administratorOf(who)
   const unrecorded = refusals.take({ by })
   if (unrecorded === undefined) return undefined
   return { by, from, action, target, decision: 'denied', outcome, ...counted(unrecorded) }

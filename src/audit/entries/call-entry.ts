@@ -2,14 +2,14 @@
 // they are only where the tenant wants so.
 
 import { createHmac, type KeyObject } from 'node:crypto'
-import type { TenantAudit } from '../config/snapshot.ts'
-import type { CallOutcome, ObservedCall } from '../observe/calls.ts'
-import { redactedJson } from '../observe/redact.ts'
-import { isLongText } from '../protocol/json-text.ts'
-import { longTextSteps } from '../protocol/json-writer.ts'
-import { isObject, type JsonObject } from '../protocol/messages.ts'
-import { firstOf } from '../protocol/own-text.ts'
-import { runSteps } from '../time/turns.ts'
+import type { TenantAudit } from '../../config/snapshot.ts'
+import type { CallOutcome, ObservedCall } from '../../observe/calls.ts'
+import { redactedJson } from '../../observe/redact.ts'
+import { isLongText } from '../../protocol/json-text.ts'
+import { longTextSteps } from '../../protocol/json-writer.ts'
+import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { firstOf } from '../../protocol/own-text.ts'
+import { runSteps } from '../../time/turns.ts'
 
 /** Characters of what a caller chose. */
 const maxNameChars = 500
