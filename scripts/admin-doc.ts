@@ -98,7 +98,8 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
   Nothing is kept for a reader that is away; one that does not read, or whose key is taken away, is let go of and told why. \`curl -N -H "Accept: text/event-stream" …\` shows it.
 - \`POST …/endpoints/{endpoint}/try\` calls a tool as whoever the credential in its body is, at the gateway's own listener: an administrator gains nothing by it. Where a server asks for more (\`resultType: input_required\`), the
   answers are sent as \`inputResponses\` with the \`requestState\` that came, to the same route. What is tried is in the audit log twice: who tried it, and the call.
-- A POST with an \`Idempotency-Key\` (a UUID) that is sent again gets the answer of the first time, for a day.
+- Every POST that makes, changes or does something takes an \`Idempotency-Key\` (a UUID): sent again with it, it is not done again and gets the answer of the first time, for a day. While the first one runs it is 409; so is another request with the same key, and one
+  whose answer was too long to be kept. What was refused is judged again. Others (plan, catalog, explain, doctor) change nothing, and need none; nor do PUT, PATCH and DELETE.
 - A 503 says that the store does not answer: then the change was not made, or, where its answer was lost, made whole. Read, and see.
 - Where the document of a tenant cannot be used at one process (a variable is not set there), the tenant stays there as it was, the log says why, and so does \`problems\` of \`GET /v1/tenants/{tenant}\`. Nobody else is
   kept from anything: the process stays ready. It is not ready before it has read the documents for the first time.

@@ -392,7 +392,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],
     ['control/kills.ts maxKills', 'kill switches', 'tenant', '409'],
     ['control/kills.ts maxKillChars chars', 'kill switches as JSON', 'tenant', '409'],
-    ['control/request-memory.ts maxKeyChars chars', 'an Idempotency-Key', 'request', '409'],
+    ['control/request-memory.ts maxIdempotencyKey chars', 'an Idempotency-Key', 'request', '409'],
+    [
+      'control/request-memory.ts maxKeptAnswer chars',
+      'an answer that is kept for its Idempotency-Key',
+      'request',
+      'that it was given is kept; sent again, 409'
+    ],
     ['store/keys.ts requestTtlMs', 'time for which an answer is repeated', 'request', 'it is done again'],
     ['store/keys.ts versionsKept', 'versions that are kept of all', 'store', 'the oldest are forgotten'],
     ['store/keys.ts versionsPerTenant', 'versions that are kept besides', 'tenant', 'its oldest are forgotten'],

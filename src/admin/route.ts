@@ -148,6 +148,10 @@ interface RouteShape {
   readonly isForDocument?: true
   /** undefined: 204. A string is sent as plain text. */
   readonly response?: TSchema
+  /** A POST that makes, changes and does nothing: sent again, it just tells again. */
+  readonly onlyTells?: true
+  /** A POST that may take longer than a minute: so long. */
+  readonly takesMs?: number
   /** It may answer 201: something was made. */
   readonly makes?: true
   /** It can be listened to: what its events say. */

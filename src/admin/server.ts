@@ -13,6 +13,7 @@ import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
 import { checkContentType, checkRole, checkTarget, mergePatchType } from './checks.ts'
 import { conditionsOf } from './configuration/conditions.ts'
+import { handledOnce } from './configuration/once.ts'
 import { addConsole } from './console/routes.ts'
 import { createProviderSignIn } from './console/provider-sign-in.ts'
 import { createConsoleSessions } from './console/sessions.ts'
@@ -145,7 +146,8 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
         const params = request.params as Readonly<Record<string, string>>
         // Before anything is said of the query or body: another tenant is as unknown as what there is not.
         const tenant = route.path.includes('{tenant}') && tenantOf(route, snapshot(), administrator, params['tenant'])
-        const answer = await route.handle(
+        const answer = await handledOnce(
+          route,
           {
             administrator,
             address: request.ip,
@@ -201,8 +203,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
       return `http://${bound}`
     },
     close() {
-      eventStreams.close()
-      access.close()
+      for (const each of [eventStreams, access]) each.close()
       return server.close()
     }
   }

@@ -10,9 +10,12 @@ import { ControlError } from './control-error.ts'
 
 /** Of one admin key. */
 const requestsPerDay = 1_000
-/** As long as a process may take for one; after its death the request can be sent again. */
+/** As long as a process may take for one that does not say; after its death the request can be sent again. */
 const underWayMs = 60_000
-const maxKeyChars = 255
+/** In characters; of a longer one only that it was given is kept. */
+const maxKeptAnswer = 65_536
+/** In characters. */
+export const maxIdempotencyKey = 255
 
 const purpose = 'control-request'
 
@@ -23,6 +26,8 @@ export interface RepeatableRequest {
   readonly key: string
   /** Digest of all that is asked. */
   readonly digest: string
+  /** As long as a process may take for it. */
+  readonly takesMs?: number | undefined
 }
 
 export function createRequestMemory({ store, sealer }: { readonly store: Store; readonly sealer: Sealer }) {
@@ -31,12 +36,15 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
      * @param run gives the answer as JSON
      * @returns that of the first time. @throws ControlError conflict, limit_reached; GatewayError unavailable
      */
-    async once({ sender, key, digest }: RepeatableRequest, run: () => Promise<string>): Promise<string> {
-      if (key === '' || key.length > maxKeyChars)
+    async once(
+      { sender, key, digest, takesMs = underWayMs }: RepeatableRequest,
+      run: () => Promise<string>
+    ): Promise<string> {
+      if (key === '' || key.length > maxIdempotencyKey)
         throw new ControlError(
           'conflict',
           'The Idempotency-Key cannot be used.',
-          `Send 1 to ${maxKeyChars} characters, such as a UUID.`
+          `Send 1 to ${maxIdempotencyKey} characters, such as a UUID.`
         )
       const place = controlRequestKey(sender, key)
       const known = await store.get(place)
@@ -47,7 +55,7 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
           `This key has sent more than ${requestsPerDay} requests with an Idempotency-Key today.`,
           'Send them without one.'
         )
-      if (!(await store.set(place, record(), { ttlMs: underWayMs, when: 'absent' })))
+      if (!(await store.set(place, record(), { ttlMs: takesMs, when: 'absent' })))
         return answerIn((await store.get(place)) ?? '')
       let answer: string
       try {
@@ -57,7 +65,7 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
         await store.delete(place)
         throw error
       }
-      await store.set(place, record(answer), { ttlMs: requestTtlMs })
+      await store.set(place, record(answer.length <= maxKeptAnswer ? answer : ''), { ttlMs: requestTtlMs })
       return answer
 
       /** Sealed with the digest: whoever reads the store could otherwise try out what may have been asked. */
@@ -76,6 +84,12 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
             'Send each request with a key of its own.'
           )
         const done = stringOrNone(kept['done'])
+        if (done === '')
+          throw new ControlError(
+            'conflict',
+            'This request was done before, and its answer was too long to be kept.',
+            'It is not done again. Send another Idempotency-Key to have it done once more.'
+          )
         if (done !== undefined) return done
         throw new ControlError('conflict', 'The same request is being done right now.', 'Ask again in a second.')
       }

@@ -105,6 +105,7 @@ export const catalogRoutes = [
     {
       method: 'POST',
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog',
+      onlyTells: true,
       roles: everyRole,
       summary:
         'What a caller sees at an endpoint, with a client that declares nothing. Starts upstreams that are needed.',
@@ -136,6 +137,7 @@ export const catalogRoutes = [
     {
       method: 'POST',
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog/diff',
+      onlyTells: true,
       roles: everyRole,
       summary: 'In what that differs between two callers, or between two revisions.',
       body: closedObject({ kind: catalogKind, from: Seen, to: Seen }),

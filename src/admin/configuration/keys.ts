@@ -13,7 +13,6 @@ import { page, pageQuery, pageSchema } from '../paging.ts'
 import { noSuch } from '../problem.ts'
 import { administrators, AdminReply, defineRoute, everyRole, type AdminRequest } from '../route.ts'
 import { etagHeader } from './managed.ts'
-import { answeredOnce } from './once.ts'
 import { writeDocuments } from './write.ts'
 
 const KeyEntry = closedObject({
@@ -84,25 +83,24 @@ export const keyRoutes = [
       makes: true,
       response: NewKey
     },
-    (request, services) =>
-      answeredOnce(request, services, 'key.make', async () => {
-        const tenant = tenantIn(request)
-        const { name, scopes: wanted, ...limits } = request.body
-        services.control.checkOwner(tenant)
-        const key = newApiKey()
-        const entry = { name, sha256: keyDigest({ key }), scopes: wanted, ...limits }
-        const [made] = await writeDocuments(request, services, {
-          action: 'key.make',
-          target: name,
-          change: (documents) =>
-            withKeys(documents, tenant, (keys) => {
-              if (!keys.some((each) => each['name'] === name)) return [...keys, entry]
-              throw new ControlError('conflict', 'There is a key of this name.', 'Choose another name.')
-            }),
-          partOf: (tree) => keyNamed(tree, name)
-        })
-        return new AdminReply({ name, scopes: wanted, ...limits, key }, etagHeader(made?.after), 201)
+    async (request, services) => {
+      const tenant = tenantIn(request)
+      const { name, scopes: wanted, ...limits } = request.body
+      services.control.checkOwner(tenant)
+      const key = newApiKey()
+      const entry = { name, sha256: keyDigest({ key }), scopes: wanted, ...limits }
+      const [made] = await writeDocuments(request, services, {
+        action: 'key.make',
+        target: name,
+        change: (documents) =>
+          withKeys(documents, tenant, (keys) => {
+            if (!keys.some((each) => each['name'] === name)) return [...keys, entry]
+            throw new ControlError('conflict', 'There is a key of this name.', 'Choose another name.')
+          }),
+        partOf: (tree) => keyNamed(tree, name)
       })
+      return new AdminReply({ name, scopes: wanted, ...limits, key }, etagHeader(made?.after), 201)
+    }
   ),
   defineRoute(
     {

@@ -1,20 +1,31 @@
-// `Idempotency-Key`: a POST that is sent again gets the answer of the first time.
+// `Idempotency-Key`: a POST that makes or does something and is sent again gets the answer of the first time.
 
 import { longChangeHash } from '../changes.ts'
-import { AdminReply, type AdminRequest, type AdminServices } from '../route.ts'
+import { AdminProblem } from '../problem.ts'
+import { AdminReply, type AdminRequest, type AdminRoute, type AdminServices } from '../route.ts'
 
-/** @param action names the route. @throws ControlError, GatewayError unavailable */
-export async function answeredOnce(
-  { administrator, conditions, params, body }: AdminRequest,
-  { control }: AdminServices,
-  action: string,
-  run: () => Promise<AdminReply>
-): Promise<AdminReply> {
+export const takesIdempotencyKey = ({ method, onlyTells }: Pick<AdminRoute, 'method' | 'onlyTells'>): boolean =>
+  method === 'POST' && onlyTells !== true
+
+/**
+ * @returns what the handler of the route does, or did the first time
+ * @throws whatever it throws; ControlError, GatewayError unavailable; AdminProblem invalid_request
+ */
+export async function handledOnce(route: AdminRoute, request: AdminRequest, services: AdminServices): Promise<unknown> {
+  const { administrator, conditions, params, body, wantsEvents } = request
   const { idempotencyKey: key } = conditions
-  if (key === undefined) return await run()
-  const digest = await longChangeHash({ action, params, body })
-  const text = await control.requests.once({ sender: administrator.name, key, digest }, async () => {
-    const { body, headers, status } = await run()
+  if (key === undefined || !takesIdempotencyKey(route)) return await route.handle(request, services)
+  if (wantsEvents && route.events !== undefined)
+    throw new AdminProblem(
+      'invalid_request',
+      'An event stream cannot be answered again, and so takes no Idempotency-Key.',
+      'Leave the key out, or ask for application/json.'
+    )
+  const digest = await longChangeHash({ action: `${route.method} ${route.path}`, params, body })
+  const asked = { sender: administrator.name, key, digest, takesMs: route.takesMs }
+  const text = await services.control.requests.once(asked, async () => {
+    const answer = await route.handle(request, services)
+    const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
     return JSON.stringify({ body, headers, status })
   })
   const answer = JSON.parse(text) as Pick<AdminReply, 'body' | 'headers' | 'status'>

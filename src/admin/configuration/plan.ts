@@ -153,6 +153,7 @@ export const planRoutes = [
     {
       method: 'POST',
       path: '/v1/plan',
+      onlyTells: true,
       roles: administrators,
       summary:
         'What a change would do, and why it would be refused, in the words of `POST /v1/apply`. Changes nothing.',

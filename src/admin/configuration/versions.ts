@@ -13,7 +13,6 @@ import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import { administrators, AdminReply, defineRoute, everyRole, maySee, type AdminRequest } from '../route.ts'
 import { etagOf } from './conditions.ts'
-import { answeredOnce } from './once.ts'
 import { writeDocuments } from './write.ts'
 
 /** Each is compiled in the turn of the event loop in which the change is made. */
@@ -186,29 +185,28 @@ export const versionRoutes = [
       }),
       response: ChangeResult
     },
-    (request, services) =>
-      answeredOnce(request, services, 'apply', async () => {
-        const { tenants, version, behindFile: isBehindFile } = request.body
-        const wanted = wantedChange(request, tenants)
-        const { control } = services
-        const changes = await writeDocuments(request, services, {
-          action: 'apply',
-          target: [...wanted.keys()].join(', ').slice(0, maxTargetChars),
-          change: () => wanted,
-          isBehindFile,
-          admit() {
-            if (version === undefined || version === control.version) return
-            throw new AdminProblem(
-              'precondition_failed',
-              'The configuration has changed since that version.',
-              'Plan again, and apply what you find then.',
-              { headers: { ETag: etagOf(control.version) } }
-            )
-          },
-          partOf: (tree) => tree
-        })
-        return resultOf(control.version, changes)
+    async (request, services) => {
+      const { tenants, version, behindFile: isBehindFile } = request.body
+      const wanted = wantedChange(request, tenants)
+      const { control } = services
+      const changes = await writeDocuments(request, services, {
+        action: 'apply',
+        target: [...wanted.keys()].join(', ').slice(0, maxTargetChars),
+        change: () => wanted,
+        isBehindFile,
+        admit() {
+          if (version === undefined || version === control.version) return
+          throw new AdminProblem(
+            'precondition_failed',
+            'The configuration has changed since that version.',
+            'Plan again, and apply what you find then.',
+            { headers: { ETag: etagOf(control.version) } }
+          )
+        },
+        partOf: (tree) => tree
       })
+      return resultOf(control.version, changes)
+    }
   ),
   defineRoute(
     {
@@ -224,25 +222,24 @@ export const versionRoutes = [
       }),
       response: ChangeResult
     },
-    (request, services) =>
-      answeredOnce(request, services, 'rollback', async () => {
-        const { version, tenant } = request.body
-        const { control } = services
-        const isMeant = ([id]: readonly [string, unknown]): boolean =>
-          tenant === undefined ? !control.isOfFile(id) : id === tenant
-        const found = await control.at(version, tenant)
-        if (found === undefined) throw noSuch('version')
-        const ofFile = tenant === undefined ? [...found.keys()].filter(control.isOfFile) : []
-        const then = new Map([...found].filter(isMeant))
-        const removed = await control.removedOf(then.keys())
-        const changes = await writeDocuments(request, services, {
-          action: 'rollback',
-          target: `version ${version}`,
-          change: (now) => differenceTo(then, new Map([...now].filter(isMeant)), removed),
-          removed,
-          partOf: (tree) => tree
-        })
-        return resultOf(control.version, changes, ofFile)
+    async (request, services) => {
+      const { version, tenant } = request.body
+      const { control } = services
+      const isMeant = ([id]: readonly [string, unknown]): boolean =>
+        tenant === undefined ? !control.isOfFile(id) : id === tenant
+      const found = await control.at(version, tenant)
+      if (found === undefined) throw noSuch('version')
+      const ofFile = tenant === undefined ? [...found.keys()].filter(control.isOfFile) : []
+      const then = new Map([...found].filter(isMeant))
+      const removed = await control.removedOf(then.keys())
+      const changes = await writeDocuments(request, services, {
+        action: 'rollback',
+        target: `version ${version}`,
+        change: (now) => differenceTo(then, new Map([...now].filter(isMeant)), removed),
+        removed,
+        partOf: (tree) => tree
       })
+      return resultOf(control.version, changes, ofFile)
+    }
   )
 ] as const

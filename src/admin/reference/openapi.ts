@@ -4,6 +4,8 @@ import type { TSchema } from 'typebox'
 import type { Shape } from '../../config/shape.ts'
 import { metricsForms } from '../../observe/metrics/metrics-text.ts'
 import { problemTable } from '../problem.ts'
+import { maxIdempotencyKey } from '../../control/request-memory.ts'
+import { takesIdempotencyKey } from '../configuration/once.ts'
 import type { AdminRoute } from '../route.ts'
 
 /** What only the gateway's own checks read of a schema. */
@@ -53,7 +55,16 @@ const problemSchema = {
 
 const parameterNames = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
 
-function operation({ path, roles, summary, query, body, response, events, makes }: AdminRoute) {
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Such as a UUID: the same request with it gets the answer of the first time, for a day.',
+  schema: { type: 'string', minLength: 1, maxLength: maxIdempotencyKey }
+}
+
+function operation(route: AdminRoute) {
+  const { path, roles, summary, query, body, response, events, makes } = route
   const streamed =
     events === undefined ? {} : { 'text/event-stream': { schema: { type: 'string', description: events } } }
 
@@ -61,7 +72,11 @@ function operation({ path, roles, summary, query, body, response, events, makes 
   return {
     summary,
     description: `Roles: ${roles.join(', ')}.`,
-    parameters: [...named, ...(query === undefined ? [] : queryParameters(query))],
+    parameters: [
+      ...named,
+      ...(query === undefined ? [] : queryParameters(query)),
+      ...(takesIdempotencyKey(route) ? [idempotencyKey] : [])
+    ],
     ...(body !== undefined && { requestBody: { required: true, content: json(plain(body)) } }),
     responses: {
       ...(response === undefined && events === undefined
