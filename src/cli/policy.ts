@@ -19,26 +19,30 @@ interface Asked extends RouteQuestion {
   readonly endpoint: string
 }
 
-/** Why a caller may use something or not. @throws UsageError. @returns the exit code: 0, whatever the answer is */
+/** Why a caller may use something or not, by a file. @throws UsageError. @returns the exit code: 0 in any case */
 export async function runExplain(
-  { config, json, ...options }: Readonly<Record<string, string | undefined>>,
+  { config, json, ...options }: Readonly<Record<string, string | undefined>> & { readonly config: string },
   { env, stdout }: { readonly env: NodeJS.ProcessEnv; readonly stdout: Output }
 ): Promise<number> {
-  if (config === undefined) throw new UsageError('explain needs --config FILE.')
-  const { caller, arguments: args, ...rest } = options
-  const given = {
-    ...rest,
-    ...(caller !== undefined && { caller: parsed(caller, '--caller') }),
-    ...(args !== undefined && { arguments: parsed(args, '--arguments') })
-  }
+  const asked = questionOf(options)
   return await orProblems(config, stdout, async () => {
-    const answer = explain(await loadConfig(config, { env }), askedBy(given, 'explain'))
+    const answer = explain(await loadConfig(config, { env }), asked)
     stdout.write(json !== undefined ? `${JSON.stringify(answer, null, 2)}\n` : textOfAnswer(answer))
     return 0
   })
 }
 
-function textOfAnswer({ sentence, rules }: RouteAnswer): string {
+/** What the options of `explain` ask. @throws UsageError */
+export function questionOf({ caller, arguments: args, ...rest }: Readonly<Record<string, string | undefined>>): Asked {
+  const given = {
+    ...rest,
+    ...(caller !== undefined && { caller: parsed(caller, '--caller') }),
+    ...(args !== undefined && { arguments: parsed(args, '--arguments') })
+  }
+  return askedBy(given, 'explain')
+}
+
+export function textOfAnswer({ sentence, rules }: Pick<RouteAnswer, 'sentence' | 'rules'>): string {
   const lines = rules.map(
     ({ name, of, effect, applies, because }) =>
       `  ${applies === null ? '?' : applies ? '+' : '-'} ${name} (${effect}, ${of}): ${because}`

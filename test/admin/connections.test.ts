@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { cli } from '../cli/kit.ts'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { adminGateway, adminKeys, adminSection, globexKey, type AdminGateway } from '../kit/admin.ts'
 import { authorizationServer } from '../kit/authorization-server.ts'
@@ -140,6 +141,15 @@ t.test('connections are listed without what was given, and end at every process'
     `connection.revoke: issuer ${keyIssuer}, subject ada, upstream secret`,
     'connection.revoke: upstream account'
   ])
+  // The same from the command line.
+  const env = { GATEHOUSE_ADMIN_URL: one.adminUrl, GATEHOUSE_ADMIN_KEY: adminKeys.acme }
+  const listed = await cli(['grant', 'list', 'acme', '--issuer', keyIssuer, '--subject', 'bob'], env)
+  t.match(listed, { code: 0, out: /^SUBJECT +ISSUER[^]*\nbob +urn:gatehouse:key +secret +secret +connected/ })
+  t.equal((await cli(['grant', 'list', 'acme', '--upstream', 'account'], env)).out, 'none\n')
+  t.match(await cli(['grant', 'revoke', 'acme'], env), { code: 1, err: /which connections end/ })
+  const revoked = await cli(['grant', 'revoke', 'acme', '--all', '--json'], env)
+  t.same({ code: revoked.code, answer: JSON.parse(revoked.out) as unknown }, { code: 0, answer: { revoked: 1 } })
+  t.same(await list(other), { items: [], nextCursor: null })
 })
 
 t.test('a revocation says what it means, and reaches no other tenant', async (t) => {

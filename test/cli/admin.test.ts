@@ -98,6 +98,27 @@ t.test('a tool is stopped and let go again', async (t) => {
   t.match(await call(), { result: {} })
 })
 
+t.test('a gateway explains what it decides now, kill switches and tenants of the API included', async (t) => {
+  const policy = { default: 'allow', rules: [{ name: 'no-pid', effect: 'deny', what: { names: ['pid'] } }] }
+  const body = {
+    auth: { keys: [{ name: 'ci', key: 'gh_key_of_ci_0123456789' }] },
+    upstreams: { up: { url: upstream.url } }
+  }
+  t.equal((await made.call('PUT', '/v1/tenants/umbrella', { body: { ...body, policy } })).status, 201)
+  const explain = (...rest: string[]) => admin('explain', '--endpoint', 'umbrella', ...rest)
+  const denied = await explain('--tool', 'up/pid', '--caller', '{ key: ci }')
+  t.match(denied, { code: 0, out: /^Denied[^]*\n {2}\+ no-pid \(deny, tenant\)/ })
+  const { out } = await admin('explain', '--endpoint', '/t/umbrella/mcp', '--tool', 'up/echo', '--json')
+  t.match(JSON.parse(out), { outcome: 'allowed', rules: [{ name: 'no-pid', applies: false }] })
+  await admin('kill', 'tool', 'umbrella', 'up', 'echo')
+  t.match(await explain('--tool', 'up/echo'), { code: 0, out: /^Denied/ }, 'it is stopped')
+  t.match(await admin('explain', '--endpoint', 'nobody', '--tool', 'up/echo'), { code: 1, err: /no such/i })
+  t.match(await explain('--tool', 'down/echo'), { code: 1, err: /names no upstream/ })
+  t.match(await admin('explain', '--endpoint', '/x/y/z', '--tool', 'up/echo'), { code: 2, err: /names no endpoint/ })
+  t.match(await explain('--tool', 'up/echo', '--admin', 'nowhere'), { code: 2, err: /takes the URL of the admin API/ })
+  t.equal((await made.call('DELETE', '/v1/tenants/umbrella', { headers: { 'If-Match': '*' } })).status, 204)
+})
+
 t.test('what is missing or refused is said, with what to do', async (t) => {
   t.match(await cli(['tenant', 'list'], {}), { code: 2, err: /--admin-key-file FILE, or GATEHOUSE_ADMIN_KEY/ })
   t.match(await cli(['tenant', 'list', '--admin-key-file', '/nowhere'], env), {

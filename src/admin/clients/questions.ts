@@ -59,18 +59,21 @@ export const questionRoutes = [
         kind: catalogKind,
         name: Type.String({ description: 'UPSTREAM/NAME, with the name or URI that the upstream itself gives it.' }),
         arguments: Type.Optional(Type.Unknown({ description: 'Those of the call, an object, for conditions.' })),
+        address: Type.Optional(
+          Type.String({ maxLength: 64, description: 'Of the client, for conditions that look at it.' })
+        ),
         at: Type.Optional(Type.String({ description: 'When the call is made (RFC 3339). Default: now.' }))
       }),
       response: ExplanationSchema
     },
     async ({ tenant, params, body, administrator }, { wall }) => {
-      const { caller, kind: wanted, name: route, arguments: args, at } = body
+      const { caller, kind: wanted, name: route, arguments: args, address, at } = body
       const now = timeOf(at, wall.now())
       const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
       const turn = { tenant: tenant.id, caller: administrator.name }
       administrator.charge(rulesAt(tenant, endpoint))
       return await asked(() =>
-        runSteps(explainRoute(tenant, endpoint, { caller, kind: wanted, route, args, now }), turn)
+        runSteps(explainRoute(tenant, endpoint, { caller, kind: wanted, route, args, address, now }), turn)
       )
     }
   )

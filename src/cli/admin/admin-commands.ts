@@ -2,7 +2,7 @@
 
 import { jsonOption, UsageError, type CommandSpec } from '../commands/command.ts'
 import { adminOptions } from './admin-client.ts'
-import { changeRows, type AdminRow } from './change-rows.ts'
+import { changeRows, grantRows, type AdminRow } from './change-rows.ts'
 
 const file = 'FILE is YAML or JSON, as the API takes it (docs/admin-api.md); - is standard input.'
 const replaced =
@@ -179,6 +179,7 @@ given, and no others.`,
     done: 'ended',
     example: 'session end acme 5f2c9a'
   },
+  ...grantRows,
   ...changeRows
 ]
 

@@ -12,7 +12,9 @@ export interface AdminRow {
   /** `{0}` is the first operand; `*` at its end: all pages. */
   readonly path: string
   /** The operand that is a file (- is standard input) whose content is sent, or how the body is made of options. */
-  readonly body?: 'file' | 'tenants' | 'key' | 'version' | 'catalog'
+  readonly body?: 'file' | 'tenants' | 'key' | 'version' | 'catalog' | 'options'
+  /** Options that are sent by their names: in the query, or with `body: options` in the body. */
+  readonly sent?: readonly string[]
   /** Members of each entry that make the columns of a table; without, the answer is printed as YAML. */
   readonly columns?: readonly string[]
   /** What is said where the answer is empty. */
@@ -42,6 +44,39 @@ const killRows = killTargets.map(([what, operands, path, example]): AdminRow => 
   text: 'It holds until it is taken back with --undo, also after a restart.',
   example: `kill ${what} ${example}`
 }))
+
+const whose = [
+  { flags: '--issuer <issuer>', text: 'of people: the iss of their tokens; urn:gatehouse:key for API keys' },
+  { flags: '--subject <subject>', text: 'of one person of this issuer: sub, or the name of the API key' },
+  { flags: '--upstream <upstream>', text: 'of this upstream only' }
+]
+
+export const grantRows: readonly AdminRow[] = [
+  {
+    name: 'grant list',
+    summary: 'accounts and secrets that people have connected for upstreams, and how they stand',
+    operands: '<tenant>',
+    options: whose,
+    sent: ['issuer', 'subject', 'upstream'],
+    method: 'GET',
+    path: '/v1/tenants/{0}/connections*',
+    columns: ['subject', 'issuer', 'upstream', 'kind', 'state', 'reason', 'provider', 'connectedAt', 'lastUsedAt'],
+    text: 'Never what they gave.',
+    example: 'grant list acme --upstream github'
+  },
+  {
+    name: 'grant revoke',
+    summary: 'end connections of people: of one person, to one upstream, or all of a tenant',
+    operands: '<tenant>',
+    options: [...whose, { flags: '--all', text: 'all of the tenant, in place of the others' }],
+    sent: ['issuer', 'subject', 'upstream', 'all'],
+    method: 'POST',
+    path: '/v1/tenants/{0}/connections/revoke',
+    body: 'options',
+    text: 'At every process. Calls of these people are refused until they connect again.',
+    example: 'grant revoke acme --issuer https://idp.example.com --subject ada'
+  }
+]
 
 export const changeRows: readonly AdminRow[] = [
   {

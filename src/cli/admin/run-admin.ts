@@ -17,7 +17,7 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
     const api = await openAdminApi(given, io.env)
     const { json, undo } = given.options
     const isList = row.path.endsWith('*')
-    const path = pathOf(row, given)
+    const path = pathOf(row, given) + queryOf(row, given)
     const body = await bodyOf(row, given, io)
     if (isList || row.body === 'catalog') {
       const items = isList ? await api.all(path) : await pagesOf(api, path, body as JsonObject)
@@ -80,6 +80,14 @@ const pathOf = ({ path, name }: AdminRow, { operands }: Given): string =>
       encodeURIComponent(operands[Number(at)] ?? (name === 'catalog' ? 'default' : ''))
     )
 
+const sentOf = (names: AdminRow['sent'] = [], { options }: Given): Array<[name: string, value: string]> =>
+  names.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]]))
+
+function queryOf({ sent, body }: AdminRow, given: Given): string {
+  const query = body === undefined ? new URLSearchParams(sentOf(sent, given)).toString() : ''
+  return query === '' ? '' : `?${query}`
+}
+
 /** A version that was looked at: what others change in between is not undone unseen. */
 async function ifMatchOf({ method, body }: AdminRow, path: string, api: AdminApi): Promise<string | undefined> {
   if (method === 'POST' || method === 'GET' || /\/(?:keys|sessions|kills)\b/.test(path)) return undefined
@@ -109,9 +117,11 @@ async function pagesOf(api: AdminApi, path: string, body: JsonObject): Promise<J
 }
 
 /** @throws UsageError */
-async function bodyOf({ body, operands }: AdminRow, given: Given, io: Io): Promise<unknown> {
+async function bodyOf({ body, operands, sent }: AdminRow, given: Given, io: Io): Promise<unknown> {
   const { options } = given
   if (body === 'key') return newKeyBody(given)
+  // An option without a value is there or not.
+  if (body === 'options') return Object.fromEntries(sentOf(sent, given).map(([name, value]) => [name, value || true]))
   if (body === 'catalog') {
     const { caller, kind = 'tool' } = options
     return { kind, ...(caller !== undefined && { caller: objectOf(caller, '--caller') }) }

@@ -136,7 +136,7 @@ export const policyCommands: readonly CommandSpec[] = [
     name: 'explain',
     summary: 'why a caller may or may not see and use something, rule by rule',
     options: [
-      configOption,
+      { ...configOption, text: 'a configuration, in place of a gateway' },
       { flags: '--endpoint <endpoint>', text: '/t/TENANT/mcp, or TENANT/ENDPOINT' },
       { flags: '--tool <upstream/name>', text: "what is asked about, under the upstream's own name" },
       { flags: '--prompt <upstream/name>', text: 'instead of --tool' },
@@ -151,13 +151,22 @@ export const policyCommands: readonly CommandSpec[] = [
       { flags: '--arguments <arguments>', text: 'those of the call, for conditions' },
       { flags: '--address <ip>', text: 'of the client, for conditions that look at it' },
       { flags: '--at <time>', text: 'when it is made, such as 2026-07-28T09:00:00Z. Default: now' },
-      jsonOption
+      jsonOption,
+      ...adminOptions
     ],
-    text: 'Nothing is started.',
+    text: `
+At a gateway, by the admin API: with tenants that the API made, and what is stopped by kill switches. With --config by a
+file alone. Nothing is started.`,
     examples: [
+      "gatehouse explain --endpoint acme/files --tool files/delete_page --caller '{ subject: ada }'",
       "gatehouse explain --config g.yaml --endpoint /t/acme/mcp --tool files/delete --caller '{ subject: ada }'"
     ],
-    run: async ({ options }, io) => await (await import('../policy.ts')).runExplain(options, io)
+    async run(given, io) {
+      const { config, ...options } = given.options
+      return config === undefined
+        ? await (await import('../admin/explain.ts')).runExplainThere(given, io)
+        : await (await import('../policy.ts')).runExplain({ ...options, config }, io)
+    }
   },
   {
     name: 'policy test',
