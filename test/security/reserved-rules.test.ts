@@ -145,6 +145,74 @@ t.test('no issuer, no open door and no tag decides what a reserved rule means', 
   t.equal((await call('PUT', issuer, { key: adminKeys.globex, body: {} })).status, 201)
 })
 
+t.test('a tag that a reserved rule looks at is not shed by removing the upstream and adding it again', async (t) => {
+  for (const effect of ['requires', 'deny'] as const) {
+    const rule = { name: 'step-up', effect, what: { tags: ['destructive'] } }
+    const { call, upstreamUrl } = await start(t, {
+      upstreams: {
+        up: { url: 'http://127.0.0.1:9/mcp', tags: { destructive: ['delete_*'] } },
+        hints: { url: 'http://127.0.0.1:9/mcp', trustAnnotations: true },
+        plain: { url: 'http://127.0.0.1:9/mcp', tags: { own: ['*'] } }
+      },
+      policy: { default: 'allow', rules: [{ ...rule, ...(effect === 'requires' && { scopes: ['tickets:delete'] }) }] },
+      reserved: ['policy']
+    })
+    const said = (name: string) => ({
+      status: 403,
+      json: {
+        detail: `This takes away the tag "destructive" of the upstream "${name}": the rule "step-up" looks at that, and is reserved for platform-admins.`
+      }
+    })
+    for (const name of ['up', 'hints'])
+      t.match(await call('DELETE', `${path}/upstreams/${name}`, ofTenant), said(name), `${effect}: ${name}`)
+    const { configuration } = (await call('GET', path)).json as { configuration: { upstreams: Record<string, object> } }
+    const { up: _, ...others } = configuration.upstreams
+    const without = { ...configuration, upstreams: others }
+    t.match(await call('PUT', path, { ...ofTenant, body: without }), said('up'), 'the whole document')
+    const renamed = { ...configuration, upstreams: { ...others, other: { url: upstreamUrl } } }
+    t.match(await call('PUT', path, { ...ofTenant, body: renamed }), said('up'), 'under another name')
+
+    // One that the rule does not look at comes and goes; and the tag is given, and not taken away again.
+    t.equal((await call('DELETE', `${path}/upstreams/plain`, ofTenant)).status, 204)
+    const body = { url: upstreamUrl, tags: { destructive: ['*'] } }
+    t.equal((await call('PUT', `${path}/upstreams/plain`, { key: adminKeys.globex, body })).status, 201)
+    t.match(await call('DELETE', `${path}/upstreams/plain`, ofTenant), said('plain'))
+
+    // A platform-admin removes it, and then nothing of it is left.
+    const { headers } = ofTenant
+    t.equal((await call('DELETE', `${path}/upstreams/up`, { headers })).status, 204)
+    t.equal(
+      (await call('PUT', `${path}/upstreams/up`, { key: adminKeys.globex, body: { url: upstreamUrl } })).status,
+      201
+    )
+  }
+})
+
+t.test('a key does not pass a reserved rule by the groups that it has not', async (t) => {
+  const rule = (when: string) => ({ name: 'own', effect: 'allow', what: { kinds: ['tool'] }, when })
+  const { call, makeKey } = await start(t, {
+    policy: { default: 'deny', rules: [rule('!("contractors" in principal.groups) && args.sum < 100')] },
+    reserved: ['policy']
+  })
+  const said = { status: 403, json: { detail: /^This gives the key "a" what a key is: no person/ } }
+  t.match(await makeKey({ name: 'a' }), said)
+  const path = '/v1/tenants/initech/policy'
+  for (const [at, [when, passes]] of [
+    ['principal.kind != "token"', true],
+    ['has(args.sum) || "staff" in principal.groups', true],
+    ['!("a" in principal.roles)', true],
+    ['"staff" in principal.groups && args.sum < 100', false],
+    ['args.owner == "me" && principal.roles.exists(r, r.glob("lead-*"))', false],
+    ['principal.subject.endsWith("@acme.example") && !("contractors" in principal.groups)', false],
+    ['args.owner == principal.subject', false]
+  ].entries() as ArrayIterator<[number, [string, boolean]]>) {
+    const body = { default: 'deny', rules: [rule(when)] }
+    t.equal((await call('PUT', path, { body, headers: ofTenant.headers })).status, 200, when)
+    const answer = await makeKey({ name: passes ? 'a' : `k-${at}` })
+    t.match(answer, passes ? said : { status: 201 }, when)
+  }
+})
+
 t.test('rules of reserved endpoints and upstreams, and conditions on callers, hold as well', async (t) => {
   const when = "'night' in principal.scopes"
   const { call, makeKey } = await start(t, {

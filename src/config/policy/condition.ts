@@ -41,6 +41,8 @@ export interface ConditionBudget {
 export interface Condition {
   /** @returns undefined where it cannot be told: an argument is missing, of another type, or too large */
   readonly holds: (facts: ConditionFacts, budget: ConditionBudget) => boolean | undefined
+  /** Does it hold for no call of the principal, whatever the call is? False in doubt. */
+  readonly neverHolds: (principal: PrincipalFacts) => boolean
   /** Members of the principal that it looks at. */
   readonly principal: ReadonlySet<string>
 }
@@ -144,6 +146,21 @@ export function compileCondition(expression: string): Condition {
       } catch {
         return undefined
       }
+    },
+    neverHolds(principal) {
+      if (costOf(syntax, { args: {}, principal }, costPerCall) === undefined) return false
+      let looksAtCall = false
+      const unknown = (): undefined => {
+        looksAtCall = true
+      }
+      // What is not known is an error, which `false && …` outweighs (CEL: logical operators).
+      const call = Object.fromEntries(['args', 'name', 'address', 'now'].map((each) => [each, { get: unknown }]))
+      try {
+        return parsed(Object.defineProperties({ principal }, call)) === false
+      } catch {
+        // A member that this principal has not is one of no call.
+        return !looksAtCall
+      }
     }
   }
 }
@@ -165,7 +182,7 @@ function isTimeZone(zone: string): boolean {
 /** @returns undefined where it is more than `max`, or an argument cannot be judged */
 function costOf(
   { nodes, paths, typed, principal: members, zones, repeats }: ConditionSyntax,
-  { args, principal }: ConditionFacts,
+  { args, principal }: Pick<ConditionFacts, 'args' | 'principal'>,
   max: number
 ): number | undefined {
   if (!typed.every(({ path, type }) => isOfType(valueAt(args, path), type))) return undefined

@@ -2,7 +2,7 @@
 // allow, an issuer whose tokens say anything, a tag. Else whoever may not change a rule could still decide its outcome.
 
 import { ConditionError } from '../../config/policy/condition-syntax.ts'
-import { compileCondition } from '../../config/policy/condition.ts'
+import { compileCondition, type Condition } from '../../config/policy/condition.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../../config/shape.ts'
 import { anyMatcher } from '../../protocol/glob.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
@@ -18,26 +18,30 @@ interface ReservedRule {
   readonly tags: readonly string[]
   /** Members of the principal that its condition looks at; undefined: what it says stands elsewhere. */
   readonly looksAt: ReadonlySet<string> | undefined
+  /** Of its condition. */
+  readonly neverHolds: Condition['neverHolds']
 }
 
 const textsIn = (value: unknown): string[] => listOf(value).map(String)
 
 function reservedRule(rule: Tree): ReservedRule {
   const { name, effect, who, what, scopes, when } = rule
+  const condition = hasReference(rule) ? undefined : conditionIn(when)
   return {
     name: stringOrNone(name) ?? '',
     effect,
     who: Object.fromEntries(Object.entries(treeOf(who)).map(([member, values]) => [member, textsIn(values)])),
     scopes: textsIn(scopes),
     tags: textsIn(treeOf(what)['tags']),
-    looksAt: hasReference(rule) ? undefined : membersIn(when)
+    looksAt: condition?.principal,
+    neverHolds: condition?.neverHolds ?? (() => false)
   }
 }
 
-function membersIn(when: unknown): ReadonlySet<string> | undefined {
-  if (typeof when !== 'string') return new Set()
+function conditionIn(when: unknown): Pick<Condition, 'principal' | 'neverHolds'> | undefined {
+  if (typeof when !== 'string') return { principal: new Set(), neverHolds: () => false }
   try {
-    return compileCondition(when).principal
+    return compileCondition(when)
   } catch (error) {
     // Written by another version: what it looks at is not known.
     if (error instanceof ConditionError) return undefined
@@ -101,18 +105,25 @@ function keyGiver({
   effect,
   who,
   scopes: required,
-  looksAt
+  looksAt,
+  neverHolds
 }: ReservedRule): (name: string, scopes: readonly string[]) => string | undefined {
   if (looksAt === undefined) return () => 'what a rule looks at that refers to variables or files'
   if (Object.keys(who).some((member) => tokenMembers.has(member))) return () => undefined
   const { keys, scopes: allowed } = who
   const [isKey, isScope] = [anyMatcher(keys), anyMatcher(allowed)]
-  const givesAccess = effect === 'allow' && !(isEverything(keys) && isEverything(allowed))
+  const isOfEveryKey = isEverything(keys) && isEverything(allowed)
+  const givesAccess = effect === 'allow' && !isOfEveryKey
+  // `!("contractors" in principal.groups)`: a key has no groups, and is no contractor.
+  const allowsByAbsence =
+    effect === 'allow' && isOfEveryKey && ['groups', 'roles', 'kind'].some((each) => looksAt.has(each))
   return (name, scopes) => {
     const asked = effect === 'requires' ? scopes.find((scope) => required.includes(scope)) : undefined
     if (asked !== undefined) return `the scope ${JSON.stringify(asked)}`
     if (looksAt.has('key')) return 'a name'
     if (looksAt.has('scopes') && scopes.length > 0) return 'scopes'
+    if (allowsByAbsence && !neverHolds({ kind: 'key', key: name, scopes, groups: [], roles: [] }))
+      return 'what a key is: no person, without groups and roles'
     if (!givesAccess || !isKey(name)) return undefined
     if (isEverything(allowed)) return 'its name'
     const scope = scopes.find(isScope)
@@ -146,19 +157,24 @@ function checkIssuers(before: Tree, next: Tree, rules: readonly ReservedRule[]):
 
 const hints: ReadonlySet<string> = new Set(['readOnly', 'destructive', 'idempotent', 'openWorld'])
 
-/** Tags that rules look at stay where they are; an upstream that is new has none of those that rules allow. */
+/**
+ * Tags that rules look at stay where they are; an upstream that is new has none of those that rules allow, and one that
+ * goes has none of the others: it could come back without, and connected accounts belong to its name.
+ */
 function checkTags(before: Tree, next: Tree, rules: readonly ReservedRule[]): void {
-  const old = treeOf(before['upstreams'])
+  const [old, wanted] = [treeOf(before['upstreams']), treeOf(next['upstreams'])]
   for (const rule of rules)
     for (const tag of rule.tags) {
       const tagged = (upstream: unknown): string => {
         const { tags, trustAnnotations } = treeOf(upstream)
         return canonicalJsonOf([treeOf(tags)[tag] ?? null, hints.has(tag) && trustAnnotations === true])
       }
-      for (const [name, upstream] of Object.entries(treeOf(next['upstreams']))) {
-        const isNew = !Object.hasOwn(old, name)
-        if ((isNew && rule.effect !== 'allow') || tagged(upstream) === tagged(isNew ? {} : old[name])) continue
-        throw refusedBy(rule, `changes the tag ${JSON.stringify(tag)} of the upstream ${JSON.stringify(name)}`)
+      for (const name of new Set([...Object.keys(old), ...Object.keys(wanted)])) {
+        const [isOld, isWanted] = [Object.hasOwn(old, name), Object.hasOwn(wanted, name)]
+        if (!(isOld && isWanted) && isOld === (rule.effect === 'allow')) continue
+        if (tagged(isOld ? old[name] : {}) === tagged(isWanted ? wanted[name] : {})) continue
+        const does = isWanted ? 'changes' : 'takes away'
+        throw refusedBy(rule, `${does} the tag ${JSON.stringify(tag)} of the upstream ${JSON.stringify(name)}`)
       }
     }
 }
