@@ -105,6 +105,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'refused on the page'
     ],
+    [
+      'http/connections/page-sign-in.ts maxUsed',
+      'sign-ins to the page that have come back and are known as used',
+      'process',
+      'those used first are forgotten'
+    ],
     ['http/connections/sign-in-rate.ts maxCounted', 'tenants that are counted', 'process', 'counted anew'],
     ['vault/grants.ts uncertainMs', 'the same while messages may be missed', 'person', '-'],
     [
@@ -1642,11 +1648,16 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'limits/stranger-rate.ts strangersShare',
-      'part of these questions, and of those at once, that one address may have',
+      'part of these questions, and of those at once, that one address, or /64 of IPv6, may have',
       'issuer and address',
       '503'
     ],
-    ['limits/stranger-rate.ts maxAddresses', 'addresses that are counted', 'issuer', 'the least recent is forgotten'],
+    [
+      'limits/stranger-rate.ts maxNetworks',
+      'addresses, and networks of IPv6 (/64), that are counted',
+      'issuer',
+      'the least recent is forgotten'
+    ],
     [
       'auth/introspection.ts maxKnown maxRefused',
       'digests of tokens that were good, and that were not',

@@ -3,6 +3,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
+import { networkOf } from '../limits/client-network.ts'
 import { createQuota } from '../limits/limits.ts'
 import { createStrangerRate, strangersShare } from '../limits/stranger-rate.ts'
 import type { Log } from '../observe/log.ts'
@@ -20,7 +21,7 @@ const pauseMs = 2_000
 /** Tokens that were never seen to be good: questions a second, and at once. Strangers can make them up. */
 const strangersPerSecond = 20
 const strangersAtOnce = 100
-/** Questions that wait for an answer, of such tokens and of all; of one address half of the former. */
+/** Questions that wait for an answer, of such tokens and of all; of one address, or /64 of IPv6, half of the former. */
 const maxStrangers = 32
 const maxQuestions = 128
 /** Digests that are kept of tokens: those that were good, and those that were not. */
@@ -99,7 +100,7 @@ export function createIntrospector(
     if (known.has(digest)) return ask(digest, token)
     const leave = places.take(1, [
       ['all', maxStrangers],
-      [`of ${address}`, maxStrangers * strangersShare]
+      [`of ${networkOf(address)}`, maxStrangers * strangersShare]
     ])
     if (leave === undefined) throw unanswered()
     if (strangers.take(address)) return ask(digest, token).finally(leave)

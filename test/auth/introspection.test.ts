@@ -162,6 +162,29 @@ t.test('one address with such tokens keeps nobody out who comes with a good one 
   t.equal(outcome(await setup.present(good, undefined, undefined, '203.0.113.9')), 'robot')
 })
 
+t.test(
+  'a network of IPv6 with all its addresses is one of those, and addresses of IPv4 within IPv6 are many',
+  async (t) => {
+    const idp = await issuer(t)
+    for (const [stranger, other] of [
+      ['2001:db8:0:7::', '2001:db8:0:8::1'],
+      ['2001:DB8::7:0:0:1:', '2001:db8:0:8::1'],
+      ['2001:db8:0:7::', '203.0.113.9'],
+      ['::ffff:198.51.100.7', '::ffff:203.0.113.9']
+    ] as const) {
+      const setup = testAuthenticator(t, asked(idp.url, idp.introspection))
+      const from = (n: number): string => (stranger.endsWith(':') ? `${stranger}${n.toString(16)}` : stranger)
+      let refused = 0
+      for (let n = 1; n <= 150; n++)
+        if (outcome(await setup.present(`made-up-${n}`, undefined, undefined, from(n))) === 503) refused++
+      t.equal(refused, 100, `${stranger} gets its half`)
+      const good = await idp.token({ resource, opaque: true })
+      t.equal(outcome(await setup.present(good, undefined, undefined, from(500))), 503)
+      t.equal(outcome(await setup.present(good, undefined, undefined, other)), 'robot', other)
+    }
+  }
+)
+
 t.test('a token of the issuer that is for something else is not asked about at every request', async (t) => {
   const idp = await issuer(t)
   const setup = testAuthenticator(t, asked(idp.url, idp.introspection, 0))

@@ -63,21 +63,37 @@ t.test('a stranger stops the sign-ins of nobody', async (t) => {
   t.equal((await fetch(page, { ...keys, body: good, headers: { origin }, redirect: 'manual' })).status, 303)
   t.equal(provider.tokenRequests, asked, 'the provider heard of none of it')
 
-  // One who begins, and comes back with codes that they have made up.
-  const eve = await cameBack('eve')
-  const { searchParams } = new URL(eve.url)
-  searchParams.set('code', 'made-up')
-  const again = `${page}/signed-in?${String(searchParams)}`
+  // One who begins, and comes back with codes that they have made up, each time from another address of their network.
+  async function madeUp(address: string): Promise<number> {
+    const { headers } = await fetch(`${page}/sign-in`, { redirect: 'manual' })
+    const state = new URL(String(headers.get('location'))).searchParams.get('state')
+    const cookie = String(headers.get('set-cookie')).split(';')[0] ?? ''
+    const back = { headers: { 'x-forwarded-for': address, cookie }, redirect: 'manual' } as const
+    return (await fetch(`${page}/signed-in?code=made-up&state=${state}`, back)).status
+  }
+  let address = 0
   const statuses = new Set<number>()
   await until('they are refused', async () => {
-    for (const { status } of await Promise.all(
-      Array.from({ length: 60 }, () => eve.tab.go(again, 'none', from('203.0.113.7')))
-    ))
-      statuses.add(status)
+    const many = Array.from({ length: 150 }, () => madeUp(`2001:db8:0:7::${(address++).toString(16)}`))
+    for (const status of await Promise.all(many)) statuses.add(status)
     return statuses.has(429)
   })
   t.same(statuses, new Set([400, 429]))
+  t.match((await ada.enter('2001:db8:0:8::1')).html, /You are <strong>ada@example\.com</)
+})
+
+t.test('a sign-in has the provider asked once, whatever codes come with it', async (t) => {
+  const { page, provider, cameBack } = await rig(t)
+  const [eve, ada] = [await cameBack('eve'), await cameBack('ada')]
+  const { searchParams } = new URL(eve.url)
+  const asked = provider.tokenRequests
+  for (let n = 0; n < 5; n++) {
+    searchParams.set('code', `made-up-${n}`)
+    t.equal((await eve.tab.go(`${page}/signed-in?${String(searchParams)}`, 'none')).status, 400)
+    t.equal(provider.tokenRequests, asked + 1)
+  }
   t.match((await ada.enter('198.51.100.7')).html, /You are <strong>ada@example\.com</)
+  t.equal(provider.tokenRequests, asked + 2)
 })
 
 t.test('a provider that hangs is asked by eight at a time; the others wait, and are let in', async (t) => {

@@ -1,6 +1,7 @@
 // Networks in CIDR notation (RFC 4632, RFC 4291 section 2.3), and the address of a client behind proxies.
 
 import { BlockList, isIP } from 'node:net'
+import { plainAddress } from '../../limits/client-network.ts'
 
 export type Networks = (address: string) => boolean
 
@@ -21,9 +22,6 @@ export function networksOf(texts: readonly string[]): Networks | undefined {
     return version !== 0 && list.check(plain, version === 4 ? 'ipv4' : 'ipv6')
   }
 }
-
-/** An IPv4 address is itself, also where a socket of IPv6 has it (`::ffff:10.0.0.1`, RFC 4291 section 2.5.5.2). */
-const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 
 /**
  * Who is behind the proxies that are trusted: the last address of `X-Forwarded-For` that is none of theirs, since each

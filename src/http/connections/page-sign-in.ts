@@ -23,6 +23,8 @@ import { createSignInRate } from './sign-in-rate.ts'
 const signInSeconds = 15 * 60
 /** In characters: of what the browser is shown afterwards. A cookie has at most 4 KiB. */
 const maxQuery = 1_500
+/** As many as come back within the time of one tenant; beyond, those used first are forgotten. */
+const maxUsed = 20_000
 const purpose = 'connections-sign-in'
 const cookie = pageCookie('sign-in')
 
@@ -60,6 +62,8 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
   const fetch = createFetch({ timeoutMs })
   const attempts = createSignInRate(clock)
   const known = new WeakMap<LoginConfig['provider'], ReturnType<typeof createSignIn>>()
+  /** States that have come back: each has the provider asked once, whatever codes are made up for it. */
+  const used = new Set<string>()
 
   function signInAt(tenant: Tenant, provider: LoginConfig['provider']) {
     const uris = { redirectUri: `${publicUrl()}${connectionsPath(tenant.id)}/signed-in`, signedOutUri: '' }
@@ -82,6 +86,12 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
         limit.close()
       }
     }
+  }
+
+  function noteUse(state: string): void {
+    used.add(state)
+    const [oldest] = used.size > maxUsed ? used : []
+    if (oldest !== undefined) used.delete(oldest)
   }
 
   const issuerOf = ({ login: front, signIn: provider }: Tenant['auth']): string | undefined =>
@@ -149,8 +159,9 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
       if (pending === undefined || wall.now() > pending.until || pending.issuer !== issuerOf(tenant.auth))
         throw begunElsewhere()
       // Before anything is counted, or asked: whoever comes back is the browser that was sent.
-      if (query.get('state') !== pending.state) throw begunElsewhere()
+      if (query.get('state') !== pending.state || used.has(pending.state)) throw begunElsewhere()
       attempts.count(tenant.id, address)
+      noteUse(pending.state)
       const who: Omit<SignedIn, 'tenant'> =
         front !== undefined || provider === undefined
           ? await signedInAtFront(tenant, query, pending)
@@ -165,4 +176,4 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
 }
 
 const begunElsewhere = (): ConnectRefused =>
-  new ConnectRefused('The sign-in has expired, or was begun in another browser. Sign in again.')
+  new ConnectRefused('The sign-in has expired, was used already, or was begun in another browser. Sign in again.')
