@@ -165,6 +165,8 @@ export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clo
         const all =
           sub === undefined ? named : await withUserinfo(config, options, server, sub, named, result.access_token)
         const isSilent = Object.keys(all).length === 1
+        if (isSilent && Object.keys(provider.requiredClaims ?? {}).length > 0)
+          throw new SignInRefused('access_denied', 'the provider says nothing of requiredClaims at a refresh')
         return isSilent ? { ...identity, ...about } : identityOf(provider, all, about)
       } catch (error) {
         const isOfPerson = error instanceof oauth.ResponseBodyError && refusalsOfPerson.has(error.error)

@@ -119,3 +119,21 @@ t.test('requiredClaims lets in those of whom they hold, as long as they do', asy
   front.provider.groups.set('ada', ['staff'])
   t.match(await after(), { status: 400, said: { error: 'invalid_grant' } })
 })
+
+t.test('a provider that says nothing at a refresh lets nobody stay of whom requiredClaims has to hold', async (t) => {
+  for (const requiredClaims of [{}, { groups: ['engineering'] }]) {
+    const front = await loginGateway(t, { of: { userinfo: false, requiredClaims } })
+    front.provider.groups.set('ada', ['engineering'])
+    const { after } = await signedIn(t, front)
+    t.equal((await after()).status, 200, 'the ID token says it')
+    front.provider.hasIdTokens = false
+    const isOut = 'groups' in requiredClaims
+    t.match(await after(), isOut ? { status: 400, said: { error: 'invalid_grant' } } : { status: 200 })
+    t.equal(
+      front.log.some(({ reason }) => /says nothing of requiredClaims/.test(String(reason))),
+      isOut
+    )
+    front.provider.hasIdTokens = true
+    t.equal((await logIn(front, front.url())).status, 200, 'whoever signs in anew is looked at anew')
+  }
+})
