@@ -74,6 +74,8 @@ export interface SessionPlace {
    * had may then not be gone on with, since two would give the same ids to their requests
    */
   keep(session: UpstreamSession): Promise<boolean>
+  /** No other connection shall go on in it; this one still has it. */
+  forget(): void
   /**
    * This connection has the session no more, and forgets it.
    * @param id of the session

@@ -10,7 +10,7 @@ import { key as apiKey } from '../kit/gateway.ts'
 import { listen } from '../kit/listen.ts'
 import { replicas } from '../kit/replicas.ts'
 import { until } from '../kit/until.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { isCall, startUpstream } from '../kit/upstream.ts'
 
 const path = (name: string): string => `/v1/tenants/acme/upstreams/${name}/reconnect`
 
@@ -67,6 +67,36 @@ t.test('calls that run are let finish, or end at once where that is asked for', 
   t.match((await second.call).json, { error: { message: String } })
   const { json } = await client.request('tools/call', { name: 'up__echo', arguments: {} })
   t.match(json, { result: {} }, 'the next one is served')
+})
+
+t.test('a server over HTTP sees a new session, and the end of the one before after its calls', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await adminGateway(t, {
+    upstreams: { up: { url: upstream.url } },
+    top: { store: `file:${t.testdir()}/store.db` }
+  })
+  const client = await legacyClient(made.url(), apiKey)
+  const call = (name: string) => client.request('tools/call', { name: `up__${name}`, arguments: {} })
+  const sessionOf = (name: string) => upstream.seen.findLast(isCall(name))?.headers['mcp-session-id']
+  const ends = (): unknown[] =>
+    upstream.seen.filter(({ method }) => method === 'DELETE').map(({ headers }) => headers['mcp-session-id'])
+  await call('echo')
+  const slow = call('slow')
+  await until('it runs', () => sessionOf('slow') !== undefined)
+  const before = sessionOf('slow')
+  t.equal(sessionOf('echo'), before, 'the control: one session for all calls')
+  t.equal((await made.call('POST', path('up'), { body: {} })).status, 200)
+  t.match((await call('echo')).json, { result: {} })
+  const next = sessionOf('echo')
+  t.type(next, 'string')
+  t.not(next, before)
+  t.notOk(ends().includes(before), 'its call runs')
+  upstream.server.release()
+  t.match((await slow).json, { result: { content: [{ text: 'slow is done' }] } })
+  await until('the former session is ended', () => ends().includes(before))
+  t.match((await call('echo')).json, { result: {} })
+  t.equal(sessionOf('echo'), next)
 })
 
 t.test('a process is replaced by another one, at every gateway, and sessions go on', async (t) => {

@@ -28,6 +28,9 @@ function shelf() {
       state.kept = session
       return true
     },
+    forget() {
+      state.kept = undefined
+    },
     async end(id) {
       state.ends++
       if (state.isHeld) return state.kept?.id !== id

@@ -19,7 +19,9 @@ export const reconnectRoute = defineRoute(
     roles: administrators,
     summary:
       'Opens the connections to an upstream anew, at every process, and starts its processes anew: each after the ' +
-      'calls that run on it. One that is away is tried at once. Answers how it does then.',
+      'calls that run on it. At servers over HTTP a new session is begun, and the one before is ended once its calls ' +
+      'have; a session at a server in which no process has a connection is gone on with. One that is away is tried ' +
+      'at once. Answers how it does then.',
     body: closedObject({
       atOnce: defaulted(
         Type.Boolean({ default: false, description: 'Ends the calls that run: whether they took effect is unknown.' })

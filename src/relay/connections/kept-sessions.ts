@@ -42,7 +42,8 @@ export function createKeptSessions(
           return undefined
         })
         last = undefined
-        if (sealed === undefined) return undefined
+        // Empty: it has just been forgotten.
+        if (sealed === undefined || sealed === '') return undefined
         const kept = opened(sealed)
         last = { sealed, id: (former = kept?.id) }
         if (kept === undefined)
@@ -68,6 +69,14 @@ export function createKeptSessions(
           log.debug({ err, ...told }, 'a session at an upstream cannot be kept: it ends with this process')
           return false
         }
+      },
+      forget() {
+        const held = last?.sealed
+        last = undefined
+        if (held === undefined) return
+        store
+          .set(storeKey, '', { when: { is: held }, ttlMs: 1 })
+          .catch((err: unknown) => log.debug({ err, ...told }, 'a session at an upstream cannot be forgotten'))
       },
       async end(id) {
         const held = last?.id === id ? last.sealed : undefined

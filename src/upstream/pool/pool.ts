@@ -187,7 +187,9 @@ function renew(
   backoff: { forget(hash: string): unknown }
 ): void {
   backoff.forget(hash)
-  for (const each of connections.filter(({ definition }) => definition.hash === hash))
+  for (const each of connections.filter(({ definition }) => definition.hash === hash)) {
+    each.forgetSession()
     if (atOnce) void each.close()
     else each.closeWhenIdle()
+  }
 }

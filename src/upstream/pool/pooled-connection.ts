@@ -27,6 +27,8 @@ export interface PooledConnection {
   inFlight: number
   /** It ended by itself, or serves no new calls: those in flight may go on, after which it is destroyed. */
   end(reason: Error): void
+  /** The one that comes after it begins a session of its own at the server. */
+  forgetSession(): void
   /** Closes it once its calls have ended, new ones included. */
   closeWhenIdle(): void
   /** The same for one whose session another process goes on with; others stay. */
@@ -186,6 +188,7 @@ export function createPooledConnection(
       if (connection.inFlight === 0) connection.destroy(reason)
       else retire()
     },
+    forgetSession: () => handshake.place?.forget(),
     closeWhenIdle: () => finishWhenIdle('close'),
     leaveWhenIdle() {
       // One that is being opened may have one in a moment.
