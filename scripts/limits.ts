@@ -762,6 +762,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'session and upstream',
       'ends with its process'
     ],
+    [
+      'relay/connections/kept-sessions.ts longestRenewMs',
+      'time until the record of such a session is renewed, which is a tenth of its idle time at most',
+      'session and upstream',
+      '-'
+    ],
     ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
     ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],

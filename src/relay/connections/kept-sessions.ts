@@ -5,6 +5,7 @@ import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.t
 import { isLegacyRevision, isObject } from '../../protocol/messages.ts'
 import type { SessionPlace, UpstreamSession } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
+import type { SessionLimits } from '../../session/session-index.ts'
 import { upstreamSessionKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
@@ -14,9 +15,14 @@ import type { EndpointContext, Runtime } from '../call/call.ts'
 const maxKeptLength = 65_536
 const purpose = 'upstream session'
 
+/** A record that lives long need not be renewed sooner. */
+const longestRenewMs = 60_000
+
 export interface KeptSessions {
   /** @returns undefined for what gives no session of this client alone, and where nothing outlives the process */
   placeOf(definition: UpstreamDefinition, context: EndpointContext, session: LiveSession): SessionPlace | undefined
+  /** The session uses its connection to the upstream: what is kept of it stays. Costs nothing most of the time. */
+  used(session: LiveSession, hash: UpstreamDefinition['hash']): void
 }
 
 export function createKeptSessions(
@@ -24,13 +30,30 @@ export function createKeptSessions(
   sealer: Pick<Sealer, 'seal' | 'open'>,
   { wall, newId, log }: Pick<Runtime, 'wall' | 'newId' | 'log'>
 ): KeptSessions {
-  function openPlace({ name: upstream, hash }: HttpDefinition, session: LiveSession, maxMs: number): SessionPlace {
+  const uses = new WeakMap<LiveSession, Map<string, { dueAt: number; renew(): void }>>()
+
+  function openPlace(definition: HttpDefinition, session: LiveSession, limits: SessionLimits): SessionPlace {
+    const { name: upstream, hash } = definition
     const { key, tenant } = session
     const { openedAt } = session.session.record
+    const keptMs = Math.max(limits.sessionIdleMs, definition.idleMs)
+    const renewMs = Math.min(keptMs / 10, longestRenewMs)
+    // As long as a connection is in it, and then until the session of the client has ended as idle.
+    const ttlMs = (): number => Math.min(keptMs + renewMs, limits.sessionMaxMs - (wall.now() - openedAt))
     // The hash stands for the account of a person, too: another one begins anew.
     const storeKey = upstreamSessionKey(key, hash)
     const binding = [tenant, key, hash]
     const told = { tenant, upstream, storeKey }
+    const use = {
+      dueAt: wall.now() + renewMs,
+      renew(): void {
+        use.dueAt = wall.now() + renewMs
+        store
+          .touch(storeKey, ttlMs())
+          .catch((err: unknown) => log.debug({ err, ...told }, 'a kept session at an upstream cannot be renewed'))
+      }
+    }
+    uses.set(session, (uses.get(session) ?? new Map<string, typeof use>()).set(hash, use))
     /** What this connection has read or written last, as it stands in the store. */
     let last: { readonly sealed: string; readonly id: string | undefined } | undefined
     let former: string | undefined
@@ -59,7 +82,7 @@ export function createKeptSessions(
           const isKept =
             sealed.length <= maxKeptLength &&
             (await store.set(storeKey, sealed, {
-              ttlMs: maxMs - (wall.now() - openedAt),
+              ttlMs: ttlMs(),
               when: before === undefined ? 'absent' : { is: before.sealed }
             }))
           if (isKept) last = { sealed, id: kept.id }
@@ -108,7 +131,11 @@ export function createKeptSessions(
   return {
     placeOf(definition, { snapshot: { limits } }, session) {
       const isOwn = definition.type === 'http' && definition.isolation === 'session'
-      return isOwn && store.lasting ? openPlace(definition, session, limits.sessionMaxMs) : undefined
+      return isOwn && store.lasting ? openPlace(definition, session, limits) : undefined
+    },
+    used(session, hash) {
+      const use = uses.get(session)?.get(hash)
+      if (use !== undefined && wall.now() >= use.dueAt) use.renew()
     }
   }
 }

@@ -162,6 +162,7 @@ export function createSessionConnections({
       if (upstream === undefined) return undefined
       const connection = { upstream, definition, scope }
       events.opened(connection)
+      kept.used(session, definition.hash)
       return connection
     },
     /** @throws GatewayError upstream_unavailable, too_many */
@@ -174,6 +175,7 @@ export function createSessionConnections({
       const upstream = await acquire(definition, scope, context, session)
       const connection = { upstream, definition, scope }
       events.opened(connection)
+      kept.used(session, definition.hash)
       const { logLevel } = session.session.record
       if (logLevel !== undefined) await levels.set(upstream, logLevel, definition.isolation !== 'session')
       return connection
@@ -193,7 +195,10 @@ export function createSessionConnections({
       }
     },
     /** Keeps a listening client's connections from being closed as idle. */
-    touch: ({ key }: LiveSession) => pool.touch(sessionScopeOf(key)),
+    touch(session: LiveSession): void {
+      pool.touch(sessionScopeOf(session.key))
+      for (const hash of open.get(session.key)?.keys() ?? []) kept.used(session, hash)
+    },
     /** Does this process have connections of the session's own? */
     has: (key: string): boolean => open.has(key),
     /** The session lives at another process now: lets go of the upstream sessions that it goes on with. */

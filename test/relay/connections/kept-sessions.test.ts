@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import type { UpstreamDefinition } from '../../../src/config/snapshot.ts'
 import { tenantId } from '../../../src/protocol/messages.ts'
 import type { UpstreamSession } from '../../../src/protocol/seams.ts'
+import type { LiveSession } from '../../../src/session/live-sessions.ts'
 import { createKeptSessions } from '../../../src/relay/connections/kept-sessions.ts'
 import { unavailable, type Store } from '../../../src/store/port.ts'
 import { createSealer } from '../../../src/store/seal.ts'
@@ -24,7 +25,7 @@ const session: UpstreamSession = {
   turn: 3
 }
 
-async function rig(t: Test, wrap = (store: Store): Store => store) {
+async function rig(t: Test, wrap = (store: Store): Store => store, wall = wallClock) {
   const store = await createSqliteStore({ path: `${t.testdir()}/store.db`, clock: wallClock, log: quiet })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log: quiet })
   t.teardown(async () => {
@@ -32,9 +33,9 @@ async function rig(t: Test, wrap = (store: Store): Store => store) {
     await store.close()
   })
   const newId = (): string => randomBytes(16).toString('base64url')
-  const process = () => createKeptSessions(wrap(store), sealer, { wall: wallClock, newId, log: quiet })
+  const process = () => createKeptSessions(wrap(store), sealer, { wall, newId, log: quiet })
   type Asked = Parameters<ReturnType<typeof process>['placeOf']>
-  const context = { snapshot: { limits: { sessionMaxMs: 60_000 } } } as unknown as Asked[1]
+  const context = { snapshot: { limits: { sessionIdleMs: 10_000, sessionMaxMs: 60_000 } } } as unknown as Asked[1]
   const placeOf = (
     { key = 'ada’s', tenant = 'acme' } = {},
     definition: UpstreamDefinition = httpDefinition('http://127.0.0.1:1/mcp')
@@ -42,7 +43,7 @@ async function rig(t: Test, wrap = (store: Store): Store => store) {
     const of = { key, tenant: tenantId(tenant), session: { record: { openedAt: Date.now() } } } as unknown as Asked[2]
     return process().placeOf(definition, context, of)
   }
-  return { store, placeOf }
+  return { store, placeOf, process, context }
 }
 
 t.test('another process has it as it was kept, and whoever kept it last may end it', async (t) => {
@@ -57,6 +58,36 @@ t.test('another process has it as it was kept, and whoever kept it last may end 
   t.equal(await next?.end(session.id), true)
   t.equal(await placeOf()?.load(), undefined)
   t.equal(await next?.end(session.id), true, 'nobody has it')
+})
+
+t.test('it is kept for the idle time of the session, from its last use', async (t) => {
+  const times: Array<readonly [string, number | undefined]> = []
+  const watched = (store: Store): Store =>
+    Object.assign(Object.create(store), {
+      set: (...given: Parameters<Store['set']>) => (times.push(['set', given[2]?.ttlMs]), store.set(...given)),
+      touch: (key: string, ttlMs: number) => (times.push(['touch', ttlMs]), store.touch(key, ttlMs))
+    }) as Store
+  const wall = { now: (): number => now, timer: wallClock.timer }
+  let now = Date.now()
+  const { process, context } = await rig(t, watched, wall)
+  const definition = { ...httpDefinition('http://127.0.0.1:1/mcp'), idleMs: 5_000 }
+  const record = { openedAt: now }
+  const live = { key: 'ada’s', tenant: tenantId('acme'), session: { record } } as unknown as LiveSession
+  const kept = process()
+  await kept.placeOf(definition, context, live)?.keep(session)
+  kept.used(live, definition.hash)
+  now += 2_000
+  kept.used(live, definition.hash)
+  kept.used(live, definition.hash)
+  now += 56_000
+  kept.used(live, definition.hash)
+  kept.used(live, 'another upstream')
+  const whole = 11_000 // With the tenth after which it is renewed.
+  t.same(times, [
+    ['set', whole],
+    ['touch', whole],
+    ['touch', 2_000]
+  ])
 })
 
 t.test('of two that have read the same, one has it', async (t) => {
