@@ -391,7 +391,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'admin/configuration/access-changes.ts maxLooksOfPlan',
-      'rules and tools that a plan goes through for callers',
+      'rules that a plan compares tools with, for callers',
       'plan',
       'further callers are counted as not looked at'
     ],

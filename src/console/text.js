@@ -74,7 +74,8 @@ export const text = {
     lost: 'loses',
     others: (/** @type {number} */ count) =>
       `${counted(count, 'more caller gains or loses', 'more callers gain or lose')} tools.`,
-    notLookedAt: (/** @type {number} */ count) => `${counted(count, 'caller was', 'callers were')} not looked at.`,
+    notLookedAt: (/** @type {number} */ count) =>
+      `Not all callers were looked at: ${counted(count, 'was', 'were')} left out, because tools times rules are too many.`,
     nobodyDiffers: (/** @type {number} */ count) =>
       `None of ${counted(count, 'known caller', 'known callers')} gains or loses tools.`,
     unknown: (/** @type {string} */ names) => `Not known now, and not counted: the tools of ${names}.`,

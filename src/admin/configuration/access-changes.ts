@@ -5,17 +5,19 @@ import type { Static } from 'typebox'
 import { anonymousPrincipal, isConfiguredPrincipal, keyPrincipal, type Principal } from '../../auth/principal.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
+import type { Tenant } from '../../config/snapshot.ts'
+import type { Route } from '../../relay/catalog/catalog.ts'
 import type { Steps } from '../../time/turns.ts'
 import type { AdminServices } from '../route.ts'
-import { rulesAt, type EndpointPlace } from './rule-effects.ts'
+import { catalogWithoutRules, rulesAt, type EndpointPlace } from './rule-effects.ts'
 
 /** Of the tools of an endpoint, or of one caller there, that are gained, and that are lost. */
 const maxToolNames = 50
 /** Of an endpoint: those that are told, and tools of each. */
 const maxCallersTold = 20
 const maxNamesOfCaller = 10
-/** Of all endpoints of a plan: rules and tools that are gone through for callers. */
-const maxLooksOfPlan = 2_000_000
+/** Of all endpoints of a plan: rules that tools are compared with, for callers. About a second of work. */
+export const maxLooksOfPlan = 2_000_000
 
 const namesUpTo = (max: number) =>
   closedObject({
@@ -28,7 +30,9 @@ export const ToolNames = namesUpTo(maxToolNames)
 export const CallerChanges = closedObject(
   {
     known: Type.Integer({ description: 'Callers that were looked at.' }),
-    notLookedAt: Type.Integer({ description: 'Those that were left out because it would have been too much work.' }),
+    notLookedAt: Type.Integer({
+      description: 'Not all callers were looked at where this is not 0: tools times rules were too many.'
+    }),
     differ: Type.Integer({ description: 'Of those looked at, whose tools change.' }),
     changes: Type.Array(
       closedObject({
@@ -63,13 +67,13 @@ export interface LooksLeft {
 export const looksOfPlan = (): LooksLeft => ({ looks: maxLooksOfPlan })
 
 /** Keys as they are before and after, and whoever called, each once. */
-function callersOf(places: ReadonlyArray<EndpointPlace | undefined>, seen: readonly Principal[]): Principal[] {
+export function callersOf(tenants: ReadonlyArray<Tenant | undefined>, seen: readonly Principal[]): Principal[] {
   const callers = new Map<string, Principal>()
   const add = (each: Principal): void => {
     const key = JSON.stringify([each.issuer, each.subject, each.kind === 'token' ? each.clientId : ''])
     if (!callers.has(key)) callers.set(key, each)
   }
-  for (const { tenant } of places.filter((place) => place !== undefined)) {
+  for (const tenant of tenants.filter((each) => each !== undefined)) {
     if (tenant.auth.mode === 'none') add(anonymousPrincipal(tenant.id))
     for (const key of tenant.auth.keys) add(keyPrincipal(tenant.id, key))
   }
@@ -77,12 +81,28 @@ function callersOf(places: ReadonlyArray<EndpointPlace | undefined>, seen: reado
   return [...callers.values()]
 }
 
-/** The tools whose calls are not refused whatever their arguments are: listed, and with all scopes that they need. */
-function usableTools(
+type Offered = ReadonlyArray<readonly [name: string, route: Route]>
+
+function offeredAt(place: EndpointPlace | undefined, services: Pick<AdminServices, 'catalogOf'>): Offered {
+  if (place === undefined) return []
+  const { tools, routes } = catalogWithoutRules(place, services)
+  const of = routes('tools')
+  return tools.flatMap(({ name }, at) => {
+    const route = of[at]
+    return route === undefined ? [] : [[String(name), route] as const]
+  })
+}
+
+/**
+ * The tools whose calls are not refused whatever their arguments are: listed, and with all scopes that they need. A
+ * step for each, because each may be compared with thousands of rules.
+ */
+function* usableTools(
   place: EndpointPlace | undefined,
+  offered: Offered,
   caller: Principal,
   services: Pick<AdminServices, 'catalogOf'>
-): Names {
+): Steps<Names> {
   if (place === undefined) return new Set()
   const { auth, id } = place.tenant
   if (!isConfiguredPrincipal(caller, auth)) return new Set()
@@ -92,27 +112,30 @@ function usableTools(
   const principal = key === undefined ? caller : keyPrincipal(id, key)
   const has = (scope: string): boolean => principal.scopes.has(scope)
   if (caller.kind === 'token' && !auth.requiredScopes.every(has)) return new Set()
-  const catalog = services.catalogOf({ ...place, principal }, undefined)
-  const routes = catalog.routes('tools')
-  return new Set(
-    catalog.tools.flatMap(({ name }, at) => {
-      const route = routes[at]
-      return route !== undefined && catalog.decide('tool', route).scopes.every(has) ? [String(name)] : []
-    })
-  )
+  const { decide } = services.catalogOf({ ...place, principal }, undefined)
+  const usable = new Set<string>()
+  for (const [name, route] of offered) {
+    yield
+    const { isListed, scopes } = decide('tool', route)
+    if (isListed && scopes.every(has)) usable.add(name)
+  }
+  return usable
 }
 
-/** A step for each caller. */
+/** What one caller costs: each tool may be compared with each rule. */
+export const looksAt = (place: EndpointPlace | undefined, tools: number): number =>
+  place === undefined ? 1 : (tools + 1) * (rulesAt(place.tenant, place.endpoint) + 1)
+
+/** A step for each caller, and for each tool of each. */
 export function* callerChanges(
   places: readonly [was: EndpointPlace | undefined, is: EndpointPlace | undefined],
-  tools: number,
-  seen: readonly Principal[],
+  looks: number,
+  callers: readonly Principal[],
   services: Pick<AdminServices, 'catalogOf'>,
   left: LooksLeft
 ): Steps<Static<typeof CallerChanges>> {
   const [was, is] = places
-  const callers = callersOf(places, seen)
-  const looks = tools + places.reduce((sum, each) => sum + (each ? rulesAt(each.tenant, each.endpoint) : 0), 0)
+  const [offeredBefore, offered] = [offeredAt(was, services), offeredAt(is, services)]
   const changes: Static<typeof CallerChanges>['changes'] = []
   let [known, differ] = [0, 0]
   for (const caller of callers) {
@@ -120,7 +143,8 @@ export function* callerChanges(
     left.looks -= looks
     known++
     yield
-    const [had, has] = [usableTools(was, caller, services), usableTools(is, caller, services)]
+    const had = yield* usableTools(was, offeredBefore, caller, services)
+    const has = yield* usableTools(is, offered, caller, services)
     const [gains, loses] = [without(has, had, maxNamesOfCaller), without(had, has, maxNamesOfCaller)]
     if (gains.count === 0 && loses.count === 0) continue
     differ++

@@ -12,7 +12,17 @@ import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { administrators, defineRoute, type AdminServices } from '../route.ts'
-import { CallerChanges, callerChanges, type LooksLeft, looksOfPlan, ToolNames, without } from './access-changes.ts'
+import {
+  CallerChanges,
+  callerChanges,
+  callersOf,
+  looksAt,
+  type LooksLeft,
+  looksOfPlan,
+  maxLooksOfPlan,
+  ToolNames,
+  without
+} from './access-changes.ts'
 import { testResults } from './policy-tests.ts'
 import { catalogWithoutRules, type EndpointPlace } from './rule-effects.ts'
 import { behindFile, wantedChange, wantedTenants } from './versions.ts'
@@ -75,14 +85,21 @@ function toolsOf(place: EndpointPlace | undefined, services: Pick<AdminServices,
   return new Set(catalogWithoutRules(place, services).tools.map(({ name }) => String(name)))
 }
 
-/** Steps for each endpoint: its catalog is built, as it is and as it would be, and then for each caller. */
-function* endpointPlans(
+/** An endpoint that changes for its clients, or for whom it lets in. */
+interface ChangedEndpoint extends Pick<Static<typeof EndpointPlan>, 'endpoint' | 'gains' | 'loses' | 'rulesChange'> {
+  readonly places: readonly [was: EndpointPlace | undefined, is: EndpointPlace | undefined]
+  /** Also where nobody gains or loses anything. */
+  readonly isOther: boolean
+  /** For each caller. */
+  readonly looks: number
+}
+
+/** A step for each endpoint: its catalog is built, as it is and as it would be. */
+function* changedEndpoints(
   [before, after]: readonly [Snapshot, Snapshot],
   id: string,
-  sessions: ReadonlyMap<string, number>,
-  services: AdminServices,
-  left: LooksLeft
-): Steps<Array<Static<typeof EndpointPlan>>> {
+  services: AdminServices
+): Steps<ChangedEndpoint[]> {
   const places = [before, after].map((snapshot) => {
     const tenant = snapshot.tenants.get(tenantId(id))
     return new Map(
@@ -93,9 +110,7 @@ function* endpointPlans(
     )
   })
   const [old, now] = places
-  // What calls are observed with is whoever was let in.
-  const seen = (services.callers?.today(id) ?? []).map(({ principal }) => principal as Principal)
-  const plans: Array<Static<typeof EndpointPlan>> = []
+  const changed: ChangedEndpoint[] = []
   for (const name of [...new Set(places.flatMap((each) => [...each.keys()]))].sort()) {
     yield
     const [was, is] = [old?.get(name), now?.get(name)]
@@ -111,19 +126,36 @@ function* endpointPlans(
     const [gains, loses] = [without(has, had), without(had, has)]
     const isOther = rulesChange || differs(rest, next) || gains.count > 0 || loses.count > 0
     if (!isOther && !differs(was?.tenant.auth, is?.tenant.auth)) continue
-    const callers = yield* callerChanges([was, is], had.size + has.size, seen, services, left)
+    const looks = looksAt(was, had.size) + looksAt(is, has.size)
+    changed.push({ endpoint: name, places: [was, is], gains, loses, rulesChange, isOther, looks })
+  }
+  return changed
+}
+
+/** Steps for each caller at each endpoint. */
+function* endpointPlans(
+  changed: readonly ChangedEndpoint[],
+  known: readonly Principal[],
+  sessions: ReadonlyMap<string, number>,
+  services: AdminServices,
+  left: LooksLeft
+): Steps<Array<Static<typeof EndpointPlan>>> {
+  const plans: Array<Static<typeof EndpointPlan>> = []
+  for (const { endpoint, places, gains, loses, rulesChange, isOther, looks } of changed) {
+    const [was, is] = places
+    const callers = yield* callerChanges(places, looks, known, services, left)
     if (!isOther && callers.differ === 0) continue
     const definitions = is === undefined ? [] : definitionsOf(is)
     const unknown = definitions.filter((each) => services.listings.peek(each) === undefined)
     plans.push({
-      endpoint: name,
+      endpoint,
       change: changeOf(was, is),
       gains,
       loses,
       rulesChange,
       callers,
       unknown: unknown.map((each) => String(each.name)),
-      sessions: sessions.get(name) ?? 0
+      sessions: sessions.get(endpoint) ?? 0
     })
   }
   return plans
@@ -173,18 +205,33 @@ export const planRoutes = [
       })
       const before = snapshot()
       const left = looksOfPlan()
+      const drafts = await Promise.all(
+        changes.map(async ({ tenant: id, ...change }) => {
+          const [old, now] = [before, after].map((each) => each.tenants.get(tenantId(id)))
+          const turn = { tenant: id, caller: 'plan' }
+          // What calls are observed with is whoever was let in.
+          const seen = (services.callers?.today(id) ?? []).map(({ principal }) => principal as Principal)
+          const changed = await runSteps(changedEndpoints([before, after], id, services), turn)
+          return { id, change, old, now, turn, changed, callers: callersOf([old, now], seen) }
+        })
+      )
+      const looks = drafts.flatMap(({ changed, callers }) => changed.map((each) => each.looks * callers.length))
+      request.administrator.charge(
+        Math.min(
+          looks.reduce((sum, each) => sum + each, 0),
+          maxLooksOfPlan
+        )
+      )
       const tenants = await Promise.all(
-        changes.map(async ({ tenant: id, ...change }): Promise<Static<typeof TenantPlan>> => {
+        drafts.map(async ({ id, change, old, now, turn, changed, callers }): Promise<Static<typeof TenantPlan>> => {
           const open = new Map<string, number>()
           for (const { record } of (await sessions.index.list(tenantId(id), sessionsListed)) ?? [])
             open.set(record.endpoint, (open.get(record.endpoint) ?? 0) + 1)
-          const [old, now] = [before, after].map((each) => each.tenants.get(tenantId(id)))
-          const turn = { tenant: id, caller: 'plan' }
           return {
             tenant: id,
             change: changeOf(change.before, change.after),
             callersChange: differs(old?.auth, now?.auth),
-            endpoints: await runSteps(endpointPlans([before, after], id, open, services, left), turn),
+            endpoints: await runSteps(endpointPlans(changed, callers, open, services, left), turn),
             brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now()), turn),
             upstreams: upstreamPlans(old, now)
           }
