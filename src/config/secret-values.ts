@@ -1,9 +1,15 @@
 // Which headers and variables of a definition are secrets, and in what forms a server may repeat one.
 
-// Of `auth`, not AUTHOR or AUTHORITY; of `sign`, not DESIGN, ASSIGNEE, SIGNAL, SIGNUP or SIGNIN.
+// Of `auth`, not AUTHOR or AUTHORITY; of `sign`, not DESIGN, ASSIGNEE, SIGNAL, SIGNUP or SIGNIN; of `pin`, `otp` and
+// `seed`, not PING, OPINION or SEEDS.
 const secretName = new RegExp(
-  ['key|token|secret|pass|pwd|phrase|cred|cookie|private|dsn|webhook|session']
-    .concat('auth(?!or(?!i[sz]))', '(?<!as|de|con)sign(?!al|up|in(?!g))')
+  ['key|token|secret|pass|pwd|phrase|mnemonic|cred|cookie|private|dsn|webhook|session|licen[cs]e']
+    .concat(
+      'auth(?!or(?!i[sz]))',
+      '(?<!as|de|con)sign(?!al|up|in(?!g))',
+      '(?<![a-z])(?:pin|t?otp)(?![a-z])',
+      'seed(?![a-z])'
+    )
     .join('|'),
   'i'
 )
@@ -33,18 +39,30 @@ export const isSecret = (name: string, value: string): boolean =>
 export const isPlace = (value: string): boolean => plainValues.slice(0, 2).some((plain) => plain.test(value))
 
 /**
- * The values of arguments that are secrets: of `--token=VALUE`, `--token VALUE` and `-e TOKEN=VALUE`, and whatever is
- * plainly no word, path, address or package.
+ * The values of arguments that are secrets: of `--token=VALUE`, `--token VALUE`, `-e TOKEN=VALUE` and
+ * `--env=TOKEN=VALUE`, and whatever is plainly no word, path, address or package.
  */
 export function secretArguments(args: readonly string[]): string[] {
   return args.flatMap((arg, at) => {
-    const [, name, value = ''] = /^([\w.-]+)=([^]*)$/.exec(arg) ?? []
-    if (name !== undefined) return isSecret(name, value) ? [arg, ...formsOf(value)] : []
+    if (assignment.test(arg)) {
+      const values = assignedSecrets(arg)
+      return values.length > 0 ? [arg, ...values] : []
+    }
     // A flag, as the one before may be.
     if (/^-[\w-]*$/.test(arg)) return []
     const before = args[at - 1] ?? ''
     return isSecret(/^-[\w-]+$/.test(before) ? before : '', arg) ? formsOf(arg) : []
   })
+}
+
+const assignment = /^([\w.-]+)=([^]*)$/
+/** Of what is assigned within an assignment. */
+const maxAssignments = 4
+
+function assignedSecrets(text: string, depth = maxAssignments): string[] {
+  const [, name, value = ''] = assignment.exec(text) ?? []
+  if (name === undefined || depth === 0) return []
+  return [...(isSecret(name, value) ? formsOf(value) : []), ...assignedSecrets(value, depth - 1)]
 }
 
 /** What of a header or variable may come back: the whole, the token after its scheme, the password of a URL. */

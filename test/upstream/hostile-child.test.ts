@@ -121,6 +121,54 @@ t.test('what is a token by its form is masked, though no definition knows it; wo
   t.end()
 })
 
+t.test('credentials of HTTP in any case and passwords within URLs are masked, words and addresses stay', (t) => {
+  const mask = createMask({ args: [], env: {} })
+  for (const [line, shown] of [
+    ['authorization: bearer 0123456789abcdef', 'authorization: bearer ***'],
+    ['{"Authorization":"BASIC YWRhOnB3"}', '{"Authorization":"BASIC YWRhOnB3"}'.replace('YWRhOnB3', '***')],
+    ['Basic YWRhOnB3cHc=, retry', 'Basic ***, retry'],
+    ['no postgres://ada:p4@ss@db.example:5432/x', 'no postgres://ada:***@db.example:5432/x'],
+    ['no REDIS://:short@db?x=1', 'no REDIS://:***@db?x=1']
+  ] as const)
+    t.equal(mask(line), shown)
+  const text = [
+    'basic settings: basic auth is off, bearer token of ada, Bearer is missing',
+    'at http://db.example:8080/@acme/x and https://ada@example.com:443/ and c://x'
+  ].join('\n')
+  t.equal(mask(text), text)
+  t.end()
+})
+
+t.test('of NAME=VALUE in an argument the value is masked, and names of further secrets are known', (t) => {
+  const mask = createMask({
+    args: [
+      '--env=API_KEY=open-sesame',
+      '--env=STAGE=production',
+      '--set=a=b=DB_PASSWORD=correct-horse',
+      '--x=dGVzdHRlc3Q='
+    ],
+    env: {
+      WALLET_MNEMONIC: 'legal winner thank',
+      RNG_SEED: 'seed-of-acme',
+      LICENSE: 'license-of-acme',
+      cardPin: 'number-of-card',
+      CARD_PIN: 'number-of-acme',
+      PINECONE_REGION: 'region-of-acme',
+      SHIPPING: 'parcels-of-acme',
+      SEEDS: 'plants-of-acme',
+      LICENSE_FILE: '/etc/license-of-all'
+    }
+  })
+  for (const secret of [
+    ...['open-sesame', 'correct-horse', 'dGVzdHRlc3Q=', 'legal winner thank'],
+    ...['seed-of-acme', 'license-of-acme', 'number-of-acme']
+  ])
+    t.equal(mask(`it is ${secret}.`), 'it is ***.')
+  const text = 'production, region-of-acme, parcels-of-acme, plants-of-acme, /etc/license-of-all'
+  t.equal(mask(text), text)
+  t.end()
+})
+
 t.test('a child that cannot be signalled is noted in the log, however often it is tried', async (t) => {
   const { upstream, logged, supervisor } = await open(t)
   const { kill } = process

@@ -5,14 +5,16 @@ import type { StdioDefinition } from '../../config/snapshot.ts'
 import { masked, maskParts, secretParts } from '../rpc/mask.ts'
 
 // A child may have tokens that the definition does not know: of GitHub, GitLab, Slack, AWS and Google, keys of model
-// providers, JSON Web Tokens, and what stands after Bearer. Each begins where none of its characters precedes, so that
-// a line is gone through once.
+// providers, JSON Web Tokens, what stands after Bearer or Basic, and passwords within URLs. Each begins where none of
+// its characters precedes, so that a line is gone through once. What is short after Bearer or Basic has to look like no
+// word.
 const known = new RegExp(
   [
     'gh[a-z]_\\w{16,}|github_pat_\\w{16,}|glpat-[\\w-]{16,}|sk-[\\w-]{16,}|xox[a-z]-[\\w-]{10,}',
     '(?:AKIA|ASIA)[A-Z\\d]{16}|AIza[\\w-]{30,}',
     'eyJ[\\w-]{6,}\\.eyJ[\\w-]{6,}\\.[\\w-]*',
-    '(?<=\\bBearer )[\\w.~+/-]{16,}=*'
+    `(?<=\\b(?i:bearer|basic)[\\s:="']{1,4})(?:[\\w.~+/-]{16,}=*|(?=[\\w.~+/-]*(?:[\\d=]|[a-z][A-Z]))[\\w.~+/-]{8,}=*)`,
+    `(?<=(?i:[a-z][a-z\\d+.-]{0,30}):\\/\\/[^\\s:@/?#]{0,200}:)[^\\s/]{1,500}(?=@)`
   ]
     .map((form) => `(?<![\\w-])(?:${form})`)
     .join('|'),
