@@ -1544,8 +1544,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['login/records.ts consentsKept', 'consents', 'person', 'the oldest is taken back'],
     ['login/keys.ts rotateMs', 'life of a signing key', 'tenant', 'replaced'],
     ['login/keys.ts publishedFirstMs', 'time for which a new key is published before it signs', 'tenant', 'it signs'],
-    ['login/keys.ts marginMs', 'time for which a key is published after its last token', 'tenant', 'forgotten'],
-    ['login/keys.ts makingMs', 'time for one process to make a key', 'tenant', 'another one may'],
+    [
+      'login/keys.ts marginMs',
+      'time for which a key is published after the longest token (24 h)',
+      'tenant',
+      'forgotten'
+    ],
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
     ['login/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
     ['login/identity.ts maxTextChars chars', 'groups and roles of a person as JSON', 'person', 'refused']

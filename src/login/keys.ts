@@ -3,8 +3,7 @@
 
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
-import type { GatewayError } from '../protocol/messages.ts'
-import { unavailable } from '../store/port.ts'
+import { maxTokenSeconds } from '../config/schema/login.ts'
 import type { Clock } from '../time/clock.ts'
 import type { LoginRecords } from './records.ts'
 
@@ -13,10 +12,8 @@ const dayMs = 24 * 60 * 60_000
 const rotateMs = 30 * dayMs
 /** A new key is published for so long before it signs: verifiers keep what they know for minutes. */
 const publishedFirstMs = 60 * 60_000
-/** An old key is published for so long after the end of the last token that it signed: clocks of machines differ. */
+/** A key is published for so long after the end of the longest token: clocks of machines differ. */
 const marginMs = 5 * 60_000
-/** One process has so long to make a new one. */
-const makingMs = 10_000
 /** So old may be what a process knows of them. */
 const maxAgeMs = 60_000
 
@@ -43,18 +40,16 @@ export interface LoginKeys {
 }
 
 /**
- * @param tokenSeconds how long a token is good: its key is published for as long, and then forgotten
  * @param clock the time of day
  */
-export function createLoginKeys(records: LoginRecords, tokenSeconds: number, clock: Pick<Clock, 'now'>) {
+export function createLoginKeys(records: LoginRecords, clock: Pick<Clock, 'now'>) {
   let known: { readonly stored: StoredKeys; readonly at: number } | undefined
   let pending: Promise<StoredKeys> | undefined
 
-  const read = async () => (await records.read('Keys', '')) as StoredKeys | undefined
-
   /** Those that sign, will sign, or have signed what may still be shown. */
   function live({ keys }: StoredKeys, now: number): readonly StoredKey[] {
-    const signedUntil = now - tokenSeconds * 1_000 - marginMs
+    // `tokenSeconds` of the configuration may have been longer when it signed.
+    const signedUntil = now - maxTokenSeconds * 1_000 - marginMs
     return keys.filter((_key, index) => index === 0 || (keys[index - 1]?.from ?? 0) > signedUntil)
   }
 
@@ -66,13 +61,11 @@ export function createLoginKeys(records: LoginRecords, tokenSeconds: number, clo
 
   async function load(): Promise<StoredKeys> {
     const now = clock.now()
-    let stored = await read()
-    if (!isCurrent(stored, now) && (await records.isFirst('Keys made', '', makingMs))) {
-      // Another process may have been the first before.
-      stored = await read()
-      if (!isCurrent(stored, now)) await records.write('Keys', '', (stored = await next(stored, now)))
-    }
-    if (stored === undefined) throw beingMade()
+    const { value, replace } = await records.readToReplace('Keys', '')
+    const before = value as StoredKeys | undefined
+    const stored = isCurrent(before, now) ? before : await next(before, now)
+    // Another process has replaced them meanwhile.
+    if (stored !== before && !(await replace(stored))) return await load()
     known = { stored, at: now }
     return stored
   }
@@ -100,9 +93,6 @@ export function createLoginKeys(records: LoginRecords, tokenSeconds: number, clo
     return { keys: [signing, ...others].flatMap((each) => each?.jwk ?? []), cookieKey, nonceSecret }
   }
 }
-
-const beingMade = (): GatewayError =>
-  unavailable('The keys of the login front are being made by another process. Retry in a second.')
 
 async function newKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })

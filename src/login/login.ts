@@ -61,7 +61,7 @@ export async function createLogin(
 
   function frontOf(tenant: Tenant, config: LoginConfig) {
     const records = createLoginRecords(tenant.id, config.provider.issuer, { store, sealer, epochOf })
-    const keysOf = createLoginKeys(records, config.tokenSeconds, wall)
+    const keysOf = createLoginKeys(records, wall)
     const inTurn = createSemaphore(maxAtOnce)
     const uris = { redirectUri: `${config.issuer}/callback`, signedOutUri: `${config.issuer}/session/end/success` }
     const asked: typeof fetch = (url, init) => inTurn(() => fetch(url, init))

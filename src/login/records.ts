@@ -28,12 +28,19 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
     return { key: loginKey(tenant, kind, own), binding: [tenant, kind, digest(own)] }
   }
 
-  async function read(kind: string, id: string): Promise<unknown> {
+  async function readToReplace(kind: string, id: string) {
     const { key, binding } = await placeOf(kind, id)
     const sealed = await store.get(key)
     const text = sealed === undefined ? undefined : sealer.open('login', binding, sealed)
-    return text === undefined ? undefined : (JSON.parse(text) as unknown)
+    const when = sealed === undefined ? 'absent' : { is: sealed }
+    return {
+      value: text === undefined ? undefined : (JSON.parse(text) as unknown),
+      replace: (value: unknown): Promise<boolean> =>
+        store.set(key, sealer.seal('login', binding, JSON.stringify(value)), { ttlMs: foreverMs, when })
+    }
   }
+
+  const read = async (kind: string, id: string): Promise<unknown> => (await readToReplace(kind, id)).value
 
   /** @returns whether there was one: of several who delete one record, one is told so */
   const remove = async (kind: string, id: string): Promise<boolean> => store.delete((await placeOf(kind, id)).key)
@@ -59,6 +66,8 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
       const { key, binding } = await placeOf(kind, id)
       await store.set(key, sealer.seal('login', binding, JSON.stringify(value)), { ttlMs })
     },
+    /** @returns what it is, and what writes something else in its place: false where another process did so before */
+    readToReplace,
     /** Reads a record that may be used once. */
     async take(kind: string, id: string): Promise<unknown> {
       const value = await read(kind, id)

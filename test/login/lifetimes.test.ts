@@ -40,13 +40,37 @@ t.test('a new signing key is published before it signs, the old one until its la
   t.equal(await use(front.url(), last.body.access_token), 200, 'a token of the old one is good until its end')
   t.same(await published(), [next, old])
 
-  moveClock(rotation + hour + 14 * minute)
+  moveClock(rotation + hour + day + 4 * minute)
   t.same(await published(), [next, old], 'clocks differ')
-  moveClock(rotation + hour + 17 * minute)
+  moveClock(rotation + hour + day + 6 * minute)
   t.same(await published(), [next])
   const again = await refresh(front, { ...first, body: renewed.body })
   t.equal(await use(front.url(), again.body.access_token), 200)
   t.equal(await use(front.url(), last.body.access_token), 401)
+})
+
+t.test('a token holds until its end, also where tokenSeconds is lowered and the key replaced meanwhile', async (t) => {
+  const front = await loginGateway(t, { login: { refreshDays: 365, tokenSeconds: 7_200 } })
+  t.teardown(() => moveClock(0))
+  const first = await logIn(front, front.url())
+  const rotation = 31 * day
+  moveClock(rotation)
+  await fetch(`${front.issuer}/jwks`)
+  moveClock(rotation + hour - minute)
+  const long = await refresh(front, first)
+  const lowered = structuredClone(front.config) as { tenants: { acme: { auth: { login: Record<string, unknown> } } } }
+  lowered.tenants.acme.auth.login['tokenSeconds'] = 60
+  front.reload(lowered)
+  moveClock(rotation + hour + 10 * minute)
+  const short = await refresh(front, { ...first, body: long.body })
+  t.not(kidOf(short.body), kidOf(long.body))
+  t.equal(await use(front.url(), short.body.access_token), 200)
+  t.equal(await use(front.url(), long.body.access_token), 200)
+  moveClock(rotation + hour + 20 * minute)
+  t.equal(await use(front.url(), short.body.access_token), 401, 'what is issued now is as short as it says')
+  t.equal(await use(front.url(), long.body.access_token), 200)
+  moveClock(rotation + 3 * hour + minute)
+  t.equal(await use(front.url(), long.body.access_token), 401)
 })
 
 t.test('a client that registered and never got a token is gone a day later, one that is used stays', async (t) => {

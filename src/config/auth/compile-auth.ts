@@ -3,6 +3,7 @@
 import type { TenantId } from '../../protocol/messages.ts'
 import { keyDigest } from './key-rules.ts'
 import type { TenantInput } from '../schema/config.ts'
+import { maxTokenSeconds } from '../schema/login.ts'
 import { placeholderOf, type AuthConfig, type IssuerConfig, type KeyConfig } from './auth-config.ts'
 import type { BehindLogin, ProviderPreset } from './providers/preset.ts'
 import { productOf, providerPresets } from './providers/presets.ts'
@@ -139,11 +140,12 @@ function compileSignIn(
 }
 
 /** The login front as an issuer of the tenant; its keys are had without a request. */
-const ownIssuer = ({ issuer, tokenSeconds }: LoginConfig): IssuerConfig => ({
+const ownIssuer = ({ issuer }: LoginConfig): IssuerConfig => ({
   issuer,
   jwksUri: `${issuer}/jwks`,
   algorithms: ['ES256'],
   requireTyp: true,
   audiences: [],
-  maxLifetimeSeconds: tokenSeconds
+  // What it has signed holds until its end, also where `tokenSeconds` is lowered meanwhile.
+  maxLifetimeSeconds: maxTokenSeconds
 })

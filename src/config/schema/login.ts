@@ -3,6 +3,9 @@
 import { closedObject, defaulted, formatted, integer, record, scopesOrDefault } from './parts.ts'
 import { Type } from './type.ts'
 
+/** Of an access token. */
+export const maxTokenSeconds = 86_400
+
 const claim = (byDefault: string, description: string) =>
   defaulted(Type.String({ minLength: 1, maxLength: 128, default: byDefault, description }))
 
@@ -81,7 +84,7 @@ export const LoginSchema = closedObject(
       ['mcp'],
       'Scopes that a token can have, all of which are asked for where a host names none.'
     ),
-    tokenSeconds: integer(60, 86_400, 600, 'Life of an access token.'),
+    tokenSeconds: integer(60, maxTokenSeconds, 600, 'Life of an access token.'),
     refreshDays: integer(1, 365, 30, 'After so long without any use a host has to ask the person again.'),
     sessionHours: integer(
       1,
