@@ -12,14 +12,15 @@ import type { RequestContext } from './admission.ts'
 const burstSeconds = 5
 /** Beyond, who asked least recently is forgotten, and may send a burst again; the limit of its tenant still holds. */
 const maxKept = 20_000
-/** A flood must not fill the log. */
+/** A flood must not fill the log: of each caller a line in so many milliseconds, with how many there were. */
 const warnMs = 60_000
 
 type Limit = 'requestsPerSecondPerPrincipal' | 'requestsPerSecondPerTenant'
 
 interface Rate {
   readonly bucket: ReturnType<typeof createTokenBucket>
-  warnedAt: number
+  /** Since its last line; undefined: there is none of the last minute. */
+  refused: number | undefined
 }
 
 interface CountedCaller {
@@ -39,7 +40,7 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
     const known = rates.get(key)
     // While there is room for many more, nobody is forgotten, and the order is of no use.
     if (known !== undefined && rates.size < maxKept / 2) return known
-    const rate = known ?? { bucket: createTokenBucket(clock, perSecond, perSecond * burstSeconds), warnedAt: -Infinity }
+    const rate = known ?? { bucket: createTokenBucket(clock, perSecond, perSecond * burstSeconds), refused: undefined }
     if (known !== undefined) rates.delete(key)
     rates.set(key, rate)
     const [oldest] = rates.size > maxKept ? rates.keys() : []
@@ -47,14 +48,26 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
     return rate
   }
 
+  function noteRefused(rate: Rate, fields: object): void {
+    if (rate.refused !== undefined) return void rate.refused++
+    log.warn(fields, 'too many requests a second: those beyond are refused')
+    rate.refused = 0
+    clock.timer(warnMs, () => noteMore(rate, fields)).unref()
+  }
+
+  function noteMore(rate: Rate, fields: object): void {
+    const requests = rate.refused ?? 0
+    rate.refused = requests === 0 ? undefined : 0
+    if (requests === 0) return
+    log.warn({ ...fields, requests, withinMs: warnMs }, 'too many requests a second: more were refused')
+    clock.timer(warnMs, () => noteMore(rate, fields)).unref()
+  }
+
   function take(key: string, limit: Limit, who: string, fields: object): void {
     const perSecond = current[limit]
     const rate = rateOf(key, perSecond)
     if (rate.bucket.take()) return
-    if (clock.now() - rate.warnedAt >= warnMs) {
-      rate.warnedAt = clock.now()
-      log.warn({ ...fields, limit, perSecond }, 'too many requests a second: those beyond are refused')
-    }
+    noteRefused(rate, { ...fields, limit, perSecond })
     throw new GatewayError(
       'rate_limited',
       `${who} sends more than ${perSecond} requests a second (limits.${limit}). Wait a second, then send more slowly.`,

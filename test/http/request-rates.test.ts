@@ -1,0 +1,43 @@
+// Requests beyond the rate of a caller are refused one by one, and told in the log a minute at a time, with how many.
+
+import { pino } from 'pino'
+import t from 'tap'
+import { createRequestRates } from '../../src/http/request-rates.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
+import { handClock } from '../kit/connector.ts'
+import { compileConfig } from '../../src/config/load.ts'
+
+t.test('a flood is one line at its beginning, one a minute while it lasts, and none after', (t) => {
+  const clock = handClock()
+  const lines: object[] = []
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
+  const config = { tenants: { acme: { auth: 'none', upstreams: {} } }, limits: { requestsPerSecondPerPrincipal: 1 } }
+  const { limits } = compileConfig(JSON.stringify(config), { path: 'g.json', env: {} })
+  const rates = createRequestRates(() => limits, clock, log)
+  const callerNamed = (person: string) => ({ person, principal: { tenant: tenantId('acme'), clientId: person } })
+  let refused = 0
+  function ask(person: string): void {
+    try {
+      rates.count(callerNamed(person))
+    } catch {
+      refused++
+    }
+  }
+  for (let n = 0; n < 5; n++) ask('ada')
+  t.same([refused, lines], [0, []], 'what is within the rate is told nowhere')
+  for (let n = 0; n < 30; n++) ask('ada')
+  t.equal(refused, 30)
+  t.match(lines, [{ level: 40, tenant: 'acme', client: 'ada', perSecond: 1 }])
+  for (let n = 0; n < 6; n++) ask('bob')
+  t.match(lines.slice(1), [{ client: 'bob' }], 'each caller has a line')
+  clock.advance(60_000)
+  t.match(lines.slice(2), [{ client: 'ada', requests: 29, withinMs: 60_000 }], 'bob was refused once, which was told')
+  for (let n = 0; n < 10; n++) ask('ada')
+  clock.advance(60_000)
+  t.match(lines.slice(3), [{ client: 'ada', requests: 5 }])
+  clock.advance(60_000)
+  t.equal(lines.length, 4)
+  for (let n = 0; n < 6; n++) ask('ada')
+  t.match(lines.slice(4), [{ msg: /those beyond are refused/ }], 'and begins anew')
+  t.end()
+})
