@@ -61,13 +61,14 @@ function counted() {
       made.decisions++
       return view.decide(kind, route)
     }
-    return {
-      ...view,
-      get tools() {
-        return view.tools
-      },
-      decide
-    }
+    if (view === whole) return whole
+    // Its lists would decide about all of their entries at once.
+    return new Proxy(view, {
+      get(_, member) {
+        if (member !== 'decide') throw new Error(`${String(member)} of a view is asked for`)
+        return decide
+      }
+    })
   }
   return made
 }

@@ -16,7 +16,7 @@ const maxToolNames = 50
 /** Of an endpoint: those that are told, and tools of each. */
 const maxCallersTold = 20
 const maxNamesOfCaller = 10
-/** Of all endpoints of a plan: rules that tools are compared with, for callers. About a second of work. */
+/** Of all endpoints of a plan: rules that tools are compared with, for callers. A few seconds of work. */
 export const maxLooksOfPlan = 2_000_000
 
 const namesUpTo = (max: number) =>
