@@ -1,6 +1,6 @@
 // A real Prometheus reads the metrics of a real gateway, with a key of its own, and judges the alerts that we ship.
 
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -60,7 +60,13 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
     'promtool has no complaint'
   )
 
-  const folder = t.testdir({ 'admin.key': adminKeys.viewer })
+  const folder = t.testdir({
+    'admin.key': adminKeys.viewer,
+    'broken.yml': 'groups: [{ name: a, rules: [{ alert: b, expr: "sum(" }] }]'
+  })
+  const checkedRules = (file: string) => spawnSync(promtool, ['check', 'rules', file], { encoding: 'utf8' })
+  t.match(checkedRules(alerts), { status: 0, stdout: /SUCCESS: \d+ rules found/ })
+  t.not(checkedRules(join(folder, 'broken.yml')).status, 0, 'the control')
   const config = {
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
     rule_files: [alerts],
