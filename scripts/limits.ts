@@ -101,7 +101,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['http/connections/page-sign-in.ts maxAtOnce', 'requests to the provider of `signIn`', 'tenant', 'the others wait'],
     [
       'http/connections/page-sign-in.ts timeoutMs',
-      'the wait for a place, and again for the answer',
+      'the wait for one of these places',
       'request',
       'refused on the page'
     ],
@@ -143,8 +143,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream',
       'whoever lists next is followed'
     ],
-    ['vault/vault-fetch.ts maxBytes bytes', 'an answer of an authorization server', 'request', 'no token'],
-    ['vault/vault-fetch.ts timeoutMs', 'time for such an answer', 'request', 'no token'],
+    ['vault/vault.ts maxBytes bytes', 'an answer of an authorization server', 'request', 'no token'],
+    ['vault/vault.ts timeoutMs', 'time for such an answer', 'request', 'no token'],
     ['vault/oauth/tokens.ts maxTokenLength chars', 'a token, and a refresh token', 'token', 'no token'],
     ['vault/oauth/exchange-request.ts maxAssertionLength chars', 'an identity assertion', 'token', 'no token'],
     [

@@ -5,8 +5,6 @@ import { randomInt, randomUUID } from 'node:crypto'
 import { readingsOf } from './admin/metrics.ts'
 import { createAudit } from './audit/audit.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
-import { createEgressGuard } from './auth/egress-guard.ts'
-import { createFetch } from './auth/fetch.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
 import { createControl } from './control/control.ts'
@@ -111,9 +109,9 @@ export async function createGateway(
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
   const loginParts = { snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log }
-  const login = await createLogin(loginParts, createEgressGuard({ ...initial.egress, servers: overrides.nameServers }))
-  const fetch = login.fetchKeys(createFetch())
-  const authenticator = createAuthenticator({ clock: wallClock, fetch, store, sealer, nameOf, log })
+  const login = await createLogin(loginParts, { ...initial.egress, servers: overrides.nameServers })
+  const { fetchForKeys: fetchFor } = login
+  const authenticator = createAuthenticator({ clock: wallClock, fetchFor, store, sealer, nameOf, log })
   const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })
   serveHeldStreams(bus, streams)

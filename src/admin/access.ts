@@ -4,7 +4,7 @@
 
 import { createKeyring } from '../auth/keyring.ts'
 import { readBearer } from '../auth/bearer.ts'
-import type { Fetch } from '../auth/fetch.ts'
+import type { FetchFor } from '../auth/fetch.ts'
 import { isJwt } from '../auth/token.ts'
 import type { AdminConfig, AdminKeyConfig, Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -59,7 +59,7 @@ interface AdminAccessOptions {
   readonly clock: Clock
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
-  readonly fetch: Fetch
+  readonly fetchFor: FetchFor
   readonly log: Log
 }
 
@@ -77,8 +77,8 @@ const warningsPerMinute = 1
 
 export type AdminAccess = ReturnType<typeof createAdminAccess>
 
-export function createAdminAccess({ snapshot, clock, wall, fetch, log }: AdminAccessOptions) {
-  const tokens = createTokenAdministrators({ wall, fetch, log })
+export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: AdminAccessOptions) {
+  const tokens = createTokenAdministrators({ wall, fetchFor, log })
   const perAddress = createRates(clock, requestsPerAddress)
   const perKey = createRates(clock, requestsPerKey)
   const failures = createRates(clock, { perSecond: failuresPerMinute / 60, burst: failuresPerMinute })

@@ -6,7 +6,8 @@ import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isLoopback } from '../config/formats.ts'
-import { createFetch } from '../auth/fetch.ts'
+import { createEgressGuard } from '../auth/egress-guard.ts'
+import { createFetchFor } from '../auth/fetch.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
@@ -61,8 +62,9 @@ interface AdminServerOptions extends AdminServices {
 export function createAdminServer(options: AdminServerOptions): AdminListener {
   const { snapshot, version, clock, descriptors, wall, store, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
-  const [fetch, openApi] = [createFetch(), openApiOf(adminRoutes, version)]
-  const access = createAdminAccess({ snapshot, clock, wall, fetch, log })
+  const fetchFor = createFetchFor({ guard: createEgressGuard(snapshot().egress) })
+  const openApi = openApiOf(adminRoutes, version)
+  const access = createAdminAccess({ snapshot, clock, wall, fetchFor, log })
   const consoleSessions = createConsoleSessions({ store, wall, access })
   const eventStreams = createEventStreams({ clock, isLetIn: consoleSessions.isLetIn })
   let ownHosts: ReadonlySet<string> = new Set()
@@ -126,7 +128,12 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
     if (request.is404) throw noPath()
   })
 
-  addConsole(server, { access, sessions: consoleSessions, signIn: createProviderSignIn({ ...options, fetch }), places })
+  addConsole(server, {
+    access,
+    sessions: consoleSessions,
+    signIn: createProviderSignIn({ ...options, fetchFor }),
+    places
+  })
   addReference(server, openApi)
   for (const route of adminRoutes) addRoute(route)
   for (const path of new Set(adminRoutes.map((route) => route.path))) addOtherMethods(path)

@@ -19,7 +19,7 @@ import {
 } from './bearer.ts'
 import { boundCredential, createProofs, nonceHeader, schemeFor, schemeOf } from './dpop.ts'
 import { createNonces, type NonceParts } from './dpop-nonces.ts'
-import type { Fetch } from './fetch.ts'
+import type { FetchFor } from './fetch.ts'
 import { anonymousPrincipal, isStopped, type Principal } from './principal.ts'
 import { createVerifier, type ProtectedResource } from './verifier.ts'
 
@@ -52,7 +52,7 @@ const challengeErrors: Readonly<Record<string, ChallengeError | undefined>> = {
 interface AuthenticatorParts {
   /** The time of day. */
   readonly clock: Pick<Clock, 'now'>
-  readonly fetch: Fetch
+  readonly fetchFor: FetchFor
   /** For proofs that were used. */
   readonly store: Pick<Store, 'set'>
   readonly sealer: NonceParts['sealer']
@@ -63,14 +63,14 @@ interface AuthenticatorParts {
 
 export function createAuthenticator({
   clock,
-  fetch,
+  fetchFor,
   store,
   sealer,
   log,
   nameOf = (_tenant, name) => name
 }: AuthenticatorParts) {
   const proofs = createProofs({ store, nonces: createNonces({ sealer, clock }), clock })
-  const verifier = createVerifier({ clock, fetch, log })
+  const verifier = createVerifier({ clock, fetchFor, log })
   const readCredential = createCredentialReader()
   const anonymous = new WeakMap<Tenant, Principal>()
 

@@ -86,6 +86,24 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard, ow
   }
 }
 
+/**
+ * Requests of somebody to what an operator wrote, and to what is found there.
+ * @param owner as of `FetchOptions`
+ * @param written URLs of the configuration: to their origins it may go wherever they lead
+ */
+export type FetchFor = (owner: string, written: ReadonlyArray<string | undefined>) => Fetch
+
+/** @param options with the guard of every other URL, such as one found in metadata */
+export function createFetchFor(options: Omit<FetchOptions, 'owner'> & { readonly guard: EgressGuard }): FetchFor {
+  const { guard: _, ...unguarded } = options
+  const free = createFetch(unguarded)
+  return (owner, written) => {
+    const guarded = createFetch({ ...options, owner })
+    const origins = new Set(written.flatMap((url) => (url === undefined ? [] : new URL(url).origin)))
+    return (url, init) => (origins.has(new URL(url).origin) ? free : guarded)(url, init)
+  }
+}
+
 const portOf = ({ port, protocol }: { readonly port: string; readonly protocol: string }): number =>
   port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 

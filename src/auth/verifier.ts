@@ -5,7 +5,7 @@ import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { Clock } from '../time/clock.ts'
 import { hasIssuer, refused } from './bearer.ts'
-import type { Fetch } from './fetch.ts'
+import type { FetchFor } from './fetch.ts'
 import { createIntrospector, type Introspector } from './introspection.ts'
 import { createKeySource, type KeySource } from './jwks.ts'
 import { createKeyring, endOfKey } from './keyring.ts'
@@ -40,11 +40,11 @@ interface Credentials {
 interface VerifierParts {
   /** The time of day. */
   readonly clock: Pick<Clock, 'now'>
-  readonly fetch: Fetch
+  readonly fetchFor: FetchFor
   readonly log: Log
 }
 
-export function createVerifier({ clock, fetch, log }: VerifierParts) {
+export function createVerifier({ clock, fetchFor, log }: VerifierParts) {
   // What belongs to one compiled tenant: a new snapshot begins with nothing of it.
   let credentials = new WeakMap<Tenant, Credentials>()
   // Never shared between tenants, even for the same issuer: one tenant's flood of kids must not use up another one's
@@ -61,6 +61,7 @@ export function createVerifier({ clock, fetch, log }: VerifierParts) {
           'tokens without typ "at+jwt" are accepted from this issuer'
         )
       const id = keySourceId(tenant, config)
+      const fetch = fetchFor(tenant.id, [config.issuer, config.jwksUri])
       const keys = keySources.get(id) ?? createKeySource(config, { fetch, clock, log })
       keySources.set(id, keys)
       issuers.set(config.issuer, { config, keys })
@@ -74,7 +75,11 @@ export function createVerifier({ clock, fetch, log }: VerifierParts) {
           ? undefined
           : {
               config: asked,
-              introspector: createIntrospector(asked, asked.introspection, { fetch, clock, log })
+              introspector: createIntrospector(asked, asked.introspection, {
+                fetch: fetchFor(tenant.id, [asked.issuer, asked.introspection.url]),
+                clock,
+                log
+              })
             },
       cache: createTokenCache(clock)
     }

@@ -1,6 +1,7 @@
 // What a configuration leads to, tried: its upstreams started and asked, its issuers found.
 
-import { createFetch, discoverJwksUri } from '../auth/fetch.ts'
+import { createEgressGuard } from '../auth/egress-guard.ts'
+import { createFetchFor, discoverJwksUri } from '../auth/fetch.ts'
 import { countOf } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway } from '../gateway.ts'
@@ -22,15 +23,15 @@ export async function tryOut(snapshot: Snapshot, io: Io): Promise<number> {
   return areIssuersWell && reports.every(({ missing }) => missing.length === 0) ? 0 : 1
 }
 
-async function tryIssuers({ tenants }: Snapshot, { stderr }: Io): Promise<boolean> {
+async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promise<boolean> {
   const issuers = new Map(
     [...tenants.values()].flatMap(({ auth }) =>
       auth.issuers.flatMap((each) => (each.jwksUri === undefined ? [[each.issuer, each] as const] : []))
     )
   )
-  const fetch = createFetch()
+  const fetchFor = createFetchFor({ guard: createEgressGuard(egress) })
   const tried = [...issuers].map(async ([issuer, wanted]) => {
-    const said = await discoverJwksUri(wanted, fetch, AbortSignal.timeout(startMs)).then(
+    const said = await discoverJwksUri(wanted, fetchFor('', [issuer]), AbortSignal.timeout(startMs)).then(
       (keys) => ({ isWell: true, line: `  ok    issuer ${issuer}: its keys are at ${keys}\n` }),
       (error: unknown) => ({ isWell: false, line: `  FAILS issuer ${issuer}: ${(error as Error).message}\n` })
     )

@@ -1,6 +1,7 @@
 // The signing keys and cookie keys of a tenant's login front: made once for all processes, kept sealed in the store,
 // and replaced while the old ones are still published.
 
+import type { FetchFor } from '../auth/fetch.ts'
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { maxTokenSeconds } from '../config/schema/login.ts'
@@ -101,3 +102,14 @@ async function newKey(): Promise<JWK> {
 
 /** RFC 7517, without what must stay here. */
 export const publicKeysOf = ({ keys }: LoginKeys): JWK[] => keys.map(({ d: _private, ...rest }) => rest)
+
+/** Requests as they were, but for keys of fronts of our own. @param keysAt which are at a URL; undefined: none are */
+export const withOwnKeys =
+  (inner: FetchFor, keysAt: (url: string) => Promise<object | undefined>): FetchFor =>
+  (owner, written) => {
+    const fetch = inner(owner, written)
+    return async (url, init) => {
+      const own = await keysAt(url)
+      return own === undefined ? await fetch(url, init) : Response.json(own)
+    }
+  }

@@ -3,8 +3,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { decodeJwt } from 'jose'
-import type { EgressGuard } from '../auth/egress-guard.ts'
-import { createFetch, type Fetch } from '../auth/fetch.ts'
+import { createEgressGuard, type EgressGuard, type EgressLimits } from '../auth/egress-guard.ts'
+import { createFetch, createFetchFor } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createSemaphore } from '../limits/limits.ts'
@@ -19,7 +19,7 @@ import { createConnectionsDoor } from './connections-door.ts'
 import { createConsents } from './consents.ts'
 import { createIdentities } from './identities.ts'
 import { createInteractions } from './interactions.ts'
-import { createLoginKeys, publicKeysOf } from './keys.ts'
+import { createLoginKeys, publicKeysOf, withOwnKeys } from './keys.ts'
 import { createLoginEvents, type LoginAuditor } from './login-events.ts'
 import { createProvider } from './provider.ts'
 import { createLoginRecords } from './records.ts'
@@ -47,14 +47,16 @@ const maxAtOnce = 8
 /** An ID token that ends so soon is not shown to anybody: a request may be on its way for as long. */
 const idTokenMarginMs = 30_000
 
-/** @param guard of metadata documents of clients, which strangers name */
 export async function createLogin(
   { snapshot, store, epochOf, sealer, clock, wall, audit, log }: LoginOptions,
-  guard: EgressGuard
+  egress: EgressLimits
 ) {
   // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
   if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
-  const fetch = createFetch({ timeoutMs: 10_000 })
+  // One for each, since each looks up so many names at once: those that strangers name keep none of providers waiting.
+  const guard = (): EgressGuard => createEgressGuard(egress)
+  const ofStrangers = guard()
+  const fetchFor = createFetchFor({ timeoutMs: 10_000, guard: guard() })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
   const origins = new WeakMap<IncomingMessage, LoginOrigin>()
@@ -64,6 +66,7 @@ export async function createLogin(
     const keysOf = createLoginKeys(records, wall)
     const inTurn = createSemaphore(maxAtOnce)
     const uris = { redirectUri: `${config.issuer}/callback`, signedOutUri: `${config.issuer}/session/end/success` }
+    const fetch = fetchFor(tenant.id, [config.provider.issuer])
     const asked: typeof fetch = (url, init) => inTurn(() => fetch(url, init))
     const signIn = createSignIn({ provider: config.provider, ...uris }, asked, wall)
     const nameOf = (id: string, subject: string): string => shownName(snapshot(), id, subject)
@@ -74,7 +77,7 @@ export async function createLogin(
       )
     const identities = createIdentities({ records, signIn, config, clock, wall, onOut })
     const note = createLoginEvents(tenant, config, { audit, log, nameOf }, origins)
-    const guarded = createFetch({ guard, owner: tenant.id })
+    const guarded = createFetch({ guard: ofStrangers, owner: tenant.id })
     const consents = createConsents({ config, records, identities, note })
     const door = createConnectionsDoor({ tenant, config, records, identities })
     const parts = { tenant, config, records, signIn, identities, consents, door, note, log }
@@ -104,6 +107,16 @@ export async function createLogin(
     const front = fronts.get(tenant) ?? frontOf(tenant, config)
     fronts.set(tenant, front)
     return { config, front }
+  }
+
+  /** The key set of a front, where one is at this URL. */
+  async function keysAt(url: string): Promise<object | undefined> {
+    for (const tenant of snapshot().tenants.values()) {
+      const { login } = tenant.auth
+      const keys = login && url === jwksUriOf(login) ? await frontFor(tenant)?.front.keysOf() : undefined
+      if (keys !== undefined) return { keys: publicKeysOf(keys) }
+    }
+    return undefined
   }
 
   async function serve(
@@ -185,17 +198,10 @@ export async function createLogin(
       return front === undefined || config?.issuer !== issuer || (await front.door.knows(subject))
     },
 
-    /** As `inner`; the key sets of login fronts are had without a request. */
-    fetchKeys:
-      (inner: Fetch): Fetch =>
-      async (url, init) => {
-        for (const tenant of snapshot().tenants.values())
-          if (tenant.auth.login !== undefined && url === jwksUriOf(tenant.auth.login)) {
-            const keys = await frontFor(tenant)?.front.keysOf()
-            if (keys !== undefined) return Response.json({ keys: publicKeysOf(keys) })
-          }
-        return await inner(url, init)
-      }
+    /** Requests to the provider of a tenant. */
+    fetchFor,
+    /** The same for keys of issuers: those of the fronts are had without a request. */
+    fetchForKeys: withOwnKeys(createFetchFor({ guard: guard() }), keysAt)
   }
 }
 

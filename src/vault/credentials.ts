@@ -1,5 +1,6 @@
 // What upstreams are shown of who calls, by their `auth`.
 
+import type { FetchFor } from '../auth/fetch.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../config/snapshot.ts'
 import type { ClientCredentialsAuth, Person, UserAuth } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
@@ -15,10 +16,9 @@ import { isPersonal } from './personal-views.ts'
 import type { TokenExchanges } from './oauth/token-exchange.ts'
 import { accountFetch } from './oauth/account-source.ts'
 import { createUserAccount } from './oauth/user-account.ts'
-import type { VaultFetch } from './vault-fetch.ts'
 
 interface CredentialsOptions {
-  readonly fetch: VaultFetch
+  readonly fetch: FetchFor
   readonly grants: Grants
   readonly signing: { readonly keys: SigningKeys; readonly publicUrl: () => string }
   readonly exchanges: Pick<TokenExchanges, 'credentialOf'>

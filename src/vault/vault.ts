@@ -1,6 +1,7 @@
 // The vault: what people have given the gateway for their own use of upstreams, and what upstreams are shown.
 
 import { createEgressGuard } from '../auth/egress-guard.ts'
+import { createFetchFor } from '../auth/fetch.ts'
 import type { Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
@@ -21,7 +22,6 @@ import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
 import { createSigningKeys } from './signed/signing-keys.ts'
 import { createTokenExchanges, type IdTokenOf } from './oauth/token-exchange.ts'
-import { createVaultFetch } from './vault-fetch.ts'
 import { createVaultKeys, type Epochs } from './wrapping/vault-keys.ts'
 
 /** In characters: what a person may enter. */
@@ -42,6 +42,10 @@ interface VaultOptions {
   readonly log: Log
 }
 
+/** Of an answer of an authorization server, or of what an upstream names. */
+const maxBytes = 128 * 1024
+const timeoutMs = 10_000
+
 export type Vault = Awaited<ReturnType<typeof createVault>>
 
 export async function createVault(options: VaultOptions) {
@@ -53,7 +57,7 @@ export async function createVault(options: VaultOptions) {
   void keys.settle(snapshot().tenants.keys())
   const grants = await createGrants({ store, values, epochs, clock, log })
   const uses = createGrantUses({ store, wall, log })
-  const fetch = createVaultFetch(createEgressGuard(snapshot().egress))
+  const fetch = createFetchFor({ maxBytes, timeoutMs, guard: createEgressGuard(snapshot().egress) })
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const signingKeys = createSigningKeys(store, values, (tenant) => epochs.epochOf(tenant), wall)

@@ -9,6 +9,7 @@ import { packageFolder } from '../../src/admin/console/files.ts'
 import { createConsoleSessions } from '../../src/admin/console/sessions.ts'
 import type { AdminConfig } from '../../src/config/snapshot.ts'
 import { adminCall, adminGateway, adminKeys } from '../kit/admin.ts'
+import { createFetch } from '../../src/auth/fetch.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 
 t.test('the folder of a package is found from its entry, and where there is none, that is said', async (t) => {
@@ -25,7 +26,7 @@ t.test('made-up sessions are counted by address, and keep nobody out who has a r
   const clock = { now: () => now, timer: () => ({ close() {}, unref() {}, refresh() {} }) }
   const key: AdminConfig['keys'][number] = { name: 'root', role: 'viewer', sha256: 'a'.repeat(64) }
   const snapshot = () => ({ admin: { keys: [key] } as unknown as AdminConfig })
-  const access = createAdminAccess({ snapshot, clock, wall: clock, fetch: () => Promise.reject(new Error('')), log })
+  const access = createAdminAccess({ snapshot, clock, wall: clock, fetchFor: () => createFetch(), log })
   const store = await createSqliteStore({ path: ':memory:', clock, log })
   t.teardown(() => store.close())
   const sessions = createConsoleSessions({ store, wall: clock, access })

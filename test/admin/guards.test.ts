@@ -159,7 +159,13 @@ t.test('a key, or an address without one, that sends without end is slowed down,
   let now = 0
   const warned: string[] = []
   const log = pino({ level: 'warn', base: null }, { write: (line: string) => warned.push(line) })
-  const access = createAdminAccess({ snapshot: () => ({ admin }), clock, wall: clock, fetch: createFetch(), log })
+  const access = createAdminAccess({
+    snapshot: () => ({ admin }),
+    clock,
+    wall: clock,
+    fetchFor: () => createFetch(),
+    log
+  })
   const as = (name: keyof typeof adminKeys) =>
     access.authenticate(['Authorization', `Bearer ${adminKeys[name]}`], '10.0.0.1')
   for (let at = 0; at < 100; at++) await as('auditor')

@@ -93,7 +93,7 @@ export function testAuthenticator(
 ): TestAuthenticator {
   const { clock = clockAt(Date.now()), fetch = createFetch(), store = onlyOnce() } = options
   const book = recordedLog()
-  const authenticator = createAuthenticator({ clock, fetch, store, sealer: noNonces, log: book.log })
+  const authenticator = createAuthenticator({ clock, fetchFor: () => fetch, store, sealer: noNonces, log: book.log })
   t.teardown(() => authenticator.close())
   return {
     ...book,

@@ -11,6 +11,7 @@ import { gateway } from '../kit/gateway.ts'
 import { freePort } from '../kit/free-port.ts'
 import { identityProvider, providerClient } from '../kit/identity-provider.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
+import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { type AccountProvider, accountProviders } from '../../src/config/auth/account-providers.ts'
 
@@ -160,7 +161,8 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
 
 async function standIn(t: Teardown, { read, give, refuse, account }: StandIn) {
   const lists = { visited: [] as URLSearchParams[], forms: [] as Form[], faults: [] as string[], named: [] as Asked[] }
-  const state = { ...lists, refuses: false }
+  /** `held`: an account is named when this is over. */
+  const state = { ...lists, refuses: false, held: undefined as Promise<unknown> | undefined }
   const url = await listen(
     t,
     createServer((request, response) => {
@@ -178,7 +180,9 @@ async function standIn(t: Teardown, { read, give, refuse, account }: StandIn) {
         try {
           if (at.pathname === '/account') {
             state.named.push({ headers: request.headers, body })
-            return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(account[0]))
+            const name = (): void =>
+              void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(account[0]))
+            return void (state.held ?? Promise.resolve()).then(name)
           }
           const form = read({ headers: request.headers, body })
           if ('resource' in form) throw new Error('resource')
@@ -310,6 +314,31 @@ t.test('an account is called what its ID token says', async (t) => {
   t.match((await connectAccount(tab, page)).html, /up is connected/)
   const shown = await tab.go(`${origin}/t/acme/connections`, 'none')
   t.match(shown.html, '<dt>Account</dt><dd>ada.lovelace@example.com</dd>')
+})
+
+t.test('an account is connected before its provider is asked for its name', async (t) => {
+  const [there, up] = [await standIn(t, standIns.github as StandIn), await startUpstream()]
+  t.teardown(() => up.close())
+  const endpoints = { authorizationUrl: `${there.url}/authorize`, tokenUrl: `${there.url}/token` }
+  const account = { type: 'user', provider: 'github', ...client, ...endpoints, accountUrl: `${there.url}/account` }
+  const made = await gateway(t, {
+    upstreams: { up: { type: 'http', url: up.url, auth: account } },
+    auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
+    top: vaultOf()
+  })
+  const own = `${made.publicUrl}/t/acme/connections`
+  const { tab, page } = await signedIn(own, keyOf.ada)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  there.held = promise
+  const connecting = connectAccount(tab, page)
+  await until('it is asked', () => there.named.length === 1)
+  const ada = await legacyClient(made.url(), keyOf.ada, '2025-11-25', { elicitation: { url: {} } })
+  t.ok((await ada.request('tools/call', echo)).json.result, 'a provider that hangs keeps nobody from their account')
+  t.notMatch((await tab.go(own, 'none')).html, '<dt>Account</dt>')
+  resolve()
+  t.match((await connecting).html, /up is connected/)
+  t.match((await tab.go(own, 'none')).html, `<dt>Account</dt><dd>${(standIns.github as StandIn).account[1]}</dd>`)
+  t.ok((await ada.request('tools/call', echo)).json.result, 'and its connections go on')
 })
 
 t.test('what others call an account is shown as text, and its lack is no fault', async (t) => {

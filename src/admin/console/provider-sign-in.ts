@@ -4,7 +4,7 @@
 
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { FetchFor } from '../../auth/fetch.ts'
 import type { AdminConfig, Snapshot } from '../../config/snapshot.ts'
 import { SignInRefused } from '../../login/identity.ts'
 import { createSignIn, saidByProvider, type PendingSignIn } from '../../login/sign-in.ts'
@@ -36,14 +36,14 @@ export type ProviderSignIn = ReturnType<typeof createProviderSignIn>
 export function createProviderSignIn({
   snapshot,
   sealer,
-  fetch,
+  fetchFor,
   clock,
   wall,
   log
 }: {
   readonly snapshot: () => Pick<Snapshot, 'admin'>
   readonly sealer: Pick<Sealer, 'seal' | 'open'>
-  readonly fetch: Fetch
+  readonly fetchFor: FetchFor
   /** Measures durations. */
   readonly clock: Clock
   /** The time of day. */
@@ -62,6 +62,7 @@ export function createProviderSignIn({
     const ofProvider = known.get(login) ?? new LRUCache({ max: maxOrigins })
     known.set(login, ofProvider)
     const uris = { redirectUri: `${origin}/console/`, signedOutUri: `${origin}/console/` }
+    const fetch = fetchFor('(admin)', [login.issuer])
     const signIn = ofProvider.get(origin) ?? createSignIn({ provider: login, ...uris }, fetch, wall)
     ofProvider.set(origin, signIn)
     return { login, signIn }

@@ -3,7 +3,7 @@
 
 import { refused } from '../../auth/bearer.ts'
 import { createKeySource, type KeySource } from '../../auth/jwks.ts'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { FetchFor } from '../../auth/fetch.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { createTokenCache, digestOf } from '../../auth/token-cache.ts'
 import { verifyToken, type TrustedIssuer } from '../../auth/token.ts'
@@ -25,12 +25,12 @@ const nobodysTenant = tenantId('(admin)')
 
 export function createTokenAdministrators({
   wall,
-  fetch,
+  fetchFor,
   log
 }: {
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
-  readonly fetch: Fetch
+  readonly fetchFor: FetchFor
   readonly log: Log
 }) {
   let current: { readonly config: OidcConfig; readonly cache: ReturnType<typeof createTokenCache> } | undefined
@@ -42,6 +42,7 @@ export function createTokenAdministrators({
     sources = new Map(
       config.issuers.map((issuer) => {
         const id = JSON.stringify([issuer.issuer, issuer.jwksUri, issuer.staleSeconds])
+        const fetch = fetchFor(nobodysTenant, [issuer.issuer, issuer.jwksUri])
         return [id, before.get(id) ?? createKeySource(issuer, { fetch, clock: wall, log })]
       })
     )

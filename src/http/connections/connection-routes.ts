@@ -25,7 +25,7 @@ interface ConnectionRoutesOptions {
   readonly state: ServerState
   readonly authenticator: Authenticator
   readonly vault: Vault
-  readonly login: Pick<Login, 'takeTicket' | 'knows'>
+  readonly login: Pick<Login, 'takeTicket' | 'knows' | 'fetchFor'>
   readonly memory: MemoryAccount
   readonly rates: RequestRates
   readonly refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: null) => void

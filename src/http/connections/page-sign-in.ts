@@ -3,7 +3,7 @@
 // stranger fills the store, and whoever comes back is the browser that was sent (RFC 9700 section 4.7).
 
 import { randomBytes } from 'node:crypto'
-import { createFetch, type Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../auth/fetch.ts'
 import type { LoginConfig } from '../../config/auth/login-config.ts'
 import { connectionsPath } from '../../config/auth/upstream-auth.ts'
 import type { Tenant } from '../../config/snapshot.ts'
@@ -38,7 +38,7 @@ interface Pending extends Omit<PendingSignIn, 'uid'> {
 
 interface PageSignInOptions {
   readonly vault: Pick<Vault, 'sealer' | 'clock' | 'wall' | 'log'>
-  readonly login: Pick<Login, 'takeTicket'>
+  readonly login: Pick<Login, 'takeTicket' | 'fetchFor'>
   readonly publicUrl: () => string
   readonly isSecure: () => boolean
 }
@@ -54,12 +54,11 @@ interface WayBack {
 
 /** Requests to one provider; the others wait. Each takes a descriptor, and a provider may hang. */
 const maxAtOnce = 8
-/** Of a request, and before it for a place. */
+/** So long a request waits for a place. */
 const timeoutMs = 10_000
 
 export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSignInOptions) {
   const { sealer, clock, wall, log } = vault
-  const fetch = createFetch({ timeoutMs })
   const attempts = createSignInRate(clock)
   const known = new WeakMap<LoginConfig['provider'], ReturnType<typeof createSignIn>>()
   /** States that have come back: each has the provider asked once, whatever codes are made up for it. */
@@ -67,13 +66,15 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
 
   function signInAt(tenant: Tenant, provider: LoginConfig['provider']) {
     const uris = { redirectUri: `${publicUrl()}${connectionsPath(tenant.id)}/signed-in`, signedOutUri: '' }
-    const signIn = known.get(provider) ?? createSignIn({ provider, ...uris }, inTurn(), wall)
+    const signIn =
+      known.get(provider) ??
+      createSignIn({ provider, ...uris }, inTurn(login.fetchFor(tenant.id, [provider.issuer])), wall)
     known.set(provider, signIn)
     return signIn
   }
 
   /** So many at a time, none of which waits longer for a place than for the answer. */
-  function inTurn(): Fetch {
+  function inTurn(fetch: Fetch): Fetch {
     const turn = createSemaphore(maxAtOnce)
     return async (url, init) => {
       const limit = deadline(clock, timeoutMs, init?.signal)

@@ -17,7 +17,7 @@ interface SignInAnswersOptions {
   readonly state: ServerState
   readonly authenticator: Authenticator
   readonly vault: Vault
-  readonly login: Pick<Login, 'takeTicket'>
+  readonly login: Pick<Login, 'takeTicket' | 'fetchFor'>
   readonly sessions: ReturnType<typeof createConnectionSessions>
   readonly publicUrl: () => string
   readonly isSecure: () => boolean

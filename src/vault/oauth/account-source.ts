@@ -1,11 +1,10 @@
 // Where an account of an upstream is connected: as the configuration says, or as the upstream itself does.
 
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch, FetchFor } from '../../auth/fetch.ts'
 import { type AccountProvider, accountProviders } from '../../config/auth/account-providers.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import { ConnectRefused } from './account-client.ts'
-import type { VaultFetch } from '../vault-fetch.ts'
 import { fetchOfProvider } from './provider-answers.ts'
 import { discoverAuthorization, readChallenge, type ServerAuthorization } from './discovery.ts'
 
@@ -17,7 +16,7 @@ const issuerOf = (auth: UserAuth, authorizationUrl: string): string =>
   auth.issuer ?? ((auth.authorizationUrl === undefined && providerOf(auth)?.issuer) || new URL(authorizationUrl).origin)
 
 /** Requests about accounts of an upstream. */
-export function accountFetch(fetch: VaultFetch, { tenant, url }: HttpDefinition, auth: UserAuth): Fetch {
+export function accountFetch(fetch: FetchFor, { tenant, url }: HttpDefinition, auth: UserAuth): Fetch {
   const { issuer, authorizationUrl, tokenUrl, accountUrl } = auth
   const own = fetch(tenant, [url, issuer, authorizationUrl, tokenUrl, accountUrl])
   const provider = providerOf(auth)

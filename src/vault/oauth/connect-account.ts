@@ -4,7 +4,7 @@
 
 import * as oauth from 'oauth4webapi'
 import { personKeyOf } from '../../auth/principal.ts'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch, FetchFor } from '../../auth/fetch.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
@@ -20,7 +20,6 @@ import type { Grants } from '../grants.ts'
 import { grantTargetOf } from '../personal-views.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import { tokensFrom } from './tokens.ts'
-import type { VaultFetch } from '../vault-fetch.ts'
 
 /** So long a person has for all of it. */
 const pendingMs = 10 * 60_000
@@ -43,7 +42,7 @@ interface AccountsOptions {
   readonly store: Store
   readonly values: SealedValues
   readonly grants: Grants
-  readonly fetch: VaultFetch
+  readonly fetch: FetchFor
   readonly publicUrl: () => string
   readonly wall: { now(): number }
   readonly log: Log
@@ -59,6 +58,13 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
     await revokeAccount(account, auth, fetchFor(definition, auth)).catch((err: unknown) => {
       log.warn({ err, upstream, tenant }, 'an account could not be given back')
     })
+  }
+
+  /** It may have been renewed meanwhile, or another one connected. */
+  async function nameAccount(person: Person, upstream: string, id: string, name: string): Promise<void> {
+    await grants.change(person, upstream, (now) =>
+      now.id === id && now.account !== undefined ? { ...now, account: { ...now.account, name } } : undefined
+    )
   }
 
   return {
@@ -157,14 +163,8 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
       const answer = await oauth.processAuthorizationCodeResponse(server, as, response)
       const tokens = tokensFrom(answer, now)
       const given = tokens.scopes ?? scopes
-      const named = { auth: definition.auth, server, answer, scopes: given, fetch: own }
-      const name = await accountNameOf(named).catch((err: unknown) => {
-        log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
-        return undefined
-      })
       const account: Account = {
         tokens,
-        name,
         since: now,
         issuer: server.issuer,
         tokenEndpoint: server.token_endpoint ?? '',
@@ -178,7 +178,12 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         scopes: given,
         asked: scopes
       }
-      await grants.put(person, upstream, { target: grantTargetOf(definition), account }, now)
+      const id = await grants.put(person, upstream, { target: grantTargetOf(definition), account }, now)
+      // Connected it is by now, whether or not the provider says what it is called.
+      const name = await accountNameOf({ auth: definition.auth, server, answer, scopes: given, fetch: own }).catch(
+        (err: unknown) => void log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
+      )
+      if (name !== undefined) await nameAccount(person, upstream, id, name)
       return upstream
     },
 

@@ -1,6 +1,7 @@
 // `auth: { type: tokenExchange }`: the token of a caller is exchanged at the identity provider that issued it for one
 // that the upstream takes (RFC 8693). The caller's own token goes nowhere else, and is not kept.
 
+import type { FetchFor } from '../../auth/fetch.ts'
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as oauth from 'oauth4webapi'
@@ -13,7 +14,6 @@ import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import type { AskingCaller, CallerDefinitions } from '../caller-definitions.ts'
-import type { VaultFetch } from '../vault-fetch.ts'
 import { exchangedTokens, type ExchangingDefinition } from './exchange-request.ts'
 import { isGood, type Tokens } from './tokens.ts'
 
@@ -53,7 +53,7 @@ export type IdTokenOf = (tenant: Tenant, subject: string) => Promise<string | un
 interface ExchangeOptions {
   readonly callers: Pick<CallerDefinitions, 'of'>
   readonly idTokenOf: IdTokenOf
-  readonly fetch: VaultFetch
+  readonly fetch: FetchFor
   readonly store: Pick<Store, 'get' | 'set'>
   readonly sealer: Pick<Sealer, 'seal' | 'open'>
   readonly wall: { now(): number }
