@@ -94,7 +94,7 @@ async function picturesOfConnections(): Promise<void> {
   const link = await rig.linkOf('search')
   const chromium = await startChromium(teardown)
   const signIn = async (url: string, key: string): Promise<Page> => {
-    const { page } = await chromium.open(url, { viewport: { width: 760, height: 1090 } })
+    const { page } = await chromium.open(url, { viewport: { width: 760, height: 1150 } })
     await page.getByLabel(/Your API key/).fill(key)
     await page.getByRole('button', { name: 'Show my connections' }).click()
     await page.locator('h1').click()

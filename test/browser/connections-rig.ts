@@ -1,10 +1,12 @@
 // A tenant whose people connect accounts and enter secrets, for tests in a real browser and for pictures of the pages.
 
 import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer } from '../kit/authorization-server.ts'
 import { legacyClient } from '../kit/client.ts'
 import { gateway } from '../kit/gateway.ts'
+import { listen } from '../kit/listen.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import type { Teardown } from '../kit/until.ts'
@@ -15,12 +17,19 @@ export async function connectionsRig(t: Teardown) {
   const tracker = await protectedUpstream(t, server)
   const other = await authorizationServer(t, { registration: true, scopes: ['read', 'export'] })
   const notes = await protectedUpstream(t, other)
+  // What their accounts are called there.
+  const accountUrl = await listen(
+    t,
+    createServer((_request, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"email":"ada.lovelace@example.com"}')
+    )
+  )
   const search = await startUpstream()
   t.teardown(() => search.close())
   const made = await gateway(t, {
     upstreams: {
-      tracker: { type: 'http', url: tracker.url, auth: { type: 'user' } },
-      notes: { type: 'http', url: notes.url, auth: { type: 'user' } },
+      tracker: { type: 'http', url: tracker.url, auth: { type: 'user', accountUrl } },
+      notes: { type: 'http', url: notes.url, auth: { type: 'user', accountUrl } },
       search: {
         type: 'http',
         url: search.url,
