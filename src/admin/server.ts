@@ -6,7 +6,7 @@ import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { isLoopback } from '../config/formats.ts'
-import { createEgressGuard } from '../auth/egress-guard.ts'
+import { createEgressGuard, type EgressLimits } from '../auth/egress-guard.ts'
 import { createFetchFor } from '../auth/fetch.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Sealer } from '../store/seal.ts'
@@ -59,12 +59,14 @@ interface AdminServerOptions extends AdminServices {
   readonly sealer: Pick<Sealer, 'seal' | 'open'>
 }
 
+/** Issuers of administrators are asked as those of tenants are. */
+const fetchWithin = (egress: EgressLimits) => createFetchFor({ guard: createEgressGuard(egress) })
+
 export function createAdminServer(options: AdminServerOptions): AdminListener {
   const { snapshot, version, clock, descriptors, wall, store, log } = options
   if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
-  const fetchFor = createFetchFor({ guard: createEgressGuard(snapshot().egress) })
-  const openApi = openApiOf(adminRoutes, version)
-  const access = createAdminAccess({ snapshot, clock, wall, fetchFor, log })
+  const [own, openApi] = [{ ...options, fetchFor: fetchWithin(snapshot().egress) }, openApiOf(adminRoutes, version)]
+  const access = createAdminAccess(own)
   const consoleSessions = createConsoleSessions({ store, wall, access })
   const eventStreams = createEventStreams({ clock, isLetIn: consoleSessions.isLetIn })
   let ownHosts: ReadonlySet<string> = new Set()
@@ -128,12 +130,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
     if (request.is404) throw noPath()
   })
 
-  addConsole(server, {
-    access,
-    sessions: consoleSessions,
-    signIn: createProviderSignIn({ ...options, fetchFor }),
-    places
-  })
+  addConsole(server, { access, sessions: consoleSessions, signIn: createProviderSignIn(own), places })
   addReference(server, openApi)
   for (const route of adminRoutes) addRoute(route)
   for (const path of new Set(adminRoutes.map((route) => route.path))) addOtherMethods(path)

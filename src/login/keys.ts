@@ -2,6 +2,7 @@
 // and replaced while the old ones are still published.
 
 import type { FetchFor } from '../auth/fetch.ts'
+import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { maxTokenSeconds } from '../config/schema/login.ts'
@@ -103,13 +104,24 @@ async function newKey(): Promise<JWK> {
 /** RFC 7517, without what must stay here. */
 export const publicKeysOf = ({ keys }: LoginKeys): JWK[] => keys.map(({ d: _private, ...rest }) => rest)
 
-/** Requests as they were, but for keys of fronts of our own. @param keysAt which are at a URL; undefined: none are */
+/**
+ * Requests as they were, but for keys of login fronts of our own, which are had without one.
+ * @param frontOf a tenant that has one
+ */
 export const withOwnKeys =
-  (inner: FetchFor, keysAt: (url: string) => Promise<object | undefined>): FetchFor =>
+  (
+    inner: FetchFor,
+    snapshot: () => Pick<Snapshot, 'tenants'>,
+    frontOf: (tenant: Tenant) => { readonly keysOf: ReturnType<typeof createLoginKeys> } | undefined
+  ): FetchFor =>
   (owner, written) => {
     const fetch = inner(owner, written)
     return async (url, init) => {
-      const own = await keysAt(url)
-      return own === undefined ? await fetch(url, init) : Response.json(own)
+      for (const tenant of snapshot().tenants.values())
+        if (tenant.auth.login !== undefined && url === `${tenant.auth.login.issuer}/jwks`) {
+          const keys = await frontOf(tenant)?.keysOf()
+          if (keys !== undefined) return Response.json({ keys: publicKeysOf(keys) })
+        }
+      return await fetch(url, init)
     }
   }

@@ -19,7 +19,7 @@ import { createConnectionsDoor } from './connections-door.ts'
 import { createConsents } from './consents.ts'
 import { createIdentities } from './identities.ts'
 import { createInteractions } from './interactions.ts'
-import { createLoginKeys, publicKeysOf, withOwnKeys } from './keys.ts'
+import { createLoginKeys, withOwnKeys } from './keys.ts'
 import { createLoginEvents, type LoginAuditor } from './login-events.ts'
 import { createProvider } from './provider.ts'
 import { createLoginRecords } from './records.ts'
@@ -54,8 +54,7 @@ export async function createLogin(
   // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
   if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
   // One for each, since each looks up so many names at once: those that strangers name keep none of providers waiting.
-  const guard = (): EgressGuard => createEgressGuard(egress)
-  const ofStrangers = guard()
+  const [guard, ofStrangers] = [(): EgressGuard => createEgressGuard(egress), createEgressGuard(egress)]
   const fetchFor = createFetchFor({ timeoutMs: 10_000, guard: guard() })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()
@@ -107,16 +106,6 @@ export async function createLogin(
     const front = fronts.get(tenant) ?? frontOf(tenant, config)
     fronts.set(tenant, front)
     return { config, front }
-  }
-
-  /** The key set of a front, where one is at this URL. */
-  async function keysAt(url: string): Promise<object | undefined> {
-    for (const tenant of snapshot().tenants.values()) {
-      const { login } = tenant.auth
-      const keys = login && url === jwksUriOf(login) ? await frontFor(tenant)?.front.keysOf() : undefined
-      if (keys !== undefined) return { keys: publicKeysOf(keys) }
-    }
-    return undefined
   }
 
   async function serve(
@@ -201,11 +190,9 @@ export async function createLogin(
     /** Requests to the provider of a tenant. */
     fetchFor,
     /** The same for keys of issuers: those of the fronts are had without a request. */
-    fetchForKeys: withOwnKeys(createFetchFor({ guard: guard() }), keysAt)
+    fetchForKeys: withOwnKeys(createFetchFor({ guard: guard() }), snapshot, (tenant) => frontFor(tenant)?.front)
   }
 }
-
-const jwksUriOf = ({ issuer }: LoginConfig): string => `${issuer}/jwks`
 
 /**
  * Hosts that ask for no scope of the tenant mean all that there is (MCP basic/authorization, "Scope Selection

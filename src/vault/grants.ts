@@ -27,6 +27,9 @@ interface GrantsOptions {
   readonly log: Log
 }
 
+/** Of a grant that is about to be kept. */
+export const newGrantId = (): string => randomBytes(12).toString('base64url')
+
 export type Grants = Awaited<ReturnType<typeof createGrants>>
 
 export async function createGrants({ store, values, epochs, clock, log }: GrantsOptions) {
@@ -135,24 +138,16 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
     /**
      * Keeps what a person has given; whatever was there before is of no use any more. It waits for the end of a
      * renewal, which would overwrite it.
-     * @returns its id
      */
-    async put(
-      person: Person,
-      upstream: string,
-      grant: Omit<Grant, 'id' | 'connectedAt'>,
-      now: number
-    ): Promise<string> {
-      const id = randomBytes(12).toString('base64url')
+    async put(person: Person, upstream: string, grant: Omit<Grant, 'connectedAt'>, now: number): Promise<void> {
       const end = await turn(person, upstream)
       try {
         await index.add(person, upstream)
-        await write(person, upstream, { ...grant, id, connectedAt: now })
+        await write(person, upstream, { ...grant, connectedAt: now })
       } finally {
         await end()
       }
       await written(person)
-      return id
     },
     /**
      * Changes a grant in its place, in one step: its connections go on. Whoever was held up for so long that another

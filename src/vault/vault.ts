@@ -16,7 +16,7 @@ import { createCallerDefinitions } from './caller-definitions.ts'
 import { createConnectPages } from './connect-pages.ts'
 import { createCredentials } from './credentials.ts'
 import { createGrantUses } from './grant-uses.ts'
-import { createGrants } from './grants.ts'
+import { createGrants, newGrantId } from './grants.ts'
 import { createSharedTools } from './shared-tools.ts'
 import { createPersonalViews, grantTargetOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
@@ -82,7 +82,8 @@ export async function createVault(options: VaultOptions) {
         throw new ConnectRefused(
           `It must be one line of at most ${maxSecretLength} plain characters. Nothing was kept.`
         )
-      await grants.put(person, definition.name, { target: grantTargetOf(definition), secret }, wall.now())
+      const grant = { id: newGrantId(), target: grantTargetOf(definition), secret }
+      await grants.put(person, definition.name, grant, wall.now())
     },
     /** What a person has given for an upstream is forgotten, and given back where that can be. */
     async disconnect(definition: UpstreamDefinition, person: Person): Promise<void> {

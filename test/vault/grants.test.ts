@@ -6,7 +6,7 @@ import { personKeyOf } from '../../src/auth/principal.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import { steadyClock, wallClock } from '../../src/time/clock.ts'
-import { createGrants } from '../../src/vault/grants.ts'
+import { createGrants, newGrantId } from '../../src/vault/grants.ts'
 import { createSealedValues } from '../../src/vault/sealed-values.ts'
 import { createVaultKeys } from '../../src/vault/wrapping/vault-keys.ts'
 
@@ -35,7 +35,8 @@ t.test('whoever reads again what is changing meanwhile goes on with what is ther
     await store.close()
   })
   const secret = () => grants.last(personKeyOf(ada))?.get('up')?.secret
-  const put = (text: string) => grants.put(ada, 'up', { target: 'https://up.example', secret: text }, 0)
+  const put = (text: string) =>
+    grants.put(ada, 'up', { id: newGrantId(), target: 'https://up.example', secret: text }, 0)
   await put('first')
   await grants.read(ada, ['up'])
   t.equal(secret(), 'first')

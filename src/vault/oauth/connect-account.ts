@@ -16,7 +16,7 @@ import { accountNameOf } from './account-name.ts'
 import { accountFetch, accountSourceOf, providerOf } from './account-source.ts'
 import { authenticationOf } from './client-authentication.ts'
 import type { Account } from '../grant.ts'
-import type { Grants } from '../grants.ts'
+import { type Grants, newGrantId } from '../grants.ts'
 import { grantTargetOf } from '../personal-views.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import { tokensFrom } from './tokens.ts'
@@ -178,7 +178,8 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         scopes: given,
         asked: scopes
       }
-      const id = await grants.put(person, upstream, { target: grantTargetOf(definition), account }, now)
+      const id = newGrantId()
+      await grants.put(person, upstream, { id, target: grantTargetOf(definition), account }, now)
       // Connected it is by now, whether or not the provider says what it is called.
       const name = await accountNameOf({ auth: definition.auth, server, answer, scopes: given, fetch: own }).catch(
         (err: unknown) => void log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
