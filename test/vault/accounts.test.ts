@@ -6,7 +6,7 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer, type AuthorizationServerOptions } from '../kit/authorization-server.ts'
-import { connectAccount, signedIn } from '../kit/connect-page.ts'
+import { connectAccount, signedIn, submit } from '../kit/connect-page.ts'
 import { legacyClient } from '../kit/client.ts'
 import { gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
@@ -64,6 +64,13 @@ t.test('two people connect, and each call carries the token of its own person', 
   t.equal(subjects.filter((sub) => sub === 'bob').length, 20)
   t.ok(upstream.admitted.every(({ aud }) => aud === upstream.url))
   t.notOk(upstream.presented.some((text) => text.includes(keyOf.ada) || text.includes(keyOf.bob)))
+
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  t.equal(server.revocations, 0)
+  t.match((await submit(tab, page, 'disconnect')).html, /not connected/)
+  t.equal(server.revocations, 1, 'what ada disconnects is given back to its provider')
+  t.equal((await ada.request('tools/call', echo)).json.error.code, -32042)
+  t.ok((await bob.request('tools/call', echo)).json.result, 'and that of bob goes on')
 })
 
 t.test('an ended token is renewed once for a hundred calls at three processes', async (t) => {
