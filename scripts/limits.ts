@@ -805,6 +805,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
+      'session/bus/bus-peers.ts maxKnown',
+      'other processes that are known',
+      'process',
+      'the one that was heard longest ago is tried once, as one that is not known'
+    ],
+    [
       'session/bus/bus-retries.ts maxRetryMs retryMs maxGone',
       'the answer to a server request, and a POST of HTTP+SSE, are sent again to their process (for; every), unless that counts as gone so often',
       'request',

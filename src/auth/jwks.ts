@@ -21,7 +21,7 @@ const firstTryMs = 5000
  * no more than what is gained in it, so that what comes again and again keeps no new key waiting.
  */
 const lookupsAtOnce = 2
-const lookupMs = 60_000
+const lookupMs = 30_000
 /** How long known keys outlive `maxAgeMs` while the issuer cannot be reached, if its configuration does not say it. */
 const usualStaleMs = 60 * 60_000
 

@@ -151,7 +151,9 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
       if (session.serverRequests.settle(message) || message.id === undefined) return
       const asker = askerOf(message.id)
       if (!shared || asker === undefined || asker === node) throw notAsked(message.id)
-      const whose = whoseOf(session.session.record.owner)
+      const { owner, home } = session.session.record
+      if (asker === home) bus.peers.wasThere(home)
+      const whose = whoseOf(owner)
       const { id } = message
       if (!(await answerElsewhere(retries, asker, whose, session.key, message, id))) throw notAsked(id)
     },

@@ -54,7 +54,7 @@ t.test('an unknown key is refused also while its issuer is away', async (t) => {
   t.equal(outcome(await setup.present(old)), 'robot', 'the known one still counts')
 })
 
-t.test('a kid that is published late is found within a minute, also while others are invented', async (t) => {
+t.test('a kid that is published late is found within half a minute, also while others are invented', async (t) => {
   const now = Date.now()
   const idp = await forgingIssuer(t, { resource, now })
   const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }))
@@ -68,7 +68,7 @@ t.test('a kid that is published late is found within a minute, also while others
   const next = await forgedKey('ES256')
   idp.published.push(next.jwk)
   t.equal(await use(next), 401, 'twice at once, and no more')
-  setup.clock.advance(minute - 1)
+  setup.clock.advance(minute / 2 - 1)
   t.equal(await use(next), 401)
   t.equal(idp.keySetRequests(), 3)
   setup.clock.advance(1)

@@ -13,6 +13,7 @@ async function sending(t: { teardown(run: () => unknown): void }) {
   const came: unknown[] = []
   setup.two.serve('response', async (said) => came.push(said))
   const retries = createBusRetries(setup.one, wallClock, () => false)
+  setup.one.peers.wasThere('two')
   return { setup, came, retries }
 }
 
@@ -59,4 +60,20 @@ t.test('a process that stays away is gone, and hears later what it has to hear',
   setup.two.hear('response', heard.resolve)
   await retries.tell('two', 'response', ada, 'refused')
   t.equal(await heard.promise, 'refused')
+})
+
+t.test('a process that nobody knows is tried once, and told nothing', async (t) => {
+  const { setup, came, retries } = await sending(t)
+  setup.hurry = true
+  let questions = 0
+  setup.fail = (channel) => (channel === nodeChannel('none') ? (questions++, undefined) : undefined)
+  await t.rejects(retries.request('none', 'response', ada, 'a', true), { code: 'invalid_state' })
+  const once = questions
+  await retries.tell('none', 'response', ada, 'refused')
+  t.equal(questions, once)
+  setup.one.peers.wasThere('none')
+  await t.rejects(retries.request('none', 'response', ada, 'a', true), { code: 'invalid_state' })
+  t.ok(questions >= 3 * once, 'the control: one that is known is tried again')
+  await retries.request('two', 'response', ada, 'b', true)
+  t.same(came, ['b'])
 })

@@ -70,7 +70,11 @@ t.test('a process that stops has work until its answer was said, and can end it'
   const asked = setup.one.request('two', 'request', ada, {}, call())
   await begun.promise
   setup.two.endWork()
-  await t.rejects(asked, { code: 'shutting_down', data: { outcome: 'unknown' } })
+  await t.rejects(asked, { code: 'upstream_lost', data: { outcome: 'unknown' } }, 'nothing that is done again')
+  let begunLate = 0
+  setup.two.serve('http-sse', async () => ++begunLate)
+  await t.rejects(setup.one.request('two', 'http-sse', ada, {}, call()), { code: 'invalid_state' }, 'it is elsewhere')
+  t.equal(begunLate, 0)
 })
 
 t.test('a question that is worked on is not refused where the store confirms it too late', async (t) => {

@@ -18,7 +18,7 @@ const requiredClaims = (where: string) =>
         maxProperties: 16,
         description:
           `What has to be said of whoever may sign in ${where}: of each claim one of these values, such as ` +
-          '`{ groups: [engineering] }` or `{ hd: [acme.example] }`. A claim that is a list has to have one of them; ' +
+          '`{ groups: [engineering] }` or `{ hd: [example.com] }`. A claim that is a list has to have one of them; ' +
           'dots lead to a claim within another. Not given: whoever the provider knows may.'
       }
     )

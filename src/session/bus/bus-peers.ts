@@ -1,6 +1,7 @@
 // Which other processes are there. One that was killed is found out within two seconds, because the store has nobody
 // left who listens for it; one that hangs, or whose machine is gone, because it answers nothing for two seconds.
 
+import { LRUCache } from 'lru-cache'
 import { every, type Clock, type Timer } from '../../time/clock.ts'
 
 /** How often a process is asked whether it lives while something of it is waited for. */
@@ -9,6 +10,9 @@ const checkMs = 500
 const maxAbsences = 2
 /** In a row: with the time before the first of them, two seconds of silence. A busy process may stall for less. */
 const maxUnanswered = 3
+
+/** Processes that are known; the one that was heard longest ago is forgotten. */
+const maxKnown = 256
 
 interface Peer {
   readonly waiting: Set<() => void>
@@ -23,6 +27,7 @@ interface Peer {
  */
 export function createPeerWatch(clock: Clock, ask: (node: string) => Promise<number | undefined>) {
   const peers = new Map<string, Peer>()
+  const known = new LRUCache<string, true>({ max: maxKnown })
 
   // Checks are counted, and not the time: after a stall of this process its answers have come, and were not read yet.
   async function look(node: string, peer: Peer): Promise<void> {
@@ -61,9 +66,16 @@ export function createPeerWatch(clock: Clock, ask: (node: string) => Promise<num
     },
     /** Any message of a process shows that it lives. */
     heard(node: string): void {
+      known.set(node, true)
       const peer = peers.get(node)
       if (peer !== undefined) peer.unanswered = 0
     },
+    /** The store names it. */
+    wasThere(node: string): void {
+      known.set(node, true)
+    },
+    /** Whether there was such a process: a client may invent one. */
+    knows: (node: string): boolean => known.has(node),
     close(): void {
       for (const { interval } of peers.values()) interval.close()
     }

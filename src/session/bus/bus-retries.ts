@@ -1,5 +1,5 @@
 // What is sent to a process again: a request, where that hung, or could not reach the store, for a moment; and what it
-// has to hear, until it hears.
+// has to hear, until it hears. One that is not known, whose name may be of a client's invention, costs one attempt.
 
 import { createQuota } from '../../limits/limits.ts'
 import { GatewayError } from '../../protocol/messages.ts'
@@ -23,7 +23,7 @@ const maxTold = 1_024
 
 export type BusRetries = ReturnType<typeof createBusRetries>
 
-export function createBusRetries(bus: Pick<Bus, 'request' | 'tell'>, clock: Clock, isClosing: () => boolean) {
+export function createBusRetries(bus: Pick<Bus, 'request' | 'tell' | 'peers'>, clock: Clock, isClosing: () => boolean) {
   const telling = createQuota()
   return {
     /**
@@ -43,7 +43,7 @@ export function createBusRetries(bus: Pick<Bus, 'request' | 'tell'>, clock: Cloc
         try {
           return await bus.request(to, kind, whose, question)
         } catch (error) {
-          if (error instanceof ProcessGone) gone++
+          if (error instanceof ProcessGone) gone += bus.peers.knows(to) ? 1 : maxGone
           else if (!isRepeatable) throw error
           else if (isLost(error)) lost = error
           else if (!(error instanceof GatewayError && error.code === 'unavailable')) throw error
@@ -53,6 +53,7 @@ export function createBusRetries(bus: Pick<Bus, 'request' | 'tell'>, clock: Cloc
     },
     /** Never rejects. */
     async tell(to: string, kind: BusKind, whose: BusCaller, said: unknown): Promise<void> {
+      if (!bus.peers.knows(to)) return
       const giveBack = takePlace(telling, maxTold, whose)
       if (giveBack === undefined) return
       const until = clock.now() + maxTellMs

@@ -46,6 +46,17 @@ export interface BusQuestion {
 
 export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
 
+interface ServedRequest {
+  readonly id: string
+  readonly from: string
+  readonly stop: AbortController
+  /** Ends the work, whose sender waits for what becomes of it. */
+  readonly ending: AbortController
+  readonly beat: ReturnType<BusMessages['watch']>
+  readonly work: () => void
+  readonly isWorking: () => boolean
+}
+
 /**
  * @param take gives the function that gives the place back; undefined where too many are taken
  */
@@ -55,25 +66,15 @@ export function createBusServer(
   take: (caller: BusCaller) => (() => void) | undefined
 ) {
   const handlers = new Map<BusKind, BusHandler>()
-  const served = new Map<
-    string,
-    {
-      readonly from: string
-      readonly stop: AbortController
-      /** Ends the work, whose sender waits for what becomes of it. */
-      readonly ending: AbortController
-      readonly beat: ReturnType<typeof watch>
-      readonly work: () => void
-      readonly isWorking: () => boolean
-    }
-  >()
+  const served = new Map<string, ServedRequest>()
   const kept = createKeptMessages(context.clock, trySend)
-  let closed = false
+  /** Nothing is begun any more. */
+  let ended = false
   return {
     handlers,
     /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
     accept({ id, from, body }: BusMessage): void {
-      if (closed) return trySend(from, 'gone', id)
+      if (ended) return trySend(from, 'gone', id)
       const { kind, whose, question } = body as BusQuestion
       const run = handlers.get(kind)
       const giveBack = run === undefined ? undefined : take(whose)
@@ -109,7 +110,7 @@ export function createBusServer(
           end()
         }
       }
-      served.set(id, { from, stop, ending, beat, work: () => void work(), isWorking: () => working })
+      served.set(id, { id, from, stop, ending, beat, work: () => void work(), isWorking: () => working })
       trySend(from, 'ready', id)
     },
     receive({ word, id, from, body }: BusMessage): boolean {
@@ -135,24 +136,29 @@ export function createBusServer(
     },
     /** Whether something is worked on whose sender has not heard of its end. */
     isWorking: (): boolean => [...served.values()].some(({ isWorking }) => isWorking()),
-    /** Ends the work; those who asked for it hear so. */
+    /**
+     * Ends the work; those who asked for it hear so. Not as `shutting_down`, which says that the client can send it once
+     * more (errors.md). What was not begun can be done elsewhere, and so can what comes now.
+     */
     endWork(): void {
-      const stopped = new GatewayError(
-        'shutting_down',
-        'The process that held the call stopped before the call had ended. Whether it took effect is unknown.',
-        { data: { outcome: 'unknown' } }
-      )
-      for (const { ending } of [...served.values()]) ending.abort(stopped)
+      ended = true
+      for (const request of [...served.values()]) {
+        if (request.isWorking()) request.ending.abort(processSilent())
+        else dismiss(request)
+      }
     },
     close(): void {
-      closed = true
-      for (const [id, { from, stop, isWorking }] of served) {
-        // What was not begun never will be: its sender can have it done elsewhere.
-        if (isWorking()) trySend(from, 'error', id, encodeError(processSilent()))
-        else trySend(from, 'gone', id)
-        stop.abort(new GatewayError('shutting_down', 'The gateway is stopping.'))
+      ended = true
+      for (const request of [...served.values()]) {
+        if (request.isWorking()) trySend(request.from, 'error', request.id, encodeError(processSilent()))
+        dismiss(request)
       }
     }
+  }
+
+  function dismiss({ id, from, stop, isWorking }: ServedRequest): void {
+    if (!isWorking()) trySend(from, 'gone', id)
+    stop.abort(new GatewayError('shutting_down', 'The gateway is stopping.'))
   }
 }
 

@@ -187,6 +187,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     hear(kind: BusKind, listener: (said: never, from: string) => void): void {
       listeners.set(kind, listener)
     },
+    peers: { knows: peers.knows, wasThere: peers.wasThere },
     isWorking: server.isWorking,
     endWork: server.endWork,
     /** Whether other processes are on the same store. */
