@@ -6,7 +6,7 @@ import { acmeGateway, initializeBody } from '../kit/acme-gateway.ts'
 import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
 import { assemble, forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 
-t.test('ten thousand random kids within a minute cost two requests at most, and hurt no other tenant', async (t) => {
+t.test('ten thousand random kids within a minute cost three requests at most, and hurt no other tenant', async (t) => {
   const now = Date.now()
   const idp = await forgingIssuer(t, { resource, now })
   const [acme, other] = [
@@ -27,7 +27,7 @@ t.test('ten thousand random kids within a minute cost two requests at most, and 
     auth.clock.advance(599)
   }
   t.same([...results], [[401, 10_000]])
-  t.ok(idp.keySetRequests() <= 2, `${idp.keySetRequests()} requests`)
+  t.ok(idp.keySetRequests() <= 3, `${idp.keySetRequests()} requests`)
   const before = idp.keySetRequests()
   t.equal(outcome(await auth.present(await idp.sign(), other)), 'ada', 'the other tenant has its own cooldown')
   t.equal(idp.keySetRequests(), before + 1)

@@ -137,8 +137,8 @@ export function createBusServer(
     /** Whether something is worked on whose sender has not heard of its end. */
     isWorking: (): boolean => [...served.values()].some(({ isWorking }) => isWorking()),
     /**
-     * Ends the work; those who asked for it hear so. Not as `shutting_down`, which says that the client can send it once
-     * more (errors.md). What was not begun can be done elsewhere, and so can what comes now.
+     * Ends the work; those who asked for it hear so. Not as `shutting_down`, which says that it can be sent once more
+     * (errors.md). What was not begun can be done elsewhere, and so can what comes now.
      */
     endWork(): void {
       ended = true
