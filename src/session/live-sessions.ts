@@ -32,8 +32,11 @@ export interface CallInFlight {
 
 /** Carries what belongs to no call: the GET stream of a session, or the one stream of HTTP+SSE. */
 export interface SessionStream extends Pick<ClientStream, 'send' | 'finish' | 'isAttached'> {
-  /** Of one at another process, which may never hear what it is sent. */
-  leaveRestTo?(next: (message: JsonObject) => void): void
+  /**
+   * Of one at another process: what that has not heard, and will not hear any more, is given to this one.
+   * @returns what resolves when all of it is given, where that takes a moment
+   */
+  leaveRestTo?(next: (message: JsonObject) => void): Promise<void> | undefined
 }
 
 export interface LiveSession {
@@ -124,6 +127,12 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     const changed = new Set<ListKind>()
     const waiting = createUndelivered(holdMemory(memory.share))
     let expectedUntil = 0
+    /** What the stream before has left over goes first. */
+    let rest: Promise<void> | undefined
+    const sendWaiting = (given?: Promise<void>): void => {
+      if (rest === given) rest = undefined
+      if (rest === undefined) for (const message of waiting.takeAll()) entry.stream?.send(message)
+    }
     const entry: Entry = {
       key: session.key,
       memory,
@@ -141,8 +150,10 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
         if (closed && stream.leaveRestTo === undefined) return stream.finish()
         const previous = entry.stream
         entry.stream = stream
-        previous?.leaveRestTo?.((message) => stream.send(message))
-        for (const message of waiting.takeAll()) stream.send(message)
+        const left = previous?.leaveRestTo?.((message) => stream.send(message))
+        rest = left ?? rest
+        void left?.then(() => sendWaiting(left))
+        sendWaiting()
         previous?.finish()
         entry.flushListChanges()
       },
@@ -158,12 +169,12 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       },
       send(notification) {
         const message = notificationMessage(notification)
-        if (entry.stream !== undefined) entry.stream.send(message)
-        else if (clock.now() < expectedUntil) waiting.add(message)
+        if (entry.stream !== undefined && rest === undefined) entry.stream.send(message)
+        else if (rest !== undefined || clock.now() < expectedUntil) waiting.add(message)
       },
       letGo() {
         waiting.takeAll()
-        entry.stream?.leaveRestTo?.(() => {})
+        void entry.stream?.leaveRestTo?.(() => {})
         entry.stream?.finish()
       },
       listsChanged(kinds) {

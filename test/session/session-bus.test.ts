@@ -3,6 +3,7 @@
 import t from 'tap'
 import { createLiveSessions } from '../../src/session/live-sessions.ts'
 import { createSessionBus } from '../../src/session/session-bus.ts'
+import { nodeChannel } from '../../src/store/keys.ts'
 import { wallClock } from '../../src/time/clock.ts'
 import { until } from '../kit/until.ts'
 import { wire } from './bus-kit.ts'
@@ -34,4 +35,29 @@ t.test('a stream that has been replaced by one at this process stays replaced wh
 
   await tell(true, true)
   await until('a newer stream at the other process takes its place', () => local.ends() === 1)
+})
+
+t.test('what the stream before has not heard comes ahead of what is newer', async (t) => {
+  const setup = await wire(t)
+  const live = createLiveSessions(wallClock, 'two')
+  t.teardown(() => live.close())
+  createSessionBus(setup.two, live, wallClock)
+  const used = live.use(session('a'))
+  const send = (n: number): void => used.send({ method: 'notifications/message', params: { n } })
+  await setup.one.tell('two', 'stream', { key: 'a', said: { attached: true, isNew: true } })
+  await until('the client listens at the other process', () => used.isListening())
+  let tries = 0
+  setup.fail = (channel) => (channel === nodeChannel('one') ? (tries++, 'lost') : undefined)
+  for (const n of [1, 2]) send(n)
+  await until('nobody hears them', () => tries > 2)
+  const next = stream()
+  used.setStream(next)
+  for (const n of [3, 4]) send(n)
+  await until('all came', () => next.sent.length === 4)
+  t.match(
+    next.sent,
+    [1, 2, 3, 4].map((n) => ({ params: { n } }))
+  )
+  send(5)
+  t.equal(next.sent.length, 5, 'then at once')
 })

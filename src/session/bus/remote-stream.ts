@@ -41,14 +41,15 @@ export function openRemoteStream({ at, id, deliver, isClosing, memory, onHeard, 
   let attachedUntil = clock.now() + announcedMs
   let over = false
   let isReached = true
-  let saying = false
+  /** While it is being said. */
+  let saying: PromiseWithResolvers<void> | undefined
   let heir: ((message: JsonObject) => void) | undefined
 
   const hasHeir = (): boolean => heir !== undefined
 
   async function say(rest: Undelivered): Promise<void> {
-    if (saying) return
-    saying = true
+    if (saying !== undefined) return
+    const end = (saying = Promise.withResolvers())
     let until = clock.now() + maxRetryMs
     while (!hasHeir() && rest.size > 0 && clock.now() < until) {
       const batch = rest.all()
@@ -62,13 +63,14 @@ export function openRemoteStream({ at, id, deliver, isClosing, memory, onHeard, 
       if (isReached && !wasReached && !over) onHeard()
       if (!isReached && !hasHeir()) await pause(clock, retryMs)
     }
-    saying = false
+    saying = undefined
     if (rest.size > 0) over = true
     giveRest()
+    end.resolve()
   }
 
   function giveRest(): void {
-    if (heir !== undefined && !saying) for (const message of unsaid?.takeAll() ?? []) heir(message)
+    if (heir !== undefined && saying === undefined) for (const message of unsaid?.takeAll() ?? []) heir(message)
   }
 
   return {
@@ -88,10 +90,10 @@ export function openRemoteStream({ at, id, deliver, isClosing, memory, onHeard, 
       attachedUntil = attached ? clock.now() + announcedMs : 0
     },
     isAttached: () => !over && isReached && clock.now() < attachedUntil,
-    /** What its process has not heard, and will not hear any more, is given to this one. */
-    leaveRestTo(next: (message: JsonObject) => void): void {
+    leaveRestTo(next: (message: JsonObject) => void): Promise<void> | undefined {
       heir = next
       giveRest()
+      return saying?.promise
     },
     get over() {
       return over
