@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { stringify } from 'yaml'
-import { ConfigError, countOf, problemLine } from '../config/problems.ts'
+import { ConfigError, countOf, problemLineIn } from '../config/problems.ts'
 import { ConfigSchema } from '../config/schema/config.ts'
 
 /** Where a command writes: process.stdout and its kin. */
@@ -16,7 +16,7 @@ export async function orProblems(file: string, output: Output, command: () => Pr
     return await command()
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    for (const problem of error.problems) output.write(`${problemLine(problem)}\n`)
+    for (const problem of error.problems) output.write(`${problemLineIn(file, problem)}\n`)
     output.write(`${countOf(error.problems.length, 'problem')} in ${file}\n`)
     return 1
   }

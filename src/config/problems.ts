@@ -42,7 +42,13 @@ export class ConfigError extends Error {
   }
 }
 
-/** `path (line N): message. suggestion` */
+/** `file line N, path: message. suggestion`: as editors and people look for it. */
+export function problemLineIn(file: string, { line, path, message, suggestion }: Problem): string {
+  const place = `${file}${line === undefined ? '' : ` line ${line}`}${path === '' ? '' : `, ${path}`}`
+  return `${place}: ${message}.${suggestion === undefined ? '' : ` ${suggestion}`}`
+}
+
+/** `path (line N): message. suggestion`, where the file is named already, or there is none. */
 export function problemLine(problem: Problem): string {
   const line = problem.line === undefined ? '' : `line ${problem.line}`
   const place = problem.path === '' ? line : problem.path + (line === '' ? '' : ` (${line})`)

@@ -101,8 +101,8 @@ t.test('check tells every problem at once, each on its line', async (t) => {
   t.equal(
     io.out(),
     [
-      'tenants.a.upstreams.x.comand (line 5): is not a known key. Did you mean "command"?',
-      'tenants.a.upstreams.z.url (line 6): needs the environment variable URL, which is not set. Set it, or give ' +
+      `${file} line 5, tenants.a.upstreams.x.comand: is not a known key. Did you mean "command"?`,
+      `${file} line 6, tenants.a.upstreams.z.url: needs the environment variable URL, which is not set. Set it, or give ` +
         'a default as in ${URL:-value}.',
       `2 problems in ${file}`,
       ''
@@ -114,7 +114,10 @@ t.test('check tells every problem at once, each on its line', async (t) => {
 t.test('check of a file that is not there is one problem', async (t) => {
   const io = collected()
   t.equal(await check('/nowhere/c.yaml', io), 1)
-  t.equal(io.out(), 'there is no such file. Check the path given with --config.\n1 problem in /nowhere/c.yaml\n')
+  t.equal(
+    io.out(),
+    '/nowhere/c.yaml: there is no such file. Check the path given with --config.\n1 problem in /nowhere/c.yaml\n'
+  )
 })
 
 t.test('import prints a configuration that compiles, and its notes beside it', async (t) => {

@@ -62,7 +62,7 @@ SIGHUP otherwise: reads the file of --config again.`,
       { flags: '--no-env', text: 'variables that are not set are no problem: for CI, which has no secrets' }
     ],
     text: `
-Prints all problems at once: key path, line, what is wrong, what to do. Exits with 1 if there are any.
+Prints all problems at once: file, line, key path, what is wrong, what to do. Exits with 1 if there are any.
 
 --connect prints for each endpoint how many tools it offers, about how many tokens they take of a model's context, which
 names clash or are shortened, and which upstreams and issuers cannot be reached, and why: then it exits with 1, too. A
