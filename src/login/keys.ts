@@ -102,7 +102,7 @@ async function newKey(): Promise<JWK> {
 }
 
 /** RFC 7517, without what must stay here. */
-export const publicKeysOf = ({ keys }: LoginKeys): JWK[] => keys.map(({ d: _private, ...rest }) => rest)
+const publicKeysOf = ({ keys }: LoginKeys): JWK[] => keys.map(({ d: _private, ...rest }) => rest)
 
 /**
  * Requests as they were, but for keys of login fronts of our own, which are had without one.

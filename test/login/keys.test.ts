@@ -47,7 +47,8 @@ t.test('a process that is held up before it writes takes what another one has wr
     const late = one.keysOf()
     const other = await two.keysOf()
     pass(20_000)
-    one.held = void resolve()
+    one.held = undefined
+    resolve()
     t.same(await late, other, what)
     t.same(await three.keysOf(), other)
     t.equal(other.keys.length, what === 'made' ? 1 : 2)
