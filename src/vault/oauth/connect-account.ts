@@ -182,12 +182,9 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
       await grants.put(person, upstream, { id, target: grantTargetOf(definition), account }, now)
       // Connected it is by now, whether or not the provider says what it is called.
       const name = await accountNameOf({ auth: definition.auth, server, answer, scopes: given, fetch: own }).catch(
-        (err: unknown) => {
-          log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
-          return undefined
-        }
+        (err: unknown) => log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
       )
-      if (name !== undefined) await nameAccount(person, upstream, id, name)
+      if (typeof name === 'string') await nameAccount(person, upstream, id, name)
       return upstream
     },
 
