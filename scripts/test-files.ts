@@ -39,7 +39,7 @@ const ownProcess = [
   ...['fuzz', 'isolation', 'soak', 'trace', 'deploy', 'containers', 'bench']
 ]
 /** Left out by `npm run test:fast`. */
-const outOfFast = ['conformance', 'e2e', 'http', 'interop', 'matrix', 'replicas', 'security']
+const outOfFast = new Set(['conformance', 'e2e', 'http', 'interop', 'matrix', 'replicas', 'security'])
 /** Files of one folder that share a process: two thirds of the CPU of a short file load tap and the gateway. */
 const filesTogether = 8
 
@@ -59,7 +59,7 @@ export function testFiles(part: Part, root: string): Array<readonly string[]> {
   if (part === 'long') return alone(long)
   const others = new Set([...long, ...find(inBrowser)])
   const files = find(['test/**/*.test.ts']).filter(
-    (file) => !others.has(file) && (part === 'all' || !outOfFast.includes(folder(file)))
+    (file) => !others.has(file) && (part === 'all' || !outOfFast.has(folder(file)))
   )
   const byFolder = Map.groupBy(files, folder)
   const inOrder = [...ownProcess, ...[...byFolder.keys()].filter((name) => !ownProcess.includes(name))]
