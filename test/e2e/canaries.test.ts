@@ -50,7 +50,8 @@ async function setUp(t: Test): Promise<SetUp> {
       upstreams,
       auth: tenantOf('acme').auth,
       tenants: { globex: tenantOf('globex') },
-      limits: { coldStartMs: 30_000 },
+      // 660 calls at once, none of which may be refused because the machine is slow.
+      limits: { coldStartMs: 30_000, queueMs: 300_000 },
       top: { logLevel: 'warn' }
     })
   )
