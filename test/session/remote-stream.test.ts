@@ -54,7 +54,7 @@ t.test('what was never heard goes to the stream that takes its place', async (t)
   for (const n of [2, 3]) stream.send({ n })
   await until('an attempt', () => way.tries > 2)
   const taken: JsonObject[] = []
-  stream.leaveRestTo((message) => taken.push(message))
+  void stream.leaveRestTo((message) => taken.push(message))
   await until('both', () => taken.length === 2)
   t.same(taken, [{ n: 2 }, { n: 3 }])
   way.isOpen = true
