@@ -67,7 +67,8 @@ const isBrowser = part === 'browser'
 const named = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
 const groups = named.length > 0 ? globSync(named, { cwd: root }).map((file) => [file]) : testFiles(part, root)
 /** Many files wait for sockets and timers more than they compute. */
-const atOnce = isReplicated || isBrowser || part === 'long' ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
+const atOnce =
+  isReplicated || isBrowser || part === 'long' ? Math.ceil(availableParallelism() / 2) : availableParallelism() + 1
 
 ensureRedis()
 ensurePrometheus()
