@@ -7,25 +7,16 @@ import { compileConfig } from '../../src/config/load.ts'
 import { endpointName, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { createVisibleCatalogs, type Viewer } from '../../src/relay/catalog/visible.ts'
-import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { listing } from '../kit/listing.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const id = tenantId('acme')
 const toolCount = 20
 const ruleCount = 400
-const listing: Listing = {
-  tools: Array.from({ length: toolCount }, (_, at) => ({ name: `t${at}`, inputSchema: { type: 'object' } })),
-  prompts: [],
-  resources: [],
-  templates: [],
-  capabilities: { tools: {} },
-  serverInfo: { name: 'x', version: '1' },
-  instructions: undefined,
-  revision: '2025-11-25',
-  failed: [],
-  partial: []
-}
+const twenty = listing({
+  tools: Array.from({ length: toolCount }, (_, at) => ({ name: `t${at}`, inputSchema: { type: 'object' } }))
+})
 
 /** Everybody has rules of their own. */
 function placeOf(people: number) {
@@ -54,7 +45,7 @@ function counted() {
   const known = new WeakMap<object, ReturnType<typeof buildCatalog>>()
   const made = { decisions: 0, catalogOf }
   function catalogOf(viewer: Viewer) {
-    const whole = known.get(viewer.endpoint) ?? buildCatalog(viewer.endpoint, new Map([[upstreamName('up'), listing]]))
+    const whole = known.get(viewer.endpoint) ?? buildCatalog(viewer.endpoint, new Map([[upstreamName('up'), twenty]]))
     known.set(viewer.endpoint, whole)
     const view = visible(viewer, whole)
     const decide: typeof view.decide = (kind, route) => {

@@ -4,11 +4,9 @@
 // GATEHOUSE_ACCOUNT_CALLS=10000 makes it as long as one likes.
 
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
-import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { Redis } from 'ioredis'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
@@ -19,6 +17,7 @@ import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { freePort } from '../kit/free-port.ts'
 import { configOf } from '../kit/gateway.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
+import { trustedLocalhost } from '../kit/localhost-tls.ts'
 import type { Json } from '../kit/mcp-server.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { protectedUpstream, type ProtectedUpstream } from '../kit/protected-upstream.ts'
@@ -39,11 +38,7 @@ const client = { clientId: 'gatehouse', clientSecret: 'the-secret_of.gatehouse~a
 
 /** The public side of the gateways: TLS, each request to the next of them. */
 async function front(t: Teardown, ports: readonly number[]): Promise<string> {
-  const fixture = (name: string): Promise<string> => readFile(join(import.meta.dirname, '../kit/tls', name), 'utf8')
-  const [cert, key] = [await fixture('localhost.crt'), await fixture('localhost.key')]
-  const trusted = getCACertificates('default')
-  setDefaultCACertificates([...trusted, cert])
-  t.teardown(() => setDefaultCACertificates(trusted))
+  const { cert, key } = await trustedLocalhost(t)
   let turn = 0
   const server = createServer({ cert, key }, (incoming, outgoing) => {
     const { method, headers, url: path } = incoming

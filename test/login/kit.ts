@@ -1,15 +1,13 @@
 // A gateway whose tenant has a login front, the company's provider behind it, and hosts that register and log in.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
-import { join } from 'node:path'
-import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { freePort } from '../kit/free-port.ts'
 import { configOf, gateway, type TestGatewayOptions } from '../kit/gateway.ts'
 import { browser } from '../kit/browser.ts'
 import { identityProvider, providerClient, type IdentityProvider } from '../kit/identity-provider.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
+import { trustedLocalhost } from '../kit/localhost-tls.ts'
 import { stdioDefinition } from '../kit/connector.ts'
 
 export const redirectUri = 'http://127.0.0.1:45678/callback'
@@ -134,11 +132,7 @@ export const refresh = (front: Front, { clientId, body }: { readonly clientId: s
  * @returns `asked`: how many connections came to it
  */
 export async function documentedClient(t: Teardown, metadata: object = {}) {
-  const fixture = (name: string): Promise<string> => readFile(join(import.meta.dirname, '../kit/tls', name), 'utf8')
-  const [cert, key] = [await fixture('localhost.crt'), await fixture('localhost.key')]
-  const trusted = getCACertificates('default')
-  setDefaultCACertificates([...trusted, cert])
-  t.teardown(() => setDefaultCACertificates(trusted))
+  const { cert, key } = await trustedLocalhost(t)
   let connections = 0
   const server = createServer({ cert, key }, (_request, response) => {
     const all = { client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none', ...metadata }

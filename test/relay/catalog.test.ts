@@ -7,6 +7,7 @@ import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../s
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { changedKinds } from '../../src/relay/catalog/freshness.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
+import { listing } from '../kit/listing.ts'
 import { tool } from './kit.ts'
 import { runs } from '../kit/runs.ts'
 
@@ -18,19 +19,6 @@ const endpoint = (members: Array<[upstream: string, prefix: string]>, separator 
   separator,
   instructions: undefined,
   policy: undefined
-})
-const listing = (part: Partial<Listing>): Listing => ({
-  tools: [],
-  prompts: [],
-  resources: [],
-  templates: [],
-  capabilities: { tools: {} },
-  serverInfo: { name: 'x', version: '1' },
-  instructions: undefined,
-  revision: '2025-11-25',
-  failed: [],
-  partial: [],
-  ...part
 })
 const known = (listings: Record<string, Partial<Listing>>) =>
   new Map<UpstreamName, Listing>(Object.entries(listings).map(([name, part]) => [upstreamName(name), listing(part)]))

@@ -5,7 +5,7 @@ import t from 'tap'
 import pino from 'pino'
 import { readBurst } from '../../src/relay/catalog/freshness.ts'
 import { createOwnLists } from '../../src/relay/catalog/own-lists.ts'
-import type { Listing } from '../../src/upstream/listing/listing.ts'
+import { listing } from '../kit/listing.ts'
 import { until } from '../kit/until.ts'
 import { relaySetup, stillClock, tool, type Connection, type Double, type Person, type RelaySetup } from './kit.ts'
 
@@ -129,19 +129,8 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
   const [ada, bob] = [await setup.person('ada'), await setup.person('bob')]
   const definition = [...setup.snapshot.tenants.values()][0]?.upstreams.values().next().value
   if (definition === undefined) throw new Error('no upstream')
-  const listing: Listing = {
-    tools: [],
-    prompts: [],
-    resources: [],
-    templates: [],
-    capabilities: {},
-    serverInfo: { name: 'x', version: '1' },
-    instructions: undefined,
-    revision: '2025-11-25',
-    failed: [],
-    partial: []
-  }
-  const sessionLists = createOwnLists({ recheckView() {}, peek: () => listing }, clock, pino({ level: 'silent' }))
+  const nothing = listing({ capabilities: {} })
+  const sessionLists = createOwnLists({ recheckView() {}, peek: () => nothing }, clock, pino({ level: 'silent' }))
   const answer = Promise.withResolvers<{ tools: unknown[] }>()
   const upstream = {
     id: 'one',

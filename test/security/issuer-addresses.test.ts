@@ -1,11 +1,8 @@
 // An issuer that the operator wrote, and whose metadata lead elsewhere (SSRF): its own origin is asked wherever it is,
 // and another one, such as a service of this machine, is asked for nothing unless the operator opens its range.
 
-import { readFile } from 'node:fs/promises'
 import { createServer as createWebServer } from 'node:http'
 import { createServer } from 'node:https'
-import { join } from 'node:path'
-import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { browser } from '../kit/browser.ts'
@@ -14,13 +11,10 @@ import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { freePort } from '../kit/free-port.ts'
 import { gateway } from '../kit/gateway.ts'
 import { listen } from '../kit/listen.ts'
+import { trustedLocalhost } from '../kit/localhost-tls.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 
-const fixture = (name: string): Promise<string> => readFile(join(import.meta.dirname, '../kit/tls', name), 'utf8')
-const [cert, key] = [await fixture('localhost.crt'), await fixture('localhost.key')]
-const trusted = getCACertificates('default')
-setDefaultCACertificates([...trusted, cert])
-t.teardown(() => setDefaultCACertificates(trusted))
+const { cert, key } = await trustedLocalhost(t)
 
 /** Issuers, and a service at another origin of this machine that their metadata name. */
 async function rig(t: Test, allow: readonly string[]) {
