@@ -1664,14 +1664,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'limits/stranger-rate.ts strangersShare',
-      'part of these questions, and of those at once, that one address, or /64 of IPv6, may have',
-      'issuer and address',
+      'part of these questions, and of those at once, or of sign-ins, that one address, or /64 of IPv6, may have',
+      'issuer and address; tenant and address, at the page of connections',
       '503'
     ],
     [
       'limits/stranger-rate.ts maxNetworks',
       'addresses, and networks of IPv6 (/64), that are counted',
-      'issuer',
+      'issuer; tenant, at the page of connections',
       'the least recent is forgotten'
     ],
     [
@@ -1683,11 +1683,11 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'auth/guarded-names.ts ownerAtOnce ownerWaiting',
       'names that strangers, upstreams or authorization servers gave and that are looked up at once, and that wait for it',
-      'tenant, at the login front and in the vault',
+      'tenant and purpose (keys, providers, client documents, vault, admin)',
       'refused'
     ],
-    ['auth/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'process', 'refused'],
-    ['auth/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'process', 'the others wait'],
+    ['auth/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'purpose', 'refused'],
+    ['auth/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'purpose', 'the others wait'],
     [
       'auth/guarded-names.ts laterIPv6Ms laterIPv4Ms',
       'wait for addresses of the other family once those of one are there',
@@ -1934,7 +1934,6 @@ upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
 session/bus/bus.ts retryMs
 session/bus/bus.ts askAgainMs
-session/bus/bus.ts missedMs
 http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs

@@ -1,6 +1,6 @@
 // docs/providers: a page for each preset, from its data.
 
-import type { ProviderPreset } from '../src/config/auth/providers/preset.ts'
+import { isSettled, type ProviderPreset } from '../src/config/auth/providers/preset.ts'
 import { providerPresets, stepsFor } from '../src/config/auth/providers/presets.ts'
 
 const words = {
@@ -29,7 +29,6 @@ function pageOf(name: string, preset: ProviderPreset): string {
     signedOut: '`{publicUrl}/login/{tenant}/session/end/success`'
   }
   const steps = stepsFor(preset.steps, urls)
-  const isSettled = (ability: keyof typeof words): boolean => ability === 'yes' || ability === 'set'
   const needsFront = !isSettled(can.resource) || !(isSettled(can.registration) || isSettled(can.clientDocuments))
   const claims = Object.entries(token.claims ?? {}).map(
     ([key, value]) =>

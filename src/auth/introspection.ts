@@ -18,7 +18,10 @@ import { principalOfAnswer, type TokenChecks } from './token-claims.ts'
 const refusedMs = 10_000
 /** After an answer that is none, nobody is asked for so long. */
 const pauseMs = 2_000
-/** Tokens that were never seen to be good: questions a second, and at once. Strangers can make them up. */
+/**
+ * Tokens that were never seen to be good: questions a second, and at once, of which one address may have half
+ * (limits/stranger-rate.ts). Strangers can make them up.
+ */
 const strangersPerSecond = 20
 const strangersAtOnce = 100
 /** Questions that wait for an answer, of such tokens and of all; of one address, or /64 of IPv6, half of the former. */

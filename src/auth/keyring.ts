@@ -52,7 +52,12 @@ export function endOfKey(
 ): number {
   const end = Math.min(until, expires ?? Infinity)
   if (now >= end) throw refused('expired', 'The API key has expired. Ask for a new one.', name)
-  if (endpoints !== undefined && endpoints.length > 0 && !endpoints.includes(endpoint))
-    throw refused('endpoint', 'The API key is not for this endpoint.', name)
+  if (!isForEndpoint({ endpoints }, endpoint)) throw refused('endpoint', 'The API key is not for this endpoint.', name)
   return end
 }
+
+/** Not listed: for all of its tenant. */
+export const isForEndpoint = (
+  { endpoints = [] }: { readonly endpoints?: readonly string[] | undefined },
+  endpoint: string
+): boolean => endpoints.length === 0 || endpoints.includes(endpoint)

@@ -48,7 +48,7 @@ export function createVerifier({ clock, fetchFor, log }: VerifierParts) {
   // What belongs to one compiled tenant: a new snapshot begins with nothing of it.
   let credentials = new WeakMap<Tenant, Credentials>()
   // Never shared between tenants, even for the same issuer: one tenant's flood of kids must not use up another one's
-  // cooldown.
+  // lookups.
   const keySources = new Map<string, KeySource>()
 
   function credentialsOf(tenant: Tenant): Credentials {

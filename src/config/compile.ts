@@ -192,7 +192,6 @@ function compileTenant(
   }
 }
 
-/** A value of `fixed` or `defaults` that came from a reference. */
 const transports = { http: 'auto', 'streamable-http': 'streamable', streamableHttp: 'streamable', sse: 'sse' } as const
 
 /** Values are frozen all the way down; so are those of maps and sets that are locked. */

@@ -7,6 +7,7 @@ import type { InsertedText } from './references.ts'
 import { isPlace } from './secret-values.ts'
 import type { UpstreamDefinition } from './snapshot.ts'
 
+/** A value of `fixed` or `defaults` that came from a reference. */
 interface ArgumentReference extends Pick<InsertedText, 'texts'> {
   readonly endpoint: string
   /** UPSTREAM/NAME */

@@ -10,7 +10,13 @@ import { clientAddressOf, type PathParams, type RouteReply, type RouteRequest, t
 import { corsHeadersOf, notJson } from './headers.ts'
 import { type ReadId, type RefuseUnbegun, type ReplyHeaders, requestIdHeader, sendError } from './reply.ts'
 
-const endpointPath = /^\/t\/([^/?]+)(?:\/(?!(?:mcp|sse|messages)\b)([a-z\d-]{1,63})\/)?/
+/** Of a path that no route has seen (http/routes.ts). Not named: `default`, as there. */
+export const placeIn = (path: string): { readonly tenant: string | undefined; readonly endpoint: string } => {
+  const [, tenant, endpoint = 'default'] = endpointPath.exec(path) ?? []
+  return { tenant, endpoint }
+}
+
+const endpointPath = /^\/t\/([^/?]+)(?:\/([a-z\d-]{1,63})\/(?:mcp|sse|messages)(?=\?|$))?/
 
 export interface RefusalOptions extends RefusalObservers {
   readonly state: ServerState
@@ -50,7 +56,7 @@ export function createRequestRefusals(options: RefusalOptions) {
       const { method = '', url = '', headers } = raw
       const id = requestId()
       const address = clientAddressOf(raw, state.snapshot)
-      const [, named, endpoint = 'default'] = endpointPath.exec(url) ?? []
+      const { tenant: named, endpoint } = placeIn(url)
       const [tenant, refused] = [known(named), { id, method, url, headers, address }]
       noteRefused(options, refused, tenant, error)
       if (tenant !== undefined) audit?.refused(tenant, endpoint, refused, error.code)

@@ -53,7 +53,7 @@ export async function createLogin(
 ) {
   // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
   if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
-  // One for each, since each looks up so many names at once: those that strangers name keep none of providers waiting.
+  // A guard of its own for each purpose, since a guard limits how many names it looks up at once.
   const [guard, ofStrangers] = [(): EgressGuard => createEgressGuard(egress), createEgressGuard(egress)]
   const fetchFor = createFetchFor({ timeoutMs: 10_000, guard: guard() })
   // What belongs to one compiled tenant.

@@ -83,6 +83,15 @@ t.test('who gains and loses tools is told by name, and is so when the change is 
   t.match(closed?.callers, { differ: 1, changes: [{ kind: 'token', loses: { count: all.length - 1 } }] })
   const [asked] = await planned({ policy, auth: { ...configuration.auth, requiredScopes: ['mcp'] } })
   t.match(asked?.callers, { differ: 1, changes: [{ kind: 'key', subject: 'eve', loses: { count: all.length } }] })
+  // What the endpoint itself requires, too, of keys and tokens alike.
+  const endpoints = { default: { upstreams: ['up'], requires: { scopes: ['extra'] } } }
+  const [narrow] = await planned({ policy, endpoints })
+  t.equal(narrow?.callers.differ, 3)
+  t.match(narrow?.callers.changes, [
+    { kind: 'key', loses: { count: Number } },
+    { kind: 'key', loses: { count: Number } },
+    { kind: 'token', loses: { count: all.length - 1 } }
+  ])
   const same = await planned({ policy, origins: ['https://a.example'] })
   t.same(same, [], 'nobody gains or loses by another change')
 })

@@ -1,6 +1,7 @@
 // Methods and paths: what is served, what is refused, and that one endpoint has one spelling.
 
 import t from 'tap'
+import { placeIn } from '../../src/http/refuse.ts'
 import { acmeGateway, initializeBody, keyOf } from '../kit/acme-gateway.ts'
 import { jsonHeaders, send } from '../kit/client.ts'
 
@@ -169,4 +170,18 @@ t.test('health needs neither token nor host', async (t) => {
     t.equal(answer.status, 200)
     t.same(JSON.parse(answer.body), { status: path })
   }
+})
+
+t.test('whose a request is that no route has seen stands in its path', (t) => {
+  for (const [path, tenant, endpoint] of [
+    ['/t/acme/mcp', 'acme', 'default'],
+    ['/t/acme/sse?x=/t/other/a/mcp', 'acme', 'default'],
+    ['/t/acme/support/mcp', 'acme', 'support'],
+    ['/t/acme/mcp-tools/mcp?q', 'acme', 'mcp-tools'],
+    ['/t/acme/sse-x/messages?sessionId=1', 'acme', 'sse-x'],
+    ['/t/acme/connections/up', 'acme', 'default'],
+    ['/health', undefined, 'default']
+  ] as const)
+    t.same(placeIn(path), { tenant, endpoint }, path)
+  t.end()
 })

@@ -216,11 +216,18 @@ t.test('a key does not pass a reserved rule by the groups that it has not', asyn
 t.test('rules of reserved endpoints and upstreams, and conditions on callers, hold as well', async (t) => {
   const when = "'night' in principal.scopes"
   const { call, makeKey } = await start(t, {
-    endpoints: { default: { upstreams: ['up'], tools: { 'up/echo': { requires: { scopes: ['a:echo'] } } } } },
+    endpoints: {
+      default: {
+        upstreams: ['up'],
+        requires: { scopes: ['staff:in'] },
+        tools: { 'up/echo': { requires: { scopes: ['a:echo'] } } }
+      }
+    },
     policy: { default: 'allow', rules: [{ name: 'cond', effect: 'deny', what: { kinds: ['tool'] }, when }] },
     reserved: ['endpoints/default']
   })
   t.match((await makeKey({ name: 'a', scopes: ['a:echo'] })).json, { status: 403, detail: /"requires of up\/echo"/ })
+  t.match((await makeKey({ name: 'a', scopes: ['staff:in'] })).json, { status: 403, detail: /"requires of default"/ })
   t.equal((await makeKey({ name: 'a', scopes: ['day'] })).status, 201)
   t.equal((await call('PATCH', path, { body: { reserved: ['policy/rules'] }, headers: ofTenant.headers })).status, 200)
   t.match((await makeKey({ name: 'b', scopes: ['day'] })).json, { status: 403, detail: /scopes: the rule "cond"/ })

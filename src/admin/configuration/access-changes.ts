@@ -2,6 +2,7 @@
 // Nobody else is known: an issuer has people whom the gateway has never seen.
 
 import type { Static } from 'typebox'
+import { isForEndpoint } from '../../auth/keyring.ts'
 import { anonymousPrincipal, isConfiguredPrincipal, keyPrincipal, type Principal } from '../../auth/principal.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
@@ -105,13 +106,13 @@ function* usableTools(
 ): Steps<Names> {
   if (place === undefined) return new Set()
   const { auth, id } = place.tenant
+  const { name: endpoint, requiredScopes = auth.requiredScopes } = place.endpoint
   if (!isConfiguredPrincipal(caller, auth)) return new Set()
   const key = caller.kind === 'key' ? auth.keys.find(({ name }) => name === caller.subject) : undefined
-  const { endpoints = [] } = key ?? {}
-  if (endpoints.length > 0 && !endpoints.includes(String(place.endpoint.name))) return new Set()
+  if (key !== undefined && !isForEndpoint(key, endpoint)) return new Set()
   const principal = key === undefined ? caller : keyPrincipal(id, key)
   const has = (scope: string): boolean => principal.scopes.has(scope)
-  if (caller.kind === 'token' && !auth.requiredScopes.every(has)) return new Set()
+  if (caller.kind !== 'anonymous' && !requiredScopes.every(has)) return new Set()
   const { decide } = services.catalogOf({ ...place, principal }, undefined)
   const usable = new Set<string>()
   for (const [name, route] of offered) {

@@ -12,7 +12,7 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError, isObject } from '../../protocol/messages.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { TokenHolder } from '../oidc/token-administrators.ts'
+import { nobodysTenant, type TokenHolder } from '../oidc/token-administrators.ts'
 import { AdminProblem } from '../problem.ts'
 import { createRates } from '../rates.ts'
 import { consoleCookie } from './cookies.ts'
@@ -62,8 +62,9 @@ export function createProviderSignIn({
     const ofProvider = known.get(login) ?? new LRUCache({ max: maxOrigins })
     known.set(login, ofProvider)
     const uris = { redirectUri: `${origin}/console/`, signedOutUri: `${origin}/console/` }
-    const fetch = fetchFor('(admin)', [login.issuer])
-    const signIn = ofProvider.get(origin) ?? createSignIn({ provider: login, ...uris }, fetch, wall)
+    const signIn =
+      ofProvider.get(origin) ??
+      createSignIn({ provider: login, ...uris }, fetchFor(nobodysTenant, [login.issuer]), wall)
     ofProvider.set(origin, signIn)
     return { login, signIn }
   }

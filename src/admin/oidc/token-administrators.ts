@@ -21,7 +21,7 @@ type OidcConfig = NonNullable<AdminConfig['oidc']>
 
 const leewaySeconds = 30
 /** No tenant can have this name. */
-const nobodysTenant = tenantId('(admin)')
+export const nobodysTenant = tenantId('(admin)')
 
 export function createTokenAdministrators({
   wall,

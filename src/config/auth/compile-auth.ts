@@ -5,7 +5,7 @@ import { keyDigest } from './key-rules.ts'
 import type { TenantInput } from '../schema/config.ts'
 import { maxTokenSeconds } from '../schema/login.ts'
 import { placeholderOf, type AuthConfig, type IssuerConfig, type KeyConfig } from './auth-config.ts'
-import type { BehindLogin, ProviderPreset } from './providers/preset.ts'
+import { type BehindLogin, isSettled, type ProviderPreset } from './providers/preset.ts'
 import { productOf, providerPresets } from './providers/presets.ts'
 import { loginPath, type LoginConfig } from './login-config.ts'
 
@@ -79,7 +79,7 @@ export function compileIssuer({ placeholderValues, provider, claims, ...input }:
     ...token,
     ...input,
     ...(provider && { provider }),
-    ...(preset && { takesResource: preset.can.resource === 'yes' || preset.can.resource === 'set' }),
+    ...(preset && { takesResource: isSettled(preset.can.resource) }),
     ...(Object.keys(known).length > 0 && { claims: known })
   }
   const besides = (issuer: string): string[] => (audienceBeside === undefined ? [] : [issuer + audienceBeside])

@@ -63,8 +63,9 @@ function reservedRules({ reserved, policy, endpoints, upstreams }: Tree): Reserv
       : [{ name: `requires of ${name}`, effect: 'requires', scopes: treeOf(requires)['scopes'] }]
   return [
     ...(places.has('policy') || places.has('policy/rules') ? rulesIn(policy) : []),
-    ...reservedIn('endpoints', endpoints).flatMap(([, endpoint]) => [
+    ...reservedIn('endpoints', endpoints).flatMap(([name, endpoint]) => [
       ...rulesIn(endpoint['policy']),
+      ...requiredBy([name, endpoint]),
       ...Object.entries(treeOf(endpoint['tools'])).flatMap(([tool, change]) => requiredBy([tool, treeOf(change)]))
     ]),
     ...reservedIn('upstreams', upstreams).flatMap(requiredBy)

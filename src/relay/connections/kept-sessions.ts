@@ -56,6 +56,7 @@ export function createKeptSessions(
     uses.set(session, (uses.get(session) ?? new Map<string, typeof use>()).set(hash, use))
     /** What this connection has read or written last, as it stands in the store. */
     let last: { readonly sealed: string; readonly id: string | undefined } | undefined
+    /** Id of the session that was loaded; another process may have it by now. */
     let former: string | undefined
 
     return {

@@ -7,7 +7,7 @@ import type { BusMessages } from './bus-messages.ts'
 import type { OutboxWord } from './bus-outbox.ts'
 
 /** For longer than a process is without Redis where that answers again. */
-const keptMs = 5_000
+export const keptMs = 5_000
 /** Of all answers that are kept, and of all that was said ahead of answers, as `jsonSizeOf` counts. */
 const maxKeptBytes = 4 * 1024 * 1024
 
@@ -38,7 +38,7 @@ export function createKeptMessages(clock: Pick<Clock, 'now'>, trySend: BusMessag
     sayAgain(id: string, to: string, last: number): boolean {
       let after = last
       const answer = answers.of(id)
-      // What was said side by side, and failed, was said again later.
+      // Messages that were sent again were kept out of order.
       const inOrder = [...ahead.of(id), ...answer].sort((a, b) => a.seq - b.seq)
       for (const { to: asker, word, body, seq } of inOrder) {
         if (asker !== to || (word === 'said' && seq <= last)) continue

@@ -15,6 +15,7 @@ import {
   ProcessGone,
   processSilent
 } from './bus-messages.ts'
+import { keptMs } from './bus-kept.ts'
 import { createPeerWatch } from './bus-peers.ts'
 import {
   type BusCall,
@@ -31,8 +32,6 @@ export type Bus = Awaited<ReturnType<typeof createBus>>
 const retryMs = 100
 /** What was missed is asked for so often. */
 const askAgainMs = 500
-/** After so long it is not kept any more. */
-const missedMs = 5_000
 
 interface ToldMessage {
   readonly kind: BusKind
@@ -221,7 +220,7 @@ function createGap({ now }: Pick<BusOptions['clock'], 'now'>, askAgain: () => vo
   return (isGap) => {
     if (!isGap) since = undefined
     else since ??= now()
-    if (since === undefined || now() - since >= missedMs) return false
+    if (since === undefined || now() - since >= keptMs) return false
     if (now() - askedAt >= askAgainMs) {
       askedAt = now()
       askAgain()

@@ -48,7 +48,7 @@ export async function continuedLink(
   const end = async (): Promise<void> => {
     if ((await place.end(kept.id)) && outcome !== 'gone') void endSession(definition, egress, context, kept)
   }
-  // Where it may be the very one that is wanted, it is replaced when there is a new one.
+  // A session that the server may still accept is ended only once there is another one.
   const mayBeWanted = outcome === 'unclear' || outcome === 'held'
   if (!mayBeWanted) await end()
   const begun = await begin()

@@ -46,7 +46,7 @@ export function openStreamable(
   /** It takes no new requests. */
   let retired = false
   let closing: Promise<void> | undefined
-  /** The last one. `late`: it was given up; resolves when nothing more is to be heard of it. */
+  /** The last one. `late`: it was given up; resolves when the id of its session has come, or after `endMs`. */
   let handshake: { id: number; identified: Promise<void>; late: Promise<void> | undefined } | undefined
   const series = {
     secret: kept?.secret ?? randomBytes(16).toString('base64url'),

@@ -6,6 +6,9 @@ import type { IssuerConfig } from '../auth-config.ts'
 /** `set`: where it is set up so; `preview`: so, and its makers call it an experiment, a preview or early access. */
 type Ability = 'yes' | 'no' | 'set' | 'preview'
 
+/** Whether hosts can count on it: for everybody who configures the provider, or who sets it there. */
+export const isSettled = (ability: Ability): boolean => ability === 'yes' || ability === 'set'
+
 /** The same product where people sign in for the login front of a tenant (`auth.login`). */
 export interface BehindLogin {
   /** The issuers that are known to be of it, where they differ from those of access tokens. A regular expression. */
