@@ -179,7 +179,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['admin/server.ts maxAdminBody bytes', 'a body', 'request', '413'],
     ['admin/server.ts maxParamLength chars', 'a name in a path', 'request', '404'],
-    ['admin/access.ts requestsPerAddress', 'requests without a right key, a second and at once', 'address', '429'],
+    [
+      'admin/access.ts requestsPerAddress',
+      'requests without a right key, a second and at once',
+      'address, or /64 of IPv6',
+      '429'
+    ],
     ['admin/access.ts requestsPerKey', 'requests a second, and at once', 'admin key', '429'],
     [
       'admin/access.ts charsPerRequest chars',
@@ -187,8 +192,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'admin key',
       '429'
     ],
-    ['admin/access.ts failuresPerMinute', 'wrong keys a minute', 'address', '429, and a warning in the log'],
-    ['admin/access.ts warningsPerMinute', 'warnings about wrong keys a minute', 'address', 'not logged'],
+    [
+      'admin/access.ts failuresPerMinute',
+      'wrong keys a minute',
+      'address, or /64 of IPv6',
+      '429, and a warning in the log'
+    ],
+    [
+      'admin/access.ts warningsPerMinute',
+      'warnings about wrong keys a minute',
+      'address, or /64 of IPv6',
+      'not logged'
+    ],
     ['admin/rates.ts maxCounted', 'addresses, and keys, that are counted', 'process', 'the least recent are forgotten'],
     [
       'admin/console/routes.ts maxSignInBody bytes',
@@ -211,7 +226,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'admin/console/provider-sign-in.ts finished',
       'sign-ins that are finished, a second and at once',
-      'address',
+      'address, or /64 of IPv6',
       '429'
     ],
     [

@@ -1,6 +1,7 @@
 // Who uses the admin API: an admin key, or an access token of an issuer of administrators, as a bearer and nothing
 // else, so that no browser sends it by itself. Requests with a right key or a token that is known are counted by it,
-// all others by address: behind one proxy all have one address, and nobody there keeps an operator out.
+// all others by address, of IPv6 by the /64: behind one proxy all have one address, and nobody there keeps an operator
+// out.
 
 import { createKeyring } from '../auth/keyring.ts'
 import { readBearer } from '../auth/bearer.ts'
@@ -13,7 +14,7 @@ import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { createTokenAdministrators, holderName, type TokenHolder } from './oidc/token-administrators.ts'
 import { AdminProblem } from './problem.ts'
-import { createRates } from './rates.ts'
+import { createAddressRates, createRates } from './rates.ts'
 
 export type AdminRole = AdminKeyConfig['role']
 
@@ -79,10 +80,10 @@ export type AdminAccess = ReturnType<typeof createAdminAccess>
 
 export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: AdminAccessOptions) {
   const tokens = createTokenAdministrators({ wall, fetchFor, log })
-  const perAddress = createRates(clock, requestsPerAddress)
+  const perAddress = createAddressRates(clock, requestsPerAddress)
   const perKey = createRates(clock, requestsPerKey)
-  const failures = createRates(clock, { perSecond: failuresPerMinute / 60, burst: failuresPerMinute })
-  const warnings = createRates(clock, { perSecond: warningsPerMinute / 60, burst: warningsPerMinute })
+  const failures = createAddressRates(clock, { perSecond: failuresPerMinute / 60, burst: failuresPerMinute })
+  const warnings = createAddressRates(clock, { perSecond: warningsPerMinute / 60, burst: warningsPerMinute })
   const keyrings = new WeakMap<AdminConfig, ReturnType<typeof createKeyring<AdminKeyConfig>>>()
 
   function keyOf(presented: string): AdminKeyConfig | undefined {

@@ -1,16 +1,19 @@
-// How often somebody may do something, each by a name or an address.
+// How often somebody may do something, each by a name or by where they come from.
 
 import { LRUCache } from 'lru-cache'
+import { networkOf } from '../limits/client-network.ts'
 import { createTokenBucket } from '../limits/limits.ts'
 import type { Clock } from '../time/clock.ts'
 
 /** Addresses and keys whose requests are counted; beyond, the least recent are forgotten. */
 const maxCounted = 10_000
 
-export function createRates(
-  clock: Clock,
-  { perSecond, burst }: { readonly perSecond: number; readonly burst: number }
-) {
+interface Rate {
+  readonly perSecond: number
+  readonly burst: number
+}
+
+export function createRates(clock: Clock, { perSecond, burst }: Rate) {
   const buckets = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxCounted })
   function bucketOf(who: string): ReturnType<typeof createTokenBucket> {
     const bucket = buckets.get(who) ?? createTokenBucket(clock, perSecond, burst)
@@ -21,4 +24,10 @@ export function createRates(
     take: (who: string): boolean => bucketOf(who).take(),
     spend: (who: string, count: number): void => bucketOf(who).spend(count)
   }
+}
+
+/** By addresses, of IPv6 by their /64: whoever has one has as many addresses as they like. */
+export function createAddressRates(clock: Clock, rate: Rate) {
+  const rates = createRates(clock, rate)
+  return { take: (address: string): boolean => rates.take(networkOf(address)) }
 }

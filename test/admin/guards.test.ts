@@ -190,6 +190,22 @@ t.test('a key, or an address without one, that sends without end is slowed down,
   t.same([await guesses(), await guesses(), warned.length], ['rate_limited', 'rate_limited', 1])
   now += 60_000
   t.same([await guesses(), warned.length], ['rate_limited', 2], 'a warning a minute')
+
+  // Of IPv6 everybody has a /64 of addresses: they count together, for guesses and for requests without a key.
+  const guessFrom = (network: string) => (at: number) => refusal(`${network}${(at + 1).toString(16)}`, guess)
+  const spread = Array.from({ length: 12 }, (_, at) => at)
+  const [codes, others] = await Promise.all(
+    ['2001:db8:0:1::', '::ffff:10.9.0.'].map((network) => Promise.all(spread.map(guessFrom(network))))
+  )
+  t.same(codes?.slice(9), ['unauthenticated', 'rate_limited', 'rate_limited'], 'ten guesses of a network')
+  t.same(new Set(others), new Set(['unauthenticated']), 'addresses of IPv4 are each their own')
+  t.equal(await refusal('2001:db8:0:2::1', guess), 'unauthenticated', 'another network')
+  t.match(await as('viewer'), { name: 'viewer' })
+  const strangers = await Promise.all(
+    Array.from({ length: 401 }, (_, at) => refusal(`2001:db8:0:3::${at.toString(16)}`))
+  )
+  t.same([strangers[399], strangers[400]], ['unauthenticated', 'rate_limited'])
+  t.equal(await refusal('2001:db8:0:4::1'), 'unauthenticated')
 })
 
 t.test('an unknown member of a body is refused by its place, and nothing of it counts', async (t) => {

@@ -14,7 +14,7 @@ import type { Sealer } from '../../store/seal.ts'
 import type { Clock } from '../../time/clock.ts'
 import { nobodysTenant, type TokenHolder } from '../oidc/token-administrators.ts'
 import { AdminProblem } from '../problem.ts'
-import { createRates } from '../rates.ts'
+import { createAddressRates } from '../rates.ts'
 import { consoleCookie } from './cookies.ts'
 
 /** From the first redirect to the last. */
@@ -50,7 +50,7 @@ export function createProviderSignIn({
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
 }) {
-  const rate = createRates(clock, finished)
+  const rate = createAddressRates(clock, finished)
   const known = new WeakMap<LoginOfAdmins, LRUCache<string, ReturnType<typeof createSignIn>>>()
 
   const provider = (): LoginOfAdmins | undefined => snapshot().admin?.oidc?.login
