@@ -188,9 +188,9 @@ t.test('a tag that a reserved rule looks at is not shed by removing the upstream
   }
 })
 
-t.test('a key does not pass a reserved rule by the groups that it has not', async (t) => {
+t.test('a key does not pass a reserved rule by what it has not: groups, a subject, an issuer, a client', async (t) => {
   const rule = (when: string) => ({ name: 'own', effect: 'allow', what: { kinds: ['tool'] }, when })
-  const { call, makeKey } = await start(t, {
+  const { call, url, makeKey } = await start(t, {
     policy: { default: 'deny', rules: [rule('!("contractors" in principal.groups) && args.sum < 100')] },
     reserved: ['policy']
   })
@@ -201,6 +201,13 @@ t.test('a key does not pass a reserved rule by the groups that it has not', asyn
     ['principal.kind != "token"', true],
     ['has(args.sum) || "staff" in principal.groups', true],
     ['!("a" in principal.roles)', true],
+    ['!has(principal.subject)', true],
+    ['!has(principal.issuer) && args.sum < 100', true],
+    ['has(principal.client) ? principal.client == "host" : args.sum < 100', true],
+    ['args.sum < 100 || !(has(principal.client) && principal.client == "mallory")', true],
+    ['args.sum < 100 && has(principal.subject)', false],
+    ['!(principal.subject == "mallory")', false],
+    ['principal.subject == "ada" || args.sum < 0', false],
     ['"staff" in principal.groups && args.sum < 100', false],
     ['args.owner == "me" && principal.roles.exists(r, r.glob("lead-*"))', false],
     ['principal.subject.endsWith("@acme.example") && !("contractors" in principal.groups)', false],
@@ -210,6 +217,11 @@ t.test('a key does not pass a reserved rule by the groups that it has not', asyn
     t.equal((await call('PUT', path, { body, headers: ofTenant.headers })).status, 200, when)
     const answer = await makeKey({ name: passes ? 'a' : `k-${at}` })
     t.match(answer, passes ? said : { status: 201 }, when)
+    // What such a key is let through to, whoever made it.
+    const { json } = passes ? await makeKey({ name: `p-${at}` }, adminKeys.platform) : answer
+    const client = await legacyClient(url('default', 'initech'), (json as { key: string }).key)
+    const echo = await client.request('tools/call', { name: 'up__echo', arguments: { sum: 1, owner: 'me' } })
+    t.equal(echo.text.includes('"result"'), passes, `${when}: ${echo.text}`)
   }
 })
 

@@ -26,6 +26,8 @@ export interface ConditionSyntax {
   /** What of the arguments is compared with a text, a number or a truth value. */
   readonly typed: ReadonlyArray<{ readonly path: ArgumentPath; readonly type: string }>
   readonly principal: ReadonlySet<string>
+  /** Does it ask whether the principal has a member, as `has(principal.subject)` does? */
+  readonly asksForMember: boolean
   /** Time zones. */
   readonly zones: readonly string[]
   readonly networks: readonly string[]
@@ -52,6 +54,7 @@ export function readSyntax(expression: ASTNode): ConditionSyntax {
   const networks: string[] = []
   const repeats = { args: false, elements: false }
   let nodes = 0
+  let asksForMember = false
 
   function read(node: ASTNode, isInMacro: boolean): void {
     nodes++
@@ -92,6 +95,7 @@ export function readSyntax(expression: ASTNode): ConditionSyntax {
   /** `has(args.x)` does not look at `x`. */
   function hasMember(node: ASTNode, isInMacro: boolean): void {
     const [inner] = childrenOf(node)
+    if (inner !== undefined && pathOf(inner, 'principal') !== undefined) asksForMember = true
     if (inner !== undefined && pathOf(inner, 'args') === undefined) read(inner, isInMacro)
   }
 
@@ -116,7 +120,7 @@ export function readSyntax(expression: ASTNode): ConditionSyntax {
   }
 
   read(expression, false)
-  return { nodes, paths, typed, principal, zones, networks, repeats }
+  return { nodes, paths, typed, principal, asksForMember, zones, networks, repeats }
 }
 
 /** @returns is it a macro? @throws ConditionError for what conditions may not call */

@@ -45,6 +45,11 @@ export interface Condition {
   readonly neverHolds: (principal: PrincipalFacts) => boolean
   /** Members of the principal that it looks at. */
   readonly principal: ReadonlySet<string>
+  /**
+   * May it hold because the principal is without something: one of these members, groups, roles? A member that is
+   * looked at and not there is an error, and makes nothing hold that would not hold for each value of it.
+   */
+  readonly holdsByAbsence: boolean
 }
 
 /** Of one expression: parts of its syntax tree, and how deep these are nested. */
@@ -136,6 +141,7 @@ export function compileCondition(expression: string): Condition {
     throw new ConditionError('names a time zone that there is not', 'Write one such as "Europe/Berlin".')
   return {
     principal: syntax.principal,
+    holdsByAbsence: syntax.asksForMember || ['groups', 'roles', 'kind'].some((each) => syntax.principal.has(each)),
     holds(facts, budget) {
       const cost = costOf(syntax, facts, budget.left)
       if (cost === undefined) return undefined

@@ -19,6 +19,7 @@ interface ReservedRule {
   /** Members of the principal that its condition looks at; undefined: what it says stands elsewhere. */
   readonly looksAt: ReadonlySet<string> | undefined
   /** Of its condition. */
+  readonly holdsByAbsence: boolean
   readonly neverHolds: Condition['neverHolds']
 }
 
@@ -34,12 +35,13 @@ function reservedRule(rule: Tree): ReservedRule {
     scopes: textsIn(scopes),
     tags: textsIn(treeOf(what)['tags']),
     looksAt: condition?.principal,
+    holdsByAbsence: condition?.holdsByAbsence ?? false,
     neverHolds: condition?.neverHolds ?? (() => false)
   }
 }
 
-function conditionIn(when: unknown): Pick<Condition, 'principal' | 'neverHolds'> | undefined {
-  if (typeof when !== 'string') return { principal: new Set(), neverHolds: () => false }
+function conditionIn(when: unknown): Omit<Condition, 'holds'> | undefined {
+  if (typeof when !== 'string') return { principal: new Set(), holdsByAbsence: false, neverHolds: () => false }
   try {
     return compileCondition(when)
   } catch (error) {
@@ -107,6 +109,7 @@ function keyGiver({
   who,
   scopes: required,
   looksAt,
+  holdsByAbsence,
   neverHolds
 }: ReservedRule): (name: string, scopes: readonly string[]) => string | undefined {
   if (looksAt === undefined) return () => 'what a rule looks at that refers to variables or files'
@@ -115,16 +118,16 @@ function keyGiver({
   const [isKey, isScope] = [anyMatcher(keys), anyMatcher(allowed)]
   const isOfEveryKey = isEverything(keys) && isEverything(allowed)
   const givesAccess = effect === 'allow' && !isOfEveryKey
-  // `!("contractors" in principal.groups)`: a key has no groups, and is no contractor.
-  const allowsByAbsence =
-    effect === 'allow' && isOfEveryKey && ['groups', 'roles', 'kind'].some((each) => looksAt.has(each))
+  // `!("contractors" in principal.groups)`: a key has no groups, and is no contractor. Nor has it a subject, an issuer
+  // or a client: `!has(principal.client)`.
+  const allowsByAbsence = effect === 'allow' && isOfEveryKey && holdsByAbsence
   return (name, scopes) => {
     const asked = effect === 'requires' ? scopes.find((scope) => required.includes(scope)) : undefined
     if (asked !== undefined) return `the scope ${JSON.stringify(asked)}`
     if (looksAt.has('key')) return 'a name'
     if (looksAt.has('scopes') && scopes.length > 0) return 'scopes'
     if (allowsByAbsence && !neverHolds({ kind: 'key', key: name, scopes, groups: [], roles: [] }))
-      return 'what a key is: no person, without groups and roles'
+      return 'what a key is: no person, without issuer, subject, client, groups and roles'
     if (!givesAccess || !isKey(name)) return undefined
     if (isEverything(allowed)) return 'its name'
     const scope = scopes.find(isScope)
