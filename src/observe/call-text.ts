@@ -2,6 +2,8 @@
 // their parts are written once and kept with the objects that stand for them, because writing each line field by field
 // cost as much as everything else that is told of a call.
 
+import { isObject } from '../protocol/messages.ts'
+import { firstOf } from '../protocol/own-text.ts'
 import type { CallOutcome, CallRecord, ObservedCall, ObservedPrincipal } from './calls.ts'
 
 type Fields = Readonly<Record<string, string | number | undefined>>
@@ -32,6 +34,9 @@ export const jsonForm: FieldForm = {
   name: 'json',
   field: (name, value) => `,"${name}":${jsonOf(value)}`
 }
+
+/** Of the URI or template of a resource. */
+const maxUriChars = 200
 
 /** Enough to tell the sessions of a caller apart. */
 export const loggedSessionChars = 8
@@ -118,10 +123,28 @@ function callerFields({ tenant, endpoint, principal, record = noRecord }: Observ
 
 const sessionFields = ({ record }: ObservedCall) => ({ session: record?.session?.slice(-loggedSessionChars) })
 
-function targetFields({ request: { method }, record = noRecord }: ObservedCall) {
+/** What the text of a route is kept under: it says no more than the method and the route do. */
+function targetFields({ request: { method, params }, record = noRecord }: ObservedCall): Fields {
   const { route } = record
-  const tool = method === 'tools/call' ? route?.name : undefined
-  return { method: method.slice(0, 64), upstream: route?.upstream, tool }
+  const fields = { method: method.slice(0, 64), upstream: route?.upstream }
+  if (route === undefined) return fields
+  if (method === 'tools/call') return { ...fields, tool: route.name }
+  const ref = params?.['ref']
+  if (method === 'prompts/get' || (isObject(ref) && ref['type'] === 'ref/prompt'))
+    return { ...fields, prompt: route.name }
+  return aboutResources.test(method) ? { ...fields, resource: shownUri(route) } : fields
+}
+
+const aboutResources = /^(?:resources\/(?:read|(?:un)?subscribe)|completion\/complete)$/
+
+/**
+ * A URI that its upstream lists, or the template that it was made from, is the name of something; any other is an
+ * argument of its caller, of which only the scheme is told. Users, queries and fragments may hold secrets.
+ */
+function shownUri({ name, listedAs }: NonNullable<CallRecord['route']>): string {
+  if (listedAs === undefined) return `${/^[a-z][a-z0-9+.-]{0,31}:/i.exec(name)?.[0] ?? ''}…`
+  const [plain = ''] = /^(?:[^?#{]|\{[^}]*\})*/.exec(listedAs) ?? []
+  return firstOf(plain.replace(/^([^/?#]*:\/\/)[^/]*@/, '$1'), maxUriChars)
 }
 
 function endFields({ record = noRecord }: ObservedCall, ended: CallOutcome) {

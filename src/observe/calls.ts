@@ -62,8 +62,8 @@ export interface CallRecord {
   /** Of its arguments and its result, where the tenant wants some. */
   sample?: CallSample
   startedAt?: number
-  /** The upstream and the original name that a public name leads to. */
-  route?: { readonly upstream: string; readonly name: string }
+  /** The upstream and the original name that a public name leads to; of a resource, as what it is listed, if it is. */
+  route?: { readonly upstream: string; readonly name: string; readonly listedAs?: string }
   /** What was stopped while it was not known yet where the call leads; undefined: nothing. */
   stopped?: Pick<Tenant, 'kills'> | undefined
   /** The rule by which a name is as unknown to the caller as what nobody has; `default` where no rule allows it. */

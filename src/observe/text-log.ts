@@ -46,8 +46,11 @@ type Paint = (style: Parameters<typeof styleText>[0], text: string) => string
 
 /** What was called, how it ended, what it took, for whom, and why it failed. Everything else is in the JSON form. */
 function callLine(fields: Record<string, unknown>, paint: Paint): string {
-  const { method, upstream, tool, outcome, code, ms, user, apiKey, error } = fields as Readonly<Record<string, string>>
-  const what = tool === undefined ? `${method}` : `${upstream}__${tool}`
+  const { method, upstream, tool, prompt, resource, outcome, code, ms, user, apiKey, error } = fields as Readonly<
+    Record<string, string>
+  >
+  const named = prompt === undefined ? resource && `${upstream} ${resource}` : `${upstream}__${prompt}`
+  const what = tool === undefined ? [method, named].filter(Boolean).join(' ') : `${upstream}__${tool}`
   const how = outcome === 'rpc_error' ? `rpc_error ${code}` : `${outcome}`
   const took = `${Math.round(Number(ms))} ms`
   const who = `${user ?? apiKey}`

@@ -33,6 +33,10 @@ t.test('a bare URI that matches a template of one upstream is read there, of two
     t.match(await read('notes://1'), { result: { contents: [{ text: 'contents of notes://1' }] } })
     for (const uri of ['both://1', 'mail://in', 'other://1']) t.match(await read(uri), { error: {} }, uri)
   }
+  const named = acme.log.flatMap((line) => (line['method'] === 'resources/read' ? line['resource'] : []))
+  const perClient = ['mail://{box}/{id}', 'mail://{box}/{id}', 'notes://{id}', undefined, undefined, undefined]
+  t.same(named, [...perClient, ...perClient], 'lines of the log have templates')
+  t.notMatch(JSON.stringify(acme.log), 'mail://in')
   const readAt = ({ seen }: typeof one) =>
     seen.flatMap(({ message }) =>
       message?.['method'] === 'resources/read' ? (message['params'] as { uri: string }).uri : []

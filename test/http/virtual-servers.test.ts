@@ -73,7 +73,7 @@ t.test(
       t.equal(await textOf(prompt(secret), secret, unknown), await textOf(prompt(unknown), '', ''))
       const ref = { type: 'ref/prompt', name: 'files__secret' }
       t.match((await request('completion/complete', { ref, argument: { name: 'x', value: '' } })).json, {
-        error: { message: 'Unknown reference: files__secret' }
+        error: { message: 'Unknown prompt: files__secret' }
       })
       t.match((await call('files__echo')).json, { result: {} }, 'the positive control')
       t.match((await prompt('files__greet')).json, { result: {} })
@@ -122,7 +122,7 @@ t.test('a resource that is not offered is reached by no spelling of its URI', as
           ref: { type: 'ref/resource', uri },
           argument: { name: 'id', value: '' }
         })
-        t.match(completed.json, { error: { message: `Unknown reference: ${uri}` } }, `${revision} ${endpoint}`)
+        t.match(completed.json, { error: { message: 'Unknown resource', data: { uri } } }, `${revision} ${endpoint}`)
       }
       for (const uri of ['doc://open/1', 'doc://open/2'])
         t.match((await request('resources/read', { uri: wrap(uri) })).json, { result: { contents: [{}] } }, uri)

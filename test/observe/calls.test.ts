@@ -52,6 +52,51 @@ t.test('every way in which a call ends stands in its line, in both eras', async 
   t.notMatch(JSON.stringify(acme.log), new RegExp(canary))
 })
 
+t.test('prompts and resources are named in their lines, and no URI that its caller made up', async (t) => {
+  const script = {
+    resources: [{ uri: 'https://user:hidden@docs.example/one?sig=hidden#hidden', name: 'one' }],
+    templates: [{ uriTemplate: 'note://{box}/{?hidden}', name: 'notes' }]
+  }
+  const acme = await acmeGateway(t, { script })
+  const upTo = { '': 'default', up__: 'files' }
+  for (const [prefix, endpoint] of Object.entries(upTo)) {
+    const url = acme.url(endpoint)
+    const client = await legacyClient(url, keyOf.ada)
+    const clients = {
+      legacy: (method: string, params: Record<string, unknown>) => client.request(method, params),
+      modern: (method: string, params: Record<string, unknown>) =>
+        modernRequest(url, method, params, { token: keyOf.ada })
+    }
+    for (const [era, request] of Object.entries(clients))
+      for (const [method, params, expected] of [
+        ['prompts/get', { name: `${prefix}greet`, arguments: { who: canary } }, { prompt: 'greet' }],
+        ['resources/read', { uri: script.resources[0]?.uri }, { resource: 'https://docs.example/one' }],
+        ['resources/read', { uri: `note://${canary}/?hidden=1` }, { resource: 'note://{box}/{?hidden}' }],
+        ['resources/read', { uri: `secret://${canary}` }, { resource: 'secret:…' }],
+        [
+          'completion/complete',
+          { ref: { type: 'ref/prompt', name: `${prefix}greet` }, argument: { name: 'who', value: canary } },
+          { prompt: 'greet', resource: undefined }
+        ],
+        [
+          'completion/complete',
+          {
+            ref: { type: 'ref/resource', uri: 'note://{box}/{?hidden}' },
+            argument: { name: 'box', value: canary }
+          },
+          { resource: 'note://{box}/{?hidden}' }
+        ]
+      ] as const) {
+        const before = acme.log.length
+        t.match((await request(method, params)).json, { result: {} }, JSON.stringify(params))
+        const lines = acme.log.slice(before).filter(({ msg }) => msg === 'call')
+        const what = `${era} ${endpoint} ${JSON.stringify(params)}`
+        t.match(lines, [{ method, upstream: 'up', outcome: 'ok', tool: undefined, ...expected }], what)
+      }
+  }
+  t.notMatch(JSON.stringify(acme.log), new RegExp(`${canary}|hidden@|sig=|#hidden`))
+})
+
 t.test('initialize, what a call said meanwhile, and a cancelled call have their lines', async (t) => {
   const acme = await acmeGateway(t)
   const line = (fields: object) =>

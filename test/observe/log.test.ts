@@ -140,6 +140,10 @@ t.test('a call is one short line: what, how it ended, how long it took, for whom
   const read = { method: 'tools/call', upstream: 'files', tool: 'read', ms: 36.4, user: 'alice' }
   t.equal(line({ ...read, outcome: 'ok', requestId: 'a-1' }), '22:47:09 files__read ok 36 ms alice\n')
   t.equal(line({ method: 'tools/list', ms: 0.4, apiKey: 'ci', outcome: 'ok' }), '22:47:09 tools/list ok 0 ms ci\n')
+  const prompt = { method: 'prompts/get', upstream: 'files', prompt: 'greet', ms: 2, user: 'ada', outcome: 'ok' }
+  t.equal(line(prompt), '22:47:09 prompts/get files__greet ok 2 ms ada\n')
+  const resource = { method: 'resources/read', upstream: 'files', resource: 'note://{id}', ms: 2, user: 'ada' }
+  t.equal(line({ ...resource, outcome: 'ok' }), '22:47:09 resources/read files note://{id} ok 2 ms ada\n')
   const failed = { outcome: 'rpc_error', code: -32050, error: 'no such\nfile' }
   t.equal(line({ ...read, ...failed }), '22:47:09 files__read rpc_error -32050 36 ms alice: no such\\u{a}file\n')
 })

@@ -22,7 +22,7 @@ const otherOutcomes: Readonly<Record<string, string>> = {
 }
 
 /** Fields that are compared as they are. */
-const exact = ['tenant', 'endpoint', 'upstream', 'tool', 'method', 'outcome', 'session'] as const
+const exact = ['tenant', 'endpoint', 'upstream', 'tool', 'prompt', 'resource', 'method', 'outcome', 'session'] as const
 
 /** @returns the exit code: 1 where nothing was found. @throws UsageError */
 export async function runTail(given: Given, io: Io): Promise<number> {

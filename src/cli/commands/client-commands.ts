@@ -83,6 +83,8 @@ the authorization server, as each host does. The page is opened in a browser, un
       { flags: '--endpoint <name>', text: 'at this endpoint' },
       { flags: '--upstream <name>', text: 'that led to this upstream' },
       { flags: '--tool <name>', text: 'of this tool, by the name that its upstream gives it' },
+      { flags: '--prompt <name>', text: 'of this prompt, by the name that its upstream gives it' },
+      { flags: '--resource <uri>', text: 'of this resource, as the log names it' },
       { flags: '--method <method>', text: 'such as tools/call' },
       { flags: '--session <session>', text: 'of this session, as the log names it' },
       { flags: '--address <address>', text: 'from this address' },

@@ -105,6 +105,10 @@ export function Page() {
     ${opened.value && html`<${CallDialog} call=${opened.value} onClose=${() => (opened.value = undefined)} />`}`
 }
 
+/** A tool by its name, anything else by its method and what it names. */
+const calledIn = ({ tool, method, prompt, resource }) =>
+  tool ?? [method, prompt ?? resource].filter((part) => part !== undefined).join(' ')
+
 function CallTable({ calls, onOpen }) {
   return html`<div class="table-scroll" tabindex="0" role="group" aria-label=${said.caption}>
     <table class="calls">
@@ -127,7 +131,7 @@ function CallTable({ calls, onOpen }) {
               </td>
               <td>${call.subject ?? call.client ?? text.none}</td>
               <th scope="row">
-                ${call.upstream && html`<span class="muted">${call.upstream}/</span>`}${call.tool ?? call.method}
+                ${call.upstream && html`<span class="muted">${call.upstream}/</span>`}${calledIn(call)}
               </th>
               <td><span class=${`mark ${call.outcome === 'ok' ? 'good' : 'bad'}`}>${call.outcome}</span></td>
               <td class="number">${duration(call.ms)}</td>
@@ -191,7 +195,7 @@ function Trace({ id }) {
 
 function CallDialog({ call, onClose }) {
   const shown = Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
-  return html`<${Dialog} title=${said.one(call.tool ?? call.method)} onClose=${onClose} isWide>
+  return html`<${Dialog} title=${said.one(calledIn(call))} onClose=${onClose} isWide>
     <section class="part">
       <h3>${said.timeline(duration(call.ms))}</h3>
       <ol class="waterfall">

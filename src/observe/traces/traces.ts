@@ -109,8 +109,9 @@ export function createTraces({ place, samplePercent, resource, version, losses }
       },
       ended(call, ended) {
         span.setAttributes(attributesOf(call, ended))
-        const tool = call.record?.route?.name
-        if (call.request.method === 'tools/call' && tool !== undefined) span.updateName(`tools/call ${tool}`)
+        const { method } = call.request
+        const name = call.record?.route?.name
+        if (name !== undefined && namesSpan.test(method)) span.updateName(`${method} ${name}`)
         const type = ended.outcome === 'ok' ? undefined : (ended.code?.toString() ?? ended.outcome)
         // What the upstream answered is what the client got, or why it got nothing.
         for (const { span: child, endedAt } of children) {
@@ -166,13 +167,19 @@ const contextOf = (parent: TraceParent | undefined) =>
         ...(parent.tracestate !== undefined && { traceState: createTraceState(parent.tracestate) })
       })
 
+const namesSpan = /^(?:tools\/call|prompts\/get)$/
+
 function failed(span: Span, type: string): void {
   span.setAttribute('error.type', type)
   span.setStatus({ code: SpanStatusCode.ERROR })
 }
 
+/**
+ * Of a tool or a prompt, as in the conventions: a URI may hold arguments, and there are too many of them for the names
+ * of spans.
+ */
 function nameIn({ params }: Request): string | undefined {
-  const name = params?.['name'] ?? params?.['uri']
+  const name = params?.['name']
   return typeof name === 'string' ? firstOf(name, maxLoggedChars) : undefined
 }
 

@@ -35,6 +35,8 @@ export interface Route {
   readonly upstream: UpstreamName
   /** The upstream's own name, or URI. */
   readonly name: string
+  /** Of a resource: its URI or its template as the upstream lists it; undefined where it lists neither. */
+  readonly listedAs?: string
   /** What the endpoint changes of a tool. */
   readonly change?: ToolChange
   /** Of a tool, in the words of its server. */

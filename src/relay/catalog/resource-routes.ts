@@ -16,8 +16,10 @@ export function createResourceRoutes(
   const single = members.length === 1 ? members[0] : undefined
   const resources = new Map<string, Offer>()
   const templates = new Map<string, Offer>()
-  let owners: ((uri: string) => UpstreamName[]) | undefined
-  const templateOwners = (uri: string): UpstreamName[] => (owners ??= ownersByTemplate(templates))(uri)
+  let matchers: TemplateMatcher[] | undefined
+  const matching = (uri: string): TemplateMatcher[] =>
+    (matchers ??= matchersOf(templates)).filter(({ matches }) => matches(uri))
+  const templateOwners = (uri: string): UpstreamName[] => [...new Set(matching(uri).map(({ upstream }) => upstream))]
 
   /** Whether it may be used is not asked here. */
   function routeOf(uri: string): Route | undefined {
@@ -48,7 +50,7 @@ export function createResourceRoutes(
           const name = String(item[key])
           const shown = map(name)
           if (!into.has(shown) && offers(kind, upstream, name))
-            into.set(shown, { entry: withUri(item, key, map), route: { upstream, name } })
+            into.set(shown, { entry: withUri(item, key, map), route: { upstream, name, listedAs: name } })
         }
       }
     },
@@ -56,12 +58,18 @@ export function createResourceRoutes(
       const route = routeOf(uri)
       if (route === undefined) return undefined
       const { upstream, name } = route
-      if (resources.get(uriMap(upstream)(name))?.route.upstream === upstream) return route
-      return offersUnlisted(route, (own) => templateOwners(own).includes(upstream)) ? route : undefined
+      const listed = resources.get(uriMap(upstream)(name))
+      if (listed?.route.upstream === upstream) return listed.route
+      if (!offersUnlisted(route, (own) => templateOwners(own).includes(upstream))) return undefined
+      const template = matching(name).find((each) => each.upstream === upstream)?.template
+      return template === undefined ? route : { ...route, listedAs: template }
     },
     reference(uri: string): Route | undefined {
       const route = routeOf(uri)
-      return route !== undefined && offersReference(route) ? route : undefined
+      if (route === undefined || !offersReference(route)) return undefined
+      const shown = uriMap(route.upstream)(route.name)
+      const listed = (templates.get(shown) ?? resources.get(shown))?.route
+      return listed?.upstream === route.upstream ? listed : route
     }
   }
 }
@@ -71,19 +79,11 @@ const maxMatchedTemplates = 100
 
 interface TemplateMatcher {
   readonly upstream: UpstreamName
+  readonly template: string
   readonly matches: (uri: string) => boolean
 }
 
 type Offers = ReadonlyMap<string, { readonly route: Route }>
-
-/** @returns who lists a template that a URI matches */
-function ownersByTemplate(templates: Offers): (uri: string) => UpstreamName[] {
-  let matchers: TemplateMatcher[] | undefined
-  return (uri) => {
-    matchers ??= matchersOf(templates)
-    return [...new Set(matchers.flatMap(({ upstream, matches }) => (matches(uri) ? upstream : [])))]
-  }
-}
 
 function matchersOf(templates: Offers): TemplateMatcher[] {
   const perUpstream = new Map<UpstreamName, number>()
@@ -92,6 +92,6 @@ function matchersOf(templates: Offers): TemplateMatcher[] {
     const matches = count < maxMatchedTemplates ? uriMatcher(name) : undefined
     if (matches === undefined) return []
     perUpstream.set(upstream, count + 1)
-    return [{ upstream, matches }]
+    return [{ upstream, template: name, matches }]
   })
 }

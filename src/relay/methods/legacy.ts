@@ -100,8 +100,7 @@ async function atResource(
   const uri = stringParam(call, 'uri')
   const target = await resolve(call, catalogs, 'resource', uri)
   if (target === undefined) {
-    const message = `Resource not found: ${excerpt(uri)}`
-    const error = new GatewayError('resource_not_found', message, { data: { uri: excerpt(uri) } })
+    const error = new GatewayError('resource_not_found', 'Resource not found', { data: { uri: excerpt(uri) } })
     throw unknownName(catalogs.of(call).unlistedOwnerOfUri(uri), error)
   }
   try {

@@ -96,8 +96,7 @@ async function readResource(call: ModernCall, services: ModernServices): Promise
   const uri = stringParam(call, 'uri')
   const target = await resolve(call, services.catalogs, 'resource', uri)
   if (target === undefined) {
-    const message = `Resource not found: ${excerpt(uri)}`
-    const error = new GatewayError('unknown_resource', message, { data: { uri: excerpt(uri) } })
+    const error = new GatewayError('unknown_resource', 'Resource not found', { data: { uri: excerpt(uri) } })
     const owner = services.catalogs.of(call).unlistedOwnerOfUri(uri)
     throw unknownName(owner, services.states.lost(call) ?? error)
   }

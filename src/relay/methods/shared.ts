@@ -192,7 +192,12 @@ export async function completion<V>(
     throw new GatewayError('invalid_params', `"ref.${member}" of completion/complete must be a string.`)
   }
   const target = await resolve(call, catalogs, kind, name, true)
-  if (target === undefined) throw new GatewayError('invalid_params', `Unknown reference: ${excerpt(name)}`)
+  if (target === undefined) {
+    // Messages of errors are logged, and a URI may hold arguments.
+    const [message, uri] =
+      kind === 'prompt' ? [`Unknown prompt: ${excerpt(name)}`] : ['Unknown resource', excerpt(name)]
+    throw new GatewayError('invalid_params', message, uri === undefined ? {} : { data: { uri } })
+  }
   const none = { completion: { values: [] } }
   if (!catalogs.offers(call, target.route.upstream, 'completions')) return none
   try {
