@@ -83,7 +83,9 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
 - \`reserved\` of a tenant names parts that only a platform-admin changes: \`reserved: [policy, audit, limits/everybody]\`.
   What reserved rules look at (scopes and names of keys, issuers, tags) a tenant-admin gives nobody, but for the scopes that \`grantableScopes\` lists ([policy.md](policy.md#rules-that-a-tenant-admin-cannot-get-around)).
 - A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams, issuers and the provider of a login front only from \`admin.allowedHosts\`, no programs, no references; and where a platform-admin
-  gave references, it leaves that part as it is. What such an issuer says of itself (its \`jwks_uri\`, its token endpoint) leads to its own origin or to those hosts, too: where it does not, a platform-admin gives \`jwksUri\`.
+  gave references, it leaves that part as it is.
+  A host below \`*.\` is reached at public addresses and port 443 only, as is one that the list has no more; one that is listed by its own name, wherever it is ([connections.md](connections.md#where-the-gateway-goes-for-it)).
+  What such an issuer says of itself (its \`jwks_uri\`, its token endpoint) leads to its own origin or to those hosts, too: where it does not, a platform-admin gives \`jwksUri\`.
 - Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`, which may name their digests, too. Where that list becomes shorter, upstreams whose program it no longer has are left out at once.
 - \`POST /v1/plan\` says what a change would do: which tools an endpoint gains and loses, which of its keys and of today's callers gain and lose which (\`callers\`, rules and scopes included), how many sessions are told, which processes end. \`POST /v1/apply\` makes it, for several tenants all or nothing,
   and refuses where somebody else was first. \`GET /v1/versions\` says who changed what: the last hundred changes of all, and with \`?tenant=\` the last twenty of one, however often others change; \`POST /v1/rollback\` takes an earlier version up again, as a new one.

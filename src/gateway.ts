@@ -4,6 +4,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { readingsOf } from './admin/metrics.ts'
 import { createAudit } from './audit/audit.ts'
+import { createEgressGuard, type EgressLimits } from './auth/egress-guard.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
@@ -102,14 +103,14 @@ export async function createGateway(
   const control = await createControl({ store, sealer, file: () => state.file, env, wall: wallClock, log })
   memory.configure((state.snapshot = control.snapshot()).tenants)
   const bus = await createBus({ store, sealer, node, clock: wallClock, log })
-  const snapshot = (): Snapshot => state.snapshot
-  const events = createLiveEvents()
+  const [snapshot, events] = [(): Snapshot => state.snapshot, createLiveEvents()]
   const recording = { store, snapshot, run: newId(), live: events, ...clocks, log }
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
   await audit?.loaded
   const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
+  const egress = { ...initial.egress, servers: overrides.nameServers }
   const loginParts = { snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log }
-  const login = await createLogin(loginParts, { ...initial.egress, servers: overrides.nameServers })
+  const login = await createLogin(loginParts, egress)
   const { fetchForKeys: fetchFor } = login
   const authenticator = createAuthenticator({ clock: wallClock, fetchFor, store, sealer, nameOf, log })
   const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]
@@ -119,8 +120,8 @@ export async function createGateway(
   dropWithSessions(sessions, live, streams)
   const [descriptors, serverRequestQuotas] = [descriptorLimit(), createServerRequestQuotas(undefined, memory)]
   const supervisor = openSupervisor(snapshot, descriptors, env, log)
-  const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log })
-  const pool = openPool({ ...vault, supervisor, random, log, serverRequestQuotas, memory }, metrics)
+  const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log }, egress)
+  const pool = openPool({ ...vault, supervisor, random, log, serverRequestQuotas, memory }, egress, metrics)
   const contextOf = createContextOf(snapshot, vault.views)
   const adminRoom = initial.admin && (await loadAdmin())
   const now = adminRoom?.createNow({ ...recording, metrics, bus, pool, control, release: version })
@@ -242,7 +243,8 @@ const differentTenants = (before: Snapshot, next: Snapshot): boolean =>
 /** A tenth of what a gateway without an admin API would load at its start. */
 const loadAdmin = async () => ({ ...(await import('./admin/live/now.ts')), ...(await import('./admin/server.ts')) })
 
-const openPool = (parts: Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>, metrics?: UpstreamMeter) => {
-  const connector = createConnector({ ...parts, egress: createEgress(), clock: steadyClock })
+type PoolParts = Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>
+const openPool = (parts: PoolParts, limits: EgressLimits, metrics?: UpstreamMeter) => {
+  const connector = createConnector({ ...parts, egress: createEgress(createEgressGuard(limits)), clock: steadyClock })
   return createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log, metrics })
 }

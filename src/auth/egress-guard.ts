@@ -53,7 +53,9 @@ export interface EgressLimits {
 }
 
 /** Nobody was asked. Its message goes to operators: it names the address. */
-class EgressRefused extends Error {}
+class EgressRefused extends Error {
+  readonly code = 'EGRESS_REFUSED'
+}
 
 /**
  * @param resolve the addresses of a name; default: those of the hosts file and in DNS, and names without a dot where
@@ -87,7 +89,8 @@ export function createEgressGuard(
     new EgressRefused(
       `${host === address ? address : `${host} (${address})`} is no public address, or is reached at another port ` +
         `(${port}) than 443, and nobody who runs this gateway wrote this URL. If it is meant, list its range under ` +
-        'egress.allow, or the port under egress.ports.'
+        'egress.allow, or the port under egress.ports; a host that a tenant-admin wrote also by its own name under ' +
+        'admin.allowedHosts.'
     )
 
   return {

@@ -90,17 +90,23 @@ export function createFetch({ maxBytes = 256 * 1024, timeoutMs = 5000, guard, ow
  * Requests of somebody to what an operator wrote, and to what is found there.
  * @param owner as of `FetchOptions`
  * @param written URLs of the configuration: to their origins it may go wherever they lead
+ * @param publicHosts but not to these hosts, which no operator named
  */
-export type FetchFor = (owner: string, written: ReadonlyArray<string | undefined>) => Fetch
+export type FetchFor = (
+  owner: string,
+  written: ReadonlyArray<string | undefined>,
+  publicHosts?: readonly string[]
+) => Fetch
 
 /** @param options with the guard of every other URL, such as one found in metadata */
 export function createFetchFor(options: Omit<FetchOptions, 'owner'> & { readonly guard: EgressGuard }): FetchFor {
   const { guard: _, ...unguarded } = options
-  const free = createFetch(unguarded)
-  return (owner, written) => {
+  const anywhere = createFetch(unguarded)
+  return (owner, written, publicHosts = []) => {
     const guarded = createFetch({ ...options, owner })
-    const origins = new Set(written.flatMap((url) => (url === undefined ? [] : new URL(url).origin)))
-    return (url, init) => (origins.has(new URL(url).origin) ? free : guarded)(url, init)
+    const free = written.flatMap((url) => (url === undefined ? [] : new URL(url)))
+    const origins = new Set(free.filter(({ hostname }) => !publicHosts.includes(hostname)).map(({ origin }) => origin))
+    return (url, init) => (origins.has(new URL(url).origin) ? anywhere : guarded)(url, init)
   }
 }
 

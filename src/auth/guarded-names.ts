@@ -83,7 +83,10 @@ export function createGuardedNames({
     }
   }
 
-  return async (name, owner) => {
+  /** One question is answered to all who ask it meanwhile: a thousand sockets to one server ask once. */
+  const underWay = new Map<string, ReturnType<ResolveName>>()
+
+  async function ask(name: string, owner: string): Promise<readonly LookupAddress[]> {
     const key = `of ${owner}`
     const giveBack = places.take(1, [[key, ownerAtOnce + ownerWaiting]])
     if (giveBack === undefined)
@@ -102,6 +105,13 @@ export function createGuardedNames({
       giveBack()
       if (places.amountOf(key) === 0) turns.delete(key)
     }
+  }
+
+  return (name, owner) => {
+    const key = JSON.stringify([owner, name])
+    const asked = underWay.get(key) ?? ask(name, owner).finally(() => underWay.delete(key))
+    underWay.set(key, asked)
+    return asked
   }
 }
 

@@ -61,7 +61,7 @@ export function createVerifier({ clock, fetchFor, log }: VerifierParts) {
           'tokens without typ "at+jwt" are accepted from this issuer'
         )
       const id = keySourceId(tenant, config)
-      const fetch = fetchFor(tenant.id, [config.issuer, config.jwksUri])
+      const fetch = fetchFor(tenant.id, [config.issuer, config.jwksUri], config.publicHosts)
       const keys = keySources.get(id) ?? createKeySource(config, { fetch, clock, log })
       keySources.set(id, keys)
       issuers.set(config.issuer, { config, keys })
@@ -76,7 +76,7 @@ export function createVerifier({ clock, fetchFor, log }: VerifierParts) {
           : {
               config: asked,
               introspector: createIntrospector(asked, asked.introspection, {
-                fetch: fetchFor(tenant.id, [asked.issuer, asked.introspection.url]),
+                fetch: fetchFor(tenant.id, [asked.issuer, asked.introspection.url], asked.publicHosts),
                 clock,
                 log
               })
@@ -168,5 +168,5 @@ export function createVerifier({ clock, fetchFor, log }: VerifierParts) {
 /** Under an equal id the keys stay over a reload. */
 const keySourceId = (
   tenant: Tenant,
-  { issuer, jwksUri, hosts, staleSeconds }: Tenant['auth']['issuers'][number]
-): string => JSON.stringify([tenant.id, issuer, jwksUri, hosts, staleSeconds])
+  { issuer, jwksUri, hosts, publicHosts, staleSeconds }: Tenant['auth']['issuers'][number]
+): string => JSON.stringify([tenant.id, issuer, jwksUri, hosts, publicHosts, staleSeconds])

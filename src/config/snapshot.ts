@@ -77,6 +77,8 @@ export interface HttpDefinition extends UpstreamBase {
   readonly principalHeaders?: Readonly<Record<string, PrincipalText>>
   /** What the server is shown besides. */
   readonly auth?: UpstreamAuth | undefined
+  /** Hosts of its URLs that have to be public, because a tenant-admin may have named them; not given: none. */
+  readonly publicHosts?: readonly string[]
   /** After so long without any answer it is tried whether the server still answers; 0: never. */
   readonly checkAfterMs: number
 }
@@ -223,10 +225,7 @@ export interface AdminConfig {
 
 export interface Snapshot {
   readonly listen: { readonly host: string; readonly port: number }
-  /**
-   * Origin of the public URL without a trailing slash, such as https://mcp.example.com; undefined: http://host:port
-   * once bound.
-   */
+  /** Its origin, without a trailing slash, such as https://mcp.example.com; undefined: http://host:port once bound. */
   readonly publicUrl: string | undefined
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]

@@ -114,8 +114,8 @@ export const withOwnKeys =
     snapshot: () => Pick<Snapshot, 'tenants'>,
     frontOf: (tenant: Tenant) => { readonly keysOf: ReturnType<typeof createLoginKeys> } | undefined
   ): FetchFor =>
-  (owner, written) => {
-    const fetch = inner(owner, written)
+  (...whose) => {
+    const fetch = inner(...whose)
     return async (url, init) => {
       for (const tenant of snapshot().tenants.values())
         if (tenant.auth.login !== undefined && url === `${tenant.auth.login.issuer}/jwks`) {

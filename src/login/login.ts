@@ -65,7 +65,7 @@ export async function createLogin(
     const keysOf = createLoginKeys(records, wall)
     const inTurn = createSemaphore(maxAtOnce)
     const uris = { redirectUri: `${config.issuer}/callback`, signedOutUri: `${config.issuer}/session/end/success` }
-    const fetch = fetchFor(tenant.id, [config.provider.issuer])
+    const fetch = fetchFor(tenant.id, [config.provider.issuer], config.provider.publicHosts)
     const asked: typeof fetch = (url, init) => inTurn(() => fetch(url, init))
     const signIn = createSignIn({ provider: config.provider, ...uris }, asked, wall)
     const nameOf = (id: string, subject: string): string => shownName(snapshot(), id, subject)

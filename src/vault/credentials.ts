@@ -35,8 +35,9 @@ export function createCredentials(options: CredentialsOptions) {
   const known = new Map<string, UpstreamCredential>()
 
   function clientCredentials(definition: HttpDefinition, auth: ClientCredentialsAuth): UpstreamCredential {
-    const written = [definition.url, auth.issuer, auth.tokenUrl]
-    return createClientCredentials(definition, auth, fetch(definition.tenant, written), wall, log)
+    const { tenant, url, publicHosts } = definition
+    const own = fetch(tenant, [url, auth.issuer, auth.tokenUrl], publicHosts)
+    return createClientCredentials(definition, auth, own, wall, log)
   }
 
   function userAccount(definition: HttpDefinition, person: Person, auth: UserAuth): UpstreamCredential {

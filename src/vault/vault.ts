@@ -1,6 +1,6 @@
 // The vault: what people have given the gateway for their own use of upstreams, and what upstreams are shown.
 
-import { createEgressGuard } from '../auth/egress-guard.ts'
+import { createEgressGuard, type EgressLimits } from '../auth/egress-guard.ts'
 import { createFetchFor } from '../auth/fetch.ts'
 import type { Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
@@ -48,7 +48,8 @@ const timeoutMs = 10_000
 
 export type Vault = Awaited<ReturnType<typeof createVault>>
 
-export async function createVault(options: VaultOptions) {
+/** @param egress where it may go for URLs that no operator wrote */
+export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const { state, store, sealer, epochs, login, clock, wall, log } = options
   const snapshot = (): Snapshot => state.snapshot
   const publicUrl = (): string => state.address?.publicUrl ?? ''
@@ -57,7 +58,7 @@ export async function createVault(options: VaultOptions) {
   void keys.settle(snapshot().tenants.keys())
   const grants = await createGrants({ store, values, epochs, clock, log })
   const uses = createGrantUses({ store, wall, log })
-  const fetch = createFetchFor({ maxBytes, timeoutMs, guard: createEgressGuard(snapshot().egress) })
+  const fetch = createFetchFor({ maxBytes, timeoutMs, guard: createEgressGuard(egress) })
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const signingKeys = createSigningKeys(store, values, (tenant) => epochs.epochOf(tenant), wall)

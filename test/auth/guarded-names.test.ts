@@ -57,6 +57,15 @@ t.test('names of one owner wait for each other, and are refused beyond what may 
   t.same(await resolve('good.a.example', 'a'), good, 'all places are given back')
 })
 
+t.test('a name that many ask for at once is asked for once, and the next time anew', async (t) => {
+  const { server, resolve } = await setup(t)
+  const ask = () => Promise.all(Array.from({ length: 500 }, () => resolve('good.a.example', 'a')))
+  t.same(new Set((await ask()).map((found) => JSON.stringify(found))), new Set([JSON.stringify(good)]))
+  t.equal(server.asked.length, 1)
+  await ask()
+  t.equal(server.asked.length, 2)
+})
+
 t.test('who waits has a turn when one of the four is over', async (t) => {
   const { clock, resolve, slowOnes, askedFor } = await setup(t)
   const slow = slowOnes('a', 4)

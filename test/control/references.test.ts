@@ -4,7 +4,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { keepsReferences } from '../../src/control/document/tenant-document.ts'
+import { keepsReferences } from '../../src/control/document/draft.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { configOf } from '../kit/gateway.ts'
 

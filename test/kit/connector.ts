@@ -4,6 +4,7 @@
 import pino from 'pino'
 import { type Notification, RpcError, type ServerRequest, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { type Connector, createConnector } from '../../src/upstream/connect/connect.ts'
+import { createEgressGuard } from '../../src/auth/egress-guard.ts'
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from '../../src/upstream/stdio/supervisor.ts'
@@ -85,7 +86,7 @@ export function testConnector(
     maxBytesPerTenant?: number
     tenantCount?: number
     resources?: Resources
-    sockets?: Parameters<typeof createEgress>[0]
+    sockets?: Parameters<typeof createEgress>[1]
     env?: Record<string, string | undefined>
   } = {}
 ): TestConnector {
@@ -111,7 +112,7 @@ export function testConnector(
   })
   const connector = createConnector({
     supervisor,
-    egress: createEgress(overrides.sockets),
+    egress: createEgress(createEgressGuard(), overrides.sockets),
     clock,
     random: () => 0,
     log

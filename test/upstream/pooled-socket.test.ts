@@ -149,7 +149,7 @@ t.test('an IPv6 address is reached', async (t) => {
 t.test('idle sockets are closed after four seconds, and one that is used is not', async (t) => {
   const { port, sockets } = await listening(t, answering())
   const clock = handClock()
-  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 10_000, clock)
+  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 10_000, { clock })
   t.teardown(pool.destroy)
   await ask(pool).over
   clock.advance(3_999)
@@ -164,7 +164,7 @@ t.test('idle sockets are closed after four seconds, and one that is used is not'
 t.test('a server that is not there, and one that does not let us connect in time, were sent nothing', async (t) => {
   const { port } = await listening(t, answering())
   const clock = handClock()
-  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 500, clock)
+  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 500, { clock })
   t.teardown(pool.destroy)
   const late = ask(pool)
   clock.advance(500)

@@ -4,6 +4,7 @@
 import t, { type Test } from 'tap'
 import { createServer } from 'node:http'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
+import { createEgressGuard } from '../../src/auth/egress-guard.ts'
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import {
   handClock,
@@ -550,7 +551,7 @@ function shop() {
   const hands = handClock()
   const connector = createConnector({
     supervisor,
-    egress: createEgress(),
+    egress: createEgress(createEgressGuard()),
     clock: { now: hands.now, timer: realClock.timer },
     random: () => 0,
     log

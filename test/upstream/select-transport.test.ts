@@ -4,6 +4,7 @@
 import { connect as connectTo, createServer, type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
+import { createEgressGuard } from '../../src/auth/egress-guard.ts'
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { startReference } from '../conformance/reference.ts'
 import {
@@ -29,7 +30,7 @@ function shop() {
   const hands = handClock()
   const connector = createConnector({
     supervisor,
-    egress: createEgress(),
+    egress: createEgress(createEgressGuard()),
     clock: { now: hands.now, timer: realClock.timer },
     random: () => 0,
     log

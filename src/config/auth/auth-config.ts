@@ -10,6 +10,8 @@ export interface IssuerConfig {
   readonly jwksUri: string | undefined
   /** Where discovery may lead, besides its own origin; not given: anywhere. */
   readonly hosts?: readonly string[]
+  /** Hosts of its URLs that have to be public, because a tenant-admin may have named them; not given: none. */
+  readonly publicHosts?: readonly string[]
   readonly algorithms: readonly string[]
   /** `at+jwt` only (RFC 9068), unless the operator allows tokens without a type. */
   readonly requireTyp: boolean

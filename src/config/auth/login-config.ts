@@ -17,6 +17,8 @@ export interface LoginConfig {
     readonly issuer: string
     /** Where discovery may lead, besides its own origin; not given: anywhere. */
     readonly hosts?: readonly string[]
+    /** Is its host one that has to be public, because a tenant-admin may have named it? Not given: none is. */
+    readonly publicHosts?: readonly string[]
     readonly clientId: string
     readonly clientSecret: string
     readonly scopes: readonly string[]

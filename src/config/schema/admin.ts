@@ -195,8 +195,9 @@ export const AdminSchema = closedObject({
       pattern: '^(?:\\*\\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$',
       patternErrorMessage: 'must be a host in lower case without a port; *. before it stands for any name below it'
     }),
-    'Hosts that a tenant-admin may name in the URLs of upstreams and issuers, such as `*.example.com`. They are ' +
-      'reached from the network of the gateway. A platform-admin may name any.'
+    'Hosts that a tenant-admin may name in the URLs of upstreams and issuers, such as `*.example.com`. One that is ' +
+      'listed by its own name is reached wherever it leads, from the network of the gateway; one below `*.` at ' +
+      'public addresses only, and what `egress` opens. A platform-admin may name any.'
   )
 })
 

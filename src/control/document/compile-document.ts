@@ -49,13 +49,18 @@ interface Barred {
   readonly barred: readonly Problem[]
 }
 
+interface Owned {
+  /** Hosts of its URLs that a tenant-admin named first. */
+  readonly tenantHosts: readonly string[]
+}
+
 /** What can be compiled, or all that is wrong. */
-export type JudgedDocument = (JudgedConfig & Barred) | { readonly problems: readonly Problem[] }
+export type JudgedDocument = (JudgedConfig & Barred & Owned) | { readonly problems: readonly Problem[] }
 
 export type Compiled = ({ readonly tenant: Tenant } & Barred) | { readonly problems: readonly Problem[] }
 
 export function judgeDocument({ id, text, context }: JudgeWork, env: Environment): JudgedDocument {
-  const { tree = {}, byPlatform = false } = documentOf(text, 0) ?? {}
+  const { tree = {}, byPlatform = false, tenantHosts = [] } = documentOf(text, 0) ?? {}
   // Those of a tenant-admin were refused when it was written; what is here all the same is not looked up.
   if (!byPlatform && hasReference(tree)) {
     const [message, suggestion] = ['refers to variables or files', 'Only a platform-admin may do so.']
@@ -81,40 +86,73 @@ export function judgeDocument({ id, text, context }: JudgeWork, env: Environment
   if (problems.length > 0) return { problems: [...problems, ...problemsIn(barred)] }
   const checked = { ...input, tenants: { [id]: { ...wanted, upstreams: Object.fromEntries(upstreams) } } }
   // What has no problems has the type of the schema.
-  return { config: checked as unknown as ConfigInput, inserted, barred: problemsIn(barred) }
+  return { config: checked as unknown as ConfigInput, inserted, barred: problemsIn(barred), tenantHosts }
 }
 
 /** @param judged by `judgeDocument`, with the same tenant and context */
 export function compileDocument(id: string, judged: JudgedDocument, context: DocumentContext): Compiled {
   if ('problems' in judged) return judged
-  const { config, inserted, barred } = judged
+  const { config, inserted, barred, tenantHosts } = judged
   const { tenants } = compile(config, { folder, dataDir: undefined, ...context.members.listen, inserted })
   const tenant = tenants.get(tenantId(id))
   if (tenant === undefined) throw new Error('a document was compiled to no tenant')
-  const auth = confined(tenant.auth, context.allowedHosts)
-  return { tenant: { ...tenant, auth, upstreams: withDigests(tenant.upstreams, context.allowedCommands) }, barred }
+  const hosts = context.allowedHosts
+  const mayBeOfTenant = (url: URL): boolean => isAllowedHost(url, hosts) || tenantHosts.includes(url.hostname)
+  /** A host that the operator lists by its own name is reached wherever it is; one below `*.` is whatever DNS says. */
+  const publicIn: PublicIn = (urls) => {
+    const meant = urls.flatMap((url) => (url === undefined ? [] : new URL(url))).filter(mayBeOfTenant)
+    const publicHosts = new Set(meant.map(({ hostname }) => hostname)).difference(new Set(hosts))
+    return publicHosts.size === 0 ? {} : { publicHosts: [...publicHosts] }
+  }
+  const auth = confined(tenant.auth, (issuer) => (mayBeOfTenant(new URL(issuer)) ? { hosts } : {}), publicIn)
+  const upstreams = limited(tenant.upstreams, context.allowedCommands, publicIn)
+  return { tenant: { ...tenant, auth, upstreams }, barred }
 }
 
-/** A program whose digest the operator has named is another one with another digest. */
-const withDigests = (
+/** Those hosts of URLs that have to be public. */
+type PublicIn = (urls: ReadonlyArray<string | undefined>) => { readonly publicHosts?: readonly string[] }
+
+/**
+ * What may be reached is part of a definition: a program whose digest the operator has named is another one with
+ * another digest.
+ */
+const limited = (
   upstreams: Tenant['upstreams'],
-  allowed: AdminConfig['allowedCommands']
+  allowed: AdminConfig['allowedCommands'],
+  publicIn: PublicIn
 ): ReadonlyMap<UpstreamName, UpstreamDefinition> =>
   frozenMap(Object.fromEntries(upstreams), upstreamName, (definition): UpstreamDefinition => {
-    if (definition.type !== 'stdio') return definition
-    const sha256 = allowed.find(({ command }) => command === definition.command)?.sha256
-    if (sha256 === undefined) return definition
-    return { ...definition, sha256, hash: hash('sha256', `${definition.hash} ${sha256}`) }
+    if (definition.type === 'stdio') {
+      const sha256 = allowed.find(({ command }) => command === definition.command)?.sha256
+      if (sha256 === undefined) return definition
+      return { ...definition, sha256, hash: hash('sha256', `${definition.hash} ${sha256}`) }
+    }
+    const { publicHosts } = publicIn([definition.url, ...urlsIn(definition.auth)])
+    if (publicHosts === undefined) return definition
+    return { ...definition, publicHosts, hash: hash('sha256', `${definition.hash} ${publicHosts.join(' ')}`) }
   })
 
+/** Whichever of them the gateway goes to. */
+const urlsIn = (auth: unknown): readonly string[] =>
+  Object.values(treeOf(auth)).flatMap((value) =>
+    typeof value === 'object' ? urlsIn(value) : typeof value === 'string' && URL.canParse(value) ? value : []
+  )
+
 /** Where a tenant-admin may have named an issuer, what it answers leads to no host that a tenant-admin may not name. */
-function confined({ issuers, login, signIn, ...auth }: AuthConfig, hosts: readonly string[]): AuthConfig {
-  const hostsOf = (issuer: string) => (isAllowedHost(new URL(issuer), hosts) ? { hosts } : {})
+function confined(
+  { issuers, login, signIn, ...auth }: AuthConfig,
+  hostsOf: (issuer: string) => { readonly hosts?: readonly string[] },
+  publicIn: PublicIn
+): AuthConfig {
+  const within = ({ issuer }: { readonly issuer: string }, ...others: ReadonlyArray<string | undefined>) => ({
+    ...hostsOf(issuer),
+    ...publicIn([issuer, ...others])
+  })
   return {
     ...auth,
-    ...(login && { login: { ...login, provider: { ...login.provider, ...hostsOf(login.provider.issuer) } } }),
-    ...(signIn && { signIn: { ...signIn, ...hostsOf(signIn.issuer) } }),
-    issuers: issuers.map((each) => ({ ...each, ...hostsOf(each.issuer) }))
+    ...(login && { login: { ...login, provider: { ...login.provider, ...within(login.provider) } } }),
+    ...(signIn && { signIn: { ...signIn, ...within(signIn) } }),
+    issuers: issuers.map((each) => ({ ...each, ...within(each, each.jwksUri, each.introspection?.url) }))
   }
 }
 

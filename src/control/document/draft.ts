@@ -3,7 +3,7 @@
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import type { Tree } from '../../config/shape.ts'
 import { checkTenantAdmin } from './permissions.ts'
-import { documentOf, hasReference, keepsReferences, storedDocument, textOfDocument } from './tenant-document.ts'
+import { documentOf, hasReference, storedDocument, type TenantDocument, textOfDocument } from './tenant-document.ts'
 
 export interface DraftWork {
   readonly role: string
@@ -27,5 +27,41 @@ export function draftOf({ role, allowedHosts, before, wanted }: DraftWork): stri
   if (old !== undefined && canonicalJsonOf(tree) === canonicalJsonOf(old.tree)) return undefined
   // A tenant-admin leaves references as they are, or takes them out.
   const mayRefer = isPlatform || (old?.byPlatform === true && keepsReferences(old.tree, tree))
-  return textOfDocument({ tree, byPlatform: mayRefer && hasReference(tree) })
+  return textOfDocument({
+    tree,
+    byPlatform: mayRefer && hasReference(tree),
+    tenantHosts: tenantHostsIn(tree, old, isPlatform)
+  })
 }
+
+/**
+ * The list of hosts that a tenant-admin may name can become shorter, and what was written stays: it has to be known
+ * then whose they are.
+ */
+function tenantHostsIn(tree: Tree, before: TenantDocument | undefined, isPlatform: boolean): readonly string[] {
+  const [known, kept] = [hostsIn(before?.tree), new Set(before?.tenantHosts)]
+  return [...hostsIn(tree)].filter((host) => kept.has(host) || (!isPlatform && !known.has(host)))
+}
+
+/** Of URLs that the gateway goes to. */
+const hostsIn = (tree: Tree = {}): ReadonlySet<string> =>
+  new Set(
+    [tree['upstreams'], tree['auth']]
+      .flatMap((part) => textsIn(part))
+      .flatMap((text) => (/^https?:/i.test(text) && URL.canParse(text) ? new URL(text).hostname : []))
+  )
+
+/** Was each text of it that refers to something in the tree before? */
+export function keepsReferences(before: Tree, after: Tree): boolean {
+  const old = new Set(textsIn(before).filter(hasReference))
+  return textsIn(after)
+    .filter(hasReference)
+    .every((text) => old.has(text))
+}
+
+const textsIn = (value: unknown): readonly string[] =>
+  typeof value === 'string'
+    ? [value]
+    : typeof value === 'object' && value !== null
+      ? Object.values(value).flatMap(textsIn)
+      : []

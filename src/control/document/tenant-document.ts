@@ -14,18 +14,21 @@ export interface TenantDocument {
   readonly tree: Tree
   /** Does it have references of a platform-admin? Nobody else's are resolved. */
   readonly byPlatform: boolean
+  /** Hosts of its URLs that a tenant-admin named first. */
+  readonly tenantHosts: readonly string[]
   /** As the store keeps it. */
   readonly text: string
 }
 
-export const textOfDocument = ({ tree, byPlatform }: Pick<TenantDocument, 'tree' | 'byPlatform'>): string =>
-  JSON.stringify({ tree, byPlatform })
+export const textOfDocument = ({ tree, byPlatform, tenantHosts }: Omit<TenantDocument, 'version' | 'text'>): string =>
+  JSON.stringify({ tree, byPlatform, ...(tenantHosts.length > 0 && { tenantHosts }) })
 
 /** @returns undefined where it is none */
 export function documentOf(text: string, version: number): TenantDocument | undefined {
   const value: unknown = JSON.parse(text)
   if (!isTree(value) || !isTree(value['tree'])) return undefined
-  return { version, tree: value['tree'], byPlatform: value['byPlatform'] === true, text }
+  const tenantHosts = listOf(value['tenantHosts']).map(String)
+  return { version, tree: value['tree'], byPlatform: value['byPlatform'] === true, tenantHosts, text }
 }
 
 /** In place of a secret. */
@@ -223,21 +226,6 @@ export const hasReference = (value: unknown): boolean =>
   typeof value === 'string'
     ? value.replaceAll('$${', '\0').replaceAll('${principal.', '\0').includes('${')
     : typeof value === 'object' && value !== null && Object.values(value).some(hasReference)
-
-/** Was each text of it that refers to something in the tree before? */
-export function keepsReferences(before: Tree, after: Tree): boolean {
-  const old = new Set(referencesIn(before))
-  return referencesIn(after).every((text) => old.has(text))
-}
-
-const referencesIn = (value: unknown): readonly string[] =>
-  typeof value === 'string'
-    ? hasReference(value)
-      ? [value]
-      : []
-    : typeof value === 'object' && value !== null
-      ? Object.values(value).flatMap(referencesIn)
-      : []
 
 /** JSON Merge Patch (RFC 7396 section 2). */
 export function mergePatch(target: unknown, patch: unknown): unknown {

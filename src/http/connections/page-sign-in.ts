@@ -68,7 +68,11 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
     const uris = { redirectUri: `${publicUrl()}${connectionsPath(tenant.id)}/signed-in`, signedOutUri: '' }
     const signIn =
       known.get(provider) ??
-      createSignIn({ provider, ...uris }, inTurn(login.fetchFor(tenant.id, [provider.issuer])), wall)
+      createSignIn(
+        { provider, ...uris },
+        inTurn(login.fetchFor(tenant.id, [provider.issuer], provider.publicHosts)),
+        wall
+      )
     known.set(provider, signIn)
     return signIn
   }

@@ -1,10 +1,10 @@
 // Sockets to upstreams: how many there may be, who shares them, and how long they are kept open between requests
 // (RFC 9112 section 9.3).
 
-import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { createQuota } from '../../limits/limits.ts'
-import { type Timer, steadyClock } from '../../time/clock.ts'
+import { type Clock, type Timer, steadyClock } from '../../time/clock.ts'
 import { type Exchange, type PoolContext, PooledSocket } from './pooled-socket.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { Request } from '../../protocol/messages.ts'
@@ -59,11 +59,19 @@ const loggedEveryMs = 60_000
 
 export type Egress = ReturnType<typeof createEgress>
 
+/** Where sockets may lead for a host that no operator named. */
+interface SocketGuard {
+  /** @throws Error for an address to which none may lead */
+  check(url: URL): void
+  /** @param owner who is answerable for the name. @returns finds only addresses to which they may lead */
+  lookup(port: number, owner: string): LookupFunction
+}
+
 /**
  * One pool of sockets per connection definition, so that no two tenants and no two credentials ever share a socket; no
  * redirects, no retries, no decompression.
  */
-export function createEgress(maxSockets: Readonly<typeof usualSockets> = usualSockets) {
+export function createEgress(guard: SocketGuard, maxSockets: Readonly<typeof usualSockets> = usualSockets) {
   const pools = new Map<
     string,
     { readonly pool: SocketPool; readonly loggedAt: Map<SocketUse, number>; users: number }
@@ -74,7 +82,9 @@ export function createEgress(maxSockets: Readonly<typeof usualSockets> = usualSo
       const { hash, name, tenant, maxCalls } = definition
       let shared = pools.get(hash)
       if (shared === undefined) {
-        const pool = createSocketPool(new URL(definition.url), definition.connectMs)
+        const url = new URL(definition.url)
+        const guarded = definition.publicHosts?.includes(url.hostname) === true ? { guard, owner: tenant } : undefined
+        const pool = createSocketPool(url, definition.connectMs, { guarded })
         pools.set(hash, (shared = { pool, loggedAt: new Map(), users: 0 }))
       }
       const { pool } = shared
@@ -114,8 +124,18 @@ export function createEgress(maxSockets: Readonly<typeof usualSockets> = usualSo
 
 type SocketPool = ReturnType<typeof createSocketPool>
 
+interface SocketPoolOptions {
+  /** Whose guard says which addresses it may lead to. Not given: to any. */
+  readonly guarded?: { readonly guard: SocketGuard; readonly owner: string } | undefined
+  readonly clock?: Clock
+}
+
 /** @param url whose origin the sockets go to; @param connectMs until a socket is connected, with TLS */
-export function createSocketPool(url: URL, connectMs: number, clock = steadyClock) {
+export function createSocketPool(
+  url: URL,
+  connectMs: number,
+  { guarded, clock = steadyClock }: SocketPoolOptions = {}
+) {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const secure = url.protocol === 'https:'
   /** The one that was used last is the last. */
@@ -127,7 +147,15 @@ export function createSocketPool(url: URL, connectMs: number, clock = steadyCloc
   let session: Buffer | undefined
 
   function open(onread: OnReadOpts): Socket {
-    const to = { host, port: Number(url.port) || (secure ? 443 : 80), onread }
+    try {
+      // Names are judged by their addresses; of what is an address itself none is looked up.
+      guarded?.guard.check(url)
+    } catch (error) {
+      return new Socket().destroy(error as Error)
+    }
+    const port = Number(url.port) || (secure ? 443 : 80)
+    const lookup = guarded?.guard.lookup(port, guarded.owner)
+    const to = { host, port, onread, ...(lookup && { lookup }) }
     if (!secure) return connectTcp(to)
     const name = isIP(host) === 0 ? { servername: host } : {}
     const socket = connectTls({ ...to, ...name, ...(session && { session }), ALPNProtocols: ['http/1.1'] })

@@ -115,6 +115,14 @@ export function failureError(name: UpstreamName, origin: string, failure: HttpFa
           `Upstream ${name} was not called: ${outOfDescriptors}. Retry in a second.`,
           { cause: failure.cause, data: { upstream: name, limit: 'descriptors' } }
         )
+      if (codeOf(failure.cause) === ' (EGRESS_REFUSED)')
+        return new UnreachableError(
+          'upstream_unavailable',
+          `Upstream ${name} is not connected to: ${origin} leads to no public address, or to a port that is not ` +
+            'open, and a tenant-admin may have named its host. Whoever runs the gateway can list that host by its ' +
+            'own name under admin.allowedHosts, its range under egress.allow, or the port under egress.ports.',
+          { cause: failure.cause, data: { upstream: name } }
+        )
       return new UnreachableError(
         'upstream_unavailable',
         `Upstream ${name} cannot be reached at ${origin}${codeOf(failure.cause)}: ` +

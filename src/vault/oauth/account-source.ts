@@ -16,9 +16,9 @@ const issuerOf = (auth: UserAuth, authorizationUrl: string): string =>
   auth.issuer ?? ((auth.authorizationUrl === undefined && providerOf(auth)?.issuer) || new URL(authorizationUrl).origin)
 
 /** Requests about accounts of an upstream. */
-export function accountFetch(fetch: FetchFor, { tenant, url }: HttpDefinition, auth: UserAuth): Fetch {
+export function accountFetch(fetch: FetchFor, { tenant, url, publicHosts }: HttpDefinition, auth: UserAuth): Fetch {
   const { issuer, authorizationUrl, tokenUrl, accountUrl } = auth
-  const own = fetch(tenant, [url, issuer, authorizationUrl, tokenUrl, accountUrl])
+  const own = fetch(tenant, [url, issuer, authorizationUrl, tokenUrl, accountUrl], publicHosts)
   const provider = providerOf(auth)
   return provider === undefined ? own : fetchOfProvider(provider, tokenUrl ?? provider.tokenUrl, own)
 }

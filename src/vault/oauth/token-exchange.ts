@@ -99,9 +99,10 @@ export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer,
     digest: string,
     subjectToken: () => Promise<string>
   ): Promise<void> {
-    const { name, tenant, url, auth } = definition
+    const { name, tenant, url, publicHosts, auth } = definition
     const { issuer, tokenUrl, identityAssertion } = auth
-    const reach = fetch(tenant, [issuer, tokenUrl, identityAssertion && url, identityAssertion?.issuer])
+    const written = [issuer, tokenUrl, identityAssertion && url, identityAssertion?.issuer]
+    const reach = fetch(tenant, written, publicHosts)
     let outcome: Outcome
     try {
       const tokens = await exchangedTokens(definition, await subjectToken(), reach, wall.now)

@@ -1,0 +1,208 @@
+// Server-side request forgery by a tenant-admin: a host below an allowed `*.` leads wherever its owner's DNS says. What a
+// tenant-admin wrote is connected to at public addresses only, unless the operator named that very host, or opened the
+// range. Here the hosts of tenants lead to this machine, where nothing may be asked.
+
+import { randomBytes } from 'node:crypto'
+import { createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
+import { signedIn, submit } from '../kit/connect-page.ts'
+import { freePort } from '../kit/free-port.ts'
+import { configOf } from '../kit/gateway.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { nameServer } from '../kit/name-server.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const apiKey = 'gh_key_of_a_tenant_made_by_api'
+const keys = adminSection.keys.map((each) => (each.name === 'globex' ? { ...each, tenants: ['initech'] } : each))
+const opaque = 'an-opaque-token-0123456789'
+const allowedHosts = ['localhost', '*.example.com', '*.0.0.1']
+const echo = { name: 'up__echo', arguments: { text: 'hello' } }
+
+/** How many have connected to it; it says nothing. */
+async function standIn(t: Test, host = '127.0.0.1', port = 0) {
+  let count = 0
+  const server = createServer((socket: Socket) => {
+    count++
+    socket.destroy()
+  })
+  await new Promise<void>((resolve) => server.listen(port, host, resolve))
+  t.teardown(() => server.close())
+  const address = server.address()
+  return { port: typeof address === 'object' && address !== null ? address.port : 0, connections: () => count }
+}
+
+/** A login front needs a public URL that is known before. */
+async function listenHere() {
+  const port = await freePort()
+  const vault = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] }
+  return { listen: { host: '127.0.0.1', port }, publicUrl: `http://127.0.0.1:${port}`, vault }
+}
+
+/** A tenant made by a platform-admin, and every name below example.com, which leads where `addresses` says. */
+async function setup(t: Test, allow: readonly string[] = []) {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const addresses = ['127.0.0.1']
+  const names = await nameServer(t, () => addresses)
+  const own = await listenHere()
+  const optionsWith = (hosts: readonly string[]) => ({
+    upstreams: {},
+    top: { ...own, egress: { allow }, admin: { ...adminSection, keys, allowedHosts: hosts } }
+  })
+  const made = await adminGateway(t, {
+    ...optionsWith(allowedHosts),
+    overrides: { nameServers: [names.address] }
+  })
+  const body = { auth: { keys: [{ name: 'ci', key: apiKey }] }, upstreams: {} }
+  const { status, text } = await made.call('PUT', '/v1/tenants/initech', { body })
+  if (status !== 201) throw new Error(text)
+  const { port } = new URL(upstream.url)
+  async function patch(body: object, key: string = adminKeys.globex): Promise<void> {
+    const answer = await made.call('PATCH', '/v1/tenants/initech', { key, body, headers: { 'If-Match': '*' } })
+    if (answer.status >= 300) throw new Error(answer.text)
+  }
+  return {
+    made,
+    upstream,
+    addresses,
+    names,
+    at: (host: string): string => `http://${host}:${port}/mcp`,
+    allowHosts: (hosts: readonly string[]) =>
+      made.reload(configOf({ ...optionsWith(hosts), tenants: { globex: { auth: body.auth, upstreams: {} } } })),
+    patch,
+    put: (url: string, key: string = adminKeys.globex, rest: object = {}) =>
+      patch({ upstreams: { up: { url, ...rest } } }, key),
+    /** @returns what it answers; or what the caller and the tenant-admin are told */
+    async called(): Promise<string> {
+      const client = await legacyClient(made.url('default', 'initech'), apiKey)
+      const { json } = await client.request('tools/call', echo)
+      if (json.error === undefined) return json.result.content[0].text
+      const { json: seen } = await made.call('GET', '/v1/tenants/initech/upstreams/up', { key: adminKeys.globex })
+      return `${json.error.message} ${(seen as { lastError?: string }).lastError ?? ''}`
+    }
+  }
+}
+
+const hello = JSON.stringify({ text: 'hello' })
+const refusal = /is not connected to.*no public address.*admin\.allowedHosts.*egress\.allow/
+
+t.test(
+  'an upstream below an allowed wildcard is not connected to inside, and the answer says what to do',
+  async (t) => {
+    const { upstream, put, called, at, made } = await setup(t)
+    await put(at('up.example.com'))
+    t.match(await called(), refusal)
+    await put(at('127.0.0.1'))
+    t.match(await called(), refusal, 'an address that fits a wildcard is judged as it stands')
+    t.same(upstream.seen, [])
+    t.notMatch(await called(), /up\.example\.com \(127/, 'nobody of the tenant is told where a name leads')
+    t.ok(made.log.some((line) => JSON.stringify(line).includes('127.0.0.1 is no public address')))
+    await put(at('localhost'))
+    t.equal(await called(), hello, 'the host that the operator named is, wherever it leads')
+    await put(at('127.0.0.1'), adminKeys.platform)
+    t.match(await called(), refusal, 'below a wildcard it does not matter who wrote it')
+  }
+)
+
+t.test('what only a platform-admin may name is reached, and so is what is in an opened range', async (t) => {
+  const plain = await setup(t)
+  plain.allowHosts(['*.example.com'])
+  await plain.put(plain.at('127.0.0.1'), adminKeys.platform)
+  t.equal(await plain.called(), hello)
+  const { put, called, at, names } = await setup(t, ['127.0.0.0/8'])
+  await put(at('up.example.com'))
+  t.equal(await called(), hello)
+  t.ok(names.asked.includes('up.example.com'))
+})
+
+t.test('a name that leads elsewhere once it is connected to again (DNS rebinding) leads nowhere', async (t) => {
+  const { put, called, at, addresses } = await setup(t, ['127.0.0.1/32'])
+  const { port, connections } = await standIn(t, '127.0.0.2', Number(new URL(at('x')).port))
+  t.ok(port)
+  await put(at('up.example.com'))
+  t.equal(await called(), hello)
+  addresses[0] = '127.0.0.2'
+  await put(at('up.example.com'), adminKeys.globex, { connectMs: 9_000 })
+  t.match(await called(), refusal)
+  t.equal(connections(), 0)
+})
+
+t.test('what a tenant-admin wrote stays so when the list of hosts becomes shorter', async (t) => {
+  const { upstream, put, called, at, allowHosts } = await setup(t)
+  await put(at('localhost'))
+  t.equal(await called(), hello)
+  allowHosts([])
+  const calls = upstream.server.calls('echo')
+  t.match(await called(), refusal, 'its host is named no more')
+  await put(at('localhost'), adminKeys.platform, { connectMs: 9_000 })
+  t.match(await called(), refusal, 'nor is it by a platform-admin who changes something else')
+  t.equal(upstream.server.calls('echo'), calls)
+  await put(at('127.0.0.1'), adminKeys.platform)
+  t.equal(await called(), hello)
+  await put(at('localhost'), adminKeys.platform)
+  t.equal(await called(), hello, 'a platform-admin who names the host anew does')
+})
+
+t.test(
+  'an issuer, its keys and its introspection, and where tokens for an upstream come from, are held to it',
+  async (t) => {
+    const inside = await standIn(t)
+    const refused = await setup(t)
+    const opened = await setup(t, ['127.0.0.0/8'])
+    const origin = `https://idp.example.com:${inside.port}`
+    const now = Math.floor(Date.now() / 1000)
+    const unsigned = [
+      { alg: 'RS256', typ: 'at+jwt', kid: 'x' },
+      { iss: origin, sub: 'ada', iat: now, exp: now + 300 },
+      'x'
+    ]
+    const jwt = unsigned
+      .map((part) => Buffer.from(typeof part === 'string' ? part : JSON.stringify(part)).toString('base64url'))
+      .join('.')
+    for (const [isOpened, { made, patch, put, called, at }] of [
+      [false, refused],
+      [true, opened]
+    ] as const) {
+      const asks = async (what: unknown, ask: () => Promise<unknown>): Promise<void> => {
+        const before = inside.connections()
+        await ask()
+        t.equal(inside.connections() > before, isOpened, JSON.stringify(what))
+      }
+      const bare = { issuer: origin, clientId: 'gatehouse', clientSecret: 'of the gateway' }
+      const { issuer: _none, ...introspection } = bare
+      const calledWith = async (token: string): Promise<void> => {
+        t.not((await modernRequest(made.url('default', 'initech'), 'tools/list', {}, { token })).status, 200)
+      }
+      for (const [token, issuer] of [
+        [jwt, {}],
+        [jwt, { jwksUri: `${origin}/jwks` }],
+        [opaque, { introspection }],
+        [opaque, { introspection: { ...introspection, url: `${origin}/introspect` } }]
+      ] as const) {
+        await patch({ auth: { issuers: [{ issuer: origin, ...issuer }] } })
+        await asks(issuer, () => calledWith(token))
+      }
+      for (const auth of [
+        { ...bare, type: 'clientCredentials' },
+        { ...introspection, type: 'clientCredentials', tokenUrl: `${origin}/token` }
+      ]) {
+        await put(at('localhost'), adminKeys.globex, { auth: { issuer: null, ...auth } })
+        await asks(auth, called)
+      }
+      const none = { clientId: null, clientSecret: null, tokenUrl: null }
+      await put(at('localhost'), adminKeys.globex, { auth: { ...none, type: 'user', issuer: origin } })
+      const page = `${made.publicUrl}/t/initech/connections`
+      const person = await signedIn(page, apiKey)
+      await asks('an account', () => submit(person.tab, person.page, 'connect'))
+      await patch({ auth: { issuers: [{ issuer: origin }], signIn: bare } })
+      await asks('people sign in', () => fetch(`${page}/sign-in`, { redirect: 'manual' }))
+      await patch({ auth: { signIn: null, login: { name: 'Initech', scopes: ['mcp'], provider: bare } } })
+      const door = `${made.publicUrl}/login/initech/connections?state=${'x'.repeat(43)}`
+      await asks('people sign in at the front', () => fetch(door, { redirect: 'manual' }))
+    }
+    t.ok(refused.names.asked.length >= 10, 'each time the name is looked up')
+    t.ok(refused.made.log.some((line) => /idp\.example\.com \(127\.0\.0\.1\) is no public/.test(JSON.stringify(line))))
+  }
+)
