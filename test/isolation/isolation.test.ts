@@ -1,5 +1,5 @@
-// Tenants over several processes: whatever their people do, and whatever they try, nobody finds anything of another tenant.
-// `ISOLATION_OPERATIONS=1000000` makes a long run of it, which `ISOLATION_SECONDS=900` ends before; `ISOLATION_PEOPLE=16`
+// Tenants by chance over several processes: whatever their people do, and whatever they try, nobody finds anything of
+// another tenant. `ISOLATION_OPERATIONS=1000000` makes a long run of it, which `ISOLATION_SECONDS=900` ends before; `ISOLATION_PEOPLE=16`
 // of each tenant do more at once, `ISOLATION_REPLICAS=3` at more processes; `ISOLATION_SEED` makes another one. A long run needs `TAP_TIMEOUT=0`.
 
 import { join } from 'node:path'
@@ -8,13 +8,12 @@ import t from 'tap'
 import { gatehouse } from '../e2e/kit/process.ts'
 import { random } from '../fuzz/random.ts'
 import { send } from '../kit/client.ts'
-import { adminHeaders } from './admin.ts'
 import { foreignSecrets, isolation } from './isolation.ts'
-import { buildWorld, type House, type World } from './world.ts'
+import { adminHeaders, buildWorld, type House, type World } from './world.ts'
 
 const operations = Number(process.env['ISOLATION_OPERATIONS'] ?? 400)
 const seconds = Number(process.env['ISOLATION_SECONDS'] ?? operations / 10)
-const people = Number(process.env['ISOLATION_PEOPLE'] ?? 2)
+const people = Number(process.env['ISOLATION_PEOPLE'] ?? 3)
 const processes = Number(process.env['ISOLATION_REPLICAS'] ?? 2)
 const seed = Number(process.env['ISOLATION_SEED'] ?? 20_260_728)
 
@@ -31,7 +30,7 @@ function createWitness(world: World) {
     look(): void {
       for (const house of world.houses) {
         const count = told.get(house.id) ?? { own: 0, lines: 0 }
-        for (const seen of [house.old.seen, house.modern.seen] as unknown[][])
+        for (const { seen } of house.members)
           for (const each of seen.splice(0)) {
             const text = JSON.stringify(each)
             judge(house, 'a server', text)
@@ -60,30 +59,32 @@ async function auditOf(world: World, tenant: string): Promise<readonly string[]>
 
 t.test(`seed ${seed}, ${operations} operations`, { timeout: 60_000 + seconds * 2_000 }, async (t) => {
   const world = await buildWorld(t, random(seed), { people, processes })
-  const listening = await Promise.all(
-    world.rig.nodes.map((node) => node.logged('it listens', ({ msg }) => msg === 'listening'))
-  )
   const witness = createWitness(world)
   const report = await isolation(world, { operations, seconds, seed, look: witness.look })
   witness.look()
   t.same(report.leaks, [])
-  // Of a long run some may fail: a machine may stand still for longer than anybody waits.
-  t.ok(report.failures.length <= operations / 10_000, report.failures.slice(0, 5).join('\n'))
+  // Where the machine is busy a process says for a while that it cannot reach the store; and of a long run some may fail:
+  // a machine may stand still for longer than anybody waits.
+  const failures = report.failures.filter((each) => !each.includes('"reason":"unavailable"'))
+  t.ok(failures.length <= operations / 10_000, failures.slice(0, 5).join('\n'))
+  t.ok(report.failures.length <= operations / 5, `${report.failures.length} failures`)
   t.same(witness.leaks, [], 'what servers were told, and the log')
   t.comment(`${report.operations} operations, ${report.failures.length} failed: ${JSON.stringify(report.kinds)}`)
   // Otherwise it would show nothing.
   const [north, south] = world.houses
   t.same(foreignSecrets(world, north, `${south?.canary}`), [south?.id])
-  for (const [kind, { done, ok }] of Object.entries(report.kinds))
+  for (const [kind, { done, ok, own }] of Object.entries(report.kinds))
     if (kind.startsWith('foreign')) t.equal(ok, 0, `${kind}: none of ${done} had a result`)
+    else if (kind === 'error') t.ok(own > 0, `${own} of ${done} errors have what their server says`)
     else if (kind !== 'streams') t.ok(ok > 0, `${kind}: ${ok} of ${done} had a result`)
   for (const [id, { own, lines }] of witness.told) {
     t.ok(own > 0, `the servers of ${id} were told their own`)
-    t.ok(lines > 20, `${lines} lines of ${id} in the log`)
+    t.ok(lines > 10, `${lines} lines of ${id} in the log`)
+    for (const what of ['calls', 'audit']) t.ok((report.watched.get(`${id} ${what}`) ?? 0) > 1_000, `${what} of ${id}`)
   }
 
-  for (const { adminUrl } of listening) {
-    const { status, text } = await send(`${String(adminUrl)}/metrics`, { method: 'GET', headers: adminHeaders })
+  for (const node of world.rig.nodes.keys()) {
+    const { status, text } = await send(`${world.adminUrl(node)}/metrics`, { method: 'GET', headers: adminHeaders })
     t.equal(status, 200)
     for (const house of world.houses) {
       const own = text.split('\n').filter((line) => line.includes(`"${house.id}"`))
