@@ -1934,6 +1934,7 @@ store/sqlite-file.ts layout
 store/sqlite-file.ts sqliteBusy
 store/sqlite-file.ts sqliteNotADatabase
 time/thread.ts idleMs
+time/clock.ts waitSteps
 time/turns.ts smallSize
 upstream/http/pooled-socket.ts probeMs
 upstream/http/pooled-socket.ts readBytes

@@ -19,8 +19,9 @@ export interface AppendOptions {
 }
 
 /**
- * Every call settles within a second: with its answer, or with GatewayError `unavailable` where the store cannot be
- * reached. An implementation never hangs, never queues calls for a store that is away, and heals by itself.
+ * Every call settles within a second in which this process can run: with its answer, or with GatewayError `unavailable`
+ * where the store cannot be reached. An implementation never hangs, never queues calls for a store that is away, and
+ * heals by itself.
  */
 export interface Store {
   get(key: string): Promise<string | undefined>

@@ -2,13 +2,14 @@
 // rather than waits, and they heal by themselves.
 
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { type ChainableCommander, Cluster, Redis } from 'ioredis'
 import { redisAddress, redisAddressForms, type RedisAddress } from '../config/redis-address.ts'
-import { backoffMs, settledWithin, steadyClock, type Timer } from '../time/clock.ts'
+import { backoffMs, patientTimer, settledWithin, steadyClock, type Timer } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
 import type { Log } from '../observe/log.ts'
 
-// A call of the store has one second in all (port.ts); one command has half of it: see `readLast`.
+// A call of the store has one second in all (port.ts); one command has half of it: see `patientConnection`.
 const commandMs = 500
 const silentSocketMs = 1_000
 const connectMs = 1_000
@@ -18,7 +19,6 @@ const longestPauseMs = 1_000
 const settingsOf = ({ username, password, tls }: RedisAddress, role: string) => ({
   connectionName: `gatehouse-${role}`,
   connectTimeout: connectMs,
-  socketTimeout: silentSocketMs,
   // A server that hangs does not answer QUIT either.
   disconnectTimeout: 100,
   maxRetriesPerRequest: 0,
@@ -73,15 +73,15 @@ function connectionOf(address: RedisAddress, role: string): Redis {
     // After a failover the old primary answers READONLY: the name leads to the new one only on a new connection.
     reconnectOnError: (error) => kindOf(error) === 'READONLY'
   })
-  return readLast(connection)
+  return patientConnection(connection)
 }
 
 /**
  * Sends the commands of one turn of the event loop together: a system call for each costs more than the command. Gives
- * up those that have no answer in time. A timer that is late, because the process had too little of its processor, says
- * nothing of Redis: what came meanwhile is read first.
+ * up those that have no answer in time, and the connection where nothing at all comes. The time in which this process
+ * had no processor says nothing of Redis, and does not count; what came meanwhile is read first.
  */
-function readLast(connection: Redis): Redis {
+function patientConnection(connection: Redis): Redis {
   const send = connection.sendCommand.bind(connection)
   let sent: Promise<void> | undefined
   /** Resolves when what is sent in this turn has left. */
@@ -93,18 +93,34 @@ function readLast(connection: Redis): Redis {
       stream?.uncork()
     })
   }
+  const silent = (stream: Socket, bytesBefore: number): void => {
+    patientTimer(steadyClock, silentSocketMs - commandMs, () => {
+      void nextTurn().then(() => {
+        if (stream.bytesRead === bytesBefore) stream.destroy(new Error('Redis sends nothing'))
+      })
+    })
+  }
   connection.sendCommand = (command, ...more) => {
-    let timer: Timer | undefined
+    let timer: Pick<Timer, 'close'> | undefined
     let isSettled = false
     const settled = (): void => {
       isSettled = true
       timer?.close()
     }
     command.promise.then(settled, settled)
-    const giveUp = (): void => command.reject(new Error('Command timed out'))
     sent ??= sentTogether()
     void sent.then(() => {
-      if (!isSettled) timer = steadyClock.timer(commandMs, () => void nextTurn().then(giveUp))
+      if (isSettled) return
+      // A connection that is being made has none yet.
+      const stream = connection.stream as Socket | undefined
+      const bytesBefore = stream?.bytesRead
+      timer = patientTimer(steadyClock, commandMs, () => {
+        void nextTurn().then(() => {
+          if (isSettled) return
+          command.reject(new Error('Command timed out'))
+          if (stream !== undefined && bytesBefore !== undefined) silent(stream, bytesBefore)
+        })
+      })
     })
     return send(command, ...more)
   }
@@ -129,7 +145,7 @@ function clusterOf(address: RedisAddress): Cluster {
   return cluster.on(
     '+node',
     (node: Redis) =>
-      void readLast(node)
+      void patientConnection(node)
         .connect()
         .catch(() => {})
   )

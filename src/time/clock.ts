@@ -39,6 +39,23 @@ export function every(clock: Pick<Clock, 'timer'>, ms: number, run: () => void):
   return again
 }
 
+/** In so many steps a long wait is counted. */
+const waitSteps = 5
+
+/**
+ * Calls `run` once after `ms` during which this process could run. A stall of it, or of its whole machine, counts as a
+ * step and no more: whom it waits for had that time no more than it had. Does not keep the process alive.
+ */
+export function patientTimer(clock: Pick<Clock, 'timer'>, ms: number, run: () => void): Pick<Timer, 'close'> {
+  let left = waitSteps
+  const step = clock.timer(ms / waitSteps, () => {
+    if (--left > 0) step.refresh()
+    else run()
+  })
+  step.unref()
+  return step
+}
+
 /** A signal that aborts after `ms`, or with the outer one. Must be closed when the work is over. */
 export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefined) {
   const controller = new AbortController()

@@ -1,6 +1,7 @@
 // A replica that hangs (SIGSTOP) while it runs calls of others, and goes on later: its callers are told soon, and what it
-// answers late is nobody's answer.
+// answers late is nobody's answer. Where all stand still, nobody has hung.
 
+import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { postEvents } from '../kit/events.ts'
 import { callUntilServerRequest, post } from '../kit/server-request.ts'
@@ -65,3 +66,36 @@ t.test(
     t.same(web.answered.get('asked'), ['late'], 'once')
   }
 )
+
+t.test('the whole machine stands still for longer than a command may take: no call fails', async (t) => {
+  const clients = await Promise.all([0, 1, 2].map((node) => sessionAt(rig.at(node))))
+  const stop = new AbortController()
+  const said: unknown[] = []
+  const callers = clients.map(async (client, at) => {
+    for (let n = 0; !stop.signal.aborted; n++) {
+      const canary = `still ${at} ${n}`
+      const { status, json } = await mirror(rig.at((at + 1) % 3), client, canary)
+      said.push(status === 200 && json?.result?.content?.[0]?.text === canary ? 'answered' : { status, json })
+    }
+  })
+  const untilMore = (): Promise<unknown> => {
+    const before = said.length
+    return until('calls go on', () => said.length > before + 12)
+  }
+  for (let stalls = 0; stalls < 3; stalls++) {
+    await untilMore()
+    for (const node of rig.nodes) node.signal('SIGSTOP')
+    rig.store.pause()
+    // As long as it takes: time that nobody has.
+    await wait(1_200)
+    for (const node of rig.nodes) node.signal('SIGCONT')
+    rig.store.resume()
+  }
+  await untilMore()
+  stop.abort()
+  await Promise.all(callers)
+  t.same(
+    said.filter((each) => each !== 'answered'),
+    []
+  )
+})

@@ -7,7 +7,7 @@ import { GatewayError, RpcError, type RpcErrorObject } from '../../protocol/mess
 import { nodeChannel } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
-import type { Clock } from '../../time/clock.ts'
+import { type Clock, patientTimer } from '../../time/clock.ts'
 import { errorTable } from '../../protocol/error-table.ts'
 
 /**
@@ -133,15 +133,13 @@ export function createBusMessages({
         trySend(to, 'beat', id)
         beat.refresh()
       })
-      let limit = clock.timer(ackMs, onSilence)
+      let limit = patientTimer(clock, ackMs, onSilence)
       beat.unref()
-      limit.unref()
       return {
         /** The other side was heard. */
         renew(): void {
           limit.close()
-          limit = clock.timer(silenceMs, onSilence)
-          limit.unref()
+          limit = patientTimer(clock, silenceMs, onSilence)
         },
         close(): void {
           limit.close()
