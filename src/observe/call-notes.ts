@@ -1,6 +1,7 @@
 // What is noted of a call on its way to its upstream and back.
 
 import type { JsonObject, Request } from '../protocol/messages.ts'
+import type { SentAgain } from '../protocol/seams.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import type { CallRecord, CallStep } from './calls.ts'
 import { sampleOfResult } from './samples.ts'
@@ -58,6 +59,21 @@ export function noteAnswered(record: CallRecord | undefined, clock: { now(): num
   record.trace?.answered()
 }
 
+/** It goes to its server once more, or the rest of its answer is asked for. */
+export function noteAgain(record: CallRecord | undefined, why: SentAgain): void {
+  if (record === undefined) return
+  if (why === 'stream') record.resumed = (record.resumed ?? 0) + 1
+  else {
+    record.attempts = (record.attempts ?? 1) + 1
+    record.sentAgain = (record.sentAgain ?? new Set()).add(why)
+  }
+}
+
+/** It goes to its server once more with what its client was asked for. */
+export function noteRound(record: CallRecord | undefined): void {
+  if (record !== undefined) record.rounds = (record.rounds ?? 1) + 1
+}
+
 /** What the answer says of the call. @param text as it is sent */
 export function noteAnswer(
   record: CallRecord,
@@ -66,6 +82,8 @@ export function noteAnswer(
   text: { readonly length: number }
 ): void {
   if (method === 'tools/call' && result['isError'] === true) record.isToolError = true
+  const { resultType } = result
+  if (resultType === 'input_required' || resultType === 'task') record.resultType = resultType
   record.answerBytes = text.length
   if (record.sample !== undefined) record.sample.result = sampleOfResult(record.sample.config, result)
 }

@@ -147,7 +147,7 @@ function shownUri({ name, listedAs }: NonNullable<CallRecord['route']>): string 
   return firstOf(plain.replace(/^([^/?#]*:\/\/)[^/]*@/, '$1'), maxUriChars)
 }
 
-function endFields({ record = noRecord }: ObservedCall, ended: CallOutcome) {
+function endFields({ request, record = noRecord }: ObservedCall, ended: CallOutcome) {
   const { waitMs, upstreamMs } = record
   return {
     outcome: ended.outcome,
@@ -161,9 +161,19 @@ function endFields({ record = noRecord }: ObservedCall, ended: CallOutcome) {
     bytesOut: record.answerBytes,
     notifications: record.notifications,
     serverRequests: record.serverRequests,
+    resultType: record.resultType,
+    attempts: record.attempts,
+    again: record.sentAgain && [...record.sentAgain].join(','),
+    resumed: record.resumed,
+    rounds: record.rounds,
+    retry: isRetry(request) ? 'input' : undefined,
     address: record.address
   }
 }
+
+/** 2026-07-28 basic/patterns/mrtr: the request comes once more, with input or with the state that it was given. */
+const isRetry = ({ params }: ObservedCall['request']): boolean =>
+  params !== undefined && (params['requestState'] !== undefined || params['inputResponses'] !== undefined)
 
 const noRecord: CallRecord = {}
 

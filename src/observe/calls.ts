@@ -13,6 +13,7 @@ import {
   type Revision
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
+import type { SentAgain } from '../protocol/seams.ts'
 import { callLine, callText, type FieldForm, fieldsText, rounded } from './call-text.ts'
 import { type Log, writeCall } from './log.ts'
 import { type CallSample, sampleFields, sampleOf } from './samples.ts'
@@ -80,6 +81,15 @@ export interface CallRecord {
   notifications?: number
   /** Server requests that were put to the client. */
   serverRequests?: number
+  /** Of a result of 2026-07-28 that is not the last word. */
+  resultType?: 'input_required' | 'task'
+  /** How often it was sent to its upstream, where that was more than once; and why. */
+  attempts?: number
+  sentAgain?: Set<SentAgain>
+  /** How often the rest of its upstream's answer was asked for on a new connection. */
+  resumed?: number
+  /** How often it was sent to an upstream that asked for input in its answer, where that was more than once. */
+  rounds?: number
   /** What happened between the call and its answer, for those who look at it: most calls have nothing of it. */
   steps?: CallStep[]
 }

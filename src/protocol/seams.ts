@@ -24,6 +24,13 @@ export interface ServerRequestOptions {
   readonly outlivesCall?: boolean
 }
 
+/**
+ * Why a request is sent once more, which none is that may have been executed: the server had forgotten the session,
+ * refused the credential, the revision or the headers. `stream`: only the rest of its answer is asked for, where the
+ * connection broke (2025-11-25 "Resumability and Redelivery").
+ */
+export type SentAgain = 'session' | 'credential' | 'revision' | 'headers' | 'stream'
+
 /** The client behind one call. */
 export interface Client {
   readonly era: Era
@@ -37,6 +44,8 @@ export interface Client {
    * @param keptBytes of its text that are kept until the server begins to answer
    */
   readonly sent?: ((keptBytes: number) => void) | undefined
+  /** The request goes out once more, or its answer is taken up again, at the same server. Never throws. */
+  readonly again?: ((why: SentAgain) => void) | undefined
   /** Progress and log messages of this call, in order ahead of its result. Never throws. */
   notify(notification: Notification): void
   /** Elicitation, sampling, roots: resolves with the client's result; rejects with RpcError or GatewayError. */

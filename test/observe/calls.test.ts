@@ -4,6 +4,7 @@ import t from 'tap'
 import { acmeGateway, initializeBody, keyOf } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
+import { isCall } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 
 const canary = 'canary-of-an-argument'
@@ -95,6 +96,32 @@ t.test('prompts and resources are named in their lines, and no URI that its call
       }
   }
   t.notMatch(JSON.stringify(acme.log), new RegExp(`${canary}|hidden@|sig=|#hidden`))
+})
+
+t.test('a call that was sent again, or whose answer was taken up again, says so in its line', async (t) => {
+  const acme = await acmeGateway(t)
+  const { upstream } = acme
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  const line = async (name: string) => {
+    t.match((await client.request('tools/call', { name, arguments: {} })).json, { result: {} })
+    return acme.log.findLast((each) => each['msg'] === 'call')
+  }
+  t.match(await line('echo'), { tool: 'echo', attempts: undefined, again: undefined, resumed: undefined })
+  upstream.sessions.clear()
+  t.match(await line('echo'), { tool: 'echo', outcome: 'ok', attempts: 2, again: 'session', resumed: undefined })
+  const sse = { 'content-type': 'text/event-stream' }
+  upstream.override(isCall('big'), (response) => {
+    response.writeHead(200, sse).end('id: s1\nretry: 1\ndata:\n\n')
+  })
+  upstream.override(
+    ({ method, headers }) => method === 'GET' && headers['last-event-id'] === 's1',
+    (response) => {
+      const id = upstream.seen.findLast(isCall('big'))?.message?.['id']
+      const answer = JSON.stringify({ jsonrpc: '2.0', id, result: { content: [] } })
+      response.writeHead(200, sse).end(`id: s2\ndata: ${answer}\n\n`)
+    }
+  )
+  t.match(await line('big'), { tool: 'big', outcome: 'ok', attempts: undefined, resumed: 1 })
 })
 
 t.test('initialize, what a call said meanwhile, and a cancelled call have their lines', async (t) => {

@@ -51,6 +51,8 @@ t.test('a token that the upstream refuses is replaced once, and the call is exec
   upstream.scopes = ['write']
   t.equal((await client.request('tools/call', echo)).json.result.content[0].text, said)
   t.equal(upstream.server.calls('echo'), 2)
+  const calls = made.log.filter(({ msg, tool }) => msg === 'call' && tool === 'echo')
+  t.match(calls, [{ attempts: undefined }, { outcome: 'ok', attempts: 2, again: 'credential' }])
   t.same(
     server.tokenRequests.map((request) => request.get('scope')),
     ['read', 'read write'],

@@ -185,7 +185,8 @@ function nameIn({ params }: Request): string | undefined {
 
 /** What the line of the log says, in the names of the conventions where they have some. Never arguments or results. */
 function attributesOf({ request, record, principal }: ObservedCall, { outcome, code }: CallOutcome): Attributes {
-  const { route, revision, session, requestId, software, waitMs, upstreamMs, bodyBytes, answerBytes } = record ?? {}
+  const { route, revision, session, requestId, software, waitMs, upstreamMs, bodyBytes, answerBytes, attempts } =
+    record ?? {}
   return {
     ...(request.method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
     ...(request.method === 'tools/call' && route !== undefined && { 'gen_ai.tool.name': route.name }),
@@ -202,6 +203,7 @@ function attributesOf({ request, record, principal }: ObservedCall, { outcome, c
     ...(upstreamMs !== undefined && { 'gatehouse.upstream_ms': upstreamMs }),
     ...(bodyBytes !== undefined && { 'gatehouse.bytes_in': bodyBytes }),
     ...(answerBytes !== undefined && { 'gatehouse.bytes_out': answerBytes }),
+    ...(attempts !== undefined && { 'gatehouse.attempts': attempts }),
     'gatehouse.outcome': outcome,
     'enduser.id': (record?.caller ?? principal).subject
   }

@@ -1,7 +1,7 @@
 // The client of a session before a server of another revision. An answer of a modern server that asks for input becomes
 // server requests to the client, and the request is sent again with their responses (2026-07-28 basic/patterns/mrtr).
 
-import { noteAnswered, noteSent, tracedRequest } from '../../observe/call-notes.ts'
+import { noteAnswered, noteRound, noteSent, tracedRequest } from '../../observe/call-notes.ts'
 import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
@@ -108,6 +108,7 @@ export function createInputLoop({
       const answered = inputResponses === undefined ? request : withParam(request, 'inputResponses', inputResponses)
       next = typeof requestState === 'string' ? withParam(answered, 'requestState', requestState) : answered
       progress.again()
+      noteRound(call.record)
     }
   }
 

@@ -1,6 +1,7 @@
 // One call at a legacy upstream, over all rounds of input requests and responses (2026-07-28 basic/patterns/mrtr).
 // Between two rounds nothing of a client's request is kept but its endpoint and what it declared.
 
+import { noteAgain } from '../../observe/call-notes.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
 import {
   GatewayError,
@@ -177,6 +178,7 @@ export function createParkedCall(
       capabilities: declaredForCaller(first, 'modern'),
       logLevel: first.client.logLevel,
       quotaKey: quotaKeyOf(first.principal),
+      again: (why) => noteAgain(attendant?.call.record, why),
       notify(notification) {
         if (attendant !== undefined) progress.client.notify(notification)
       },

@@ -2,6 +2,7 @@
 // call to its client, outside of calls over the session's own stream.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { noteAgain } from '../../observe/call-notes.ts'
 import { GatewayError, type JsonObject, type Notification, type ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
@@ -85,6 +86,7 @@ export function createSessionClients({
         capabilities: era === 'modern' ? declaredForSession(call, capabilities) : client.capabilities,
         logLevel: session.session.record.logLevel,
         quotaKey: quotaKeyOf(session.session.record.owner),
+        again: (why) => noteAgain(call.record, why),
         notify(notification) {
           const message = shaped(session, call, connection, notification)
           if (message === undefined) return

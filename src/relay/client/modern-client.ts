@@ -1,6 +1,7 @@
 // A request of 2026-07-28 and its sender as one upstream sees them: without what is for the gateway alone, and with the
 // notifications that the client wants.
 
+import { noteAgain } from '../../observe/call-notes.ts'
 import {
   type ClientCapabilities,
   GatewayError,
@@ -47,6 +48,7 @@ export function modernClientOf(call: ModernCall, upstream: UpstreamName, isOver:
     capabilities: declaredForCaller(call, 'modern'),
     logLevel: call.client.logLevel,
     quotaKey: quotaKeyOf(call.principal),
+    again: (why) => noteAgain(call.record, why),
     notify(notification) {
       const shaped = isOver() ? undefined : notificationForModern(notification, upstream, call)
       if (shaped !== undefined) call.client.notify(shaped)

@@ -187,7 +187,9 @@ export class StreamableCall implements HttpResponseSink {
     }
     connection.renew(session, id).then(
       (current) => {
-        if (rpc.isOpen(id)) new StreamableCall(connection, id, current, claim).post(body, undefined, true)
+        if (!rpc.isOpen(id)) return
+        rpc.again(id, 'session')
+        new StreamableCall(connection, id, current, claim).post(body, undefined, true)
       },
       (error: unknown) => rpc.fail(id, error as Error)
     )
@@ -198,13 +200,14 @@ export class StreamableCall implements HttpResponseSink {
    * executed twice.
    */
   private resume(): void {
-    const { clock, open } = this.connection
+    const { clock, open, rpc } = this.connection
     this.resuming = true
     this.streaming = false
     this.resumes++
     open.set(this.id, this)
     this.timer = clock.timer(this.retryMs, () => {
       const { lastEventId } = this
+      rpc.again(this.id, 'stream')
       this.send({
         method: 'GET',
         ...this.claim,

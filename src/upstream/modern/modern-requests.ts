@@ -15,7 +15,7 @@ import {
   RpcError,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import { type Client, isLogLevel, type LogLevel, noClient } from '../../protocol/seams.ts'
+import { type Client, type SentAgain, isLogLevel, type LogLevel, noClient } from '../../protocol/seams.ts'
 import { paramHeadersOf, withoutParamHeaders } from '../../protocol/translate/param-headers.ts'
 import { printable } from '../rpc/decode-json.ts'
 import { supportedVersions } from './discover.ts'
@@ -153,10 +153,10 @@ export function createModernRequests({
   const { name } = definition
   const reader = paramHeaders === undefined ? undefined : createToolReader(definition, link, rpc, paramHeaders)
 
-  async function send(request: Request, client: Client, signal: AbortSignal, isSecond = false): Promise<Result> {
+  async function send(request: Request, client: Client, signal: AbortSignal, again?: SentAgain): Promise<Result> {
     const { method, params } = request
-    const { revision: sent } = codec
-    const readings = reader?.count
+    const [{ revision: sent }, readings] = [codec, reader?.count]
+    if (again !== undefined) client.again?.(again)
     try {
       const result = await rpc.request(request, client, signal)
       if (listMethods.has(method)) subscriptions.listed()
@@ -180,20 +180,20 @@ export function createModernRequests({
         )
       if (code === headerMismatch) {
         // 2026-07-28 basic/transports/streamable-http "Client Behavior": the schema may have changed.
-        if (isSecond || method !== 'tools/call' || !(await toolsRead(readings)))
+        if (again !== undefined || method !== 'tools/call' || !(await toolsRead(readings)))
           throw fault(
             'does not accept the headers of the request, so it was not executed. ' +
               'Does a proxy in front of it change headers?'
           )
-        return await send(request, client, signal, true)
+        return await send(request, client, signal, 'headers')
       }
       const supported = supportedVersions(error.error)
       if (supported.includes(sent))
         throw fault(`refuses revision ${sent} although it names it, so the request was not executed.`)
       const revision = supported.find(isModernRevision)
-      if (revision !== undefined && !isSecond) {
+      if (revision !== undefined && again === undefined) {
         codec.revision = revision
-        return await send(request, client, signal, true)
+        return await send(request, client, signal, 'revision')
       }
       if (revision === undefined) eraLost()
       throw upstreamError(

@@ -98,6 +98,7 @@ export const presentedRequest =
   (outgoing, client, signal) => {
     const { sent } = client
     let isHere = true
+    let sends = 0
     const watched: Client =
       (sent && {
         ...client,
@@ -110,7 +111,10 @@ export const presentedRequest =
     return presenting(
       credential,
       signal,
-      () => request(outgoing, watched, signal),
+      () => {
+        if (sends++ > 0) client.again?.('credential')
+        return request(outgoing, watched, signal)
+      },
       () => isHere
     )
   }

@@ -11,7 +11,7 @@ import { createRequestIds } from './request-ids.ts'
 import { createTextSender } from './send-text.ts'
 import { createServerRequests } from './server-requests.ts'
 import { createOpenTable } from '../../limits/open-table.ts'
-import type { Client } from '../../protocol/seams.ts'
+import type { Client, SentAgain } from '../../protocol/seams.ts'
 import type { RpcClientOptions } from './transport.ts'
 
 export type RpcClient = ReturnType<typeof createRpcClient>
@@ -128,9 +128,7 @@ export function createRpcClient(options: RpcClientOptions) {
     return call !== undefined
   }
 
-  function fail(id: number, error: Error): void {
-    settle(id, () => error)
-  }
+  const fail = (id: number, error: Error): void => void settle(id, () => error)
 
   const post = (notification: Notification): void => transport.post(JSON.stringify(notificationMessage(notification)))
 
@@ -152,6 +150,8 @@ export function createRpcClient(options: RpcClientOptions) {
     },
     /** The request has left. @param keptBytes of it that the transport keeps until the server begins to answer */
     written: (id: number, keptBytes = 0): void => calls.get(id)?.client.sent?.(keptBytes),
+    /** The transport sends the request once more, or asks for the rest of its answer. */
+    again: (id: number, why: SentAgain): void => calls.get(id)?.client.again?.(why),
     fail,
     isOpen: (id: number): boolean => calls.has(id),
     onlyOpen: (): number | undefined => (calls.size === 1 ? [...calls][0]?.id : undefined),

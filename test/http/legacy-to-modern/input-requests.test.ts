@@ -87,6 +87,8 @@ for (const transport of legacyTransports) {
             t.equal(told['requestState'], 'state of round 2')
             const sent = (await rounds(client, endpoint, tool)).slice(before)
             t.equal(sent.length, 3, 'as many requests as rounds')
+            const line = acme.log.findLast((each) => each['msg'] === 'call' && each['tool'] === tool)
+            t.match(line, { rounds: 3, serverRequests: 2, attempts: undefined, retry: undefined })
             t.same(
               sent.map(({ requestState }) => requestState as unknown),
               [undefined, 'state of round 1', 'state of round 2']
@@ -305,4 +307,6 @@ t.test('headers of 2026-07-28 are made of the arguments, and made again after th
     'a refusal for the headers is mended and not told'
   )
   t.equal(up.server.requests('tools/call', 'routed').length, before + 1, 'what was refused was not executed')
+  const line = acme.log.findLast(({ msg }) => msg === 'call')
+  t.match(line, { tool: 'routed', attempts: 2, again: 'headers', rounds: undefined })
 })

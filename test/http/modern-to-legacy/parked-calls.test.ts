@@ -67,6 +67,11 @@ t.test('prompts and resources wait for input like tools', async (t) => {
       t.match(result, { resultType: 'complete' })
       t.match(JSON.stringify(result?.[member]), /Ada/)
       if (method === 'resources/read') t.match(result, { ttlMs: 0, cacheScope: 'private' })
+      const lines = acme.log.filter((line) => line['msg'] === 'call' && line['method'] === method).slice(-2)
+      t.match(lines, [
+        { resultType: 'input_required', retry: undefined },
+        { resultType: undefined, retry: 'input' }
+      ])
     }
   }
 })
