@@ -43,7 +43,7 @@ export interface PresentedRequest {
 
 /** By the reason of a refusal; all others are `invalid_token`. */
 const challengeErrors: Readonly<Record<string, ChallengeError | undefined>> = {
-  missing: undefined,
+  no_token: undefined,
   scheme: undefined,
   proof: 'invalid_dpop_proof',
   nonce: 'use_dpop_nonce'
@@ -93,7 +93,7 @@ export function createAuthenticator({
     const credential = readCredential(presented.rawHeaders, audienceOf(place), presented.connection)
     if (credential === undefined)
       throw refused(
-        'missing',
+        'no_token',
         hasIssuer(tenant.auth)
           ? 'A bearer token is needed. Follow resource_metadata to get one, or send an API key of the tenant.'
           : 'An API key of the tenant is needed. Send it as "Authorization: Bearer KEY". There is no authorization ' +

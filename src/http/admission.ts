@@ -47,6 +47,8 @@ export function clientAddressOf(
 /** A request as its checks and its handler see it: that of Fastify, or one that went past it (direct/). */
 export type RouteRequest = Pick<FastifyRequest, 'id' | 'method' | 'url' | 'headers' | 'params' | 'body' | 'context'> & {
   readonly raw: ClientRequest
+  /** When it began, in milliseconds of the steady clock; 0 where no route was looked for. */
+  readonly since: number
   readonly routeOptions: Pick<FastifyRequest['routeOptions'], 'url'>
 }
 

@@ -7,6 +7,7 @@ import type { Audit } from '../audit/audit.ts'
 import { noteRefused, type RefusalObservers, type RefusedRequest } from '../observe/refused-requests.ts'
 import { errorMessage, errorObject, GatewayError, isObject, tenantId } from '../protocol/messages.ts'
 import { clientAddressOf, type PathParams, type RouteReply, type RouteRequest, type ServerState } from './admission.ts'
+import { steadyClock } from '../time/clock.ts'
 import { corsHeadersOf, notJson } from './headers.ts'
 import { type ReadId, type RefuseUnbegun, type ReplyHeaders, requestIdHeader, sendError } from './reply.ts'
 
@@ -80,9 +81,17 @@ export function createRequestRefusals(options: RefusalOptions) {
 }
 
 const refusedRequest = (
-  { id, method, url, headers, context }: RouteRequest,
+  { id, method, url, headers, context, since }: RouteRequest,
   address: string | undefined
-): RefusedRequest => ({ id, method, url, headers, context, address })
+): RefusedRequest => ({
+  id,
+  method,
+  url,
+  headers,
+  context,
+  address,
+  ...(since > 0 && { ms: steadyClock.now() - since })
+})
 
 /** As Node's server says it. */
 const requestTimeout = Object.assign(new Error('nothing came'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })

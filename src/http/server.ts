@@ -58,6 +58,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Why Host or Origin are refused. */
     refusal: unknown
+    /** See RouteRequest. */
+    since: number
     /** Set when the request was let in. */
     context: RequestContext | undefined
   }
@@ -109,6 +111,7 @@ export async function createServer(options: ServerOptions) {
   server.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true })
   server.decorateRequest('refusal', undefined)
   server.decorateRequest('context', undefined)
+  server.decorateRequest('since', 0)
 
   /** @throws GatewayError as `checkNames` */
   function checkHostAndOrigin(incoming: ClientRequest, isOriginAllowed: boolean): void {
@@ -126,6 +129,7 @@ export async function createServer(options: ServerOptions) {
   // First: Host and Origin. A refusal waits for the CORS headers, with which a page of an allowed origin can read it.
   // No hook is async: none waits for anything, and a promise on every request is not free.
   server.addHook('onRequest', (request, reply, done) => {
+    request.since = steadyClock.now()
     if (request.raw instanceof CountedRequest) request.raw.response = reply.raw
     if (state.leaving) closeAfter(reply.raw)
     if (isHealth(request)) return done()

@@ -2,7 +2,7 @@
 
 import type { GatewayError } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import { callerFieldsOf } from './call-text.ts'
+import { callerFieldsOf, rounded } from './call-text.ts'
 import { type CallObservers, maxLoggedChars, type ObservedPrincipal } from './calls.ts'
 import { shortError, type Log } from './log.ts'
 
@@ -17,6 +17,8 @@ export interface RefusedRequest {
   readonly context?: { readonly principal: ObservedPrincipal } | undefined
   /** Of the client. */
   readonly address: string | undefined
+  /** From when its headers were there until it was refused. */
+  readonly ms?: number
 }
 
 export interface RefusalObservers {
@@ -35,7 +37,7 @@ export function noteRefused(
   tenant: string | undefined,
   error: GatewayError
 ): void {
-  const { id, method, url, headers, context, address } = request
+  const { id, method, url, headers, context, address, ms } = request
   const { code, row, cause } = error
   const [path = ''] = url.split('?', 1)
   log[row.level](
@@ -46,9 +48,11 @@ export function noteRefused(
       ...(method !== '' && { method: method.slice(0, 16), path: firstOf(path, maxLoggedChars) }),
       ...(code === 'forbidden_host' && { host: firstOf(headers.host ?? '', maxLoggedChars) }),
       ...(code === 'forbidden_origin' && { origin: firstOf(headers.origin ?? '', maxLoggedChars) }),
+      status: row.status,
       reason: code,
       error: firstOf(error.message, maxLoggedChars),
       ...(cause === undefined ? {} : { cause: shortError(cause) }),
+      ...(ms === undefined ? {} : { ms: rounded(ms) }),
       address
     },
     'refused'

@@ -1,6 +1,7 @@
 // A line of the log as a person at a terminal reads it: time, level, message, fields, all on one line.
 
 import { styleText } from 'node:util'
+import { problemLine, problemLineIn, type Problem } from '../config/problems.ts'
 import { isObject } from '../protocol/messages.ts'
 
 const levels: Readonly<Record<number, readonly [string, Parameters<typeof styleText>[0]]>> = {
@@ -15,8 +16,8 @@ const levels: Readonly<Record<number, readonly [string, Parameters<typeof styleT
 /**
  * @param json a line of the log, as pino writes it
  * @returns `13:26:45 WARN  upstream is away upstream=files` in local time, without the level where it is INFO; a call
- * as `13:26:45 files__read ok 36 ms ada`. Only the stack of an error, which faults of the gateway have, stands below
- * its line.
+ * as `13:26:45 files__read ok 36 ms ada`. Only the faults of a configuration and the stack of an error, which faults of
+ * the gateway have, stand below their line.
  */
 export function textLine(json: string, hasColours: boolean): string {
   const { time, level, msg, ...fields } = JSON.parse(json) as Record<string, unknown>
@@ -25,22 +26,34 @@ export function textLine(json: string, hasColours: boolean): string {
   const paint = (style: typeof colour, text: string): string =>
     hasColours ? styleText(style, text, { validateStream: false }) : text
   if (Number(level) === 30 && msg === 'call') return `${clock} ${callLine(fields, paint)}\n`
+  if (msg === 'refused') return `${clock} ${refusedLine(fields, paint)}\n`
   if (msg === 'upstream is ready') return `${clock} ${readyLine(fields)}\n`
-  let stack = ''
-  const words = Object.entries(fields).map(([key, value]) => {
+  let below = faultLines(fields)
+  const { problems: _listed, file: _named, ...others } = fields
+  const words = Object.entries(below === '' ? fields : others).map(([key, value]) => {
     if (!isObject(value) || typeof value['stack'] !== 'string') {
       // Errors of the gateway explain themselves in a sentence.
       const text = isObject(value) && typeof value['message'] === 'string' ? value['message'] : value
       return paint('gray', `${key}=`) + word(text)
     }
     const { stack: lines, ...rest } = value
-    stack = lines.replaceAll(/^/gm, '    ') + '\n'
+    below += lines.replaceAll(/^/gm, '    ') + '\n'
     return paint('gray', `${key}=`) + word(rest)
   })
   const shown = Number(level) === 30 ? [] : [paint(colour, name)]
   const line = [clock, ...shown, visible(String(msg)), ...words].join(' ')
-  return `${line}\n${stack.split('\n').map(visible).join('\n')}`
+  return `${line}\n${below.split('\n').map(visible).join('\n')}`
 }
+
+/** The faults of a configuration, in the words of `gatehouse check`. */
+function faultLines({ problems, file }: Readonly<Record<string, unknown>>): string {
+  if (!Array.isArray(problems) || !problems.every(isProblem)) return ''
+  const lineOf = (each: Problem): string => (typeof file === 'string' ? problemLineIn(file, each) : problemLine(each))
+  return problems.map((each) => `    ${lineOf(each).replaceAll('\n', ' ')}\n`).join('')
+}
+
+const isProblem = (value: unknown): value is Problem =>
+  isObject(value) && typeof value['path'] === 'string' && typeof value['message'] === 'string'
 
 type Paint = (style: Parameters<typeof styleText>[0], text: string) => string
 
@@ -57,6 +70,21 @@ function callLine(fields: Record<string, unknown>, paint: Paint): string {
   const why = error === undefined ? '' : `: ${visible(error)}`
   const colour = outcome === 'ok' ? 'green' : 'yellow'
   return `${visible(what)} ${paint(colour, how)} ${took} ${visible(who)}${why}`
+}
+
+/** Such as `POST /t/x/mcp 401 no_token 1 ms 127.0.0.1`: what in particular was refused, where that is known. */
+function refusedLine(fields: Record<string, unknown>, paint: Paint): string {
+  const { method, path, status, reason, cause, error, ms, user, apiKey, host, origin, address } = fields
+  const particular = isObject(cause) ? cause['reason'] : undefined
+  const [sentence] = /^.*?[.](?= |$)/s.exec(String(error ?? '')) ?? [error]
+  const named = host ?? origin ?? (particular === undefined ? sentence : undefined)
+  const parts = [
+    ...[method, path].map((part) => part && visible(String(part))),
+    paint('yellow', visible(`${String(status)} ${String(particular ?? reason)}`)),
+    ms !== undefined && `${Math.round(Number(ms))} ms`,
+    visible([user ?? apiKey, address].filter(Boolean).map(String).join(' '))
+  ]
+  return `${parts.filter(Boolean).join(' ')}${named === undefined ? '' : `: ${visible(String(named))}`}`
 }
 
 /** Such as `slow is ready: 13 tools, 13 s`. */

@@ -49,5 +49,5 @@ t.test('each kind of refusal carries the challenge that RFC 6750 gives it', asyn
   t.same(await answer(['Authorization', 'Bearer a b']), [401, 'invalid_token'])
   t.same(await answer(['Authorization', 'Bearer a']), [401, 'invalid_token'])
   t.same(await answer(['Authorization', 'Bearer a', 'Authorization', 'Bearer a']), [400, 'invalid_request'])
-  t.same(setup.reasons(), ['missing', 'scheme', 'syntax', 'unknown_key', 'duplicate'])
+  t.same(setup.reasons(), ['no_token', 'scheme', 'syntax', 'unknown_key', 'duplicate'])
 })

@@ -176,7 +176,7 @@ t.test('a refused request leaves one line, with its real path and the name that 
   for (const [bytes, expected] of [
     [
       usual.replace(keyOf.ada, 'wrong'),
-      { reason: 'unauthenticated', cause: { reason: 'unknown_key' }, tenant: 'acme' }
+      { reason: 'unauthenticated', status: 401, cause: { reason: 'unknown_key' }, ms: Number, tenant: 'acme' }
     ],
     [usual.replace(/Host: [^\r]+/, 'Host: evil.example'), { reason: 'forbidden_host', host: 'evil.example' }],
     [
@@ -185,7 +185,7 @@ t.test('a refused request leaves one line, with its real path and the name that 
     ],
     [acme.post(initializeBody(), '', '/t/acme/nowhere/mcp'), { reason: 'not_found', path: '/t/acme/nowhere/mcp' }],
     [acme.post('{}', 'Mcp-Session-Id: nobody\r\n', `/t/acme/mcp?access_token=${secret}`), { path: '/t/acme/mcp' }],
-    [acme.post('no JSON'), { reason: 'parse_error', apiKey: 'ada', client: 'ada' }]
+    [acme.post('no JSON'), { reason: 'parse_error', status: 400, ms: Number, apiKey: 'ada', client: 'ada' }]
   ] as const) {
     const before = acme.log.length
     const answer = await acme.exchange(bytes)

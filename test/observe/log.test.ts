@@ -148,6 +148,29 @@ t.test('a call is one short line: what, how it ended, how long it took, for whom
   t.equal(line({ ...read, ...failed }), '22:47:09 files__read rpc_error -32050 36 ms alice: no such\\u{a}file\n')
 })
 
+t.test('a refusal is one short line: what came, with what it was refused, from where', async (t) => {
+  const time = new Date(2026, 0, 2, 22, 47, 9).getTime()
+  const line = (fields: object, level = 30) =>
+    textLine(JSON.stringify({ level, time, msg: 'refused', method: 'POST', path: '/t/x/mcp', ...fields }), false)
+  const from = { ms: 0.6, address: '127.0.0.1' }
+  const unknown = {
+    status: 401,
+    reason: 'unauthenticated',
+    cause: { reason: 'no_token' },
+    error: 'Send a key. Or not.'
+  }
+  t.equal(line({ ...unknown, ...from }), '22:47:09 POST /t/x/mcp 401 no_token 1 ms 127.0.0.1\n')
+  const host = { status: 403, reason: 'forbidden_host', error: 'Not known. Set hosts.', host: 'evil\u001b.example' }
+  t.equal(line({ ...host, ...from }), '22:47:09 POST /t/x/mcp 403 forbidden_host 1 ms 127.0.0.1: evil\\u{1b}.example\n')
+  const away = { status: 503, reason: 'unavailable', error: 'The store is away. Retry.', user: 'ada' }
+  t.equal(
+    line({ ...away, ...from }, 50),
+    '22:47:09 POST /t/x/mcp 503 unavailable 1 ms ada 127.0.0.1: The store is away.\n'
+  )
+  const unread = { method: undefined, path: undefined, status: 431, reason: 'headers_too_large', address: '::1' }
+  t.equal(line(unread), '22:47:09 431 headers_too_large ::1\n')
+})
+
 t.test('an upstream that has come is one short line', async (t) => {
   const time = new Date(2026, 0, 2, 22, 47, 9).getTime()
   const fields = { upstream: 'slow', tenant: 'demo', tools: 13, seconds: 13 }
@@ -163,6 +186,31 @@ t.test('only the stack of an error stands below its line', async (t) => {
     err: { message: 'm', stack: 'Error: m\n    at f\u001b' }
   })
   t.match(textLine(json, false), /ERROR fault err=\{"message":"m"\}\n {4}Error: m\n {8}at f\\u\{1b\}\n$/)
+})
+
+t.test('faults of a configuration stand below its line, each by itself', async (t) => {
+  const problems = [
+    {
+      path: 'tenants.x.upstreams.up.comand',
+      line: 8,
+      message: 'is not a known key',
+      suggestion: 'Did you mean "command"?'
+    },
+    { path: '', message: 'is odd\u001b' }
+  ]
+  const line = (fields: object) =>
+    textLine(JSON.stringify({ level: 50, time: 0, msg: 'refused whole', ...fields }), false).slice(9)
+  t.equal(
+    line({ file: 'gatehouse.yaml', problems }),
+    'ERROR refused whole\n' +
+      '    gatehouse.yaml line 8, tenants.x.upstreams.up.comand: is not a known key. Did you mean "command"?\n' +
+      '    gatehouse.yaml: is odd\\u{1b}.\n'
+  )
+  t.match(
+    line({ tenant: 'x', problems }),
+    /^ERROR refused whole tenant=x\n {4}tenants.x.upstreams.up.comand \(line 8\): /
+  )
+  t.match(line({ problems: ['other'], file: 'f' }), 'refused whole problems=["other"] file=f\n')
 })
 
 t.test('colours are written only where they are wanted', async (t) => {

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestListener, Server } fr
 import type { Snapshot } from '../../config/snapshot.ts'
 import type { RouteReply, RouteRequest, PathParams, ServerState } from '../admission.ts'
 import type { createBodyReader } from '../body.ts'
+import { steadyClock } from '../../time/clock.ts'
 import { CountedRequest } from '../counted-request.ts'
 import type { ClientReply, ClientRequest, ReadId, ReplyHeaders } from '../reply.ts'
 import type { AdmittedRoute } from '../routes.ts'
@@ -67,6 +68,7 @@ export function serveUsualRequests(server: Server, options: UsualRequestsOptions
       headers,
       body: undefined,
       context: undefined,
+      since: steadyClock.now(),
       ...found
     }
     const refused = (error: unknown): void => refuse(request, reply, error, null)
