@@ -1574,7 +1574,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
     ['login/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
-    ['login/identity.ts maxTextChars chars', 'groups and roles of a person as JSON', 'person', 'refused']
+    ['login/identity.ts maxTextBytes', 'name, groups and roles of a person as JSON', 'person', 'refused']
   ],
   'Processes over stdio': [
     [

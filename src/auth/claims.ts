@@ -6,8 +6,8 @@ import { scopeToken } from './bearer.ts'
 
 /** Of a subject, a client, a group, a role; in characters. */
 export const maxClaimLength = 512
-/** Of groups, and of roles: more are left out. */
-const maxNames = 256
+/** Of groups, and of roles: more are left out, and make a token useless where rules are about them. */
+export const maxNames = 256
 
 /**
  * @param path the name of a claim, or names with dots between them, such as `realm_access.roles`. A claim that has just
@@ -60,17 +60,25 @@ export const namesIn = (claims: JsonObject, paths: readonly string[]): readonly 
 ]
 
 /**
- * Does a token leave some of these out? Some issuers do so where there are too many, and say where the rest is to be
- * had (OpenID Connect Core 1.0 section 5.6.2; Entra: `hasgroups`). A rule that denies a group would miss it.
+ * Does a token leave some of these out, as we read it? Some issuers do so where there are too many, and say where the
+ * rest is to be had (OpenID Connect Core 1.0 section 5.6.2; Entra: `hasgroups`); and names that cannot be read are none
+ * to us. A rule that denies a group would miss it.
  */
-export function leavesNamesOut(claims: JsonObject, paths: readonly string[]): boolean {
-  const { _claim_names: elsewhere, hasgroups } = claims
-  const names = paths.flatMap((path) => wordsOf(claimAt(claims, path)))
+export function leavesNamesOut(claims: JsonObject, what: 'groups' | 'roles', paths: readonly string[]): boolean {
+  const values = paths.map((path) => claimAt(claims, path) ?? [])
+  const names = values.flatMap(wordsOf).filter((name) => name !== '')
   return (
-    hasgroups === true ||
+    (what === 'groups' && claims['hasgroups'] === true) ||
     names.length > maxNames ||
-    (isObject(elsewhere) && paths.some((path) => Object.hasOwn(elsewhere, path)))
+    !names.every(isName) ||
+    values.some((value) => typeof value !== 'string' && !Array.isArray(value)) ||
+    paths.some((path) => isElsewhere(claims, path))
   )
+}
+
+/** OpenID Connect Core 1.0 section 5.6.2: whose value is to be had from somebody else. */
+export function isElsewhere({ _claim_names: elsewhere }: JsonObject, path: string): boolean {
+  return isObject(elsewhere) && [path, path.split('.', 1)[0] ?? path].some((name) => Object.hasOwn(elsewhere, name))
 }
 
 /** @returns those that are texts, numbers or lists of texts; what could not be told without harm counts as not there */

@@ -10,6 +10,7 @@ import {
   isName,
   leavesNamesOut,
   maxClaimLength,
+  maxNames,
   namesIn,
   scopesNamed,
   usualScopeClaims
@@ -109,13 +110,15 @@ function callerOf(claims: JsonObject, checks: TokenChecks, expiresAt: number | u
     const wanted = names?.client === undefined ? '"client_id" (or "azp", "cid", "appid")' : `"${names.client}"`
     throw refused('claims', `The token needs ${wanted}: ${form}.`)
   }
-  const groups = names?.groups ?? ['groups']
-  if (checks.issuer.needsGroups === true && leavesNamesOut(claims, groups))
-    throw refused(
-      'groups',
-      'The token does not name all groups of its holder, and rules of this tenant are about groups. Have its issuer ' +
-        'put fewer into it, such as only those that are assigned to the application.'
-    )
+  const paths = { groups: names?.groups ?? ['groups'], roles: names?.roles ?? ['roles'] }
+  for (const what of checks.issuer.neededWhole ?? [])
+    if (leavesNamesOut(claims, what, paths[what]))
+      throw refused(
+        what,
+        `The token does not name all ${what} of its holder so that they can be read (${maxNames} texts at most, each ` +
+          `of ${maxClaimLength} characters at most), and rules of this tenant are about ${what}. Have its issuer put ` +
+          'fewer into it, such as only those that are assigned to the application.'
+      )
   return {
     kind: 'token',
     tenant: checks.tenant,
@@ -123,8 +126,8 @@ function callerOf(claims: JsonObject, checks: TokenChecks, expiresAt: number | u
     subject,
     clientId,
     scopes: scopesNamed(claims, checks.issuer),
-    groups: namesIn(claims, groups),
-    roles: namesIn(claims, names?.roles ?? ['roles']),
+    groups: namesIn(claims, paths.groups),
+    roles: namesIn(claims, paths.roles),
     ...(checks.issuer.toldClaims && { claims: claimsNamed(claims, checks.issuer.toldClaims) }),
     expiresAt
   }

@@ -139,11 +139,13 @@ function compileTenant(
     default: { upstreams: [...upstreams.keys()], separator: '__', order: [], audiences: [] }
   }
   const policies = [input.policy, ...Object.values(input.endpoints ?? {}).map(({ policy }) => policy)]
-  const needsGroups = policies.some((policy) =>
-    policy?.rules.some(({ who, when }) => who.groups !== undefined || when?.includes('groups') === true)
+  const neededWhole = (['groups', 'roles'] as const).filter((claim) =>
+    policies.some((policy) =>
+      policy?.rules.some(({ who, when }) => who[claim] !== undefined || when?.includes(claim) === true)
+    )
   )
   const toldClaims = [...new Set([...upstreams.values()].flatMap(toldClaimsOf))]
-  const auth = compileAuth({ id, needsGroups, toldClaims }, input.auth, endpoints, publicUrl)
+  const auth = compileAuth({ id, neededWhole, toldClaims }, input.auth, endpoints, publicUrl)
   return {
     id,
     origins: locked(new Set(input.origins.map((origin) => new URL(origin).origin)), ['add', 'delete', 'clear']),

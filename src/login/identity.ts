@@ -1,8 +1,8 @@
 // Who somebody is, by the claims of the tenant's provider.
 
-import { claimAt } from '../auth/claims.ts'
+import { claimAt, isElsewhere, isName, maxClaimLength, maxNames } from '../auth/claims.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
-import { isObject, type JsonObject } from '../protocol/messages.ts'
+import type { JsonObject } from '../protocol/messages.ts'
 
 /** Who somebody is, as the provider said it last. */
 export interface Identity {
@@ -40,7 +40,7 @@ export function identityOf(
   about: Pick<Identity, 'sub' | 'refreshToken' | 'idToken' | 'signedInAt' | 'askedAt'>
 ): Identity {
   const subject = claims[subjectClaim]
-  if (typeof subject !== 'string' || subject === '' || subject.length > 255)
+  if (!isName(subject) || subject.length > 255)
     throw new SignInRefused('server_error', `Its ID token has no usable claim ${subjectClaim}.`)
   const missing = Object.entries(requiredClaims).find(([path, values]) => !hasOneOf(claimAt(claims, path), values))
   if (missing !== undefined)
@@ -48,15 +48,8 @@ export function identityOf(
   const name = [claims['email'], claims['preferred_username'], claims['name'], subject].find(
     (each) => typeof each === 'string' && each !== ''
   ) as string
-  const [groups, roles] = [groupsClaim, rolesClaim].map((claim) => namesIn(claims, claim))
-  // Not cut: a policy that denies a group would let its members in.
-  if (groups === undefined || roles === undefined)
-    throw new SignInRefused(
-      'server_error',
-      'It says only where the groups or roles are to be had (_claim_names), as of people who have many. ' +
-        'Have it send only those that policies name.'
-    )
-  if (JSON.stringify([groups, roles]).length > maxTextChars)
+  const [groups, roles] = [namesIn(claims, groupsClaim, claims['hasgroups'] === true), namesIn(claims, rolesClaim)]
+  if (Buffer.byteLength(JSON.stringify([subject, groups, roles])) > maxTextBytes)
     throw new SignInRefused(
       'server_error',
       `It names ${groups.length} groups and ${roles.length} roles, which are more than a token can hold. Have it ` +
@@ -69,15 +62,34 @@ export function identityOf(
 const hasOneOf = (claim: unknown, values: readonly string[]): boolean =>
   [claim].flat().some((each) => ['string', 'number', 'boolean'].includes(typeof each) && values.includes(String(each)))
 
-/** Groups and roles of a person, as JSON: with all else that a token says, it is not longer than we accept. */
-const maxTextChars = 4_000
+/** Name, groups and roles of a person, as JSON: with all else that a token says, it is not longer than we accept. */
+const maxTextBytes = 4_000
 
 /**
- * Groups or roles: an array, or one text, which may hold spaces and is one name.
- * @returns undefined where they are elsewhere (OpenID Connect Core 1.0 section 5.6.2; Entra, for more than 200 groups)
+ * Groups or roles: an array, or one text, which may hold spaces and is one name. None is left out, or cut: a policy
+ * that denies a group would let its members in.
+ * @param hasMore the provider says that it has left some out
+ * @throws SignInRefused where they cannot all be told, or are elsewhere (Entra, for more than 200 groups)
  */
-function namesIn(claims: JsonObject, claim: string): string[] | undefined {
-  const [value, elsewhere] = [claims[claim], claims['_claim_names']]
-  if (value === undefined && isObject(elsewhere) && Object.hasOwn(elsewhere, claim)) return undefined
-  return [value].flat().filter((each): each is string => typeof each === 'string')
+function namesIn(claims: JsonObject, path: string, hasMore = false): readonly string[] {
+  const value = claimAt(claims, path)
+  if (hasMore || (value === undefined && isElsewhere(claims, path)))
+    throw new SignInRefused(
+      'server_error',
+      `It says only where its claim ${path} is to be had (_claim_names, hasgroups), as of people who have ` +
+        'many groups or roles. Have it send only those that policies name.'
+    )
+  const names = [value ?? []].flat().filter((each) => each !== '')
+  if (!names.every(isName))
+    throw new SignInRefused(
+      'server_error',
+      `Its claim ${path} is no list of names of 1 to ${maxClaimLength} characters without control characters.`
+    )
+  if (names.length > maxNames)
+    throw new SignInRefused(
+      'server_error',
+      `Its claim ${path} has ${names.length} names, and ${maxNames} can be told. Have it send only those that ` +
+        'policies name.'
+    )
+  return names
 }

@@ -209,13 +209,15 @@ async function withUserinfo(
 ): Promise<JsonObject> {
   const client = { client_id: provider.clientId }
   const { groupsClaim, rolesClaim, requiredClaims = {} } = provider
-  const isComplete =
-    [groupsClaim, rolesClaim].every((claim) => claim === '' || claims[claim] !== undefined) &&
-    Object.keys(requiredClaims).every((path) => claimAt(claims, path) !== undefined)
-  if (!provider.userinfo || isComplete || providerUrl(provider, server, 'userinfo_endpoint') === undefined)
+  const wanted = [groupsClaim, rolesClaim, ...Object.keys(requiredClaims)].filter((path) => path !== '')
+  const lacking = wanted.filter((path) => claimAt(claims, path) === undefined)
+  if (!provider.userinfo || lacking.length === 0 || providerUrl(provider, server, 'userinfo_endpoint') === undefined)
     return claims
   const response = await oauth.userInfoRequest(server, client, accessToken, options)
-  return { ...(await oauth.processUserInfoResponse(server, client, sub, response)), ...claims }
+  const said: JsonObject = await oauth.processUserInfoResponse(server, client, sub, response)
+  // An object of the ID token may hold other members than the one there.
+  const found = lacking.map((path) => [path, claimAt(said, path)] as const).filter(([, value]) => value !== undefined)
+  return { ...said, ...claims, ...Object.fromEntries(found) }
 }
 
 const isInvalidToken = ({ status, cause }: oauth.WWWAuthenticateChallengeError): boolean =>

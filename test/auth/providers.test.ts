@@ -363,6 +363,16 @@ t.test('a token that leaves groups out is refused where rules are about groups, 
     for (const claims of [elsewhere, { hasgroups: true }, many]) t.equal(await present(about, claims), 401)
     t.equal(await present(about, { groups: ['staff'] }), oid)
     t.equal(await present(about, {}), oid, 'a person without groups')
+    for (const groups of [['a\tb'], ['z'.repeat(513)], [7], { contractors: true }])
+      t.equal(await present(about, { groups }), 401, `${JSON.stringify(groups).slice(0, 20)} cannot be read`)
+    t.equal(await present(about, { roles: many.groups }), oid, 'the rules are not about roles')
   }
-  for (const about of [undefined, rule({ roles: ['contractor'] })]) t.equal(await present(about, elsewhere), oid)
+  for (const about of [rule({ roles: ['contractor'] }), rule({}, '!("staff" in principal.roles)')]) {
+    for (const roles of [many.groups, ['a\tb'], { staff: {} }]) t.equal(await present(about, { roles }), 401)
+    t.equal(await present(about, { _claim_names: { roles: 'src1' } }), 401)
+    t.equal(await present(about, { roles: many.groups.slice(1) }), oid)
+    t.equal(await present(about, elsewhere), oid, 'the rules are not about groups')
+  }
+  t.equal(await present(undefined, elsewhere), oid)
+  t.equal(await present(undefined, { roles: { staff: {} } }), oid)
 })

@@ -107,7 +107,11 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
         response_types: ['code']
       }
     ],
-    claims: { openid: ['sub', 'groups', 'roles', '_claim_names'], email: ['email'], profile: ['name'] },
+    claims: {
+      openid: ['sub', 'groups', 'roles', 'realm_access', 'hasgroups', '_claim_names'],
+      email: ['email'],
+      profile: ['name']
+    },
     conformIdTokenClaims: false,
     interactions: { url: (_ctx, { uid }) => `/in/${uid}` },
     issueRefreshToken: () => state.hasRefreshTokens,

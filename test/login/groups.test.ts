@@ -4,8 +4,9 @@
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { browser } from '../kit/browser.ts'
+import { modernRequest } from '../kit/modern-client.ts'
 import { moveClock } from '../kit/moving-clock.ts'
-import { begin, logIn, loginGateway, redirectUri, refresh, register } from './kit.ts'
+import { begin, logIn, loginGateway, redirectUri, refresh, register, use } from './kit.ts'
 
 /** It goes on from one person to the next. */
 let minutes = 0
@@ -27,9 +28,9 @@ async function signedIn(t: Test, front: Awaited<ReturnType<typeof loginGateway>>
 }
 
 t.test('what ID tokens leave out is had from userinfo, at each refresh', async (t) => {
-  const front = await loginGateway(t)
-  front.provider.userinfoOnly.add('groups').add('roles')
-  front.provider.claims = { roles: ['reader'] }
+  const front = await loginGateway(t, { of: { rolesClaim: 'realm_access.roles' } })
+  front.provider.userinfoOnly.add('groups').add('realm_access')
+  front.provider.claims = { realm_access: { roles: ['reader'] } }
   const { said, after } = await signedIn(t, front)
   t.match(said, { groups: ['staff'], roles: ['reader'] })
   front.provider.groups.set('ada', ['admins'])
@@ -88,14 +89,23 @@ t.test('where the provider wants to see the person, hosts are told to begin anew
 t.test('whose groups cannot be used any more begins anew, and is told why', async (t) => {
   const front = await loginGateway(t)
   const many = Array.from({ length: 150 }, (_, n) => `group ${String(n).padStart(30)}`)
+  // Each of 36 characters, and of 90 bytes in a token.
+  const japanese = Array.from(
+    { length: 80 },
+    (_, n) => `${String(n).padStart(9)}営業本部第課東京オフィス勤務者全員グループ全国支社`
+  )
   const elsewhere = { groups: undefined, _claim_names: { groups: 'src1' } }
   for (const [change, said] of [
     [() => void front.provider.groups.set('ada', many), /150 groups/],
+    [() => void front.provider.groups.set('ada', japanese), /80 groups/],
     [() => void (front.provider.claims = elsewhere), /_claim_names/]
   ] as const) {
     front.provider.groups.clear()
     front.provider.claims = {}
+    front.provider.groups.set('ada', japanese.slice(0, 40))
     const { after } = await signedIn(t, front)
+    t.equal(await use(front.url(), (await after()).body.access_token), 200, 'what can be told is taken at the endpoint')
+    front.provider.groups.clear()
     change()
     t.match(await after(), { status: 400, said: { error: 'invalid_grant' } })
     t.ok(front.log.some(({ msg, reason }) => /lets somebody in no more/.test(String(msg)) && said.test(String(reason))))
@@ -135,5 +145,40 @@ t.test('a provider that says nothing at a refresh lets nobody stay of whom requi
     )
     front.provider.hasIdTokens = true
     t.equal((await logIn(front, front.url())).status, 200, 'whoever signs in anew is looked at anew')
+  }
+})
+
+t.test('a rule that denies a group or a role misses nobody who has many, or whose names cannot be read', async (t) => {
+  const deny = (name: string, who: object) => ({ name, effect: 'deny', who, what: { kinds: ['tool'] } })
+  const rules = [deny('no-contractors', { groups: ['contractors'] }), deny('no-interns', { roles: ['interns'] })]
+  const of = { rolesClaim: 'realm_access.roles', userinfo: false }
+  const front = await loginGateway(t, { policy: { default: 'allow', rules }, of })
+  const calls = async (claims: Record<string, unknown>) => {
+    front.provider.claims = claims
+    const { body } = await logIn(front, front.url())
+    const call = { name: 'files__echo', arguments: { text: 'hello' } }
+    const { json } = await modernRequest(front.url(), 'tools/call', call, { token: body.access_token })
+    return { scopes: body['scope'], mayCall: json['error'] === undefined }
+  }
+  const names = (count: number, last: string) => [...Array.from({ length: count - 1 }, (_, n) => `n${n}`), last]
+  const roles = (value: unknown) => ({ realm_access: { roles: value } })
+  t.match(await calls({ groups: names(256, 'staff'), ...roles(['reader']) }), { mayCall: true })
+  t.match(await calls({ groups: names(256, 'contractors') }), { mayCall: false }, 'the last of as many as can be told')
+  t.match(await calls({ groups: ['contractors'] }), { mayCall: false })
+  t.match(await calls(roles(['reader', 'interns'])), { mayCall: false }, 'a role within another claim')
+  t.match(await calls(roles('interns')), { mayCall: false })
+  for (const [claims, said] of [
+    [{ groups: names(257, 'contractors') }, /Its claim groups has 257 names/],
+    [roles(names(257, 'interns')), /Its claim realm_access\.roles has 257 names/],
+    [{ groups: ['contractors\n'] }, /Its claim groups is no list of names/],
+    [{ groups: ['c'.repeat(513)] }, /Its claim groups is no list of names/],
+    [{ groups: { contractors: true } }, /Its claim groups is no list of names/],
+    [{ groups: undefined, hasgroups: true }, /hasgroups/],
+    [{ _claim_names: { realm_access: 'src1' } }, /realm_access\.roles.*_claim_names/]
+  ] as const) {
+    front.provider.claims = claims
+    const { clientId } = await register(front)
+    const { url } = await browser().go(begin(front, clientId), redirectUri)
+    t.match([url.searchParams.get('error'), url.searchParams.get('error_description')], ['server_error', said])
   }
 })

@@ -38,8 +38,8 @@ export interface IssuerConfig {
     readonly clientSecret: string
     readonly cacheSeconds: number
   }
-  /** Rules are about groups: a token that leaves them out is refused. */
-  readonly needsGroups?: boolean
+  /** Rules are about them: a token that leaves some of them out is refused. */
+  readonly neededWhole?: readonly ('groups' | 'roles')[]
   /** Claims that upstreams are told of whoever calls, by path; not given: none. */
   readonly toldClaims?: readonly string[]
   /** Only access tokens have it, where they have no type. */

@@ -14,14 +14,14 @@ export const pathOfEndpoint = (id: TenantId, name: string): string =>
 
 interface AuthOfTenant {
   readonly id: TenantId
-  /** Rules of the tenant are about groups. */
-  readonly needsGroups: boolean
+  /** What rules of the tenant are about. */
+  readonly neededWhole: NonNullable<IssuerConfig['neededWhole']>
   /** Claims that upstreams are told. */
   readonly toldClaims: readonly string[]
 }
 
 export function compileAuth(
-  { id, needsGroups, toldClaims }: AuthOfTenant,
+  { id, neededWhole, toldClaims }: AuthOfTenant,
   input: TenantInput['auth'],
   endpoints: NonNullable<TenantInput['endpoints']>,
   publicUrl = ''
@@ -29,17 +29,14 @@ export function compileAuth(
   if (input === 'none') return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30 }
   const { login, signIn, ...rest } = input
   const front = login && compileLogin(id, login, Object.keys(endpoints), publicUrl)
-  const besides = { ...(needsGroups && { needsGroups }), ...(toldClaims.length > 0 && { toldClaims }) }
-  const issuers = input.issuers.flatMap(compileIssuer)
+  const besides = { ...(neededWhole.length > 0 && { neededWhole }), ...(toldClaims.length > 0 && { toldClaims }) }
+  const issuers = [...(front === undefined ? [] : [ownIssuer(front)]), ...input.issuers.flatMap(compileIssuer)]
   return {
     ...rest,
     mode: 'bearer',
     ...(front && { login: front }),
     ...(signIn && { signIn: compileSignIn(signIn, input.issuers) }),
-    issuers: [
-      ...(front === undefined ? [] : [{ ...ownIssuer(front), ...(toldClaims.length > 0 && { toldClaims }) }]),
-      ...issuers.map((issuer) => ({ ...issuer, ...besides }))
-    ],
+    issuers: issuers.map((issuer) => ({ ...issuer, ...besides })),
     keys: input.keys.map(compileKey)
   }
 }

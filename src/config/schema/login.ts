@@ -38,8 +38,8 @@ export const ProviderSchema = closedObject(
         'asked again at each refresh whether the person may still come in.'
     ),
     subjectClaim: claim('sub', 'Claim of its ID token that names a person for good.'),
-    groupsClaim: claim('groups', 'Claim with the groups of a person, for policies.'),
-    rolesClaim: claim('roles', 'Claim with the roles of a person, for policies.'),
+    groupsClaim: claim('groups', 'Claim with the groups of a person, for policies; dots lead to one within another.'),
+    rolesClaim: claim('roles', 'Claim with their roles, such as `realm_access.roles`; the same holds.'),
     requiredClaims: requiredClaims('here, and have a token renewed'),
     userinfo: defaulted(
       Type.Boolean({
