@@ -533,6 +533,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'its others keep none'
     ],
     ['observe/metrics/metrics.ts maxAnswers', 'metrics that are being read', 'process', '429'],
+    ['observe/other-requests.ts maxMessageChars chars', 'the method of a notification in the log', 'line', 'cut off'],
+    ['observe/other-requests.ts maxMessages', 'methods of a batch in the log', 'line', 'left out'],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     ['observe/call-text.ts maxUriChars chars', 'the URI or template of a resource in the log', 'line', 'cut off'],
     ['audit/entries/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],

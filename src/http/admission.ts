@@ -136,6 +136,9 @@ export interface RequestContext extends CallContext, Credential {
   /** Of the resource; undefined where there is no authorization server to get a token from. */
   readonly metadataUrl: string | undefined
   bodyBytes: number
+  sessionKey?: string // Of the session that it names, once that is known.
+  /** How many messages a client that came back to a stream was sent once more from what is kept. */
+  replayed?: number
 }
 
 /** @returns the error, with the challenge that RFC 6750 section 3.1 wants where a scope is missing */

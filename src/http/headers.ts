@@ -4,7 +4,7 @@
 import type { FastifyCorsOptions } from '@fastify/cors'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, isLegacyRevision, legacyRevisions, type Revision } from '../protocol/messages.ts'
-import { requestIdHeader, type ClientRequest, type ReplyHeaders } from './reply.ts'
+import { requestIdHeader, type ClientReply, type ClientRequest, type ReplyHeaders } from './reply.ts'
 
 export interface ServerAddress {
   /** Where it listens. */
@@ -160,6 +160,17 @@ const noHeaders: ReplyHeaders = {}
 /** The CORS headers that a reply has to carry. Without an allowed origin there are none, not even `Vary`. */
 export function corsHeadersOf(reply: PreparedHeaders): ReplyHeaders {
   return reply.hasHeader('access-control-allow-origin') ? (reply.getHeaders() as ReplyHeaders) : noHeaders
+}
+
+export function answerPreflight(
+  reply: PreparedHeaders & { readonly raw: Pick<ClientReply, 'writeHead'>; hijack(): unknown },
+  allow: string
+): void {
+  reply.hijack()
+  const cors = corsHeadersOf(reply)
+  // Caches on the way must not give one tool's answer for another's.
+  const vary = 'access-control-allow-origin' in cors ? { vary: 'Origin, Access-Control-Request-Headers' } : {}
+  reply.raw.writeHead(204, { Allow: allow, ...cors, ...vary }).end()
 }
 
 // Only JSON makes browsers ask first (CORS preflight), and only one charset can mean only one thing.

@@ -24,6 +24,7 @@ type ReplyEvent = 'close' | 'drain' | 'finish' | 'timeout'
 export interface ClientReply {
   readonly req: ClientRequest
   readonly headersSent: boolean
+  readonly statusCode: number
   readonly destroyed: boolean
   readonly writableEnded: boolean
   /** In bytes: what was written and the system has not taken. */

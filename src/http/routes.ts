@@ -1,14 +1,15 @@
 // Every URL of the gateway, with its methods; any other method is answered 405 with those. Both eras share the URL of
 // Streamable HTTP: each request shows which one it belongs to, and nothing is remembered of the one before.
 
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { hasIssuer, resourceMetadata } from '../auth/bearer.ts'
 import type { Login } from '../login/login.ts'
 import type { MemoryAccount } from '../limits/memory.ts'
+import { otherRequest } from '../observe/other-requests.ts'
+import type { RefusalObservers } from '../observe/refused-requests.ts'
 import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
 import { GatewayError, latestModern } from '../protocol/messages.ts'
-import type { StoreHealth } from '../store/health.ts'
 import type { Vault } from '../vault/vault.ts'
 import {
   addressOf,
@@ -23,11 +24,10 @@ import {
   type UrlSuffix
 } from './admission.ts'
 import type { Connections } from './connections.ts'
-import { checkContent, corsHeadersOf } from './headers.ts'
+import { answerPreflight, checkContent, corsHeadersOf } from './headers.ts'
 import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
-import { frontPage, frontPageHeaders } from './pages/front-page.ts'
 import { oauthPaths, sendNoAuthorizationServer } from './login/no-authorization-server.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
 import { sendSigningKeys } from './connections/signing-keys-route.ts'
@@ -47,10 +47,10 @@ export interface RoutesOptions {
     readonly login: Login
   }
   readonly memory: MemoryAccount
-  readonly storeHealth: StoreHealth
   readonly vault: Vault
   readonly connections: Connections
   readonly rates: RequestRates
+  readonly observers: RefusalObservers
 }
 
 interface Route {
@@ -75,7 +75,7 @@ export function addRoutes(
   options: RoutesOptions,
   refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
 ): Readonly<Record<'POST' | 'DELETE', AdmittedRoute>> {
-  const { state, authenticator, memory, storeHealth, vault, connections, rates } = options
+  const { state, authenticator, memory, vault, rates, observers } = options
   const { sealer } = vault
   const { legacy, modern, httpSse, login } = options.handlers
   const admit = createAdmission(state, authenticator, sealer, memory, vault.views)
@@ -117,12 +117,17 @@ export function addRoutes(
         // Fastify holds its request as long as the answer is open, and a stream is open for hours.
         request.body = undefined
         const release = holdRequest(context)
+        const note = otherRequest(observers, request, context, body)
+        const served = (): void => {
+          release()
+          note?.()
+        }
         const failed = (error: unknown): void => {
           refuse(request, reply, error, id)
           release()
         }
         try {
-          act(context, body).then(release, failed)
+          act(context, body).then(served, failed)
         } catch (error) {
           failed(error)
         }
@@ -195,29 +200,6 @@ export function addRoutes(
   addLoginRoutes(server, { state, login, memory, refuse })
   addConnectionRoutes(server, { state, authenticator, vault, login, memory, rates, refuse })
 
-  /** @returns undefined where requests can be served */
-  async function unreadyReason(): Promise<string | undefined> {
-    if (state.leaving) return 'stopping'
-    const fault = await storeHealth.fault()
-    if (fault !== undefined) return fault
-    if (!sealer.ready) return 'the key of the store cannot be had'
-    return await connections.fault()
-  }
-  server.get('/', (_request, reply) => {
-    reply.hijack()
-    reply.raw.writeHead(200, frontPageHeaders).end(frontPage)
-  })
-  const config = { cors: false } as const
-  server.get('/health/live', { config }, (_request, reply) => {
-    reply.hijack()
-    sendJson(reply.raw, 200, { status: 'live' })
-  })
-  server.get('/health/ready', { config }, async (_request, reply) => {
-    reply.hijack()
-    const reason = await unreadyReason()
-    if (reason === undefined) sendJson(reply.raw, 200, { status: 'ready' })
-    else sendJson(reply.raw, 503, { status: 'not ready', reason }, { 'Retry-After': '1' })
-  })
   return direct
 }
 
@@ -240,11 +222,3 @@ const noMetadata = (): GatewayError =>
     'There is no authorization server for this endpoint, so it has no resource metadata. If it asks for a ' +
       'credential, send an API key of the tenant as "Authorization: Bearer KEY".'
   )
-
-function answerPreflight(reply: FastifyReply, allow: string): void {
-  reply.hijack()
-  const cors = corsHeadersOf(reply)
-  // Caches on the way must not give one tool's answer for another's.
-  const vary = 'access-control-allow-origin' in cors ? { vary: 'Origin, Access-Control-Request-Headers' } : {}
-  reply.raw.writeHead(204, { Allow: allow, ...cors, ...vary }).end()
-}

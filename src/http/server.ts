@@ -8,9 +8,11 @@ import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import type { RefusalObservers } from '../observe/refused-requests.ts'
 import { GatewayError, tenantId } from '../protocol/messages.ts'
+import type { StoreHealth } from '../store/health.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
 import { addressOf, type PathParams, type RequestContext } from './admission.ts'
+import { addOwnPages } from './pages/own-pages.ts'
 import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
 import { CountedRequest } from './counted-request.ts'
@@ -47,7 +49,8 @@ const maxTurnsToClose = 100
 /** After `limits.drainMs`: for the answers to the calls that were ended. */
 export const cutMs = 2_000
 
-export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates'>, RefusalObservers {
+export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates' | 'observers'>, RefusalObservers {
+  readonly storeHealth: StoreHealth
   readonly requestId: () => string
   /** File descriptors that the process may have open. */
   readonly descriptors: number
@@ -155,7 +158,8 @@ export async function createServer(options: ServerOptions) {
   })
   // Then the hook and the handler of the route.
   const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
-  const routes = addRoutes(server, { ...options, connections, rates }, refuse)
+  const routes = addRoutes(server, { ...options, connections, rates, observers: options }, refuse)
+  addOwnPages(server, { ...options, connections })
   const usual = { state, bodyLimit, requestId, checkHostAndOrigin, routes, readBody, refuse }
   const usualRequests = serveUsualRequests(server.server, usual)
   const turns = createRequestTurns({ connections, memory: options.memory, state, clock: steadyClock, log })

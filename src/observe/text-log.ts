@@ -26,6 +26,7 @@ export function textLine(json: string, hasColours: boolean): string {
   const paint = (style: typeof colour, text: string): string =>
     hasColours ? styleText(style, text, { validateStream: false }) : text
   if (Number(level) === 30 && msg === 'call') return `${clock} ${callLine(fields, paint)}\n`
+  if (msg === 'request') return `${clock} ${requestLine(fields)}\n`
   if (msg === 'refused') return `${clock} ${refusedLine(fields, paint)}\n`
   if (msg === 'upstream is ready') return `${clock} ${readyLine(fields)}\n`
   let below = faultLines(fields)
@@ -70,6 +71,13 @@ function callLine(fields: Record<string, unknown>, paint: Paint): string {
   const why = error === undefined ? '' : `: ${visible(error)}`
   const colour = outcome === 'ok' ? 'green' : 'yellow'
   return `${visible(what)} ${paint(colour, how)} ${took} ${visible(who)}${why}`
+}
+
+/** Such as `POST /t/x/mcp 202 notifications/initialized 1 ms alice`. */
+function requestLine({ method, path, status, message, replayed, ms, user, apiKey }: Record<string, unknown>): string {
+  const again = replayed === undefined ? [] : [`${String(replayed)} replayed`]
+  const parts = [method, path, status, message, ...again, `${Math.round(Number(ms))} ms`, user ?? apiKey]
+  return parts.flatMap((part) => (part === undefined ? [] : visible(String(part)))).join(' ')
 }
 
 /** Such as `POST /t/x/mcp 401 no_token 1 ms 127.0.0.1`: what in particular was refused, where that is known. */

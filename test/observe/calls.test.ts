@@ -144,6 +144,32 @@ t.test('initialize, what a call said meanwhile, and a cancelled call have their 
   t.match(await line({ tool: 'slow' }), { level: 30, outcome: 'cancelled' })
 })
 
+t.test(
+  'a request that is no call has its line, too: notifications, responses, streams, the end of a session',
+  async (t) => {
+    const acme = await acmeGateway(t)
+    const line = (fields: object) =>
+      until(JSON.stringify(fields), () =>
+        acme.log.find((each) =>
+          Object.entries({ msg: 'request', ...fields }).every(([key, value]) => each[key] === value)
+        )
+      )
+    const client = await legacyClient(acme.url(), keyOf.ada)
+    const common = { level: 30, apiKey: 'ada', client: 'ada', tenant: 'acme', endpoint: 'default', path: '/t/acme/mcp' }
+    const session = acme.log.findLast(({ method }) => method === 'initialize')?.['session']
+    const initialized = await line({ message: 'notifications/initialized' })
+    t.match(initialized, { ...common, method: 'POST', status: 202, session, ms: Number, address: '127.0.0.1' })
+    const stream = await client.listen()
+    stream.close()
+    t.match(await line({ method: 'GET' }), { ...common, status: 200, session, replayed: undefined })
+    const ended = await client.end()
+    t.equal(ended.status, 204)
+    const removed = await line({ method: 'DELETE' })
+    t.match(removed, { ...common, status: 204, session, requestId: ended.headers['x-request-id'] })
+    t.equal(acme.log.filter(({ msg }) => msg === 'request').length, 3)
+  }
+)
+
 t.test('a call can be cancelled from its first moment, also while its arguments are read for its record', async (t) => {
   const acme = await acmeGateway(t, { top: { audit: {} } })
   const { headers } = await legacyClient(acme.url(), keyOf.ada, '2025-03-26')

@@ -21,6 +21,9 @@ const otherOutcomes: Readonly<Record<string, string>> = {
   rpc_error: 'The upstream answered with a JSON-RPC error.'
 }
 
+/** What the log says of requests. */
+const told: ReadonlySet<string> = new Set(['call', 'refused', 'request'])
+
 /** Fields that are compared as they are. */
 const exact = ['tenant', 'endpoint', 'upstream', 'tool', 'prompt', 'resource', 'method', 'outcome', 'session'] as const
 
@@ -110,7 +113,7 @@ async function readOn(handle: FileHandle, file: string, take: (line: string) => 
 function parsed(text: string): Line | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return isObject(value) && (value['msg'] === 'call' || value['msg'] === 'refused') ? value : undefined
+    return isObject(value) && told.has(String(value['msg'])) ? value : undefined
   } catch {
     return undefined // A line of something else, such as the stack of another program.
   }
@@ -123,12 +126,12 @@ function filterOf({ options }: Given): (line: Line) => boolean {
   const slowMs = slower === undefined ? undefined : Number(slower)
   if (slowMs !== undefined && !(slowMs >= 0)) throw new UsageError('--slower takes milliseconds.')
   return (line) => {
-    const { time, outcome, ms } = line
+    const { time, outcome, ms, msg } = line
     if (request !== undefined && line['requestId'] !== request) return false
     if (user !== undefined && line['user'] !== user && line['apiKey'] !== user && line['client'] !== user) return false
     if (address !== undefined && line['address'] !== address) return false
     if (exact.some((name) => options[name] !== undefined && line[name] !== options[name])) return false
-    if (failed !== undefined && outcome === 'ok') return false
+    if (failed !== undefined && (outcome === 'ok' || msg === 'request')) return false
     if (slowMs !== undefined && !(Number(ms) >= slowMs)) return false
     return Number(time) >= (from ?? -Infinity) && Number(time) <= (to ?? Infinity)
   }
@@ -151,6 +154,12 @@ function timeOf(text: string | undefined, option: string): number | undefined {
   return time
 }
 
+const kinds = {
+  call: 'a call',
+  refused: 'a request that was refused before it became a call',
+  request: 'a request that is no call'
+}
+
 /** Everything that the log knows of one request, and what its outcome means. */
 function wholeLine(line: Line): string {
   const { time, level: _level, msg, ...fields } = line
@@ -162,7 +171,7 @@ function wholeLine(line: Line): string {
     typeof value === 'string' ? value : JSON.stringify(value)
   ])
   const all: Array<[string, string]> = [
-    ['what', msg === 'call' ? 'a call' : 'a request that was refused before it became a call'],
+    ['what', kinds[msg as keyof typeof kinds]],
     ['time', new Date(Number(time)).toISOString()],
     ...shown,
     ...(meaning === undefined ? [] : [['meaning', meaning] as [string, string]])

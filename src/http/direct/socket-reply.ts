@@ -20,6 +20,7 @@ export class SocketReply extends EventEmitter implements ClientReply {
   readonly req: ClientRequest
   shouldKeepAlive: boolean
   headersSent = false
+  statusCode = 200
   writableEnded = false
   destroyed = false
   private readonly socket: Socket
@@ -54,6 +55,7 @@ export class SocketReply extends EventEmitter implements ClientReply {
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): this {
     if (this.headersSent) throw new Error('the head of this reply was written before')
     this.headersSent = true
+    this.statusCode = status
     let head = `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status]}\r\n`
     let connection: string | undefined
     for (const name of Object.keys(headers)) {

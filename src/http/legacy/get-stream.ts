@@ -70,6 +70,7 @@ export async function answerGet(
     ...writer,
     event(id, data) {
       start()
+      if (attachment === undefined && data !== undefined && context.replayed !== undefined) context.replayed++
       // A stream outlives the check of its token: nothing is sent on it after the token has expired.
       if (clock.now() < context.validUntil) return writer.event(id, data)
       end()
@@ -119,6 +120,7 @@ async function attach(
     session.flushListChanges()
     return attachment
   }
+  context.replayed = 0
   const resumed = await streams.resume(session.key, String(lastEventId), sink, features, gone, async (stream) => {
     // A client that left meanwhile must not take over from a stream that somebody reads.
     if (raw.destroyed) return stream.finish()

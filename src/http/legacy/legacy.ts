@@ -177,10 +177,9 @@ export function createLegacyHandler(options: StreamableOptions) {
 }
 
 /** @throws GatewayError session_required, invalid_request, session_unknown, unavailable */
-function resolveSession(
-  { incoming: { headers, socket }, principal, endpoint }: RequestContext,
-  sessions: Sessions
-): Session | Promise<Session> {
+function resolveSession(context: RequestContext, sessions: Sessions): Session | Promise<Session> {
+  const { principal, endpoint } = context
+  const { headers, socket } = context.incoming
   const id = headers['mcp-session-id']
   if (id === undefined)
     throw new GatewayError(
@@ -190,11 +189,14 @@ function resolveSession(
   if (typeof id !== 'string' || !plausibleId.test(id))
     throw new GatewayError('invalid_request', 'The Mcp-Session-Id header is not a session id of this gateway.')
   const session = ownId.test(id) ? sessions.load(id, principal, endpoint.name, socket) : undefined
-  return session instanceof Promise ? session.then(known) : known(session)
+  return session instanceof Promise ? session.then((loaded) => known(context, loaded)) : known(context, session)
 }
 
-function known(session: Session | undefined): Session {
-  if (session !== undefined) return session
+function known(context: RequestContext, session: Session | undefined): Session {
+  if (session !== undefined) {
+    context.sessionKey = session.key
+    return session
+  }
   throw new GatewayError(
     'session_unknown',
     'This session does not exist or has ended. Send a new initialize without Mcp-Session-Id.'

@@ -54,6 +54,9 @@ t.test('cut at every byte of a stream that has ended meanwhile', async (t) => {
       wrong.push({ bytes, status: rest.status, had })
   }
   t.same(wrong, [])
+  const last = acme.log.findLast(({ msg }) => msg === 'request')
+  t.match(last, { method: 'GET', status: 200, replayed: 1 }, 'its line says that the answer was left')
+  t.ok(acme.log.some(({ msg, replayed }) => msg === 'request' && replayed === 4))
   t.ok(resumed > 500, `${resumed} positions`)
   t.equal(acme.upstream.server.calls('progress'), 1, 'nothing is executed twice')
 })

@@ -1,0 +1,88 @@
+// Requests that were let in and are no calls: the stream of a session, its end, notifications, responses to server
+// requests. Each is one line of the log when it is over, so that every request has one.
+
+import { isObject } from '../protocol/messages.ts'
+import { firstOf } from '../protocol/own-text.ts'
+import { steadyClock } from '../time/clock.ts'
+import { callerFieldsOf, loggedSessionChars, rounded } from './call-text.ts'
+import type { ObservedPrincipal } from './calls.ts'
+import type { RefusalObservers } from './refused-requests.ts'
+
+/** Of the method of a notification. */
+const maxMessageChars = 64
+/** Different ones of a batch that are named. */
+const maxMessages = 4
+
+interface HttpRequest {
+  readonly id: string
+  readonly method: string
+  readonly url: string
+  /** When it began, in milliseconds of the steady clock. */
+  readonly since: number
+}
+
+interface AdmittedRequest {
+  readonly tenant: { readonly id: string }
+  readonly endpoint: { readonly name: string }
+  readonly principal: ObservedPrincipal
+  readonly address?: string | undefined
+  readonly sessionKey?: string
+  readonly replayed?: number
+  readonly raw: {
+    readonly statusCode: number
+    readonly writableEnded: boolean
+    readonly destroyed: boolean
+    once(event: 'close', listener: () => void): unknown
+  }
+}
+
+/**
+ * @param body of a POST, as it was read
+ * @returns what is called when the request was served; undefined where it holds a request of MCP, which has a line of
+ * its own as a call
+ */
+export function otherRequest(
+  { log, shownCaller }: Pick<RefusalObservers, 'log' | 'shownCaller'>,
+  { id, method, url, since }: HttpRequest,
+  context: AdmittedRequest,
+  body: unknown
+): (() => void) | undefined {
+  const message = method === 'POST' ? messageOf(body) : undefined
+  if (method === 'POST' && message === undefined) return undefined
+  const { tenant, endpoint, principal, address, raw } = context
+  const [path] = url.split('?', 1)
+  const write = (): void => {
+    const { sessionKey, replayed } = context
+    log.info(
+      {
+        requestId: id,
+        tenant: tenant.id,
+        endpoint: endpoint.name,
+        ...callerFieldsOf(shownCaller?.(tenant.id, principal) ?? principal),
+        session: sessionKey?.slice(-loggedSessionChars),
+        method,
+        path,
+        status: raw.statusCode,
+        message,
+        replayed,
+        ms: rounded(steadyClock.now() - since),
+        address
+      },
+      'request'
+    )
+  }
+  // A stream is open still.
+  return () => void (method !== 'GET' || raw.writableEnded || raw.destroyed ? write() : raw.once('close', write))
+}
+
+/** @returns undefined for what is a call, or holds some */
+function messageOf(body: unknown): string | undefined {
+  if (Array.isArray(body)) {
+    const all = body.map(messageOf)
+    return all.includes(undefined) ? undefined : [...new Set(all)].slice(0, maxMessages).join(',')
+  }
+  if (!isObject(body)) return undefined
+  const { method, id } = body
+  if (method === undefined) return 'response'
+  return typeof method === 'string' && id === undefined ? firstOf(method, maxMessageChars) : undefined
+}
