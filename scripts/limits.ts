@@ -1682,9 +1682,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'limits/stranger-rate.ts strangersShare',
-      'part of these questions, and of those at once, or of sign-ins, that one address, or /64 of IPv6, may have',
-      'issuer and address; tenant and address, at the page of connections',
-      '503'
+      'part of these questions, and of those at once, or of sign-ins, and of what may be begun at a login front, that one address, or /64 of IPv6, may have',
+      'issuer and address; tenant and address, at the page of connections and a login front',
+      '503; 429 at a login front'
     ],
     [
       'limits/stranger-rate.ts maxNetworks',
@@ -1830,8 +1830,8 @@ http/connections/page-sign-in.ts maxQuery
 login/sign-in.ts maxReasonChars
 login/identities.ts pollMs
 login/keys.ts dayMs
-login/own-paths.ts minuteMs
-login/own-paths.ts hourMs
+login/strangers/own-paths.ts minuteMs
+login/strangers/own-paths.ts hourMs
 cli/try-out.ts startMs
 cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs

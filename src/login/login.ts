@@ -23,8 +23,10 @@ import { createLoginKeys, withOwnKeys } from './keys.ts'
 import { createLoginEvents, type LoginAuditor } from './login-events.ts'
 import { createProvider } from './provider.ts'
 import { createLoginRecords } from './records.ts'
-import { limitOf, ownPaths } from './own-paths.ts'
+import { ownPaths } from './strangers/own-paths.ts'
+import { errorPage, sendPage, tooOften } from './pages.ts'
 import { createSignIn } from './sign-in.ts'
+import { createStrangerLimits } from './strangers/stranger-limits.ts'
 
 interface LoginOptions {
   readonly snapshot: () => Snapshot
@@ -79,7 +81,9 @@ export async function createLogin(
     const guarded = createFetch({ guard: ofStrangers, owner: tenant.id })
     const consents = createConsents({ config, records, identities, note })
     const door = createConnectionsDoor({ tenant, config, records, identities })
-    const parts = { tenant, config, records, signIn, identities, consents, door, note, log }
+    const addressOf = (request: IncomingMessage): string | undefined => origins.get(request)?.address
+    const strangers = createStrangerLimits({ tenant, config, records, clock: wall, log, addressOf })
+    const parts = { tenant, config, records, signIn, identities, consents, door, strangers, note, log }
     const interactions = createInteractions(parts)
     let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined
 
@@ -89,11 +93,13 @@ export async function createLogin(
       identities,
       interactions,
       door,
+      strangers,
       async provider(): ReturnType<typeof createProvider> {
         const keys = await keysOf()
         const kid = keys.keys.map((key) => key.kid).join(' ')
         if (made?.kid === kid) return await made.provider
-        const provider = createProvider({ tenant, config, keys, records, identities, clock: wall, note, log }, guarded)
+        const about = { tenant, config, keys, records, identities, clock: wall, note, log }
+        const provider = createProvider(about, { fetch: guarded, strangers })
         made = { kid, provider }
         return await provider
       }
@@ -109,7 +115,6 @@ export async function createLogin(
   }
 
   async function serve(
-    tenant: Tenant,
     { config, front }: { readonly config: LoginConfig; readonly front: ReturnType<typeof frontOf> },
     url: URL,
     request: IncomingMessage,
@@ -124,13 +129,10 @@ export async function createLogin(
     const mounted = request as IncomingMessage & { originalUrl?: string }
     mounted.url = url.pathname + url.search
     if (await front.interactions(provider, url, request, response)) return
-    const limit = limitOf(config, url.pathname, request.method)
-    const count = limit === undefined ? 0 : await front.records.count(limit.name, limit.windowMs)
-    if (limit !== undefined && count > limit.most) {
-      // Once in each window, whichever process it comes to.
-      if (count === limit.most + 1)
-        log.warn({ tenant: tenant.id, limit: limit.name, most: limit.most }, 'the login front is asked too often')
-      return sendAway(request, response, 429, tooOften, 60)
+    const retrySeconds = await front.strangers.begin(url.pathname, request)
+    if (retrySeconds !== undefined) {
+      const [status, text] = [429, tooOften(retrySeconds)] as const
+      return sendAway({ config, request, response }, { status, text, retrySeconds })
     }
     mounted.url = adjusted(url, config)
     // The library finds out by comparison under which path it stands.
@@ -157,10 +159,10 @@ export async function createLogin(
       const url = new URL(path, found.config.issuer)
       if (!ownPaths.test(url.pathname)) throw noPage(found.config.issuer)
       try {
-        await serve(tenant, found, url, request, response)
+        await serve(found, url, request, response)
       } catch (error) {
         if (!(error instanceof GatewayError) || response.headersSent) throw error
-        sendAway(request, response, 503, error.message, 1)
+        sendAway({ config: found.config, request, response }, { status: 503, text: error.message, retrySeconds: 1 })
       }
       return true
     },
@@ -216,20 +218,20 @@ const noPage = (issuer: string): GatewayError =>
     `The authorization server has nothing here. ${issuer}/.well-known/openid-configuration says what it has, and where.`
   )
 
-const tooOften = 'Too many apps register or sign in at the moment. Try again in some minutes.'
-
-/** RFC 6749 section 5.2: hosts keep what they have and come back. With an answer of another form they sign in anew. */
+/**
+ * RFC 6749 section 5.2: hosts keep what they have and come back. With an answer of another form they sign in anew.
+ * People in a browser are told by a page.
+ */
 function sendAway(
-  request: IncomingMessage,
-  response: ServerResponse,
-  status: 429 | 503,
-  description: string,
-  retrySeconds: number
+  { config, request, response }: { config: LoginConfig; request: IncomingMessage; response: ServerResponse },
+  { status, text, retrySeconds }: { status: 429 | 503; text: string; retrySeconds: number }
 ): void {
   request.resume()
+  response.setHeader('retry-after', retrySeconds).setHeader('connection', 'close')
+  if (request.headers.accept?.includes('text/html') === true) return sendPage(response, status, errorPage(config, text))
   response
-    .writeHead(status, { 'content-type': 'application/json', 'retry-after': `${retrySeconds}`, connection: 'close' })
-    .end(JSON.stringify({ error: 'temporarily_unavailable', error_description: description }))
+    .writeHead(status, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ error: 'temporarily_unavailable', error_description: text }))
 }
 
 /** Its signature was verified when it came. */

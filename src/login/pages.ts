@@ -162,6 +162,11 @@ export const consentBody = ({ client, site, target, resource, scopes, account, p
 
 export const startAgain = 'Go back to the app and start again.'
 
+/** For people, and for those who read what a host was told. */
+export const tooOften = (retrySeconds: number): string =>
+  'Too many apps register or sign in here at the moment, from your network or in all. Try again in ' +
+  `${retrySeconds > 120 ? `${Math.ceil(retrySeconds / 60)} minutes` : `${retrySeconds} seconds`}.`
+
 /** What a person has allowed, each with a button to take it back. @param path of the page */
 export const consentsBody = (
   path: string,

@@ -16,6 +16,7 @@ import { providerPages } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { registeredId } from './registration.ts'
 import { saidByProvider } from './sign-in.ts'
+import { giveBackUnbegun, type StrangerLimits } from './strangers/stranger-limits.ts'
 
 interface ProviderOptions {
   readonly tenant: Tenant
@@ -37,11 +38,12 @@ const clientSeconds = 90 * 24 * 60 * 60
 
 /**
  * @param fetch for what strangers name: public addresses only
+ * @param strangers how much they may begin
  * @returns the library's object, and what answers a request
  */
 export async function createProvider(
   options: ProviderOptions,
-  fetch: Fetch
+  { fetch, strangers }: { readonly fetch: Fetch; readonly strangers: StrangerLimits }
 ): Promise<{ readonly provider: Provider; readonly answer: ReturnType<Provider['callback']> }> {
   const { tenant, config, keys, records, identities, clock, note, log } = options
   // Who has no login front does without it.
@@ -141,7 +143,7 @@ export async function createProvider(
         enabled: config.clientDocuments,
         ack: 'draft-02',
         // Strangers name a URL in requests for tokens too, which have no other limit.
-        allowFetch: async () => (await records.count('clientDocuments', 60_000)) <= config.authorizationsPerMinute
+        allowFetch: async ({ req }) => (await strangers.take('clientDocuments', req)) === undefined
       },
       resourceIndicators: {
         enabled: true,
@@ -181,6 +183,7 @@ export async function createProvider(
   // It takes host and protocol from forwarded headers, which login.ts sets to those of the public URL.
   provider.proxy = true
   noteRefusals(provider, note)
+  giveBackUnbegun(provider, strangers)
   signOutThere(provider, options)
   logFailures(provider, tenant.id, log)
   return { provider, answer: provider.callback() }

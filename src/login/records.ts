@@ -76,10 +76,18 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
     /** @returns true for the first who asks within the time, in all processes */
     isFirst: async (kind: string, id: string, ttlMs: number): Promise<boolean> =>
       store.set((await placeOf(kind, id)).key, '1', { ttlMs, when: 'absent' }),
+    /** A time that is noted, unless another one was within the time. Epoch ms. */
+    noteTime: async (kind: string, id: string, at: number, ttlMs: number): Promise<boolean> =>
+      store.set((await placeOf(kind, id)).key, String(at), { ttlMs, when: 'absent' }),
+    async notedTime(kind: string, id: string): Promise<number | undefined> {
+      const noted = await store.get((await placeOf(kind, id)).key)
+      return noted === undefined ? undefined : Number(noted)
+    },
     touch: async (kind: string, id: string, ttlMs: number): Promise<boolean> =>
       store.touch((await placeOf(kind, id)).key, ttlMs),
-    /** @returns how many there were in the window, this one included */
-    count: (kind: string, ttlMs: number): Promise<number> => store.count(loginKey(tenant, kind, ''), 1, ttlMs),
+    /** @returns how many there were in the window, with these */
+    count: (kind: string, ttlMs: number, { id, by }: { readonly id: string; readonly by: number }): Promise<number> =>
+      store.count(loginKey(tenant, kind, id), by, ttlMs),
     /** The token belongs to the grant, and ends with it. */
     addToGrant: async (grant: string, kind: string, id: string, ttlMs: number): Promise<void> =>
       store.append(loginGrantKey(tenant, grant), (await placeOf(kind, id)).key, { ttlMs, keep: grantMembersKept }),

@@ -10,9 +10,10 @@ import { beginSession, ownPages } from './consents.ts'
 import type { createIdentities } from './identities.ts'
 import { SignInRefused } from './identity.ts'
 import type { LoginEvents } from './login-events.ts'
-import { errorPage, sendPage, startAgain } from './pages.ts'
+import { errorPage, sendPage, startAgain, tooOften } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { type createSignIn, type PendingSignIn, saidByProvider } from './sign-in.ts'
+import type { StrangerLimits } from './strangers/stranger-limits.ts'
 
 export interface SignInPagesOptions {
   readonly tenant: Tenant
@@ -20,6 +21,7 @@ export interface SignInPagesOptions {
   readonly records: LoginRecords
   readonly signIn: ReturnType<typeof createSignIn>
   readonly identities: ReturnType<typeof createIdentities>
+  readonly strangers: StrangerLimits
   readonly note: LoginEvents
   readonly log: Log
 }
@@ -32,7 +34,8 @@ const browserCookieOf = (state: string): string => `gatehouse_sign_in_${digestOf
 
 type Context = ReturnType<Provider['createContext']>
 
-export function createSignInPages({ tenant, config, records, signIn, identities, note, log }: SignInPagesOptions) {
+export function createSignInPages(options: SignInPagesOptions) {
+  const { tenant, config, records, signIn, identities, strangers, note, log } = options
   const callbackPath = `${config.path}/callback`
   const cookieOptions = {
     path: callbackPath,
@@ -49,11 +52,14 @@ export function createSignInPages({ tenant, config, records, signIn, identities,
   }
 
   /** @param asked what the client asks for the provider to do; consent is asked for here */
-  async function sendToProvider(uid: string, asked: readonly string[], { cookies, res }: Context): Promise<void> {
+  async function sendToProvider(uid: string, asked: readonly string[], { cookies, req, res }: Context): Promise<void> {
     const prompt = ['login', 'select_account'].find((each) => asked.includes(each))
     // Each time that the page is asked for, which a stranger who has begun once may do without end.
-    if ((await records.count('signIns', 60_000)) > config.authorizationsPerMinute)
-      return fail(res, `Too many people sign in at the moment. ${startAgain}`, 429)
+    const retrySeconds = await strangers.take('signIns', req)
+    if (retrySeconds !== undefined) {
+      res.setHeader('retry-after', retrySeconds)
+      return fail(res, tooOften(retrySeconds), 429)
+    }
     const { pending, url } = await signIn.begin(uid, prompt)
     // Whoever comes back has to be the browser that was sent (OAuth 2.0 Security BCP, RFC 9700 section 4.7).
     const browser = randomBytes(32).toString('base64url')

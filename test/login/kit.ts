@@ -55,10 +55,10 @@ export async function loginGateway(
 type Front = Pick<Awaited<ReturnType<typeof loginGateway>>, 'issuer'>
 type Json = Record<string, unknown>
 
-export async function register({ issuer }: Front, metadata: object = {}) {
+export async function register({ issuer }: Front, metadata: object = {}, headers: Record<string, string> = {}) {
   const response = await fetch(`${issuer}/reg`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify({
       client_name: 'A Host',
       redirect_uris: [redirectUri],

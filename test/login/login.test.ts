@@ -233,13 +233,15 @@ t.test('redirect URIs: https, loopback and apps; nothing that runs or can be lis
 t.test('registrations and sign-ins that are begun are limited', async (t) => {
   const front = await loginGateway(t, { login: { registrationsPerHour: 2, authorizationsPerMinute: 2 } })
   t.equal((await register(front)).status, 201)
-  t.equal((await register(front)).status, 201)
+  const { status, clientId } = await register(front)
+  t.equal(status, 201)
   const third = await register(front)
   t.match(third, { status: 429, body: { error: 'temporarily_unavailable' } })
   t.ok(Number(third.headers.get('retry-after')) > 0)
   const statuses = []
-  for (let n = 0; n < 3; n++) statuses.push((await browser().go(`${front.issuer}/auth?client_id=nobody`, 'x')).status)
-  t.same(statuses, [400, 400, 429])
+  for (let n = 0; n < 3; n++)
+    statuses.push((await browser().go(begin(front, clientId), `${front.issuer}/interaction/`)).status)
+  t.same(statuses, [303, 303, 429])
   t.equal((await register(front)).status, 429)
   const said = front.log.filter(({ msg }) => msg === 'the login front is asked too often')
   t.same(

@@ -26,11 +26,11 @@ t.test('no other spelling of a path gets around the limits of strangers', async 
   t.equal(await registerAt('/reg'), 429)
   for (const path of ['/REG', '/reg/', '/Reg', '/%72eg', '//reg', '/reg//']) t.equal(await registerAt(path), 404, path)
   const get = async (path: string): Promise<number> => (await fetch(front.issuer + path, { redirect: 'manual' })).status
-  t.equal(await get('/auth?client_id=nobody'), 400)
+  t.equal(await get('/auth?client_id=nobody'), 400, 'it begins nothing, and is not counted')
   for (const path of ['/AUTH?client_id=nobody', '/auth/?client_id=nobody', '/Session/end'])
     t.equal(await get(path), 404)
   t.equal(await get('/session/end'), 200, 'it leaves a session in the store')
-  t.equal(await get('/session/end'), 200)
+  for (let n = 0; n < 2; n++) t.equal(await get('/session/end'), 200)
   t.equal(await get('/session/end'), 429, 'and is counted with what is begun')
 })
 
@@ -128,7 +128,52 @@ t.test('who has begun once cannot have ways to the provider without end', async 
   const { url } = await person.go(begin(front, clientId), `${front.issuer}/interaction/`)
   const again = () => person.go(url.href, front.provider.url)
   for (let n = 0; n < 3; n++) t.equal((await again()).url.origin, front.provider.url)
-  t.match(await again(), { status: 429, html: /Too many people sign in/ })
+  const refused = await again()
+  t.match(refused, { status: 429, html: /Too many apps register or sign in here/ })
+  t.ok(Number(refused.headers.get('retry-after')) > 0)
+})
+
+t.test('one stranger keeps nobody out who comes from elsewhere', async (t) => {
+  // As from behind a proxy, which says where a request comes from.
+  const front = await loginGateway(t, {
+    login: { registrationsPerHour: 3, authorizationsPerMinute: 2 },
+    top: { trustedProxies: ['127.0.0.0/8'] }
+  })
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  const [stranger, neighbour] = [from('2001:db8:0:7::1'), from('2001:db8:0:7:ffff::2')]
+  const statusOf = async (headers: Record<string, string>) => (await register(front, {}, headers)).status
+  for (let n = 0; n < 20; n++) t.equal((await register(front, { redirect_uris: [] }, stranger)).status, 400)
+  for (let n = 0; n < 3; n++) t.equal(await statusOf(stranger), 201, 'what was refused was not counted')
+  const refused = await register(front, {}, neighbour)
+  t.match(refused, { status: 429, body: { error: 'temporarily_unavailable', error_description: /60 minutes/ } })
+  const seconds = Number(refused.headers.get('retry-after'))
+  t.ok(seconds > 60 && seconds <= 3_600, 'as long as it takes')
+  const { status, clientId } = await register(front, {}, from('198.51.100.7'))
+  t.equal(status, 201, 'elsewhere it goes on')
+
+  const go = (address: string, url: string) =>
+    browser().go(url, `${front.issuer}/interaction/`, { headers: from(address) })
+  const nobody = `${front.issuer}/auth?client_id=nobody`
+  for (let n = 0; n < 20; n++) t.equal((await go('203.0.113.7', nobody)).status, 400)
+  const silent = begin(front, clientId, { prompt: 'none' })
+  for (let n = 0; n < 5; n++) {
+    const answer = await fetch(silent, { headers: from('203.0.113.7'), redirect: 'manual' })
+    t.match(answer.headers.get('location'), /error=login_required/)
+  }
+  for (let n = 0; n < 2; n++) t.equal((await go('203.0.113.7', begin(front, clientId))).html, '', 'it begins')
+  const page = await go('203.0.113.7', begin(front, clientId))
+  t.match(page, { status: 429, html: /<h1>This sign-in cannot go on<[^]*Try again in \d+ seconds/ })
+  t.match(page.headers.get('content-security-policy'), /default-src 'none'/)
+  t.equal((await go('198.51.100.7', begin(front, clientId))).html, '', 'others sign in meanwhile')
+
+  for (let n = 0; n < 2; n++) t.equal(await statusOf(from('198.51.100.7')), 201)
+  t.equal(await statusOf(from('192.0.2.1')), 429, 'twice as many from all')
+  const said = front.log.filter(({ msg }) => msg === 'the login front is asked too often')
+  t.match(said, [
+    { limit: 'registrationsPerHour', address: '2001:db8:0:7::/64' },
+    { limit: 'authorizationsPerMinute', address: '203.0.113.7' },
+    { limit: 'registrationsPerHour', address: undefined }
+  ])
 })
 
 t.test('while the store is away hosts are told to come back, and nothing is used up', async (t) => {

@@ -93,12 +93,19 @@ export const LoginSchema = closedObject(
       'So long a person stays signed in on the pages; and, where the provider gives no refresh token, so long a ' +
         'sign-in is good for refreshes.'
     ),
-    registrationsPerHour: integer(1, 100_000, 200, 'Clients that may register in an hour (RFC 7591).'),
+    registrationsPerHour: integer(
+      1,
+      100_000,
+      200,
+      'Clients that may register in an hour from one address, or /64 of IPv6 (RFC 7591); from all together twice as ' +
+        'many.'
+    ),
     authorizationsPerMinute: integer(
       1,
       1_000_000,
       600,
-      'Sign-ins that hosts may begin in a minute, and as many metadata documents that are fetched for them.'
+      'Sign-ins that may be begun in a minute from one address, or /64 of IPv6, and as many metadata documents that ' +
+        'are fetched for hosts there; from all together twice as many.'
     ),
     clientDocuments: defaulted(
       Type.Boolean({

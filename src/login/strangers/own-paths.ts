@@ -1,0 +1,38 @@
+// What a login front serves, and how often strangers may ask for what leaves something in the store, or has the
+// gateway ask somebody.
+
+import type { LoginConfig } from '../../config/auth/login-config.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+
+/**
+ * What it serves. The library takes any case and a slash at the end, so that a limit could be got around by another
+ * spelling.
+ */
+export const ownPaths = new RegExp(
+  '^/(auth(/[^/]+)?|callback|connections|consents(/[^/]+/revoke)?|' +
+    'interaction/[^/]+(/(allow|deny))?|jwks|reg(/[^/]+)?|session/end(/(confirm|success))?|' +
+    'token(/revocation)?|.well-known/(oauth-authorization-server|openid-configuration))$'
+)
+
+export type StrangerLimit = 'registrations' | 'authorizations' | 'signIns' | 'clientDocuments'
+
+/** @returns by what is counted: how often one address may have it in the window, and the key of the configuration */
+export function limitsOf({ registrationsPerHour, authorizationsPerMinute }: LoginConfig) {
+  const ofMinute = { key: 'authorizationsPerMinute', windowMs: minuteMs, most: authorizationsPerMinute }
+  return {
+    registrations: { key: 'registrationsPerHour', windowMs: hourMs, most: registrationsPerHour },
+    authorizations: ofMinute,
+    signIns: ofMinute,
+    clientDocuments: ofMinute
+  } satisfies Record<StrangerLimit, unknown>
+}
+
+/** @returns what a request begins, if it is one that strangers may make and that may leave something in the store */
+export function begunBy(path: string, method = ''): StrangerLimit | undefined {
+  if (path === '/reg' && method === 'POST') return 'registrations'
+  // Who signs out has a session from then on, which keeps what the request said.
+  if ((path === '/auth' || path === '/session/end') && method !== 'OPTIONS') return 'authorizations'
+  return undefined
+}

@@ -1,0 +1,98 @@
+// How much strangers may begin at a login front, counted in the store, for all processes. One address, or /64 of IPv6,
+// has what the configuration says, and all together twice that: a stranger keeps nobody out who comes from elsewhere.
+
+import type { IncomingMessage } from 'node:http'
+import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { LoginConfig } from '../../config/auth/login-config.ts'
+import { networkOf } from '../../limits/client-network.ts'
+import { strangersShare } from '../../limits/stranger-rate.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Clock } from '../../time/clock.ts'
+import { begunBy, limitsOf, type StrangerLimit } from './own-paths.ts'
+import type { LoginRecords } from '../records.ts'
+
+interface StrangerLimitsOptions {
+  readonly tenant: { readonly id: string }
+  readonly config: LoginConfig
+  readonly records: LoginRecords
+  /** The time of day. */
+  readonly clock: Pick<Clock, 'now'>
+  readonly log: Log
+  readonly addressOf: (request: IncomingMessage) => string | undefined
+}
+
+export type StrangerLimits = ReturnType<typeof createStrangerLimits>
+
+/** Of the counter of all. */
+const everybody = ''
+
+export function createStrangerLimits({ tenant, config, records, clock, log, addressOf }: StrangerLimitsOptions) {
+  const limits = limitsOf(config)
+  /** Requests under way that are counted as beginning something, and as what. */
+  const begun = new WeakMap<IncomingMessage, StrangerLimit>()
+  const whoOf = (request: IncomingMessage): string => networkOf(addressOf(request) ?? '')
+
+  /** @returns how many there were in the window, with this one */
+  async function count(name: StrangerLimit, who: string, by: number): Promise<number> {
+    const { windowMs } = limits[name]
+    const counted = await records.count(name, windowMs, { id: who, by })
+    if (by === 1 && counted === 1) await records.noteTime(`${name} since`, who, clock.now(), windowMs)
+    return counted
+  }
+
+  /** @returns in how many seconds a new window begins */
+  async function refusal(name: StrangerLimit, who: string): Promise<number> {
+    const { key, windowMs, most } = limits[name]
+    // Once in each window, whichever process it comes to.
+    if (await records.isFirst(`${name} refused`, who, windowMs)) {
+      const address = who === everybody ? undefined : who
+      log.warn({ tenant: tenant.id, limit: key, most, address }, 'the login front is asked too often')
+    }
+    const since = await records.notedTime(`${name} since`, who)
+    const waitMs = since === undefined ? windowMs : since + windowMs - clock.now()
+    return Math.max(1, Math.ceil(Math.min(waitMs, windowMs) / 1_000))
+  }
+
+  /** @returns undefined where it may; otherwise after how many seconds it may again */
+  async function take(name: StrangerLimit, request: IncomingMessage): Promise<number | undefined> {
+    const { most } = limits[name]
+    const ofAll = most / strangersShare
+    const who = whoOf(request)
+    // First: where nobody gets anything no network leaves a counter.
+    if ((await count(name, everybody, 0)) >= ofAll) return await refusal(name, everybody)
+    if ((await count(name, who, 1)) > most) return await refusal(name, who)
+    return (await count(name, everybody, 1)) > ofAll ? await refusal(name, everybody) : undefined
+  }
+
+  return {
+    take,
+    /** The same for what a request is about to begin, if it is such a one. */
+    async begin(path: string, request: IncomingMessage): Promise<number | undefined> {
+      const name = begunBy(path, request.method)
+      const retrySeconds = name === undefined ? undefined : await take(name, request)
+      if (name !== undefined && retrySeconds === undefined) begun.set(request, name)
+      return retrySeconds
+    },
+    /** It began nothing, and does not count. */
+    async giveBack(request: IncomingMessage): Promise<void> {
+      const name = begun.get(request)
+      if (name === undefined) return
+      begun.delete(request)
+      await Promise.all([count(name, whoOf(request), -1), count(name, everybody, -1)])
+    }
+  }
+}
+
+/** What leaves nothing in the store does not count: refusals, and answers that are known at once. */
+export function giveBackUnbegun(provider: Provider, { giveBack }: StrangerLimits): void {
+  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
+    await next()
+    // While the store is away its counters end with their windows.
+    if (!begins(ctx)) await giveBack(ctx.req).catch(() => undefined)
+  })
+}
+
+function begins({ oidc, status }: KoaContextWithOIDC): boolean {
+  const { Interaction: interaction, AuthorizationCode: code } = oidc?.entities ?? {}
+  return oidc?.route === 'authorization' ? interaction !== undefined || code !== undefined : status < 400
+}
