@@ -1,7 +1,7 @@
 // The process: arguments, environment, exit code. The only file besides the configuration's that knows process.env.
 
 import { readFileSync } from 'node:fs'
-import { readArguments } from './cli/arguments.ts'
+import { namedCommand, readArguments } from './cli/arguments.ts'
 import { UsageError } from './cli/commands/command.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
@@ -18,12 +18,19 @@ async function run(): Promise<number> {
   return 0
 }
 
+function whereToRead(): string {
+  const command = namedCommand(process.argv.slice(2))
+  return command === undefined
+    ? 'Run "gatehouse help" for all commands.'
+    : `Run "gatehouse help ${command}" for its options and examples.`
+}
+
 try {
   process.exitCode = await run()
 } catch (error) {
   const words =
     error instanceof UsageError
-      ? `${error.message}\nRun "gatehouse help" for all commands.`
+      ? `${error.message}\n${whereToRead()}`
       : error instanceof Error
         ? error.message
         : String(error)

@@ -2,6 +2,7 @@
 // mistake is reported in one sentence, with what to write instead.
 
 import { Command as Parser, CommanderError, Option } from 'commander'
+import { nearest } from '../config/problems.ts'
 import { UsageError, type CommandSpec, type CommandGroup, type Given } from './commands/command.ts'
 import { commandGroups } from './commands/commands.ts'
 
@@ -41,6 +42,12 @@ export function help(words: readonly string[], groups: readonly CommandGroup[] =
   return printed.join('')
 }
 
+/** The command whose page explains what was meant; undefined: none is named. */
+export function namedCommand(argv: readonly string[], groups: readonly CommandGroup[] = commandGroups) {
+  const names = new Set(groups.flatMap(({ commands }) => commands.map(({ name }) => name)))
+  return [argv.slice(0, 2).join(' '), argv[0] ?? ''].find((each) => names.has(each))
+}
+
 /** commander says "error: unknown command 'sreve'\n(Did you mean serve?)". */
 function sentenceOf(
   { code, message }: CommanderError,
@@ -49,10 +56,27 @@ function sentenceOf(
 ): string {
   const [what = '', hint = ''] = message.replace(/^error: /, '').split('\n')
   const suggestion = hint === '' ? '' : ` ${hint.replace(/^\((.*)\)$/, '$1')}`
-  if (code === 'commander.help') {
-    const all = groups.flatMap(({ commands }) => commands).filter(({ name }) => name.startsWith(`${argv[0]} `))
-    return `Say which: ${all.map(({ name }) => name).join(', ')}.`
+  const all = groups.flatMap(({ commands }) => commands)
+  const [first = '', second = ''] = argv
+  const ofFirst = all.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name)
+  if (code === 'commander.help') return `Say which: ${ofFirst.join(', ')}.`
+  if (code === 'commander.unknownCommand' && ofFirst.length > 0) {
+    const meant = nearest(`${first} ${second}`, ofFirst)
+    const instead = meant === undefined ? `There are ${ofFirst.join(', ')}.` : `Did you mean ${meant}?`
+    return `Unknown command "${first} ${second}". ${instead}`
   }
+  const [, flag = '', value = '', choices = ''] =
+    /^option '(--\S+).*' argument '(.*)' is invalid. Allowed choices are (.*)\.$/s.exec(what) ?? []
+  if (flag !== '') {
+    const meant = nearest(value, choices.split(', '))
+    return `${flag} takes one of ${choices}, not "${value}".${meant === undefined ? '' : ` Did you mean ${meant}?`}`
+  }
+  const [, lone] = /^option '(--\S+ .*)' argument missing$/.exec(what) ?? []
+  if (lone !== undefined) return `${lone.split(' ', 1)[0]} needs a value: ${lone}.`
+  const [, operand] = /^missing required argument '(.*)'$/.exec(what) ?? []
+  const command = all.find(({ name }) => name === namedCommand(argv, groups))
+  if (operand !== undefined && command !== undefined)
+    return `<${operand}> is missing: gatehouse ${command.name} ${command.operands}.`
   const said = what.replaceAll("'", '"').replace(/^./, (letter) => letter.toUpperCase())
   return `${said}${/[.?]$/.test(said) ? '' : '.'}${suggestion}`
 }

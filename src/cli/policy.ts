@@ -34,6 +34,10 @@ export async function runExplain(
 
 /** What the options of `explain` ask. @throws UsageError */
 export function questionOf({ caller, arguments: args, ...rest }: Readonly<Record<string, string | undefined>>): Asked {
+  if (kinds.filter((kind) => rest[kind] !== undefined).length !== 1)
+    throw new UsageError(`explain takes one of ${kinds.map((kind) => `--${kind}`).join(', ')}, as UPSTREAM/NAME.`)
+  if (rest['endpoint'] === undefined)
+    throw new UsageError('explain needs --endpoint: /t/TENANT/mcp, TENANT or TENANT/ENDPOINT.')
   const given = {
     ...rest,
     ...(caller !== undefined && { caller: parsed(caller, '--caller') }),

@@ -71,8 +71,9 @@ async function serveConfig(options: ServeOptions): Promise<number> {
 
 async function serveMcpJson(options: ServeOptions): Promise<number> {
   const { file, env, stderr, data = './data', host, port } = options
-  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new Error(`${file} cannot be read. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
+  const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    const why = cause.code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${cause.code})`
+    throw new Error(`${file}: ${why}. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
   })
   const given = env['GATEHOUSE_KEY']
   const key = given ?? (await localApiKey(data))

@@ -35,7 +35,7 @@ export async function readConfig(path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: unknown) => {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     throw missing
-      ? wholeFileError(path, 'there is no such file', 'Check the path given with --config.')
+      ? wholeFileError(path, 'there is no such file', 'Check the path.')
       : wholeFileError(
           path,
           'the file cannot be read',

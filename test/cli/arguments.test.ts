@@ -13,11 +13,16 @@ const commands = commandGroups.flatMap((group) => group.commands)
 t.test('a misspelt command or option is answered by the one that was meant', async (t) => {
   for (const [argv, said] of [
     [['sreve'], 'Unknown command "sreve". Did you mean serve?'],
-    [['policy', 'tst'], 'Unknown command "tst". Did you mean test?'],
+    [['policy', 'tst'], 'Unknown command "policy tst". Did you mean policy test?'],
     [['check', '--conect'], 'Unknown option "--conect". Did you mean --connect?'],
-    [['serve', '--port'], 'Option "--port <port>" argument missing.'],
-    [['import'], 'Missing required argument "file".'],
-    [['connect', 'demo', '--host', 'vs-code'], /Allowed choices are claude-code, .*vscode/],
+    [['key', 'create', 'acme'], 'Unknown command "key create". There are key list, key new, key revoke.'],
+    [['serve', '--port'], '--port needs a value: --port <port>.'],
+    [['call', 'demo'], '<tool> is missing: gatehouse call <endpoint> <tool> [arguments].'],
+    [
+      ['connect', 'demo', '--host', 'vs-code'],
+      /^--host takes one of claude-code, .*, not "vs-code"\. Did you mean vscode\?/
+    ],
+    [['connect', 'demo', '--host', 'emacs'], /inspector, not "emacs"\.$/],
     [['key'], 'Say which: key list, key new, key revoke.'],
     [['check', 'a', 'b'], /Expected 1 argument but got 2: a, b/]
   ] as const)
@@ -65,5 +70,5 @@ t.test('a mistake on a real command line exits with 2 and leaves standard output
   const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin, 'chekc'], { encoding: 'utf8' })
   t.same([status, stdout], [2, ''])
-  t.match(stderr, /^gatehouse: Unknown command "chekc"\. Did you mean check\?\n/)
+  t.match(stderr, /^gatehouse: Unknown command "chekc"\. Did you mean check\?\nRun "gatehouse help" for all commands/)
 })

@@ -112,13 +112,13 @@ t.test('what cannot be asked is refused with what could be', async (t) => {
   const explain = (...rest: string[]) => gatehouse('explain', '--config', join(folder, 'g.yaml'), ...rest)
   const test = (file: string) => gatehouse('policy', 'test', join(folder, file))
   for (const [answer, message] of [
-    [() => explain('--tool', 'files/a'), /needs "endpoint"/],
+    [() => explain('--tool', 'files/a'), /^explain needs --endpoint: /],
     [
       () => explain('--endpoint', 'acm', '--tool', 'files/a'),
       /no endpoint "acm"\. Known: \/t\/acme\/mcp, \/t\/acme\/all\/mcp/
     ],
     [() => explain('--endpoint', 'acme', '--tool', 'file/a'), /names no upstream of acme.*files, bank/],
-    [() => explain('--endpoint', 'acme'), /exactly one of tool, prompt, resource, template/],
+    [() => explain('--endpoint', 'acme'), /one of --tool, --prompt, --resource, --template/],
     [
       () => explain('--endpoint', 'acme', '--tool', 'files/a', '--caller', '{ grups: [a] }'),
       /no "grups"\. Known: subject/
@@ -142,7 +142,11 @@ t.test('what cannot be asked is refused with what could be', async (t) => {
   }
   const { code, err } = run('explain', '--tool', 'a/b')
   t.equal(code, 2)
-  t.equal(err, 'gatehouse: explain needs "endpoint", a text.\nRun "gatehouse help" for all commands.\n')
+  t.equal(
+    err,
+    'gatehouse: explain needs --endpoint: /t/TENANT/mcp, TENANT or TENANT/ENDPOINT.\n' +
+      'Run "gatehouse help explain" for its options and examples.\n'
+  )
   t.same(readArguments(['policy', 'test', '--help']), { command: undefined, text: help(['policy', 'test']) })
   t.match(help(['policy', 'test']), /^Usage: gatehouse policy test \[options\] <file>\n/)
 })

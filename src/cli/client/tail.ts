@@ -48,9 +48,8 @@ export async function runTail(given: Given, io: Io): Promise<number> {
     for await (const text of createInterface({ input: io.stdin ?? process.stdin })) take(text)
   } else {
     const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
-      throw new UsageError(
-        `${file} cannot be read (${error.code}). tail needs the file that has the log of the gateway.`
-      )
+      const why = error.code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${error.code})`
+      throw new UsageError(`${file}: ${why}. tail needs the file that has the log of the gateway.`)
     })
     await readOn(handle, file, take, follow !== undefined)
   }
