@@ -535,6 +535,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['observe/metrics/metrics.ts maxAnswers', 'metrics that are being read', 'process', '429'],
     ['observe/other-requests.ts maxMessageChars chars', 'the method of a notification in the log', 'line', 'cut off'],
     ['observe/other-requests.ts maxMessages', 'methods of a batch in the log', 'line', 'left out'],
+    [
+      'upstream/stdio/child-stderr.ts maxEarlyLines',
+      'lines of standard error held during a start',
+      'process of a server',
+      'the oldest are at debug'
+    ],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     ['observe/call-text.ts maxUriChars chars', 'the URI or template of a resource in the log', 'line', 'cut off'],
     ['audit/entries/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
@@ -1621,13 +1627,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`upstream_unavailable`'
     ],
     [
-      'upstream/stdio/child-output.ts maxLineBytes maxLineLength',
+      'upstream/stdio/child-stderr.ts maxLineBytes maxLineLength',
       'a logged line of standard error (bytes read; characters logged)',
       'line',
       'cut'
     ],
     [
-      'upstream/stdio/child-output.ts linesPerSecond lineBurst',
+      'upstream/stdio/child-stderr.ts linesPerSecond lineBurst',
       'logged lines (per second; at once)',
       'process',
       'counted'

@@ -14,6 +14,9 @@ import type { ConnectionUse } from '../rpc/transport.ts'
 /** How long calls wait for another one's attempt to reach an upstream that is away. */
 export const probeWaitMs = 1_000
 
+/** What follows an error in Node and precedes it in Python: frames, members, brackets, the version. */
+const isDetail = /^(?:\s|Node\.js v|[\W_]*$)/
+
 export type Attempts = ReturnType<typeof createAttempts>
 
 export function createAttempts(clock: Clock, random: () => number, log: Log) {
@@ -70,9 +73,12 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
         if (running.get(hash) === attempt) running.delete(hash)
       }
     },
-    /** A line of its standard error. @returns is the upstream away, as was said already? */
+    /**
+     * A line of its standard error; of an error with its stack the line that says what it is counts as the last.
+     * @returns is the upstream away, as was said already?
+     */
     said({ hash }: UpstreamDefinition, line: string): boolean {
-      lastLines.set(hash, line)
+      if (!isDetail.test(line) || !lastLines.has(hash)) lastLines.set(hash, line)
       return backoff.isAway(hash)
     },
     /**

@@ -1,9 +1,8 @@
-// What a child writes (2025-11-25 basic/transports "stdio"): JSON-RPC messages on its standard output, a line each, and
-// free text for our log on its standard error, where secrets are masked. Memory and log lines are bounded.
+// What a child writes to its standard output (2025-11-25 basic/transports "stdio"): JSON-RPC messages, a line each.
+// Memory and log lines are bounded.
 
 import { createTokenBucket } from '../../limits/limits.ts'
 import { JsonLimitError } from '../../protocol/json-scan.ts'
-import { finished } from '../../protocol/json-steps.ts'
 import { IncomingMemory } from '../../limits/incoming-memory.ts'
 import { isObject } from '../../protocol/messages.ts'
 import { StepQueue, type StepSource, type Steps } from '../../time/turns.ts'
@@ -183,53 +182,6 @@ export function createMessageReader(
     stop(): void {
       work.close()
       lines.end()
-    }
-  }
-}
-
-const maxLineBytes = 4_096
-const maxLineLength = 1_000
-const linesPerSecond = 20
-const lineBurst = 200
-
-/** Logs the standard error, which is never an error signal. A flood costs the child its lines, not us our log. */
-export function createStderrLog(
-  upstream: string,
-  mask: (text: string) => string,
-  { clock, events, log, memory }: LinkContext,
-  source: StepSource
-) {
-  const bucket = createTokenBucket(clock, linesPerSecond, lineBurst)
-  let dropped = 0
-
-  function note(bytes: Buffer): void {
-    if (bytes.length === 0) return
-    if (!bucket.take()) {
-      dropped++
-      return
-    }
-    report()
-    const stderr = printable(mask(bytes.toString()), maxLineLength)
-    // While it is away it says the same at every attempt.
-    const isOld = events.stderr?.(stderr) === true
-    log[isOld ? 'debug' : 'info']({ upstream, stderr }, 'upstream stderr')
-  }
-
-  function report(): void {
-    if (dropped > 0) log.warn({ upstream, lines: dropped }, "left out lines of the upstream's stderr: too many at once")
-    dropped = 0
-  }
-
-  const lines = createLineReader(maxLineBytes, note, note)
-  const work = new StepQueue(source, memory)
-  return {
-    push: (chunk: Buffer): void => work.push(lines.push(chunk), chunk.length),
-    end(): void {
-      work.whenIdle(() => {
-        // A last line without its end is often the reason why the child gave up.
-        if (lines.held > 0) finished(lines.push(Buffer.from('\n')))
-        report()
-      })
     }
   }
 }

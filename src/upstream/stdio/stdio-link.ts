@@ -23,7 +23,8 @@ import { createRpcClient } from '../rpc/rpc-client.ts'
 import { longRequestLength } from '../rpc/transport.ts'
 import type { Child } from './child-process.ts'
 import { createMask } from './child-mask.ts'
-import { createMessageReader, createStderrLog } from './child-output.ts'
+import { createMessageReader } from './child-output.ts'
+import { createStderrLog } from './child-stderr.ts'
 import type { StepSource } from '../../time/turns.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
@@ -168,12 +169,14 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
         return found
       }
       handshakeResult = found
+      stderr.started()
       codec.revision = found.revision
       if (use === 'listing' || handshake.watchesLists === true) subscriptions.watchLists(found.capabilities)
       return found
     },
     async handshake(signal) {
       const result = (handshakeResult = await initialize(rpc, name, handshake, signal))
+      stderr.started()
       rpc.notify({ method: 'notifications/initialized' })
       return result
     },
