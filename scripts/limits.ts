@@ -792,6 +792,19 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'session and upstream',
       '-'
     ],
+    [
+      'relay/connections/ended-sessions.ts ownersFirstMs',
+      'time after the end of a session until what is left of it at servers over HTTP is ended',
+      'session',
+      '-'
+    ],
+    [
+      'relay/connections/ended-sessions.ts maxWaiting',
+      'ended sessions that wait for that',
+      'tenant and process',
+      'left to the idle time of the servers'
+    ],
+    ['relay/connections/ended-sessions.ts maxAtOnce', 'of these, at a time', 'tenant and process', 'wait'],
     ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
     ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],

@@ -31,6 +31,7 @@ import { createListings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
 import { tellViewChanges } from './catalog/view-changes.ts'
 import type { Viewer } from './catalog/visible.ts'
+import { createEndedSessions } from './connections/ended-sessions.ts'
 import { createKeptSessions } from './connections/kept-sessions.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSessionConnections } from './connections/session-connections.ts'
@@ -87,6 +88,7 @@ export function createLegacyRelay({
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
   const levels = createLogLevels(log)
   const kept = createKeptSessions(store, sealer, runtime)
+  const endedSessions = createEndedSessions({ ...runtime, pool, kept, contextOf: contextNow, sessions })
   const events = clients.events(sessionLists, catalogs, (session, ...update) => subscribers.updated(session, ...update))
   const connections = createSessionConnections({ pool, live, listings, levels, kept, clientInfo, events, log })
   const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf, wall)
@@ -193,6 +195,7 @@ export function createLegacyRelay({
       }
     },
     close(): void {
+      endedSessions.close()
       listings.close()
       subscriptions.close()
       tasks.close()

@@ -55,11 +55,11 @@ export async function createSessions(options: SessionsOptions) {
   const sweep = every(clock, 30_000, () => copies.purgeStale())
   const keyOf = createKeyMaker()
   const index = createSessionIndex(options, epochs.current)
-  const listeners: Array<(key: string) => void> = []
-  function ended(key: string): void {
+  const listeners: Array<(key: string, ended?: Session) => void> = []
+  function ended(key: string, session?: Session): void {
     outdate()
     copies.delete(key)
-    for (const listener of listeners) listener(key)
+    for (const listener of listeners) listener(key, session)
   }
   function forgetCopies(): void {
     outdate()
@@ -132,12 +132,13 @@ export async function createSessions(options: SessionsOptions) {
     },
 
     /** Ends it at every process, and for good: see session-epochs.ts. @throws GatewayError unavailable */
-    async end({ key, record }: Session): Promise<void> {
+    async end(session: Session): Promise<void> {
+      const { key, record } = session
       const { tenant } = record.owner
       // Even where the store fails, it is not served from the copy any more.
       copies.delete(key)
-      await store.delete(key)
-      ended(key)
+      const isFirst = await store.delete(key)
+      ended(key, isFirst ? session : undefined)
       await store.publish(sessionsChannel, `${await epochs.countEnd(tenant)} ${tenant} ${key}`)
       await slots.release(record, key)
     },
@@ -148,8 +149,8 @@ export async function createSessions(options: SessionsOptions) {
       return epochs.configure(snapshot())
     },
 
-    /** Called with the key of every session that ended, here or at another process. */
-    onEnded(listener: (key: string) => void): void {
+    /** @param listener called with the key of each that ended, at any process; at the one that ended it with all */
+    onEnded(listener: (key: string, session?: Session) => void): void {
       listeners.push(listener)
     },
 
@@ -170,7 +171,7 @@ function createSessionRecords(
   const copies = createCopies(store.shared ? copyMs : soleCopyMs, clock)
   // Grows with every message, end and loss: what was read or written before may be out of date, and is not kept.
   let generation = 0
-  let onEnd = (_key: string): void => {}
+  let onEnd = (_key: string, _session?: Session): void => {}
 
   const copy = (key: string, record: SessionRecord): void => {
     if (store.live && epochs.isCurrent(record.owner.tenant, record.epoch)) copies.set(key, record)
@@ -223,8 +224,8 @@ function createSessionRecords(
   }
 
   async function expire(key: string, record: SessionRecord): Promise<undefined> {
-    await store.delete(key)
-    onEnd(key)
+    const isFirst = await store.delete(key)
+    onEnd(key, isFirst ? { key, record } : undefined)
     await slots.release(record, key)
   }
 
@@ -233,8 +234,8 @@ function createSessionRecords(
     copy,
     write,
     find,
-    /** Called with the key of a session whose time is over. */
-    onExpired(listener: (key: string) => void): void {
+    /** Called where the time of a session is over. */
+    onExpired(listener: typeof onEnd): void {
       onEnd = listener
     },
     outdate(): void {

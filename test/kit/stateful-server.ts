@@ -26,6 +26,8 @@ export interface StatefulServer {
   count(method: string): number
   /** Is the GET stream of the session open? */
   listening(session: string | undefined): boolean
+  /** Does it know the session? */
+  knows(session: string | undefined): boolean
   /** How often it was opened. */
   accepted(session: string | undefined): number
   /** The id of the session is answered with 404 from now on. */
@@ -110,6 +112,7 @@ export async function startStateful(t: Teardown): Promise<StatefulServer> {
     seen,
     count: (method) => seen.filter(({ message }) => message?.method === method).length,
     listening: (session) => acceptedOf(session).some(({ closed }) => !closed),
+    knows: (session) => transports.has(session ?? ''),
     accepted: (session) => acceptedOf(session).length,
     forget: (session) => void transports.delete(session ?? '')
   }

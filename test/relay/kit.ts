@@ -182,7 +182,10 @@ export async function relaySetup(
   const store = given ?? (await createSqliteStore({ path: ':memory:', clock, log }))
   const connections: Connection[] = []
   const pool = createPool({
-    connector: { connect: (definition, { capabilities }, events) => connect(definition, capabilities, events) },
+    connector: {
+      connect: (definition, { capabilities }, events) => connect(definition, capabilities, events),
+      endSession: () => Promise.resolve()
+    },
     clock,
     random: () => 0,
     log

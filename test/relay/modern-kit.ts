@@ -134,7 +134,10 @@ export async function modernSetup(
   const sealer = await createSealer({ store, randomBytes, timer: (ms, run) => setTimeout(run, ms), log })
   const connections: Opened[] = []
   const pool = createPool({
-    connector: { connect: (definition, handshake, events) => connect(definition, handshake, events) },
+    connector: {
+      connect: (definition, handshake, events) => connect(definition, handshake, events),
+      endSession: () => Promise.resolve()
+    },
     clock,
     random: () => 0,
     log

@@ -122,6 +122,40 @@ t.test('a home that stops leaves it to the next, and ends it when its client end
   await until('it is not kept any more', async () => (await store.exists(key)) === 0)
 })
 
+t.test(
+  'a session that is ended where no replica has a connection to its server: the server hears so, once',
+  async (t) => {
+    const home = await rig.start()
+    const url = `${home.url}/t/acme/mcp`
+    await readLists([url])
+    const alive = await begun(rig.at(1), 'ended beside its home')
+    const [ended, twice, used] = [
+      await begun(url, 'ended'),
+      await begun(url, 'ended twice'),
+      await begun(url, 'in use')
+    ]
+    const idOf = (value: string): string | undefined => saidIn(value)[0]?.session
+    const ends = (value: string): number => saidIn(value).filter(({ method }) => method === 'DELETE').length
+    home.signal('SIGKILL')
+    await home.ended
+
+    const endAt = async (node: number, { client }: typeof ended): Promise<number> =>
+      (await send(rig.at(node), { method: 'DELETE', headers: client.headers })).status
+    t.equal(await endAt(0, alive), 204, 'its home is another replica, and has a connection')
+    const both = await Promise.all([0, 1].map((node) => endAt(node, twice)))
+    t.ok(both.includes(204), both.join())
+    t.equal(await endAt(0, ended), 204)
+    for (const value of ['ended beside its home', 'ended twice', 'ended'])
+      await until(`the server has heard of the end: ${value}`, () => !server.knows(idOf(value)))
+    for (const { key } of [alive, twice, ended])
+      await until('nothing is kept of it', async () => (await store.exists(key)) === 0)
+
+    t.equal(await tool(rig.at(1), used.client, 'get'), 'in use', 'the control: one that nobody has ended')
+    t.same(['ended beside its home', 'ended twice', 'ended', 'in use'].map(ends), [1, 1, 1, 0])
+    t.ok(saidIn('ended').every(({ revision, method }) => method !== 'DELETE' || revision === '2025-11-25'))
+  }
+)
+
 t.test('a home that hung, and goes on, takes nothing from the next', async (t) => {
   const home = await rig.start()
   const url = `${home.url}/t/acme/mcp`

@@ -31,6 +31,7 @@ function fakeConnector(gate: () => Promise<void> = () => Promise.resolve()) {
   const made: Made[] = []
   let attempts = 0
   const connector: Connector = {
+    endSession: () => Promise.resolve(),
     async connect(definition, _handshake, events, signal) {
       attempts++
       const aborted = new Promise<never>((_resolve, reject) => {

@@ -18,9 +18,12 @@ const purpose = 'upstream session'
 /** A record that lives long need not be renewed sooner. */
 const longestRenewMs = 60_000
 
+/** Whose they are. */
+type KeptOf = Pick<LiveSession, 'key' | 'tenant' | 'session'>
+
 export interface KeptSessions {
   /** @returns undefined for what gives no session of this client alone, and where nothing outlives the process */
-  placeOf(definition: UpstreamDefinition, context: EndpointContext, session: LiveSession): SessionPlace | undefined
+  placeOf(definition: UpstreamDefinition, context: EndpointContext, session: KeptOf): SessionPlace | undefined
   /** The session uses its connection to the upstream: what is kept of it stays. Costs nothing most of the time. */
   used(session: LiveSession, hash: UpstreamDefinition['hash']): void
 }
@@ -30,9 +33,9 @@ export function createKeptSessions(
   sealer: Pick<Sealer, 'seal' | 'open'>,
   { wall, newId, log }: Pick<Runtime, 'wall' | 'newId' | 'log'>
 ): KeptSessions {
-  const uses = new WeakMap<LiveSession, Map<string, { dueAt: number; renew(): void }>>()
+  const uses = new WeakMap<KeptOf, Map<string, { dueAt: number; renew(): void }>>()
 
-  function openPlace(definition: HttpDefinition, session: LiveSession, limits: SessionLimits): SessionPlace {
+  function openPlace(definition: HttpDefinition, session: KeptOf, limits: SessionLimits): SessionPlace {
     const { name: upstream, hash } = definition
     const { key, tenant } = session
     const { openedAt } = session.session.record

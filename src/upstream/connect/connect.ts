@@ -11,6 +11,7 @@ import {
   type UpstreamCredential,
   type UpstreamCredentials
 } from '../rpc/credential.ts'
+import { endSession } from '../http/post-queue.ts'
 import { UnreachableError, upstreamError } from '../rpc/errors.ts'
 import { type Mask, createResultMask } from '../rpc/mask.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
@@ -18,9 +19,9 @@ import { type ServerRequestQuotas, createServerRequestQuotas } from '../rpc/serv
 import { unaskedUpstream, unconnectedUpstream } from './unconnected-upstream.ts'
 import { maskedError, maskedEvents, maskedRequest } from './masked-upstream.ts'
 import { Undiscovered, createEraSelector } from './select-era.ts'
-import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import type { HandshakeParams, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
+import type { HandshakeParams, Upstream, UpstreamEvents, UpstreamSession } from '../../protocol/seams.ts'
 import type { Egress } from '../http/socket-pool.ts'
 import type { HandshakeResult, Link } from '../rpc/link.ts'
 import type { ConnectionUse, LinkContext } from '../rpc/transport.ts'
@@ -124,6 +125,18 @@ export function createConnector(options: ConnectorOptions) {
         limit.close()
         started?.()
       }
+    },
+    /** Tells a server, once, that a session is over that no connection is in. In bounded time; never rejects. */
+    async endSession(
+      definition: HttpDefinition,
+      session: UpstreamSession,
+      handshake: Pick<HandshakeParams, 'clientInfo' | 'quotaKey'>
+    ): Promise<void> {
+      const { tenant, name } = definition
+      const log = options.log.child({ tenant })
+      const share = memory.share(tenant, handshake.quotaKey ?? `upstream ${name}`)
+      const credential = credentials?.of(definition)
+      await endSession(definition, egress, { handshake, clock, log, memory: share, credential }, session)
     }
   }
 }

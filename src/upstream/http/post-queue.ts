@@ -10,10 +10,17 @@ import type { HttpOutcome } from './outcome.ts'
 import { sendRequest } from './request.ts'
 import { type Clock, deadline, noReason, pause, settledWithin } from '../../time/clock.ts'
 import type { Log } from '../../observe/log.ts'
-import { headerText, type HttpRequest, type HttpTarget, openTarget, postHeaders, revisionHeader } from './target.ts'
+import {
+  headerText,
+  type HttpRequest,
+  type HttpTarget,
+  openTarget,
+  postHeaders,
+  revisionHeader,
+  type TargetContext
+} from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { UpstreamSession } from '../../protocol/seams.ts'
-import type { LinkContext } from '../rpc/transport.ts'
 import type { Egress } from './socket-pool.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
@@ -196,7 +203,7 @@ export async function sendEnd(target: HttpTarget, { headers }: HttpSession, cloc
 export async function endSession(
   definition: HttpDefinition,
   egress: Egress,
-  link: LinkContext,
+  link: TargetContext,
   session: SessionNames
 ): Promise<void> {
   const { name: upstream, tenant } = definition

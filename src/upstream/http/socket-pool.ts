@@ -11,7 +11,7 @@ import type { Request } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { HttpFailure } from '../rpc/errors.ts'
-import type { LinkContext } from '../rpc/transport.ts'
+import type { TargetContext } from './target.ts'
 
 /**
  * Calls; streams without end; handshakes, lists and messages that are only taken. Counted apart, so that none takes the
@@ -78,7 +78,7 @@ export function createEgress(guard: SocketGuard, maxSockets: Readonly<typeof usu
   >()
   const sockets = createQuota()
   return {
-    open(definition: HttpDefinition, { handshake, log, clock }: LinkContext): SocketLease {
+    open(definition: HttpDefinition, { handshake, log, clock }: TargetContext): SocketLease {
       const { hash, name, tenant, maxCalls } = definition
       let shared = pools.get(hash)
       if (shared === undefined) {

@@ -49,8 +49,13 @@ export interface HttpRequest extends SocketClaim {
   readonly statusOnly?: boolean
 }
 
+/** What requests to a server need of the connection that they belong to. */
+export interface TargetContext extends Pick<LinkContext, 'clock' | 'log' | 'memory' | 'credential'> {
+  readonly handshake: Pick<LinkContext['handshake'], 'clientInfo' | 'quotaKey'>
+}
+
 /** The caller has to release it. */
-export function openTarget(definition: HttpDefinition, egress: Egress, link: LinkContext): HttpTarget {
+export function openTarget(definition: HttpDefinition, egress: Egress, link: TargetContext): HttpTarget {
   const { origin, pathname, search } = new URL(definition.url)
   return {
     name: definition.name,

@@ -118,10 +118,7 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
       const refusal = (): GatewayError | undefined =>
         current.has(key) ? undefined : attempts.refusal(definition, key, use)
       if (!closed && refusal() !== undefined) await attempts.other(definition)
-      if (closed) {
-        const text = 'The gateway is stopping. Retry; another process will answer.'
-        throw new GatewayError('shutting_down', text)
-      }
+      if (closed) throw stopping()
       const refused = refusal()
       if (refused !== undefined) throw refused
       const connection = current.get(key) ?? open(definition, scope, handshake, events, use)
@@ -156,6 +153,9 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
       await Promise.all(ofScope(scope).map((connection) => connection.close()))
     },
 
+    /** For a session at a server that no connection of any process is in. In bounded time; never rejects. */
+    endSession: connector.endSession,
+
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       attempts.retain(hashes)
@@ -179,6 +179,9 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     }
   }
 }
+
+const stopping = (): GatewayError =>
+  new GatewayError('shutting_down', 'The gateway is stopping. Retry; another process will answer.')
 
 function renew(
   connections: readonly PooledConnection[],
