@@ -48,6 +48,10 @@ export function namedCommand(argv: readonly string[], groups: readonly CommandGr
   return [argv.slice(0, 2).join(' '), argv[0] ?? ''].find((each) => names.has(each))
 }
 
+/** All of them, though they stand in several groups. */
+const namesBelow = (first: string, groups: readonly CommandGroup[]): string[] =>
+  groups.flatMap(({ commands }) => commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? name : [])))
+
 /** commander says "error: unknown command 'sreve'\n(Did you mean serve?)". */
 function sentenceOf(
   { code, message }: CommanderError,
@@ -58,7 +62,7 @@ function sentenceOf(
   const suggestion = hint === '' ? '' : ` ${hint.replace(/^\((.*)\)$/, '$1')}`
   const all = groups.flatMap(({ commands }) => commands)
   const [first = '', second = ''] = argv
-  const ofFirst = all.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name)
+  const ofFirst = namesBelow(first, groups)
   if (code === 'commander.help') return `Say which: ${ofFirst.join(', ')}.`
   if (code === 'commander.unknownCommand' && ofFirst.length > 0) {
     const meant = nearest(`${first} ${second}`, ofFirst)
@@ -106,7 +110,7 @@ function parserOf(
       if (above !== undefined) {
         parent = parents.get(above) ?? root
         if (parent === root) {
-          const of = commands.filter((each) => each.name.startsWith(`${above} `)).map((each) => each.name)
+          const of = namesBelow(above, groups)
           parent = settings(root.command(above)).description(of.join(', ')).helpGroup(heading)
           parents.set(above, parent)
         }

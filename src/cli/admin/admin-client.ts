@@ -39,6 +39,14 @@ export class AdminRefusal extends Error {
     super(message)
     this.status = status
   }
+
+  /** The same, with the file in front of each fault of what it holds. */
+  in(file: string): AdminRefusal {
+    return new AdminRefusal(
+      this.status,
+      this.message.replaceAll('\n  ', () => `\n  ${visible(file)}, `)
+    )
+  }
 }
 
 /** @throws UsageError */
@@ -118,5 +126,6 @@ function problemText(status: number, given: unknown, admin: string): string {
     const place = cellText(path)
     return `\n  ${visible(`${place === '' ? '' : `${place}: `}${cellText(message)}. ${cellText(suggestion)}`.trim())}`
   })
-  return visible(`${detail} ${cellText(remedy)}`.trim()) + faults.join('')
+  // The remedy of faults is to mend them.
+  return visible(`${detail} ${faults.length > 0 ? '' : cellText(remedy)}`.trim()) + faults.join('')
 }

@@ -26,7 +26,10 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
       return 0
     }
     const method = undo === undefined ? row.method : 'DELETE'
-    const answer = await api.send(method, path, body, await ifMatchOf(row, path, api))
+    const file = fileOf(row, given)
+    const answer = await api.send(method, path, body, await ifMatchOf(row, path, api)).catch((error: unknown) => {
+      throw error instanceof AdminRefusal && file !== undefined ? error.in(file) : error
+    })
     if (json !== undefined) io.stdout.write(`${JSON.stringify(answer.body === '' ? null : answer.body, null, 2)}\n`)
     else if (answer.body === '') io.stdout.write(`${undo === undefined ? row.done : 'taken back'}\n`)
     else if (row.body === 'key') io.stdout.write(`${String((answer.body as JsonObject)['key'])}\n`)
@@ -116,8 +119,13 @@ async function pagesOf(api: AdminApi, path: string, body: JsonObject): Promise<J
   return items
 }
 
+/** That the body comes from. */
+const fileOf = ({ body, operands }: AdminRow, { operands: given }: Given): string | undefined =>
+  body === 'file' || body === 'tenants' ? (given[(operands?.split(' ').length ?? 1) - 1] ?? '') : undefined
+
 /** @throws UsageError */
-async function bodyOf({ body, operands, sent }: AdminRow, given: Given, io: Io): Promise<unknown> {
+async function bodyOf(row: AdminRow, given: Given, io: Io): Promise<unknown> {
+  const { body, sent } = row
   const { options } = given
   if (body === 'key') return newKeyBody(given)
   // An option without a value is there or not.
@@ -130,13 +138,15 @@ async function bodyOf({ body, operands, sent }: AdminRow, given: Given, io: Io):
     const { tenant } = options
     return { version: wholeNumber(given.operands[0], 'The version'), ...(tenant !== undefined && { tenant }) }
   }
-  if (body === undefined) return undefined
-  const file = given.operands[(operands?.split(' ').length ?? 1) - 1] ?? ''
+  const file = fileOf(row, given)
+  if (file === undefined) return undefined
   const text =
     file === '-'
       ? await textOf(io.stdin ?? process.stdin)
       : await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-          throw new UsageError(`${file} cannot be read (${error.code}).`)
+          throw new UsageError(
+            `${file}: ${error.code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${error.code})`}.`
+          )
         })
   const value = objectOf(text, file)
   if (body === 'file') return value
