@@ -46,12 +46,15 @@ async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> 
   const limits = { ...snapshot.limits, coldStartMs: startMs }
   const store = { kind: 'sqlite', path: ':memory:' } as const
   const log = createLineLog('info', (line) => {
-    const { msg, upstream, tools, seconds, err } = line
+    const { msg, upstream, tools, seconds, err, stderr } = line
     const name = String(upstream)
     if (msg === 'upstream is ready')
       io.stderr.write(`  ok    ${name}: ${countOf(Number(tools), 'tool')}, ${String(seconds)} s\n`)
     else if (isObject(err) && upstream !== undefined)
-      io.stderr.write(`  FAILS ${name}: ${visible(String(err['message']))}\n`)
+      io.stderr.write(
+        `  FAILS ${name}: ${visible(onceOnly(String(err['message'])))}\n` +
+          (stderr === undefined ? '' : `        standard error: ${visible(String(stderr))}\n`)
+      )
   })
   const gateway = await createGateway({ ...snapshot, limits, store }, { log, version: io.version, env: io.env })
   const kill = (): void => gateway.killNow()
@@ -65,6 +68,10 @@ async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> 
   }
 }
 
+/** Nothing is tried again here. */
+const onceOnly = (text: string): string =>
+  text.replace(/^.*Its last error: /s, '').replace(/ It (?:has been away|is tried again) .*$/s, '')
+
 function textOfReport({ path, counts, toolTokens, clashes, shortened, missing }: EndpointReport): string {
   const { tools, prompts, resources, templates } = counts
   const offers = [
@@ -75,7 +82,7 @@ function textOfReport({ path, counts, toolTokens, clashes, shortened, missing }:
   ]
   const lines = [
     `${path}: ${offers.join(', ')}`,
-    ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${reason}`),
+    ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${onceOnly(reason)}`),
     ...shown(clashes, 'name clashes', ({ name, has, hasNot }) =>
       has === undefined
         ? `  ! ${hasNot} is left out: ${name} begins with the prefix of another upstream`

@@ -139,6 +139,8 @@ for (const [question, argv, answer, expected = 0] of questions)
     const { code, out, err } = await cli(argv, env)
     t.match(out, answer, `gatehouse ${argv.join(' ')}: ${err}`)
     t.equal(code, expected)
+    if (argv[0] === 'check')
+      t.match(err, /FAILS broken: .*\(exit code 3\) before it answered\.\n +standard error: cannot start: bad/)
   })
 
 t.test('What is going on right now?', async (t) => {
