@@ -1,12 +1,17 @@
 // `status`: how the upstreams of every tenant do, at the process that answers.
 
 import type { JsonObject } from '../../protocol/messages.ts'
-import { isObject } from '../../protocol/messages.ts'
+import { isModernRevision, isObject } from '../../protocol/messages.ts'
 import { tableText } from '../table.ts'
 import type { Given, Io } from '../commands/command.ts'
 import { visible, cellText } from '../../observe/text-log.ts'
 import { openAdminApi } from './admin-client.ts'
 import { orRefusal } from './run-admin.ts'
+
+const heads = [
+  ...['TENANT', 'UPSTREAM', 'TYPE', 'STATE', 'ERA', 'REVISION', 'TOOLS', 'CONNECTIONS', 'PROCESSES', 'CALLS'],
+  'NEXT TRY'
+]
 
 /** @returns the exit code: 1 where an upstream is away, or the API refuses. @throws UsageError */
 export async function runStatus(given: Given, io: Io): Promise<number> {
@@ -21,7 +26,6 @@ export async function runStatus(given: Given, io: Io): Promise<number> {
         upstreams.push({ tenant, ...each })
     if (json !== undefined) stdout.write(`${JSON.stringify(upstreams, null, 2)}\n`)
     else {
-      const heads = ['TENANT', 'UPSTREAM', 'TYPE', 'STATE', 'REVISION', 'TOOLS', 'CONNECTIONS', 'CALLS', 'NEXT TRY']
       stdout.write(tableText(heads, upstreams.map(rowOf)))
       for (const each of upstreams.filter(({ state }) => state === 'away')) stdout.write(`\n${reasonText(each)}`)
     }
@@ -31,10 +35,14 @@ export async function runStatus(given: Given, io: Io): Promise<number> {
 
 function rowOf(each: JsonObject): string[] {
   const { tenant, name, type, state, revisions, listing, connections, calls, nextTryAt } = each
-  const spoken = Array.isArray(revisions) ? revisions.join(', ') : ''
+  const spoken = Array.isArray(revisions) ? revisions.filter((each) => typeof each === 'string') : []
+  const eras = new Set(spoken.map((revision) => (isModernRevision(revision) ? 'modern' : 'legacy')))
+  // Each connection to a server over stdio is a process of its own.
+  const processes = type === 'stdio' ? connections : ''
   const tools = isObject(listing) ? String(listing['tools']) : ''
   const next = typeof nextTryAt === 'string' ? inSeconds(nextTryAt) : ''
-  const cells = [tenant, name, type, state, spoken, tools, connections, calls, next]
+  const [era, revision] = [[...eras].join(', '), spoken.join(', ')]
+  const cells = [tenant, name, type, state, era, revision, tools, connections, processes, calls, next]
   return cells.map(cellText)
 }
 
