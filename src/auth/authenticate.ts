@@ -20,7 +20,7 @@ import {
 import { boundCredential, createProofs, nonceHeader, schemeFor, schemeOf } from './dpop.ts'
 import { createNonces, type NonceParts } from './dpop-nonces.ts'
 import type { FetchFor } from './fetch.ts'
-import { anonymousPrincipal, isStopped, type Principal } from './principal.ts'
+import { adviceOnScopes, anonymousPrincipal, isStopped, type Principal } from './principal.ts'
 import { createVerifier, type ProtectedResource } from './verifier.ts'
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
@@ -95,7 +95,8 @@ export function createAuthenticator({
       throw refused(
         'no_token',
         hasIssuer(tenant.auth)
-          ? 'A bearer token is needed. Follow resource_metadata to get one, or send an API key of the tenant.'
+          ? 'A bearer token is needed. Follow resource_metadata to get one' +
+              (tenant.auth.keys.length > 0 ? ', or send an API key of the tenant.' : '.')
           : 'An API key of the tenant is needed. Send it as "Authorization: Bearer KEY". There is no authorization ' +
               'server to get a token from.'
       )
@@ -167,11 +168,11 @@ export function createAuthenticator({
       const { issuer } = principal
       const subject = nameOf(tenant.id, principal.subject)
       log.debug({ tenant: tenant.id, issuer, subject, reason: 'scope' }, 'authentication refused')
-      const isKeyOnly = !hasIssuer(tenant.auth)
+      const isToken = principal.kind === 'token'
       const description =
-        `The ${isKeyOnly ? 'API key' : 'token'} needs all of these scopes: ${scopes.join(' ')}. ` +
-        (isKeyOnly ? 'They are given to it in the configuration.' : 'Ask for a token with them.')
-      const metadata = isKeyOnly ? undefined : place.metadata
+        `The ${isToken ? 'token' : 'API key'} needs all of these scopes: ${scopes.join(' ')}. ` +
+        adviceOnScopes(principal)
+      const metadata = isToken ? place.metadata : undefined
       const asked = askedFor(tenant.auth, scopes)
       const scheme = schemeOf(presented.rawHeaders)
       throw new GatewayError('insufficient_scope', description, {

@@ -5,6 +5,12 @@ import type { AuthConfig, KeyConfig } from '../config/auth/auth-config.ts'
 import type { Caller, Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
 
+/** What whoever lacks scopes can do about it. */
+export const adviceOnScopes = (principal: Pick<Principal, 'kind'> | undefined): string =>
+  principal?.kind === 'key'
+    ? 'Ask those who run this gateway to give them to the API key.'
+    : 'Ask for a token with them.'
+
 export interface Principal {
   readonly kind: 'key' | 'token' | 'anonymous'
   readonly tenant: TenantId

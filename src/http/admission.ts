@@ -144,12 +144,15 @@ export interface RequestContext extends CallContext, Credential {
 /** @returns the error, with the challenge that RFC 6750 section 3.1 wants where a scope is missing */
 export function withScopeChallenge(
   error: unknown,
-  { metadataUrl, incoming }: Pick<RequestContext, 'metadataUrl' | 'incoming'>
+  { metadataUrl, incoming, principal }: Pick<RequestContext, 'metadataUrl' | 'incoming' | 'principal'>
 ): unknown {
   if (!(error instanceof GatewayError) || error.code !== 'insufficient_scope') return error
   const { code, message, data } = error
   const scheme = schemeOf(incoming.rawHeaders)
-  const scopes = challenge(metadataUrl, data['scopes'] as readonly string[], 'insufficient_scope', message, scheme)
+  const asked = data['scopes'] as readonly string[]
+  // Whoever has a key gets no more by signing in as somebody else.
+  const metadata = principal.kind === 'token' ? metadataUrl : undefined
+  const scopes = challenge(metadata, asked, 'insufficient_scope', message, scheme)
   return new GatewayError(code, message, { cause: error, data, headers: { 'WWW-Authenticate': scopes } })
 }
 

@@ -67,7 +67,7 @@ t.test('a tenant with an issuer names its metadata, and has it', async (t) => {
   const { status, headers, json } = await present(acme)
   t.equal(status, 401)
   t.equal(headers['www-authenticate'], `Bearer resource_metadata="${wellKnown(acme)}"`)
-  t.match(json.error.message, 'resource_metadata')
+  t.match(json.error.message, /Follow resource_metadata to get one, or send an API key of the tenant\.$/)
   t.match(await send(wellKnown(acme), { method: 'GET' }), {
     status: 200,
     json: { authorization_servers: [acme.issuer.issuer] }
@@ -79,9 +79,12 @@ t.test(
   async (t) => {
     const keysOnly = await gateway(t, { upstreams: {} })
     const withIssuer = await acmeGateway(t)
+    const other = { auth: { keys: [{ name: 'ci', key: 'q7Xw2Zr9Lk4Vb8Nt' }] }, upstreams: {} }
+    const both = await acmeGateway(t, { tenants: { other } })
     for (const [made, advice] of [
       [keysOnly, /Its endpoints take API keys\. Send one as "Authorization: Bearer KEY"\./],
-      [withIssuer, /The 401 of an endpoint names its metadata/]
+      [withIssuer, /here\. The 401 of an endpoint names its metadata [^.]*\.$/],
+      [both, /Where people sign in the 401 of an endpoint names its metadata.*Where it names none.*API keys/]
     ] as const) {
       for (const [path, method, body] of [
         ['/register', 'POST', '{"redirect_uris":["https://host.example/cb"]}'],

@@ -2,7 +2,7 @@
 // any stream begins, in both eras; nothing reaches the upstream.
 
 import t from 'tap'
-import { acmeGateway, initializeBody, type AcmeGateway } from '../kit/acme-gateway.ts'
+import { acmeGateway, initializeBody, keyOf, type AcmeGateway } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -28,7 +28,11 @@ const start = async (t: Parameters<typeof acmeGateway>[0]) => {
       },
       support: { upstreams: ['up'], requires: { scopes: ['support'] } }
     },
-    auth: { issuers: [{ issuer: idp.issuer.issuer, jwksUri: idp.issuer.jwksUri }], requiredScopes: ['mcp'] }
+    auth: {
+      issuers: [{ issuer: idp.issuer.issuer, jwksUri: idp.issuer.jwksUri }],
+      keys: [{ name: 'ci', key: keyOf.ada, scopes: ['mcp'] }],
+      requiredScopes: ['mcp']
+    }
   })
   const token = (scope: string, endpoint?: string) =>
     idp.issuer.sign({ aud: acme.url(endpoint), sub: 'ada', client_id: 'app', scope })
@@ -123,4 +127,27 @@ t.test('lists show what a token with more scopes would unlock, or only what thos
   t.equal(refused.status, 403, 'who calls by the name is told the scopes all the same')
   t.match(refused.headers['www-authenticate'], /insufficient_scope.*scope="mcp vault"/)
   t.equal(other.server.calls('echo'), 0)
+})
+
+t.test('who has an API key is not told to get a token', async (t) => {
+  const { acme } = await start(t)
+  for (const [name, status] of [
+    ['pid', 200],
+    ['echo', 403]
+  ] as const)
+    for (const [era, answer] of Object.entries(await calls(acme, name, keyOf.ada))) {
+      t.equal(answer.status, status, `${name}, ${era}`)
+      if (status === 200) continue
+      t.match(answer.json.error.message, /mcp write\. Ask those who run this gateway to give them to the API key\./)
+      t.match(answer.headers['www-authenticate'], /error="insufficient_scope"/)
+      t.notMatch(answer.headers['www-authenticate'], 'resource_metadata')
+    }
+  const headers = { ...jsonHeaders, authorization: `Bearer ${keyOf.ada}` }
+  const refused = await send(acme.url('support'), { headers, body: initializeBody() })
+  t.equal(refused.status, 403)
+  t.match(
+    refused.json.error.message,
+    /The API key needs all of these scopes: mcp support\. Ask those who run this gateway/
+  )
+  t.notMatch(refused.headers['www-authenticate'], 'resource_metadata')
 })

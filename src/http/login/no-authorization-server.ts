@@ -16,10 +16,16 @@ export const oauthPaths = [
 /** Answers before the body is read. */
 export function sendNoAuthorizationServer(reply: RouteReply, { tenants }: Snapshot): void {
   reply.hijack()
-  const issued = [...tenants.values()].some(({ auth }) => hasIssuer(auth))
-  const advice = issued
-    ? 'The 401 of an endpoint names its metadata (resource_metadata), and these name the authorization server.'
-    : 'Its endpoints take API keys. Send one as "Authorization: Bearer KEY".'
+  const all = [...tenants.values()]
+  const [issued, other] = [all.filter(({ auth }) => hasIssuer(auth)), all.some(({ auth }) => !hasIssuer(auth))]
+  const byMetadata = 'names its metadata (resource_metadata), and these name the authorization server.'
+  const byKey = 'Send one as "Authorization: Bearer KEY".'
+  const advice =
+    issued.length === 0
+      ? `Its endpoints take API keys. ${byKey}`
+      : other
+        ? `Where people sign in the 401 of an endpoint ${byMetadata} Where it names none the endpoint takes API keys. ${byKey}`
+        : `The 401 of an endpoint ${byMetadata}`
   const body = { error: 'invalid_request', error_description: `There is no authorization server here. ${advice}` }
   // RFC 6749 section 5.2.
   sendJson(reply.raw, 400, body, { ...corsHeadersOf(reply), 'Cache-Control': 'no-store', Connection: 'close' })

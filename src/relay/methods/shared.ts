@@ -1,6 +1,7 @@
 // What methods of both eras share: the upstream that a public name leads to, completion.
 
 import { askedFor } from '../../auth/bearer.ts'
+import { adviceOnScopes } from '../../auth/principal.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import {
@@ -120,7 +121,7 @@ function requireScopes({ tenant, endpoint, principal }: Viewer, scopes: readonly
   if (scopes.every((scope) => principal?.scopes.has(scope) === true)) return
   const all = [...new Set([...(endpoint.requiredScopes ?? tenant.auth.requiredScopes), ...scopes])]
   const asked = askedFor(tenant.auth, all)
-  const message = `This needs all of these scopes: ${asked.join(' ')}. Ask for a token with them.`
+  const message = `This needs all of these scopes: ${asked.join(' ')}. ${adviceOnScopes(principal)}`
   throw new GatewayError('insufficient_scope', message, { data: { scopes: asked } })
 }
 
