@@ -1585,6 +1585,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['login/provider.ts codeSeconds', 'life of an authorization code', 'client', '`invalid_grant`'],
     ['login/provider.ts grantSeconds', 'life of a consent, in use or not', 'client', 'asked for again'],
     ['login/records.ts consentsKept', 'consents', 'person', 'the oldest is taken back'],
+    [
+      'login/refresh-rate.ts windowMs leastRefreshes busyHosts',
+      'window of refreshes; how many, at the least; hosts in use all day whose refreshes fit',
+      'person',
+      '429'
+    ],
     ['login/keys.ts rotateMs', 'life of a signing key', 'tenant', 'replaced'],
     ['login/keys.ts publishedFirstMs', 'time for which a new key is published before it signs', 'tenant', 'it signs'],
     [
@@ -1849,6 +1855,7 @@ http/connections/page-sign-in.ts maxQuery
 login/sign-in.ts maxReasonChars
 login/identities.ts pollMs
 login/keys.ts dayMs
+login/adapter.ts atOnceMs
 login/strangers/own-paths.ts minuteMs
 login/strangers/own-paths.ts hourMs
 cli/try-out.ts startMs

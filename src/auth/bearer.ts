@@ -6,7 +6,7 @@ import { GatewayError } from '../protocol/messages.ts'
 import { digestOf } from './token-cache.ts'
 
 /** Of proofs (RFC 9449 section 5.1): asymmetric ones. */
-export const proofAlgorithms: readonly string[] = ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256']
+export const proofAlgorithms: readonly string[] = ['ES256', 'ES384', 'Ed25519', 'EdDSA', 'PS256', 'RS256']
 
 /** Bytes. Longer tokens are refused before any of them is decoded. */
 export const maxTokenBytes = 8192

@@ -142,10 +142,7 @@ export interface RequestContext extends CallContext, Credential {
 }
 
 /** @returns the error, with the challenge that RFC 6750 section 3.1 wants where a scope is missing */
-export function withScopeChallenge(
-  error: unknown,
-  { metadataUrl, incoming, principal }: Pick<RequestContext, 'metadataUrl' | 'incoming' | 'principal'>
-): unknown {
+export function withScopeChallenge(error: unknown, { metadataUrl, incoming, principal }: RequestContext): unknown {
   if (!(error instanceof GatewayError) || error.code !== 'insufficient_scope') return error
   const { code, message, data } = error
   const scheme = schemeOf(incoming.rawHeaders)

@@ -8,6 +8,9 @@ import type { LoginRecords } from './records.ts'
 /** How long a client is kept that registered itself and never got a code. */
 const unusedClientMs = 24 * 60 * 60_000
 
+/** Who has read that a code or token is unused uses it within this time, which is longer than the provider may take. */
+const atOnceMs = 10 * 60_000
+
 /** What strangers say and the store keeps: of a client that registers, of an authorization that begins. */
 const ofStrangers = new Set(['Client', 'Interaction'])
 /** Of one of these, as JSON. */
@@ -80,7 +83,7 @@ function storedAs(kind: string, options: AdapterOptions) {
       const ttlMs = Math.max(1_000, (payload.exp ?? 0) * 1_000 - clock.now())
       // Two that come at once, at two processes, have both read that it is unused. One of them is a thief (RFC 9700
       // section 4.14), and nobody knows which: the first gets a token that has nothing behind it.
-      if (!(await records.isFirst(`${kind} used`, id, ttlMs))) {
+      if (!(await records.isFirst(`${kind} used`, id, Math.min(ttlMs, atOnceMs)))) {
         if (payload.grantId === undefined) throw alreadyUsed()
         await records.endGrant(payload.grantId)
         throw alreadyUsed(payload.grantId)

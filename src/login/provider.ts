@@ -1,7 +1,7 @@
 // The authorization server of one tenant: the certified library oidc-provider, set up for MCP hosts (MCP
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
-import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { Configuration, errors as Errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
@@ -14,6 +14,7 @@ import { interactionSeconds } from './sign-in-pages.ts'
 import { logFailures, noteRefusals, type LoginEvents } from './login-events.ts'
 import { providerPages } from './pages.ts'
 import type { LoginRecords } from './records.ts'
+import { createRefreshRate } from './refresh-rate.ts'
 import { registeredId } from './registration.ts'
 import { saidByProvider } from './sign-in.ts'
 import { giveBackUnbegun, type StrangerLimits } from './strangers/stranger-limits.ts'
@@ -29,6 +30,8 @@ interface ProviderOptions {
   readonly note: LoginEvents
   readonly log: Log
 }
+
+type Features = NonNullable<Configuration['features']>
 
 const codeSeconds = 60
 /** Of what a person has allowed, however often it is used. */
@@ -58,10 +61,17 @@ export async function createProvider(
   const tooLong = (most: number): Error =>
     new errors.InvalidRequest(`it takes up more than ${most} characters; send less`)
   const away = (): Error => new errors.TemporarilyUnavailable('the store of the gateway cannot be reached; try again')
-  const resources = new Set(config.resources)
   const { renderError, logoutSource, postLogoutSuccessSource } = providerPages(config, identities)
 
-  async function findAccount(_ctx: KoaContextWithOIDC, subject: string, token?: { readonly kind?: string }) {
+  const countRefresh = createRefreshRate({ records, config, clock, errors })
+
+  async function findAccount(
+    ctx: KoaContextWithOIDC,
+    subject: string,
+    token?: { readonly kind?: string; readonly consumed?: unknown }
+  ) {
+    // One that is spent ends its grant, however often that is tried.
+    if (token?.kind === 'RefreshToken' && token.consumed === undefined) await countRefresh(ctx, subject)
     // Before a token is issued the provider is asked again.
     const isIssued = token?.kind === 'RefreshToken' || token?.kind === 'AuthorizationCode'
     const identity = isIssued ? await asked(subject) : await identities.get(subject)
@@ -136,7 +146,9 @@ export async function createProvider(
       devInteractions: { enabled: false },
       userinfo: { enabled: false },
       introspection: { enabled: false },
-      revocation: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: revocationPolicy(errors) },
+      // Nothing but the metadata would name its endpoint.
+      pushedAuthorizationRequests: { enabled: false },
       registration: { enabled: true, initialAccessToken: false, idFactory: registeredId },
       rpInitiatedLogout: { enabled: true, logoutSource, postLogoutSuccessSource },
       clientIdMetadataDocument: {
@@ -145,26 +157,7 @@ export async function createProvider(
         // Strangers name a URL in requests for tokens too, which have no other limit.
         allowFetch: async ({ req }) => (await strangers.take('clientDocuments', req)) === undefined
       },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: (_ctx, _client, oneOf) => {
-          if (Array.isArray(oneOf)) return oneOf[0] as string
-          if (config.defaultResource !== undefined) return config.defaultResource
-          throw new errors.InvalidTarget('name the endpoint with the parameter resource')
-        },
-        useGrantedResource: () => true,
-        getResourceServerInfo: (_ctx, resource) => {
-          if (!resources.has(resource))
-            throw new errors.InvalidTarget(`there is no such endpoint; there are: ${config.resources.join(' ')}`)
-          return {
-            scope: config.scopes.join(' '),
-            audience: resource,
-            accessTokenTTL: config.tokenSeconds,
-            accessTokenFormat: 'jwt',
-            jwt: { sign: { alg: 'ES256' } }
-          }
-        }
-      }
+      resourceIndicators: resourceIndicatorsOf(config, errors)
     },
     fetch: asLibrary(fetch),
     findAccount,
@@ -188,6 +181,41 @@ export async function createProvider(
   logFailures(provider, tenant.id, log)
   return { provider, answer: provider.callback() }
 }
+
+/** A token for exactly one endpoint of the tenant (RFC 8707). */
+function resourceIndicatorsOf(config: LoginConfig, errors: typeof Errors): NonNullable<Features['resourceIndicators']> {
+  const resources = new Set(config.resources)
+  return {
+    enabled: true,
+    defaultResource: (_ctx, _client, oneOf) => {
+      if (Array.isArray(oneOf)) return oneOf[0] as string
+      if (config.defaultResource !== undefined) return config.defaultResource
+      throw new errors.InvalidTarget('name the endpoint with the parameter resource')
+    },
+    useGrantedResource: () => true,
+    getResourceServerInfo: (_ctx, resource) => {
+      if (!resources.has(resource))
+        throw new errors.InvalidTarget(`there is no such endpoint; there are: ${config.resources.join(' ')}`)
+      return {
+        scope: config.scopes.join(' '),
+        audience: resource,
+        accessTokenTTL: config.tokenSeconds,
+        accessTokenFormat: 'jwt',
+        jwt: { sign: { alg: 'ES256' } }
+      }
+    }
+  }
+}
+
+/** Of a client its own, as the library has it by default, which then writes a notice to standard output. */
+const revocationPolicy =
+  (errors: typeof Errors): NonNullable<NonNullable<Features['revocation']>['allowedPolicy']> =>
+  async (_ctx, client, token) => {
+    if (token.clientId === client.clientId) return true
+    // One without a secret says of itself who it is: it is told nothing of what others have.
+    if (client.clientAuthMethod === 'none') return false
+    throw new errors.InvalidRequest('client is not authorized to revoke the presented token')
+  }
 
 /** Who signs out here does so at the tenant's provider, too (OpenID Connect RP-Initiated Logout 1.0). */
 function signOutThere(

@@ -20,6 +20,13 @@ interface RecordOptions {
   readonly epochOf: (tenant: TenantId) => Promise<number>
 }
 
+interface Counted {
+  readonly id: string
+  readonly windowMs: number
+  /** Epoch ms. */
+  readonly now: number
+}
+
 /** @param provider issuer of the tenant's provider */
 export function createLoginRecords(tenant: TenantId, provider: string, { store, sealer, epochOf }: RecordOptions) {
   /** Where a record is, and what its seal is bound to. */
@@ -76,18 +83,25 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
     /** @returns true for the first who asks within the time, in all processes */
     isFirst: async (kind: string, id: string, ttlMs: number): Promise<boolean> =>
       store.set((await placeOf(kind, id)).key, '1', { ttlMs, when: 'absent' }),
-    /** A time that is noted, unless another one was within the time. Epoch ms. */
-    noteTime: async (kind: string, id: string, at: number, ttlMs: number): Promise<boolean> =>
-      store.set((await placeOf(kind, id)).key, String(at), { ttlMs, when: 'absent' }),
-    async notedTime(kind: string, id: string): Promise<number | undefined> {
-      const noted = await store.get((await placeOf(kind, id)).key)
-      return noted === undefined ? undefined : Number(noted)
-    },
     touch: async (kind: string, id: string, ttlMs: number): Promise<boolean> =>
       store.touch((await placeOf(kind, id)).key, ttlMs),
-    /** @returns how many there were in the window, with these */
-    count: (kind: string, ttlMs: number, { id, by }: { readonly id: string; readonly by: number }): Promise<number> =>
-      store.count(loginKey(tenant, kind, id), by, ttlMs),
+    /**
+     * Adds to a counter that begins with the first of its window.
+     * @param now epoch ms
+     * @returns how many there were in the window, with these
+     */
+    async count(kind: string, { id, by, windowMs, now }: Counted & { readonly by: number }): Promise<number> {
+      const counted = await store.count(loginKey(tenant, kind, id), by, windowMs)
+      const since = { ttlMs: windowMs, when: 'absent' } as const
+      if (by === 1 && counted === 1) await store.set((await placeOf(`${kind} since`, id)).key, String(now), since)
+      return counted
+    },
+    /** @returns after how many seconds the next window of a counter begins, at the latest */
+    async secondsLeft(kind: string, { id, windowMs, now }: Counted): Promise<number> {
+      const since = await store.get((await placeOf(`${kind} since`, id)).key)
+      const leftMs = since === undefined ? windowMs : Number(since) + windowMs - now
+      return Math.max(1, Math.ceil(Math.min(leftMs, windowMs) / 1_000))
+    },
     /** The token belongs to the grant, and ends with it. */
     addToGrant: async (grant: string, kind: string, id: string, ttlMs: number): Promise<void> =>
       store.append(loginGrantKey(tenant, grant), (await placeOf(kind, id)).key, { ttlMs, keep: grantMembersKept }),

@@ -12,7 +12,7 @@ t.test('the metadata name the resource, its issuers and its scopes', async (t) =
     authorization_servers: ['https://idp.example.com', 'https://other.example.com/'],
     scopes_supported: ['mcp'],
     bearer_methods_supported: ['header'],
-    dpop_signing_alg_values_supported: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'],
+    dpop_signing_alg_values_supported: ['ES256', 'ES384', 'Ed25519', 'EdDSA', 'PS256', 'RS256'],
     resource_name: 'Acme'
   })
 })

@@ -71,7 +71,7 @@ t.test('every default is applied', async (t) => {
       {
         issuer: 'https://idp.example',
         jwksUri: undefined,
-        algorithms: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'],
+        algorithms: ['ES256', 'ES384', 'Ed25519', 'EdDSA', 'PS256', 'RS256'],
         requireTyp: true,
         audiences: [],
         otherAudiences: [],

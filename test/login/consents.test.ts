@@ -119,6 +119,10 @@ t.test('a host gives back what it has (RFC 7009): all that came of it is over', 
   const [app, other] = [await logIn(front, front.url()), await logIn(front, front.url())]
   const giveBack = async (clientId: string, token: unknown) =>
     await fetch(endpoint, { method: 'POST', body: new URLSearchParams({ client_id: clientId, token: String(token) }) })
+  const said: unknown[] = []
+  const { info } = console
+  console.info = (...words) => said.push(words)
+  t.teardown(() => (console.info = info))
   const foreign = await giveBack(other.clientId, app.body['refresh_token'])
   t.ok([200, 400].includes(foreign.status))
   const next = await refresh(front, app)
@@ -126,4 +130,5 @@ t.test('a host gives back what it has (RFC 7009): all that came of it is over', 
   t.equal((await giveBack(app.clientId, next.body['refresh_token'])).status, 200)
   t.match(await refresh(front, { ...app, body: next.body }), { status: 400, body: { error: 'invalid_grant' } })
   t.equal((await refresh(front, other)).status, 200)
+  t.same(said, [], 'and nothing but JSON is in the log')
 })

@@ -93,9 +93,18 @@ t.test(
       return { status: response.status, body: await response.json() }
     }
     t.match(await ask({}), { status: 400, body: { error: 'invalid_grant' } })
-    const holder = await keyHolder()
+    const metadata = await (await fetch(`${front.issuer}/.well-known/openid-configuration`)).json()
+    const { dpop_signing_alg_values_supported: algs } = metadata as { readonly dpop_signing_alg_values_supported: [] }
+    t.ok(algs.includes('Ed25519' as never))
+    const holder = await keyHolder('Ed25519')
     const dpop = await holder.proof({ url: `${front.issuer}/token` })
-    t.match(await ask({ dpop }), { status: 200, body: { token_type: 'DPoP' } }, 'with one it gets it')
+    const got = await ask({ dpop })
+    t.match(got, { status: 200, body: { token_type: 'DPoP' } }, 'with one it gets it')
+    // RFC 9864: the name that says which curve it is.
+    const { access_token: token } = got.body as { readonly access_token: string }
+    const proof = await holder.proof({ url: front.url(), token })
+    const headers = { ...jsonHeaders, authorization: `DPoP ${token}`, dpop: proof }
+    t.equal((await send(front.url(), { headers, body: initializeBody() })).status, 200, 'whatever it was signed with')
   }
 )
 

@@ -84,7 +84,8 @@ export function authorizationUrl({ issuer }: Front, parameters: Record<string, s
 
 export async function tokens({ issuer }: Front, parameters: Record<string, string>) {
   const response = await fetch(`${issuer}/token`, { method: 'POST', body: new URLSearchParams(parameters) })
-  return { status: response.status, body: (await response.json()) as Json & { access_token: string } }
+  const { status, headers } = response
+  return { status, headers, body: (await response.json()) as Json & { access_token: string } }
 }
 
 /** The whole way of a host: registration, sign-in, consent, tokens. */

@@ -108,3 +108,35 @@ t.test('a host that comes back within refreshDays goes on, later the person is a
   moveClock(6 * day)
   t.match(await refresh(front, { ...first, body: third.body }), { status: 400, body: { error: 'invalid_grant' } })
 })
+
+t.test(
+  'the hosts of one person refresh so often in an hour, and a spent token ends its grant all the same',
+  async (t) => {
+    const front = await loginGateway(t, { login: { tokenSeconds: 3_600 } })
+    t.teardown(() => moveClock(0))
+    const ada = await logIn(front, front.url())
+    const other = await logIn(front, front.url())
+    front.provider.person = 'bob'
+    const bob = await logIn(front, front.url())
+    let last = ada
+    for (let n = 0; n < 60; n++) {
+      const { status, body } = await refresh(front, last)
+      if (status !== 200) t.fail(`the refresh ${n + 1} was answered with ${status}`)
+      last = { ...ada, body }
+    }
+    const refused = await refresh(front, last)
+    t.match(refused, { status: 429, body: { error: 'temporarily_unavailable' } })
+    const seconds = Number(refused.headers.get('retry-after'))
+    t.ok(seconds > 60 && seconds <= 3_600)
+    t.equal((await refresh(front, other)).status, 429, 'the same person')
+    t.equal((await refresh(front, bob)).status, 200, 'somebody else')
+    moveClock(hour)
+    const next = await refresh(front, last)
+    t.equal(next.status, 200, 'nothing was used up')
+    let more = other
+    for (let n = 0; n < 59; n++) more = { ...other, body: (await refresh(front, more)).body }
+    t.equal((await refresh(front, more)).status, 429)
+    t.match(await refresh(front, ada), { status: 400, body: { error: 'invalid_grant' } })
+    t.match(await refresh(front, { ...ada, body: next.body }), { status: 400, body: { error: 'invalid_grant' } })
+  }
+)

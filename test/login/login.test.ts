@@ -27,6 +27,7 @@ t.test('from a 401 to a token, by metadata, registration, sign-in and consent', 
   const front = await loginGateway(t)
   const refused = await fetch(front.url(), { method: 'POST', body: '{}' })
   t.equal(refused.status, 401)
+  t.match(await refused.json(), { error: { message: /Follow resource_metadata to get one\.$/ } }, 'it has no keys')
   const metadataUrl = /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate') ?? '')?.[1] ?? ''
   t.match(await json(metadataUrl), { resource: front.url(), authorization_servers: [front.issuer] })
   const path = new URL(front.issuer).pathname
@@ -44,7 +45,8 @@ t.test('from a 401 to a token, by metadata, registration, sign-in and consent', 
       code_challenge_methods_supported: ['S256'],
       response_types_supported: ['code'],
       authorization_response_iss_parameter_supported: true,
-      client_id_metadata_document_supported: true
+      client_id_metadata_document_supported: true,
+      pushed_authorization_request_endpoint: undefined
     })
 
   const { page, end, status, body } = await logIn(front, front.url())

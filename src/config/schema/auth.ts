@@ -69,17 +69,20 @@ export const IssuerSchema = closedObject({
     Type.Array(
       // Only the issuer has the secret half. With HMAC and `none`, whoever verifies could also sign (RFC 8725 section
       // 3.1).
-      Type.Enum(['ES256', 'ES384', 'ES512', 'EdDSA', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512'] as const, {
-        refused: {
-          HS256: sharedSecret,
-          HS384: sharedSecret,
-          HS512: sharedSecret,
-          none: 'is refused: such tokens are not signed at all'
+      Type.Enum(
+        ['ES256', 'ES384', 'ES512', 'Ed25519', 'EdDSA', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512'] as const,
+        {
+          refused: {
+            HS256: sharedSecret,
+            HS384: sharedSecret,
+            HS512: sharedSecret,
+            none: 'is refused: such tokens are not signed at all'
+          }
         }
-      }),
+      ),
       {
         minItems: 1,
-        default: ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'],
+        default: ['ES256', 'ES384', 'Ed25519', 'EdDSA', 'PS256', 'RS256'],
         description: 'Signature algorithms that are accepted.'
       }
     )

@@ -24,7 +24,7 @@ export function sendNoAuthorizationServer(reply: RouteReply, { tenants }: Snapsh
     issued.length === 0
       ? `Its endpoints take API keys. ${byKey}`
       : other
-        ? `Where people sign in the 401 of an endpoint ${byMetadata} Where it names none the endpoint takes API keys. ${byKey}`
+        ? `Where people sign in the 401 of an endpoint ${byMetadata} Where it names none it takes API keys. ${byKey}`
         : `The 401 of an endpoint ${byMetadata}`
   const body = { error: 'invalid_request', error_description: `There is no authorization server here. ${advice}` }
   // RFC 6749 section 5.2.

@@ -32,13 +32,9 @@ export function createStrangerLimits({ tenant, config, records, clock, log, addr
   const begun = new WeakMap<IncomingMessage, StrangerLimit>()
   const whoOf = (request: IncomingMessage): string => networkOf(addressOf(request) ?? '')
 
-  /** @returns how many there were in the window, with this one */
-  async function count(name: StrangerLimit, who: string, by: number): Promise<number> {
-    const { windowMs } = limits[name]
-    const counted = await records.count(name, windowMs, { id: who, by })
-    if (by === 1 && counted === 1) await records.noteTime(`${name} since`, who, clock.now(), windowMs)
-    return counted
-  }
+  const counterOf = (name: StrangerLimit, id: string) => ({ id, windowMs: limits[name].windowMs, now: clock.now() })
+  const count = (name: StrangerLimit, who: string, by: number): Promise<number> =>
+    records.count(name, { ...counterOf(name, who), by })
 
   /** @returns in how many seconds a new window begins */
   async function refusal(name: StrangerLimit, who: string): Promise<number> {
@@ -48,9 +44,7 @@ export function createStrangerLimits({ tenant, config, records, clock, log, addr
       const address = who === everybody ? undefined : who
       log.warn({ tenant: tenant.id, limit: key, most, address }, 'the login front is asked too often')
     }
-    const since = await records.notedTime(`${name} since`, who)
-    const waitMs = since === undefined ? windowMs : since + windowMs - clock.now()
-    return Math.max(1, Math.ceil(Math.min(waitMs, windowMs) / 1_000))
+    return await records.secondsLeft(name, counterOf(name, who))
   }
 
   /** @returns undefined where it may; otherwise after how many seconds it may again */

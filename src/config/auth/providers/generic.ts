@@ -10,7 +10,7 @@ export const generic: ProviderPreset = {
   can: { resource: 'set', registration: 'set', clientDocuments: 'set' },
   steps: [
     'Issue access tokens as JWTs of RFC 9068: `typ: at+jwt`, with `iss`, `sub`, `client_id`, `aud`, `iat`, `exp` and ' +
-      '`scope`, signed by ES256, EdDSA, PS256 or RS256 with a key of its key set.',
+      '`scope`, signed by ES256, Ed25519 (also named EdDSA), PS256 or RS256 with a key of its key set.',
     'Name the URL of the endpoint in `aud`, and nothing else, where the client asks for it by `resource` (RFC 8707): ' +
       '{urls}.',
     'Let hosts register, by client ID metadata documents or dynamic registration (RFC 7591), with PKCE.',
