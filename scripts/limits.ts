@@ -793,6 +793,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     [
+      'upstream/http/streamable-session.ts firstStreamMs',
+      'wait of the first call for the GET stream of its upstream session, where the client can be asked',
+      'session and upstream',
+      'called all the same'
+    ],
+    [
       'relay/connections/ended-sessions.ts ownersFirstMs',
       'time after the end of a session until what is left of it at servers over HTTP is ended',
       'session',

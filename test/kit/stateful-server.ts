@@ -51,6 +51,12 @@ function makeServer(): McpServer {
     if (subscribed.has(uri)) await mcp.server.sendResourceUpdated({ uri })
     return text([...subscribed].join())
   })
+  // On the GET stream, as the SDK does where a tool does not say to which call its question belongs.
+  mcp.registerTool('ask', {}, async () => {
+    const requestedSchema = { type: 'object' as const, properties: { word: { type: 'string' as const } } }
+    const { content } = await mcp.server.elicitInput({ message: 'A word?', requestedSchema })
+    return text(String(content?.['word']))
+  })
   mcp.registerResource('value', uri, {}, () => ({ contents: [{ uri, text: value }] }))
   mcp.server.setRequestHandler(SubscribeRequestSchema, ({ params }) => {
     subscribed.add(params.uri)
@@ -63,7 +69,8 @@ function makeServer(): McpServer {
   return mcp
 }
 
-export async function startStateful(t: Teardown): Promise<StatefulServer> {
+/** @param beforeGet what the server waits for before it opens a GET stream */
+export async function startStateful(t: Teardown, beforeGet = async (): Promise<void> => {}): Promise<StatefulServer> {
   const seen: Seen[] = []
   const transports = new Map<string, StreamableHTTPServerTransport>()
   const gets: Array<{ readonly session: string | undefined; readonly response: ServerResponse }> = []
@@ -94,7 +101,10 @@ export async function startStateful(t: Teardown): Promise<StatefulServer> {
         const known = transports.get(session ?? '')
         const isNew = message?.method === 'initialize'
         if (known === undefined && !isNew) return response.writeHead(404).end()
-        if (method === 'GET') gets.push({ session, response })
+        if (method === 'GET') {
+          gets.push({ session, response })
+          await beforeGet()
+        }
         await (known ?? (await open())).handleRequest(request, response, message)
       })()
     })

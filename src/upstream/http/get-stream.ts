@@ -8,6 +8,8 @@ import { type HttpTarget, streamHeaders } from './target.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 interface GetStreamEvents {
+  /** The server has answered, with a stream or otherwise; again each time that it is asked. */
+  answered(): void
   message(value: unknown): void
   /** The stream was cut and is open again: something may have been missed. */
   reconnected(): void
@@ -43,6 +45,7 @@ export function openGetStream(
 
   const sink: HttpResponseSink = {
     begin(_sessionId, streamed) {
+      events.answered()
       if (!streamed) return
       if (cut) events.reconnected()
       wasOpen = true
@@ -60,6 +63,7 @@ export function openGetStream(
       retryMs = ms
     },
     end(outcome) {
+      events.answered()
       if (!stopped) ended(outcome)
     }
   }

@@ -24,6 +24,13 @@ import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
+/**
+ * A server may ask where it opened the GET stream, in the first call already, and what it asks before is lost: so long
+ * the call waits for it. One that sends the head of the stream with its first event alone makes it wait to the end.
+ */
+const firstStreamMs = 1_000
+const asking = ['elicitation', 'sampling', 'roots'] as const
+
 /** What a new session has to be told again. */
 interface SessionReplay {
   repeat(signal: AbortSignal): void
@@ -82,7 +89,7 @@ export function createStreamableSession(
     restartDelay.sessionBegan()
     await queue.postInitialized(signal)
     isKept = sessionId !== undefined && (await place?.keep({ id: sessionId, ...result, ...series })) === true
-    listen(session)
+    await listen(session)
     return result
   }
 
@@ -101,19 +108,24 @@ export function createStreamableSession(
     state.handshakeResult = kept
     state.current = session
     restartDelay.sessionBegan()
-    listen(session)
+    await listen(session)
     return 'known'
   }
 
-  function listen(session: HttpSession): void {
+  /** @returns when calls may begin */
+  async function listen(session: HttpSession): Promise<void> {
     // Once stopped it hears no more: another process has the session, or will have it.
     if (isStopped) return
     stopStream()
+    const { promise: answered, resolve } = Promise.withResolvers<void>()
     stopStream = openGetStream(target, session.headers, link, {
+      answered: resolve,
       message: (value) => rpc.receive(value),
       reconnected: announceAll,
       sessionLost: () => renewInBackground(session)
     })
+    if (asking.some((capability) => link.handshake.capabilities[capability] !== undefined))
+      await settledWithin(clock, firstStreamMs, answered)
   }
 
   const announceAll = (): void => announce(events, state.handshakeResult?.capabilities ?? {}, replay)
