@@ -4,6 +4,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { consoleFigures } from './console.ts'
 import { table } from './figures.ts'
 import { memory } from './memory.ts'
 import { pathOfACall } from './path.ts'
@@ -14,7 +15,7 @@ import { starts } from './starts.ts'
 import { telling } from './telling.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path', 'telling']
+const others = ['start', 'W7', 'memory', 'path', 'telling', 'console']
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
@@ -34,8 +35,8 @@ if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name
   )
   process.exit(2)
 }
-/** Takes minutes and answers another question: only when asked for. */
-const rare = new Set(['memory'])
+/** They take minutes, or a browser, and answer other questions: only when asked for. */
+const rare = new Set(['memory', 'console'])
 const wanted = (name: string): boolean =>
   only === undefined ? !rare.has(name) : only.some((pattern) => matches(name, pattern))
 
@@ -89,6 +90,11 @@ if (wanted('telling')) {
   figures['telling'] = told
   const rows = Object.entries(told).map(([what, us]) => [what, us.toFixed(2)])
   print({ head: ['told of a call', 'us'], rows, notes: [] })
+}
+if (wanted('console')) {
+  const seen = await consoleFigures()
+  figures['console'] = seen.figures
+  print(seen.section)
 }
 process.stdout.write(`${machine()}\n${JSON.stringify(figures)}\n`)
 

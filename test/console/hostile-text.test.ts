@@ -1,9 +1,13 @@
 // Attack: upstreams, clients and tenants write markup and scripts into every text that an administrator will look at.
 // They are shown as text and change nothing.
 
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { key as apiKey } from '../kit/gateway.ts'
+
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { consoleRig } from './rig.ts'
 
 const corpus = [
@@ -23,53 +27,149 @@ const inputSchema = {
   description: all,
   properties: { [corpus[0] ?? '']: { description: all } }
 }
+const refusing = await startUpstream({ errors: { initialize: { code: -32_000, message: all } } })
+t.teardown(() => refusing.close())
+const lastWords = `process.stderr.write(${JSON.stringify(`${all}\n`)}, () => process.exit(3))`
 const rig = await consoleRig(t, {
-  tools: ['echo', 'rpcerror', 'fail', ...corpus].map((name) => ({
-    name,
-    title: all,
-    description: all,
-    inputSchema,
-    icons: [{ src: 'javascript:globalThis.taken=1' }]
-  }))
+  script: {
+    tools: ['echo', 'rpcerror', 'fail', 'steps', ...corpus].map((name) => ({
+      name,
+      title: all,
+      description: all,
+      inputSchema,
+      outputSchema: inputSchema,
+      annotations: { title: all },
+      icons: [{ src: 'javascript:globalThis.taken=1' }]
+    })),
+    resources: [{ uri: `test://${corpus[0]}`, name: all, description: all }]
+  },
+  upstreams: {
+    refusing: { type: 'http', url: refusing.url },
+    dying: { type: 'stdio', command: process.execPath, args: ['-e', lastWords.replaceAll('$', '$$$$')] }
+  }
 })
 
 const dangerous =
-  '#app script, #app iframe, #app object, #app base, #app meta, #app svg, #app [onerror], #app [onload], #app [srcdoc], ' +
-  '#app [src^="javascript"], #app [href^="javascript"], #app img:not([src="icon.svg"])'
+  '#app script, #app iframe, #app object, #app base, #app meta, #app svg:not(.qr *, .qr), #app [onerror], #app [onload], #app [srcdoc], ' +
+  '#app [src^="javascript"], #app [href^="javascript"], ' +
+  '#app img:not([src="icon.svg"]):not([src^="data:image/"]):not([src^="blob:"])'
+const [script = '', image = '', svg = ''] = corpus
+
+/** Where such texts are, what of them is there to be seen, and what is done to see more of them. */
+const places: ReadonlyArray<readonly [place: string, shown?: string, look?: (page: Page) => Promise<void>]> = [
+  ['live', script, openLastCall],
+  ['overview?tenant=acme', script, (page) => page.getByText('refusing of acme').waitFor()],
+  ['overview?tenant=acme', image, (page) => chosen(page, 'By', 'tool')],
+  ['upstreams?tenant=acme&upstream=tickets'],
+  ['upstreams?tenant=acme&upstream=refusing', script],
+  ['upstreams?tenant=acme&upstream=dying', '<img src=x'],
+  [`upstreams?tenant=acme&upstream=${encodeURIComponent(all)}`, svg],
+  ['tenants?tenant=team&endpoint=default', image],
+  [
+    'tenants?tenant=team',
+    script,
+    (page) =>
+      page
+        .getByRole('button', { name: /^Compare: / })
+        .nth(1)
+        .click()
+  ],
+  ['people?tenant=acme', image],
+  ['catalog?tenant=acme&endpoint=support', image, tryTool],
+  ['catalog?tenant=acme&endpoint=support&kind=resource', script],
+  ['policy?tenant=team', script, ask],
+  ['audit?tenant=acme', image, openRecord],
+  ['connect?tenant=acme&endpoint=support'],
+  [`live?filter=${encodeURIComponent(image)}`],
+  [`tenants?tenant=${encodeURIComponent(svg)}`, svg],
+  [`catalog?tenant=acme&endpoint=${encodeURIComponent(svg)}`],
+  [`policy?tenant=${encodeURIComponent(svg)}`],
+  [encodeURIComponent(svg)]
+]
+
+async function openLastCall(page: Page): Promise<void> {
+  await page.getByText('rpc_error').first().waitFor()
+  await page.locator('td button').last().click()
+  await page.getByRole('dialog').waitFor()
+}
+
+async function chosen(page: Page, label: string, value: string): Promise<void> {
+  await page.getByRole('combobox', { name: label }).selectOption(value)
+}
+
+/** All that it says on its way, what it asks, and how it ends. */
+async function tryTool(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'steps', exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('Why it is offered').waitFor()
+  t.equal(await page.locator(dangerous).count(), 0, 'a definition has no element of theirs')
+  await dialog.getByRole('button', { name: 'Try it' }).click()
+  await dialog.getByLabel('Your API key or token').fill(apiKey)
+  await dialog.getByLabel('Write the arguments as JSON').check()
+  const properties = { [script]: { type: 'string', title: all, description: all, enum: [all, image] } }
+  const params = { message: all, requestedSchema: { type: 'object', properties } }
+  const steps = [{ log: all }, { ask: [{ method: 'elicitation/create', params }] }]
+  await dialog.getByLabel('Arguments, as a JSON object').fill(JSON.stringify({ steps }))
+  await dialog.getByRole('button', { name: 'Call it' }).click()
+  await dialog.getByRole('heading', { name: 'The server asks' }).waitFor()
+  t.equal(await page.locator(dangerous).count(), 0, 'what a server asks has no element of theirs')
+  await dialog.getByRole('button', { name: 'Decline' }).click()
+  await dialog.getByText('The whole answer').waitFor()
+}
+
+async function ask(page: Page): Promise<void> {
+  await page.getByLabel('What', { exact: true }).fill(`tickets/${image}`)
+  await page.getByRole('group', { name: 'Who calls' }).getByLabel('Caller').selectOption('an API key')
+  await page.getByRole('button', { name: 'Explain' }).click()
+  await page.getByText('Every rule, and what it has to do with it').waitFor()
+  await page.getByRole('button', { name: 'markup' }).click()
+  await page.getByRole('dialog').waitFor()
+}
+
+async function openRecord(page: Page): Promise<void> {
+  const row = page.getByRole('row').filter({ hasText: image })
+  await row.getByRole('button').first().click()
+  await page.getByRole('dialog').waitFor()
+}
 
 t.test('texts of others are shown as texts', async (t) => {
-  const clientInfo = { name: corpus[1], version: corpus[0] }
+  const clientInfo = { name: image, version: script }
+  const initialize = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }
   await send(rig.url(), {
     headers: { ...jsonHeaders, authorization: `Bearer ${apiKey}` },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'initialize',
-      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }
-    })
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize })
   })
+  const rules = [{ name: 'markup', effect: 'allow', what: { names: corpus, upstreams: ['*'] } }]
+  const tests = [{ caller: { subject: script, groups: corpus }, name: `tickets/${image}`, expect: 'allowed' }]
+  const tools = { 'tickets/echo': { title: image, description: all } }
+  const changed = {
+    policy: { default: 'deny', rules, tests },
+    endpoints: { default: { upstreams: ['tickets'], tools } }
+  }
+  const { headers } = await rig.call('GET', '/v1/tenants/team')
+  const patched = await rig.call('PATCH', '/v1/tenants/team', {
+    // As it is, it would begin a reference.
+    body: JSON.stringify(changed).replaceAll('${', () => '$${'),
+    headers: { 'If-Match': String(headers['etag']), 'Content-Type': 'application/merge-patch+json' }
+  })
+  t.equal(patched.status, 200, patched.text)
   const { page, complaints } = await rig.signedIn('live')
   await page.getByText('Listening').waitFor()
   await rig.ada.request('tools/call', { name: 'tickets__rpcerror', arguments: { message: all.slice(0, 190) } })
-  await rig.ada.request('tools/call', { name: corpus[1], arguments: {} })
-  const places = {
-    live: corpus[0],
-    overview: undefined,
-    'upstreams?tenant=acme&upstream=tickets': undefined,
-    'tenants?tenant=team&endpoint=default': corpus[1],
-    'people?tenant=acme': corpus[1],
-    [`upstreams?tenant=acme&upstream=${encodeURIComponent(all)}`]: corpus[2],
-    [`live?filter=${encodeURIComponent(corpus[1] ?? '')}`]: undefined,
-    [`tenants?tenant=${encodeURIComponent(corpus[2] ?? '')}`]: corpus[2]
-  }
-  for (const [place, shown] of Object.entries(places)) {
+  await rig.ada.request('tools/call', { name: `tickets__${image}`, arguments: {} })
+  await rig.ada.request('tools/call', { name: image, arguments: {} })
+  // The log, and what is told of standard error, leave out what looks like the value of a secret.
+  const told = async (name: string) => (await rig.call('GET', `/v1/tenants/acme/upstreams/${name}`)).text
+  await until(
+    'both have said why they are away',
+    async () =>
+      /"lastError":"[^"]*<script>/.test(await told('refusing')) &&
+      /"lastStderr":".*<img src=x/.test(await told('dying'))
+  )
+  for (const [place, shown, look] of places) {
     await page.goto(`${rig.adminUrl}/console/#/${place}`)
     await page.locator('main h2, main .table-scroll, main .empty, main .note').first().waitFor()
-    if (place === 'live') {
-      await page.getByText('rpc_error').waitFor()
-      await page.locator('td button').last().click()
-      await page.getByRole('dialog').waitFor()
-    }
+    await look?.(page)
     if (shown !== undefined) await page.getByText(shown).first().waitFor({ state: 'attached' })
     t.equal(await page.locator(dangerous).count(), 0, `${place} has no element of theirs`)
     t.equal(await page.evaluate('globalThis.taken'), undefined, `${place} runs nothing of theirs`)

@@ -190,17 +190,22 @@ t.test('everybody sees what their role may see, and nobody is offered what it ma
   await page.getByText('There is no such tenant, or this key is not for it.').first().waitFor()
 })
 
-t.test('at 360 pixels nothing is wider than the screen but tables, which scroll by themselves', async (t) => {
-  const { page } = await rig.signedIn('overview', adminKeys.platform, { viewport: { width: 360, height: 740 } })
-  for (const name of [
-    'overview',
-    'live',
-    'upstreams?tenant=team',
-    'tenants?tenant=team&endpoint=default',
-    'people?tenant=team'
-  ]) {
-    await page.goto(`${rig.adminUrl}/console/#/${name}`)
-    await page.locator('main h2, main .table-scroll, main .empty').first().waitFor()
-    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), name)
+t.test('from 360 pixels to 4K nothing is wider than the screen but tables, which scroll by themselves', async (t) => {
+  const { page } = await rig.signedIn('overview')
+  for (const [width, height] of [
+    [360, 740],
+    [3_840, 2_160]
+  ] as const) {
+    await page.setViewportSize({ width, height })
+    for (const name of [
+      ...['overview', 'live', 'upstreams?tenant=team', 'tenants?tenant=team&endpoint=default', 'people?tenant=team'],
+      ...['catalog?tenant=team', 'policy?tenant=team', 'audit?tenant=acme', 'connect?tenant=team']
+    ]) {
+      await page.goto(`${rig.adminUrl}/console/#/${name}`)
+      await page.locator('main h2, main .table-scroll, main .empty, main .note').first().waitFor()
+      t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${name} at ${width}`)
+      const narrow = "[...document.querySelectorAll('main p')].filter((each) => each.offsetWidth > 1600).length"
+      t.equal(await page.evaluate(narrow), 0, `lines of ${name} at ${width} are short enough to be read`)
+    }
   }
 })

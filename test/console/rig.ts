@@ -23,19 +23,29 @@ export interface ConsoleRig extends AdminGateway {
   signedIn(place: string, key?: string, options?: OpenOptions): Promise<OpenedPage>
 }
 
-/** @param admin of the configuration, besides its keys */
+export interface ConsoleRigOptions {
+  /** Of the upstream `tickets`. */
+  readonly script?: HttpUpstreamOptions
+  /** Of the configuration, besides its keys. */
+  readonly admin?: Readonly<Record<string, unknown>>
+  /** Of acme, besides its three. */
+  readonly upstreams?: Readonly<Record<string, unknown>>
+}
+
 export async function consoleRig(
   t: Teardown,
-  script: HttpUpstreamOptions = {},
-  admin: Readonly<Record<string, unknown>> = {}
+  { script = {}, admin = {}, upstreams = {} }: ConsoleRigOptions = {}
 ): Promise<ConsoleRig> {
   const [tickets, slow] = await Promise.all([startUpstream(script), startUpstream()])
   for (const each of [tickets, slow]) t.teardown(() => each.close())
   const http = ({ url }: HttpUpstream) => ({ type: 'http', url })
   const gateway = await adminGateway(t, {
-    upstreams: { tickets: http(tickets), slow: http(slow), files: { type: 'http', url: 'http://127.0.0.1:9/mcp' } },
+    upstreams: {
+      ...{ tickets: http(tickets), slow: http(slow), files: { type: 'http', url: 'http://127.0.0.1:9/mcp' } },
+      ...upstreams
+    },
     endpoints: {
-      default: { upstreams: ['tickets', 'slow', 'files'] },
+      default: { upstreams: ['tickets', 'slow', 'files', ...Object.keys(upstreams)] },
       support: { upstreams: ['tickets'], prefix: '' }
     },
     tenants: { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { notes: http(slow) } } },

@@ -9,10 +9,8 @@ import { consoleRig } from './rig.ts'
 
 const port = await freePort()
 const provider = await identityProvider(t, `http://127.0.0.1:${port}/console/`)
-const rig = await consoleRig(
-  t,
-  {},
-  {
+const rig = await consoleRig(t, {
+  admin: {
     listen: { port },
     oidc: {
       audience: 'https://admin.example',
@@ -21,7 +19,7 @@ const rig = await consoleRig(
       access: [{ role: 'viewer', groups: ['staff'] }]
     }
   }
-)
+})
 const { adminUrl } = rig
 const origin = { Origin: adminUrl }
 
