@@ -79,6 +79,8 @@ function Content({ page, role, tenants }) {
     document.title = `${title} · ${text.product}`
     heading.current?.focus({ preventScroll: true })
     scrollTo(0, 0)
+    // On a narrow screen the pages stand in one line that scrolls.
+    document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [])
   return html`<h1 ref=${heading} tabindex="-1">${title}</h1>
     ${

@@ -113,6 +113,7 @@ function Entries({ endpoint, kind, seen }) {
                   { title: said.upstream, cell: ({ upstream }) => upstream },
                   {
                     title: said.what,
+                    isLong: true,
                     cell: ({ definition }) => firstSentence(definition.description ?? definition.title)
                   },
                   { title: said.tokens, isNumber: true, cell: (entry) => entry.tokens.toLocaleString('en') }

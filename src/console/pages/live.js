@@ -134,10 +134,12 @@ function CallTable({ calls, onOpen }) {
 
 /** A call does not change: with hundreds of calls a second, only the rows of new ones are drawn. */
 class Row extends Component {
+  /** @override */
   shouldComponentUpdate() {
     return false
   }
 
+  /** @override */
   render({ call, onOpen }) {
     return html`<tr>
       <td><button type="button" class="link" onClick=${() => onOpen(call)}>${clockTime(call.time)}</button></td>

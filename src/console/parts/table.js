@@ -6,7 +6,8 @@ import { text } from '../text.js'
 
 /**
  * @template Row
- * @typedef {{ title: string, cell: (row: Row) => unknown, isNumber?: boolean, isHead?: boolean }} Column
+ * @typedef {{ title: string, cell: (row: Row) => unknown, isNumber?: boolean, isHead?: boolean,
+ *   isLong?: boolean }} Column
  */
 
 /**
@@ -50,10 +51,10 @@ export function Table({ caption, columns, rows, keyOf, textOf, isWhole = true, i
           ${shown.map(
             (row) =>
               html`<tr key=${keyOf(row)}>
-                ${columns.map(({ cell, isNumber, isHead }) =>
+                ${columns.map(({ cell, isNumber, isLong, isHead }) =>
                   isHead
                     ? html`<th scope="row">${cell(row)}</th>`
-                    : html`<td class=${isNumber ? 'number' : ''}>${cell(row)}</td>`
+                    : html`<td class=${isNumber ? 'number' : isLong ? 'long' : ''}>${cell(row)}</td>`
                 )}
               </tr>`
           )}

@@ -137,7 +137,7 @@ function Answer({ answer: { outcome, sentence, rules } }) {
           { title: said.ofWhom, cell: ({ of }) => said.levels[of] },
           { title: said.effect, cell: EffectMark },
           { title: said.applies, cell: AppliesMark },
-          { title: said.because, cell: ({ because }) => because }
+          { title: said.because, isLong: true, cell: ({ because }) => because }
         ]}
       />`
     }`

@@ -35,7 +35,7 @@ export const Tests = ({ tests }) =>
         title: said.decided,
         cell: ({ holds, outcome }) => html`<span class=${`mark ${holds ? 'good' : 'bad'}`}>${decided(outcome)}</span>`
       },
-      { title: said.because, cell: ({ sentence }) => sentence }
+      { title: said.because, isLong: true, cell: ({ sentence }) => sentence }
     ]}
   >
     ${
