@@ -69,6 +69,8 @@ export interface CallRecord {
   stopped?: Pick<Tenant, 'kills'> | undefined
   /** The rule by which a name is as unknown to the caller as what nobody has; `default` where no rule allows it. */
   denied?: string | undefined
+  /** The rules by which its tenant and its endpoint allow it; undefined where neither has a policy. */
+  allowedBy?: readonly string[] | undefined
   /** From its start until it was sent to its upstream. */
   waitMs?: number
   /** From then until the upstream had answered, what its user was asked included. */

@@ -14,6 +14,8 @@ export interface Decision {
   readonly isListed: boolean
   /** The rule because of which it is not listed; `default` where none allows it. */
   readonly deniedBy?: string
+  /** The first rule of each policy that allows it; `default` where none has to. Not given where the call decides. */
+  readonly allowedBy?: readonly string[]
   /** What every call needs of the caller besides. */
   readonly scopes: readonly string[]
   /** What depends on the call; undefined where nothing does. */
@@ -23,6 +25,8 @@ export interface Decision {
 export interface Verdict {
   /** The rule by whose condition the call is refused; `default` where no condition allows it. */
   readonly refusedBy: string | undefined
+  /** As of a decision; not given where the call is refused. */
+  readonly allowedBy?: readonly string[]
   /** What this call needs of the caller, those of every call included. */
   readonly scopes: readonly string[]
 }
@@ -111,7 +115,7 @@ function accessOf(policies: readonly Policy[], factsOf: RouteFactsOf) {
     const conditional = covering.some(({ rules }) => rules.some(({ condition }) => condition !== undefined))
     return conditional
       ? { isListed: true, scopes, decideCall: createCallDecision(covering) }
-      : { isListed: true, scopes }
+      : { isListed: true, scopes, allowedBy: covering.map(({ rules }) => allowingRule(rules)) }
   }
 
   return (kind: RouteKind, route: JudgedRoute): Decision => {
@@ -138,10 +142,14 @@ const mayAllow = ({ byDefault, rules }: Covering): boolean =>
 const denyingRule = ({ rules }: Covering): string =>
   rules.find(({ effect, condition }) => effect === 'deny' && condition === undefined)?.name ?? 'default'
 
+const allowingRule = (rules: readonly Rule[]): string =>
+  rules.find(({ effect }) => effect === 'allow')?.name ?? 'default'
+
 /** Doubt denies: a condition that cannot be judged holds where its rule denies or requires, and not where it allows. */
 function createCallDecision(levels: readonly Covering[]): Required<Decision>['decideCall'] {
   return (facts) => {
     const scopes = new Set<string>()
+    const allowedBy: string[] = []
     const budget = conditionBudget()
     for (const { byDefault, rules } of levels) {
       const inForce = rules.filter(
@@ -152,8 +160,9 @@ function createCallDecision(levels: readonly Covering[]): Required<Decision>['de
       if (byDefault === 'deny' && !inForce.some(({ effect }) => effect === 'allow'))
         return { refusedBy: 'default', scopes: [] }
       for (const scope of scopesOf(inForce)) scopes.add(scope)
+      allowedBy.push(allowingRule(inForce))
     }
-    return { refusedBy: undefined, scopes: [...scopes] }
+    return { refusedBy: undefined, allowedBy, scopes: [...scopes] }
   }
 }
 

@@ -71,6 +71,39 @@ t.test('calls are told as they end, without arguments, to whoever the tenant is 
   t.match(failed.data, { error: /.+/ })
 })
 
+t.test('of each call the rules that allow it are told, by its arguments where those decide', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const policy = {
+    default: 'deny',
+    rules: [
+      { name: 'no-crash', effect: 'deny', what: { names: ['crash'] } },
+      { name: 'echoes', effect: 'allow', who: { keys: ['test'] }, what: { names: ['echo'] } },
+      { name: 'few', effect: 'allow', what: { kinds: ['tool'], names: ['progress'] }, when: 'args.steps < 3' },
+      { name: 'some', effect: 'allow', what: { kinds: ['tool'], names: ['progress'] }, when: 'args.steps < 9' }
+    ]
+  }
+  const { url, adminUrl } = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], policy: { default: 'allow', rules: [] } } },
+    policy
+  })
+  const events = await adminEvents(t, adminUrl, '/v1/calls')
+  const client = await legacyClient(url(), apiKey)
+  const told = async (name: string, args: object) => {
+    const before = events.events.filter(isCall).length
+    await client.request('tools/call', { name: `up__${name}`, arguments: args })
+    await until('it is told', () => events.events.filter(isCall).length > before)
+    const { allowedBy, rule } = events.events.filter(isCall)[before]?.data ?? {}
+    return { allowedBy, rule }
+  }
+  t.same(await told('echo', {}), { allowedBy: ['echoes', 'default'], rule: undefined })
+  t.same(await told('progress', { steps: 1 }), { allowedBy: ['few', 'default'], rule: undefined })
+  t.same(await told('progress', { steps: 5 }), { allowedBy: ['some', 'default'], rule: undefined })
+  t.same(await told('progress', { steps: 10 }), { allowedBy: undefined, rule: 'default' })
+  t.same(await told('crash', {}), { allowedBy: undefined, rule: 'no-crash' })
+})
+
 t.test('a stream has to be asked for, and another tenant is as unknown as ever', async (t) => {
   const { adminUrl } = await start(t)
   const plain = await adminCall(adminUrl, 'GET', '/v1/calls')

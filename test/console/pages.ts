@@ -63,7 +63,7 @@ t.test('calls are shown as they end, found by any word, held still, and opened b
   await page.keyboard.press('Enter')
   const dialog = page.getByRole('dialog', { name: 'Call of fail' })
   await dialog.getByText('Upstream and user').waitFor()
-  t.match(await dialog.innerText(), /tool_error/)
+  t.match(await dialog.innerText(), /API key\s+test[^]*tool_error/)
   t.same(await violationsInBothThemes(page), [])
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })

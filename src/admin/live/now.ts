@@ -68,6 +68,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
         JSON.stringify({
           time: new Date(wall.now()).toISOString(),
           ...callLine(call, ended),
+          allowedBy: call.record?.allowedBy,
           steps: call.record?.steps
         })
       )

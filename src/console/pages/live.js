@@ -144,7 +144,7 @@ class Row extends Component {
     return html`<tr>
       <td><button type="button" class="link" onClick=${() => onOpen(call)}>${clockTime(call.time)}</button></td>
       <td>${call.tenant}${call.endpoint !== 'default' && html`<span class="muted">/${call.endpoint}</span>`}</td>
-      <td>${call.subject ?? call.client ?? text.none}</td>
+      <td>${call.user ?? call.apiKey ?? text.none}</td>
       <th scope="row">${call.upstream && html`<span class="muted">${call.upstream}/</span>`}${calledIn(call)}</th>
       <td><span class=${`mark ${call.outcome === 'ok' ? 'good' : 'bad'}`}>${call.outcome}</span></td>
       <td class="number">${duration(call.ms)}</td>
@@ -230,7 +230,7 @@ function CallDialog({ call, onClose }) {
         ([name, value]) =>
           html`<dt>${said.members[name] ?? name}</dt>
             <dd>
-              ${name === 'traceId' ? html`<${Trace} id=${String(value)} />` : typeof value === 'object' ? JSON.stringify(value) : String(value)}
+              ${name === 'traceId' ? html`<${Trace} id=${String(value)} />` : Array.isArray(value) ? value.join(', ') : String(value)}
             </dd>`
       )}
     </dl>

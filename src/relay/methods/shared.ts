@@ -72,6 +72,7 @@ function lookUp<V>(
   const decision = catalog.decide(judged, route)
   // Of a call that depends on its arguments, `checkConditions` names all scopes at once.
   if (decision.decideCall === undefined || isCompletion) requireScopes(call, decision.scopes)
+  if (call.record !== undefined) call.record.allowedBy = decision.allowedBy
   return target
 }
 
@@ -107,8 +108,9 @@ export function checkConditions(
   const { arguments: args } = params ?? {}
   const verdict = judgedCall(call, catalog, kind, route, isObject(args) ? args : {}, wall.now())
   if (verdict === undefined) return
-  const { refusedBy, scopes } = verdict
+  const { refusedBy, allowedBy, scopes } = verdict
   requireScopes(call, scopes)
+  if (call.record !== undefined) call.record.allowedBy = allowedBy
   if (refusedBy === undefined) return
   const what = kind === 'resource' ? 'this resource' : 'these arguments'
   const reason = refusedBy === 'default' ? 'no rule allows it with' : `the rule ${refusedBy} refuses`
