@@ -43,6 +43,11 @@ export const UpstreamEntry = closedObject({
   }),
   connections: Type.Integer({ description: 'Open connections of this process.' }),
   calls: Type.Integer({ description: 'Calls that run on them.' }),
+  processes: Type.Union([closedObject({ count: Type.Integer(), bytes: Type.Integer() }), Type.Null()], {
+    description:
+      'Of a server that is a process: how many processes it is, with those that it started, and the memory that they ' +
+      'took when that was last read, at the process that answers. null: of a URL.'
+  }),
   revisions: Type.Array(Type.String(), { description: 'Of MCP, that are spoken on them.' }),
   awaySince: orNull(Type.String(), 'Since when it cannot be reached (RFC 3339).'),
   nextTryAt: orNull(Type.String(), 'When it is tried again; a call may try it sooner.'),
@@ -75,7 +80,7 @@ export const UpstreamEntry = closedObject({
 function upstreamEntry(
   definition: UpstreamDefinition,
   { role }: Administrator,
-  { pool, listings, wall, control }: AdminServices
+  { pool, listings, wall, control, held }: AdminServices
 ): Static<typeof UpstreamEntry> {
   const document = documentsKnown(control).get(definition.tenant)
   const { connections, calls, revisions, awayMs, retriedInMs, lastError, lastLine } = pool.stateOf(definition)
@@ -94,6 +99,7 @@ function upstreamEntry(
     state: awayMs !== undefined ? 'away' : connections > 0 ? 'connected' : 'idle',
     connections,
     calls,
+    processes: processesOf(definition, held),
     revisions,
     awaySince: timeAt(awayMs === undefined ? undefined : -awayMs),
     nextTryAt: timeAt(retriedInMs),
@@ -111,6 +117,12 @@ function upstreamEntry(
     ...managedOf(document),
     configuration: configurationOf(definition.name, role, document)
   }
+}
+
+function processesOf(definition: UpstreamDefinition, { supervisor }: AdminServices['held']) {
+  if (definition.type !== 'stdio') return null
+  const { processes: count, bytes } = supervisor.usageOf(definition.hash)
+  return { count, bytes }
 }
 
 function configurationOf(name: string, role: Administrator['role'], document: TenantDocument | undefined): Tree | null {
@@ -135,6 +147,7 @@ function disabledEntry(
     state: 'disabled',
     connections: 0,
     calls: 0,
+    processes: null,
     revisions: [],
     awaySince: null,
     nextTryAt: null,

@@ -244,6 +244,11 @@ export const text = {
     revisions: 'Revisions of MCP',
     isolation: 'Connections are for',
     isolations: { shared: 'everybody together', principal: 'each caller', session: 'each session' },
+    processes: 'It takes',
+    processesOf: (/** @type {number} */ count, /** @type {string} */ memory) =>
+      count === 0
+        ? 'Nothing: none of its processes runs.'
+        : `${counted(count, 'process', 'processes')}, ${memory} of memory`,
     listing: 'It lists',
     listingUnknown: 'That is not known now.',
     listed: (/** @type {Record<string, number>} */ { tools = 0, prompts = 0, resources = 0, templates = 0 }) =>
@@ -260,7 +265,7 @@ export const text = {
   addUpstream: {
     title: 'Add upstreams',
     way: 'From',
-    ways: { url: 'a URL', json: 'the text of an mcp.json' },
+    ways: { url: 'a URL', json: 'the text of an mcp.json', registry: 'an entry of a registry' },
     name: 'Name',
     nameHint: 'Stands before the names of its tools: small letters, digits, - and _.',
     url: 'URL',
@@ -268,6 +273,11 @@ export const text = {
     json: 'mcp.json',
     jsonHint:
       'The whole file, or the object of its servers, as your host has it. Programs may be started only where admin.allowedCommands has them.',
+    registry: 'Entry of a registry',
+    registryHint:
+      'The server.json of the server, or what a registry of MCP answers for it. It is not fetched: paste it here. Programs may be started only where admin.allowedCommands has them.',
+    noOffer: 'It names no URL, and no package of npm, PyPI or OCI that is spoken to over standard input and output.',
+    offerOf: 'Use',
     noServers: 'There is no server in it: each needs a command or a url.',
     taken: (/** @type {string} */ name) => `There is an upstream ${name} already. Give it another name.`,
     offer: 'Offer them at the endpoint default',

@@ -114,6 +114,11 @@ t.test('a process is replaced by another one, at every gateway, and sessions go 
   const old = await Promise.all(clients.map(pidOf))
   t.not(old[0], old[1])
   t.notMatch(old[0], /error/)
+  await until('what the process takes is told', async () => {
+    const { json } = await adminCall(urls[0] ?? '', 'GET', '/v1/tenants/acme/upstreams/child')
+    const { processes } = json as { processes: { count: number; bytes: number } }
+    return processes.count === 1 && processes.bytes > 1_000_000
+  })
   const answer = await adminCall(urls[0] ?? '', 'POST', path('child'), { body: {} })
   t.match(answer.json, { state: 'connected', type: 'stdio' }, answer.text)
   for (const [at, client] of clients.entries())

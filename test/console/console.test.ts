@@ -1,5 +1,6 @@
 // The pages of the console, all at one gateway and in one browser. Each file runs by itself, too.
 
 import './pages.ts'
+import './upstreams.ts'
 import './clients.ts'
 import './rules-and-records.ts'

@@ -71,33 +71,6 @@ t.test('calls are shown as they end, found by any word, held still, and opened b
   t.same(complaints, [])
 })
 
-t.test('an upstream is connected anew, and another one is added after a plan', async (t) => {
-  const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
-  await page.getByRole('link', { name: 'tickets' }).click()
-  await page.getByRole('button', { name: 'Reconnect', exact: true }).click()
-  t.same(await violationsInBothThemes(page), [])
-  await page.getByRole('dialog').getByRole('button', { name: 'Reconnect' }).click()
-  await page.getByText('tickets is connected anew.').waitFor()
-
-  await page.getByRole('button', { name: 'Add upstreams' }).focus()
-  await page.keyboard.press('Enter')
-  await page.getByLabel('the text of an mcp.json').check()
-  await page.getByLabel('mcp.json', { exact: true }).fill('{ "mcpServers": { "none": {} } }')
-  await page.getByRole('button', { name: 'See what it changes' }).click()
-  await page.getByText('There is no server in it').waitFor()
-  const text = JSON.stringify({ mcpServers: { more: { type: 'http', url: rig.tickets.url } } })
-  await page.getByLabel('mcp.json', { exact: true }).fill(text)
-  t.same(await violationsInBothThemes(page), [])
-  await page.getByRole('button', { name: 'See what it changes' }).click()
-  await page.getByText('more is connected.').waitFor()
-  t.same(await violationsInBothThemes(page), [])
-  await page.getByRole('button', { name: 'Apply' }).focus()
-  await page.keyboard.press('Enter')
-  await page.getByRole('link', { name: 'more' }).waitFor()
-  t.match((await rig.call('GET', '/v1/tenants/team/upstreams/more')).json, { name: 'more' })
-  t.same(complaints, [])
-})
-
 t.test('an endpoint is put together by ticking, its plan says who loses what, and it is taken back', async (t) => {
   const tools = async (): Promise<string[]> => {
     const { json } = await rig.tom.request('tools/list')

@@ -28,7 +28,8 @@ const onlyEvents = (): AdminProblem =>
 
 const callsSummary =
   'with Accept: text/event-stream, at every process: an `event: call` for each, whose `data` is the line of the log ' +
-  '([logging.md](logging.md)), with the rules that allow it (`allowedBy`, the first of each policy). What ends while nobody listens is not kept.'
+  '([logging.md](logging.md)), with the rules that allow it (`allowedBy`, the first of each policy). ' +
+  'What ends while nobody listens is not kept.'
 
 export const liveRoutes = [
   defineRoute(

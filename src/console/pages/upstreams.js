@@ -9,7 +9,7 @@ import { ConfirmDialog } from '../parts/confirm.js'
 import { Empty, Loading } from '../parts/notice.js'
 import { usePlan } from '../parts/plan.js'
 import { Table } from '../parts/table.js'
-import { ago } from '../parts/time.js'
+import { ago, bytes } from '../parts/time.js'
 import { text } from '../text.js'
 import { AddDialog } from './upstreams/add.js'
 
@@ -91,8 +91,20 @@ function UpstreamTable({ items, isWhole, chosen }) {
 }
 
 function Upstream({ upstream, again }) {
-  const { name, type, state, revisions, isolation, awaySince, nextTryAt, lastError, lastStderr, listing, secrets } =
-    upstream
+  const {
+    name,
+    type,
+    state,
+    processes,
+    revisions,
+    isolation,
+    awaySince,
+    nextTryAt,
+    lastError,
+    lastStderr,
+    listing,
+    secrets
+  } = upstream
   const asked = useSignal(/** @type {'later' | 'atOnce' | undefined} */ (undefined))
   const reconnect = (atOnce) =>
     post(path`/v1/tenants/${tenant.value}/upstreams/${name}/reconnect`, { atOnce }).then(again)
@@ -121,6 +133,11 @@ function Upstream({ upstream, again }) {
       <dd>${revisions.join(', ') || text.none}</dd>
       <dt>${said.isolation}</dt>
       <dd>${said.isolations[isolation]}</dd>
+      ${
+        processes &&
+        html`<dt>${said.processes}</dt>
+          <dd>${said.processesOf(processes.count, bytes(processes.bytes))}</dd>`
+      }
       <dt>${said.listing}</dt>
       <dd>${listing === null ? said.listingUnknown : said.listed(listing)}</dd>
       ${

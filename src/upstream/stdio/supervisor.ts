@@ -144,6 +144,7 @@ export function createSupervisor(options: SupervisorOptions) {
     },
     count: () => running.size,
     memoryByTenant: watch.taken,
+    usageOf: watch.takenBy,
     /** Of one tenant: processes, and the memory that they took when it was last read. */
     countsOf: (tenant: TenantId): { readonly processes: number; readonly bytes: number } => ({
       processes: all().filter((each) => each.tenant === tenant).length,

@@ -11,7 +11,7 @@ const lookMs = 1_000
 
 /** A server, with all the processes that it has started. */
 export interface Watched {
-  readonly definition: Pick<StdioDefinition, 'name' | 'tenant' | 'memoryBytes' | 'maxProcesses'>
+  readonly definition: Pick<StdioDefinition, 'hash' | 'name' | 'tenant' | 'memoryBytes' | 'maxProcesses'>
   readonly mark: string
   /** @param why for those who wait for its answers; a sentence without its end */
   kill(why: string): void
@@ -30,6 +30,8 @@ interface UsageWatchOptions {
 export function createUsageWatch(options: UsageWatchOptions) {
   const { usage, running, maxBytesPerTenant, resourcesOf, clock, log } = options
   let taken: ReadonlyMap<TenantId, number> = new Map()
+  /** By hash of the definition. */
+  let takenBy: ReadonlyMap<string, ProcessUsage> = new Map()
   let timer: Timer | undefined
   let looking = false
 
@@ -55,9 +57,13 @@ export function createUsageWatch(options: UsageWatchOptions) {
   async function look(): Promise<void> {
     const sums = await usage()
     const left = new Map<TenantId, (readonly [Watched, ProcessUsage])[]>()
+    const ofDefinitions = new Map<string, ProcessUsage>()
     for (const one of running()) {
       const used = sums.get(one.mark)
       if (used === undefined) continue
+      const { hash } = one.definition
+      const { bytes = 0, processes = 0 } = ofDefinitions.get(hash) ?? {}
+      ofDefinitions.set(hash, { bytes: bytes + used.bytes, processes: processes + used.processes })
       const { tenant, memoryBytes = Infinity, maxProcesses } = one.definition
       if (used.bytes > memoryBytes)
         end(one, used, `it took ${mebibytes(used.bytes)}, more than its memoryBytes (${memoryBytes})`)
@@ -69,6 +75,7 @@ export function createUsageWatch(options: UsageWatchOptions) {
         left.set(tenant, ofTenant)
       }
     }
+    takenBy = ofDefinitions
     taken = new Map([...left].map(([tenant, all]) => [tenant, all.reduce((sum, [, { bytes }]) => sum + bytes, 0)]))
     for (const [tenant, all] of left) endLargest(tenant, all)
   }
@@ -83,7 +90,7 @@ export function createUsageWatch(options: UsageWatchOptions) {
     }
     looking = false
     if (running()[Symbol.iterator]().next().done !== true) start()
-    else taken = new Map()
+    else [taken, takenBy] = [new Map(), new Map()]
   }
 
   function start(): void {
@@ -97,6 +104,8 @@ export function createUsageWatch(options: UsageWatchOptions) {
     start,
     /** What those of each tenant took at the last look, in bytes. */
     taken: (): ReadonlyMap<TenantId, number> => taken,
+    /** The same of one definition, with how many processes its servers were. */
+    takenBy: (hash: string): ProcessUsage => takenBy.get(hash) ?? { bytes: 0, processes: 0 },
     close(): void {
       timer?.close()
     }

@@ -1,11 +1,13 @@
-// Adding upstreams to a tenant of the admin API: from the text of an mcp.json, or by a URL. What comes out is the whole
-// configuration of the tenant, for a plan.
+// Adding upstreams to a tenant of the admin API: by a URL, from the text of an mcp.json, or from an entry of a registry.
+// What comes out is the whole configuration of the tenant, for a plan.
 
 import { useSignal } from '@preact/signals'
 import { html } from '../../core/html.js'
+import { Choice } from '../../parts/choice.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/form.js'
 import { text } from '../../text.js'
+import { entryIn } from './registry.js'
 
 const said = text.addUpstream
 
@@ -24,6 +26,15 @@ function serversIn(given) {
   return servers
 }
 
+/** As far as it can be read while it is being written. */
+function entryOrNone(given) {
+  try {
+    return entryIn(given)
+  } catch {
+    return undefined // It is said when it is sent.
+  }
+}
+
 /** @param {{ owner: any, onPlan: (configuration: object) => void, onClose: () => void }} props */
 export function AddDialog({ owner, onPlan, onClose }) {
   const way = useSignal('url')
@@ -32,14 +43,37 @@ export function AddDialog({ owner, onPlan, onClose }) {
   const given = useSignal('')
   const error = useSignal(/** @type {string | undefined} */ (undefined))
   const isOffered = useSignal(true)
+  const chosen = useSignal(0)
+  const answers = useSignal(/** @type {Record<string, string>} */ ({}))
+  const entry = way.value === 'registry' ? entryOrNone(given.value) : undefined
+  const offer = entry?.offers[chosen.value] ?? entry?.offers[0]
   const { configuration } = owner
+
+  function addedOf() {
+    if (way.value === 'json') return serversIn(given.value)
+    if (way.value === 'url') return { [name.value]: { type: 'http', url: url.value } }
+    if (offer === undefined) entryIn(given.value)
+    const usual = Object.fromEntries(offer?.inputs.map((each) => [each.key, each.usual]) ?? [])
+    return { [name.value]: offer?.definition({ ...usual, ...answers.value }) }
+  }
+
+  /** @param {string} pasted */
+  function take(pasted) {
+    given.value = pasted
+    if (way.value !== 'registry') return
+    const found = entryOrNone(pasted)
+    if (found === undefined) return
+    chosen.value = 0
+    answers.value = {}
+    name.value = found.name
+  }
 
   /** @param {SubmitEvent} event */
   function submit(event) {
     event.preventDefault()
     error.value = undefined
     try {
-      const added = way.value === 'url' ? { [name.value]: { type: 'http', url: url.value } } : serversIn(given.value)
+      const added = addedOf()
       const taken = Object.keys(added).find((each) => each in (configuration.upstreams ?? {}))
       if (taken !== undefined) throw new Error(said.taken(taken))
       onPlan(withUpstreams(configuration, added, isOffered.value))
@@ -63,9 +97,9 @@ export function AddDialog({ owner, onPlan, onClose }) {
       </fieldset>
       ${
         way.value === 'url'
-          ? html`<${TextField} label=${said.name} hint=${said.nameHint} value=${name} pattern="[a-z0-9][a-z0-9_\\-]*" />
+          ? html`<${NameField} value=${name} />
               <${TextField} label=${said.url} hint=${said.urlHint} value=${url} type="url" error=${error.value} />`
-          : html`<${Field} label=${said.json} hint=${said.jsonHint} error=${error.value}>
+          : html`<${Field} label=${said[way.value]} hint=${said[`${way.value}Hint`]} error=${error.value}>
               ${(attributes) =>
                 html`<textarea
                   ...${attributes}
@@ -73,11 +107,12 @@ export function AddDialog({ owner, onPlan, onClose }) {
                   rows="10"
                   required
                   spellcheck=${false}
-                  onInput=${({ currentTarget }) => (given.value = currentTarget.value)}
+                  onInput=${({ currentTarget }) => take(currentTarget.value)}
                 >
 ${given.value}</textarea>`}
             <//>`
       }
+      ${offer && html`<${NameField} value=${name} /><${OfferFields} ...${{ entry, offer, chosen, answers }} />`}
       ${
         configuration.endpoints !== undefined &&
         html`<label class="check"
@@ -90,6 +125,53 @@ ${given.value}</textarea>`}
       }
       <button type="submit" class="main">${said.plan}</button>
     </form>
+  <//>`
+}
+
+const NameField = ({ value }) =>
+  html`<${TextField} label=${said.name} hint=${said.nameHint} value=${value} pattern="[a-z0-9][a-z0-9_\\-]*" />`
+
+/** Which part of an entry is used, and what it needs. */
+function OfferFields({ entry: { offers }, offer, chosen, answers }) {
+  return html`${
+    offers.length > 1 &&
+    html`<${Choice}
+      label=${said.offerOf}
+      value=${String(offers.indexOf(offer))}
+      choices=${offers.map(({ title }, at) => [String(at), title])}
+      onChange=${(at) => {
+        chosen.value = Number(at)
+        answers.value = {}
+      }}
+    />`
+  }
+  ${offer.inputs.map(
+    (input) =>
+      html`<${AnswerField}
+        key=${`${offer.title} ${input.key}`}
+        input=${input}
+        value=${answers.value[input.key] ?? input.usual}
+        onChange=${(value) => (answers.value = { ...answers.value, [input.key]: value })}
+      />`
+  )}`
+}
+
+function AnswerField({ input: { label, hint, isRequired, isSecret, choices }, value, onChange }) {
+  return html`<${Field} label=${`${label}${isRequired ? ' *' : ''}`} hint=${hint}>
+    ${(attributes) =>
+      choices
+        ? html`<select ...${attributes} onChange=${({ currentTarget }) => onChange(currentTarget.value)}>
+            ${['', ...choices].map((each) => html`<option value=${each} selected=${each === value}>${each}</option>`)}
+          </select>`
+        : html`<input
+            ...${attributes}
+            type=${isSecret ? 'password' : 'text'}
+            required=${isRequired}
+            spellcheck=${false}
+            autocomplete="off"
+            value=${value}
+            onInput=${({ currentTarget }) => onChange(currentTarget.value)}
+          />`}
   <//>`
 }
 

@@ -1,0 +1,77 @@
+// The upstreams of a tenant, in a real browser: connected anew, and added from an mcp.json and an entry of a registry.
+
+import t from 'tap'
+import { until } from '../kit/until.ts'
+import { violationsInBothThemes } from './rig.ts'
+import { rig } from './shared-rig.ts'
+
+t.test('an upstream is connected anew, and another one is added after a plan', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
+  await page.getByRole('link', { name: 'tickets' }).click()
+  await page.getByRole('button', { name: 'Reconnect', exact: true }).click()
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('dialog').getByRole('button', { name: 'Reconnect' }).click()
+  await page.getByText('tickets is connected anew.').waitFor()
+
+  await page.getByRole('button', { name: 'Add upstreams' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByLabel('the text of an mcp.json').check()
+  await page.getByLabel('mcp.json', { exact: true }).fill('{ "mcpServers": { "none": {} } }')
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  await page.getByText('There is no server in it').waitFor()
+  const text = JSON.stringify({ mcpServers: { more: { type: 'http', url: rig.tickets.url } } })
+  await page.getByLabel('mcp.json', { exact: true }).fill(text)
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  await page.getByText('more is connected.').waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByRole('button', { name: 'Apply' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('link', { name: 'more' }).waitFor()
+  t.match((await rig.call('GET', '/v1/tenants/team/upstreams/more')).json, { name: 'more' })
+  t.same(complaints, [])
+})
+
+t.test('an entry of a registry becomes an upstream, with what it asks for', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
+  const remote = {
+    type: 'streamable-http',
+    url: rig.tickets.url.replace(/mcp$/, '{place}'),
+    variables: { place: { description: 'Where it is.', isRequired: true } },
+    headers: [
+      { name: 'X-Key', description: '<b>Yours</b>', isRequired: true, isSecret: true },
+      { name: 'X-Region', value: 'eu' },
+      { name: 'X-Left-Empty' }
+    ]
+  }
+  const packages = [
+    { registryType: 'npm', identifier: '@example/weather', version: '1.2.3', transport: { type: 'stdio' } },
+    { registryType: 'mcpb', identifier: 'https://example.com/weather.mcpb', transport: { type: 'stdio' } }
+  ]
+  const server = { name: 'com.example/Weather', description: 'Weather.', version: '1.2.3', remotes: [remote], packages }
+  await page.getByRole('button', { name: 'Add upstreams' }).click()
+  await page.getByLabel('an entry of a registry').check()
+  const entry = page.getByRole('textbox', { name: 'Entry of a registry' })
+  await entry.fill(JSON.stringify({ server: { ...server, remotes: [], packages: packages.slice(1) } }))
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  await page.getByText('It names no URL, and no package of npm').waitFor()
+  await entry.fill(JSON.stringify({ server, _meta: {} }))
+  t.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'weather')
+  t.same(await page.getByLabel('Use').locator('option').allInnerTexts(), [remote.url, 'npm @example/weather@1.2.3'])
+  await page.getByLabel('Use').selectOption('npm @example/weather@1.2.3')
+  t.equal(await page.getByLabel('X-Key *').count(), 0)
+  await page.getByLabel('Use').selectOption(remote.url)
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByLabel('place *').fill('mcp')
+  t.equal(await page.getByLabel('X-Key *').getAttribute('type'), 'password')
+  await page.getByLabel('X-Key *').fill('open sesame')
+  await page.keyboard.press('Enter')
+  await page.getByText('weather is connected.').waitFor()
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await page.getByRole('link', { name: 'weather' }).waitFor()
+  const { json } = await rig.call('GET', '/v1/tenants/team/upstreams/weather')
+  t.match(json, { configuration: { url: rig.tickets.url, headers: { 'X-Key': { secret: true } } } })
+  await until('it is spoken to', async () => (await rig.tom.request('tools/list')).text.includes('weather__echo'))
+  t.same((json as { secrets: string[] }).secrets, ['X-Key', 'X-Region'])
+  t.same(complaints, [])
+})
