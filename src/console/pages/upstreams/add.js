@@ -160,7 +160,11 @@ function AnswerField({ input: { label, hint, isRequired, isSecret, choices }, va
   return html`<${Field} label=${`${label}${isRequired ? ' *' : ''}`} hint=${hint}>
     ${(attributes) =>
       choices
-        ? html`<select ...${attributes} onChange=${({ currentTarget }) => onChange(currentTarget.value)}>
+        ? html`<select
+            ...${attributes}
+            required=${isRequired}
+            onChange=${({ currentTarget }) => onChange(currentTarget.value)}
+          >
             ${['', ...choices].map((each) => html`<option value=${each} selected=${each === value}>${each}</option>`)}
           </select>`
         : html`<input
