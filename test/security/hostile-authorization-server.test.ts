@@ -18,7 +18,7 @@ const keyOfOther = 'gh_key_of_ada_elsewhere_0123456789'
 /** A server of its own words; what a test changes stands over what is right. */
 async function setup(t: Parameters<typeof gateway>[0]) {
   const said = { metadata: {} as Json, token: {} as Json | string, tokenStatus: 200, tokenType: 'application/json' }
-  const seen = { paths: [] as string[], bodies: [] as URLSearchParams[] }
+  const seen = { paths: [] as string[], bodies: [] as URLSearchParams[], revocations: [] as string[] }
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const url: string = await listen(
@@ -33,6 +33,13 @@ async function setup(t: Parameters<typeof gateway>[0]) {
       request.on('end', () => {
         const json = (value: unknown): void =>
           void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+        // It is an upstream, too, that says nothing of who gives tokens for it.
+        if (path.startsWith('/.well-known/oauth-protected-resource')) return void response.writeHead(404).end()
+        if (path === '/revoke') {
+          const basic = request.headers.authorization?.replace('Basic ', '') ?? ''
+          seen.revocations.push(atob(basic) || String(new URLSearchParams(body).get('client_id')))
+          return void response.writeHead(200).end()
+        }
         if (path !== '/token')
           return json({
             issuer: url,
@@ -59,24 +66,30 @@ async function setup(t: Parameters<typeof gateway>[0]) {
       type: 'http',
       url: upstream.url,
       auth: { type: 'user', issuer: url, clientId: 'gatehouse', clientSecret: 'secret-of-the-client', scopes: ['read'] }
-    }
+    },
+    // Whose authorization server is the one that it names itself.
+    vague: { type: 'http', url: `${url}/mcp`, auth: { type: 'user', clientId: 'gatehouse' } }
   }
-  const made = await gateway(t, {
-    upstreams,
-    auth: { keys: Object.entries(keyOf).map(([name, key]) => ({ name, key })) },
-    tenants: { other: { auth: { keys: [{ name: 'ada', key: keyOfOther }] }, upstreams } },
-    top: {
-      vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] },
-      egress: { allow: ['127.0.0.0/8'] }
-    }
-  })
+  const auth = { keys: Object.entries(keyOf).map(([name, key]) => ({ name, key })) }
+  const top = {
+    vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] },
+    egress: { allow: ['127.0.0.0/8'] }
+  }
+  const tenants = { other: { auth: { keys: [{ name: 'ada', key: keyOfOther }] }, upstreams } }
+  const made = await gateway(t, { upstreams, auth, tenants, top })
+  /** @param changed of the definition that names its client */
+  const rename = (changed: object): void => {
+    const up = { ...upstreams.up, auth: { ...upstreams.up.auth, ...changed } }
+    const acme = { auth, upstreams: { ...upstreams, up } }
+    made.reload({ listen: { host: '127.0.0.1', port: 0 }, store: 'memory:', ...top, tenants: { ...tenants, acme } })
+  }
   const pages = `${made.publicUrl}/t/acme/connections`
   const [ada, bob] = [await signedIn(pages, keyOf.ada), await signedIn(pages, keyOf.bob)]
   let turn = 0
   /** Each may begin thirty in ten minutes. */
-  async function begin() {
+  async function begin(upstream = 'up') {
     const { tab, page } = turn++ % 2 === 0 ? ada : bob
-    const { html } = await submit(tab, page, 'connect')
+    const { html } = await submit(tab, page, 'connect', { upstream })
     const href = /<a class="primary" href="([^"]+)"/.exec(html)?.[1]?.replaceAll('&#38;', '&').replaceAll('&amp;', '&')
     return { tab, html, link: href === undefined ? undefined : new URL(href) }
   }
@@ -87,7 +100,7 @@ async function setup(t: Parameters<typeof gateway>[0]) {
     const address = `${pages}/callback?${String(back)}`
     return { tab, address, html: (await tab.go(address, 'none')).html }
   }
-  return { url, said, seen, made, pages, begin, finish }
+  return { url, said, seen, made, pages, ada, rename, begin, finish }
 }
 
 t.test(
@@ -200,3 +213,42 @@ t.test('a token endpoint that answers wrongly connects nothing, and wider scopes
   t.match((await tab.go(pages, 'none')).html, /read, write, admin/, 'what was given is shown')
   t.notMatch(JSON.stringify(made.log), /secret-of-the-client|good-token-of-ada|a-code/)
 })
+
+t.test('a server that the upstream chose sends nobody to the page of another one (RFC 9700 section 4.4)', async (t) => {
+  const { url, said, begin } = await setup(t)
+  const elsewhere = { authorization_endpoint: 'https://honest.example/authorize' }
+  said.metadata = { ...elsewhere, authorization_response_iss_parameter_supported: undefined }
+  const { html, link } = await begin('vague')
+  t.equal(link, undefined)
+  t.match(html, /sends people to https:\/\/honest\.example/)
+  t.match(html, new RegExp(`issuer: ${url}`), 'and what to write where the page is its own')
+  t.equal((await begin('up')).link?.hostname, 'honest.example', 'as the operator has')
+  said.metadata = elsewhere
+  t.equal((await begin('vague')).link?.hostname, 'honest.example', 'or its answers say whose they are')
+  said.metadata = { authorization_response_iss_parameter_supported: undefined }
+  t.equal((await begin('vague')).link?.origin, url, 'or the page is its own')
+})
+
+t.test(
+  'the secret of a client is for that client at its server, also where the definition names others now',
+  async (t) => {
+    const { url, said, seen, ada, rename, finish } = await setup(t)
+    said.metadata = { revocation_endpoint: `${url}/revoke` }
+    const disconnect = async () =>
+      void (await submit(ada.tab, ada.page, 'connect', { action: 'disconnect', upstream: 'up' }))
+    const changes = [
+      {},
+      { clientId: 'another-client', clientSecret: 'another-secret' },
+      { issuer: 'https://other.example', clientSecret: 'another-secret' }
+    ]
+    for (const change of changes) {
+      rename({})
+      const { html, tab } = await finish()
+      t.match(html, /up is connected/)
+      if (tab !== ada.tab) t.match((await finish()).html, /up is connected/)
+      rename(change)
+      await disconnect()
+    }
+    t.same(seen.revocations, ['gatehouse:secret-of-the-client', 'gatehouse', 'gatehouse'])
+  }
+)

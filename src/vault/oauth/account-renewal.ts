@@ -14,13 +14,23 @@ const serverOf = ({ issuer, tokenEndpoint, revocationEndpoint, authMethods }: Ac
   ...(authMethods && { token_endpoint_auth_methods_supported: [...authMethods] })
 })
 
-/** @param auth of the definition, which keeps the secret of a client that the operator has registered */
+/**
+ * The secret of the client that the operator has registered is in the definition. It is that of one client at one
+ * server: where the definition names others now, those of before never see it.
+ */
+function configuredSecret(own: Account, auth: UserAuth): string | undefined {
+  const isItsClient = own.clientId === auth.clientId
+  const isItsServer = own.issuer === (auth.issuer ?? own.issuer)
+  const isItsEndpoint = own.tokenEndpoint === (auth.tokenUrl ?? own.tokenEndpoint)
+  return isItsClient && isItsServer && isItsEndpoint ? auth.clientSecret : undefined
+}
+
 function clientOf(
   own: Account,
   auth: UserAuth
 ): [server: oauth.AuthorizationServer, client: oauth.Client, auth: Promise<oauth.ClientAuth>] {
   const server = serverOf(own)
-  const secrets = { clientSecret: own.clientSecret ?? auth.clientSecret }
+  const secrets = { clientSecret: own.clientSecret ?? configuredSecret(own, auth) }
   return [server, { client_id: own.clientId }, authenticationOf(secrets, server, own.clientMethod)]
 }
 
