@@ -4,7 +4,8 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { loginPath } from '../config/auth/login-config.ts'
-import { productOf, providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
+import { isProviderName, productOf, providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
+import { unobtainableScopes } from '../config/auth/unobtainable-scopes.ts'
 import { importMcpJson, plainJson } from '../config/hosts/mcpjson.ts'
 import { isOfOtherHost } from '../config/hosts/other-hosts.ts'
 import { loadConfig } from '../config/load.ts'
@@ -49,6 +50,7 @@ export function runCheck(file: string, { connects, withoutEnv = false }: CheckOp
         `${countOf(endpoints.length, 'endpoint')}\n`
     )
     stdout.write(all.map((tenant) => providerSteps(tenant, snapshot.publicUrl)).join(''))
+    for (const note of all.flatMap(unobtainableScopes)) stdout.write(`  note: ${note}\n`)
     for (const { id, auth } of all)
       if (auth.dpop === 'required')
         stdout.write(
@@ -118,12 +120,11 @@ function providerSteps({ id, auth, endpoints }: Tenant, publicUrl = ''): string 
     stepsFor(steps, urls)
       .map((step, at) => `    ${at + 1}. ${step}\n`)
       .join('')
-  const named = new Map(
-    auth.issuers.flatMap(({ provider, issuer }) => (provider === undefined ? [] : [[provider, issuer] as const]))
-  )
-  const blocks = [...named].map(([name, issuer]) => {
+  const named = Object.entries(Object.groupBy(auth.issuers, ({ provider = '' }) => provider))
+  const blocks = named.flatMap(([name, issuers = []]) => {
+    if (!isProviderName(name)) return []
     const { title, steps } = providerPresets[name]
-    return `  ${id}: at ${title}, ${issuer} (docs/providers/${name}.md):\n${listed(steps)}`
+    return `  ${id}: at ${title}, ${issuers.map(({ issuer }) => issuer).join(', ')} (docs/providers/${name}.md):\n${listed(steps)}`
   })
   if (auth.login === undefined) return blocks.join('')
   const { provider } = auth.login

@@ -51,6 +51,52 @@ t.test('check says that few hosts can do what a tenant requires', async (t) => {
   t.notMatch(await checked('accepted'), 'DPoP')
 })
 
+t.test('check says which scopes nobody can get, and which keys open nothing', async (t) => {
+  const login = { scopes: ['mcp'], provider: { issuer: 'https://idp.example.com', clientId: 'a', clientSecret: 'b' } }
+  const keys = [{ name: 'ci', key: 'q7Xw2Zr9Lk4Vb8Nt', scopes: ['mcp', 'pid'], endpoints: ['default'] }]
+  const rule = { name: 'writers', effect: 'requires', what: { names: ['w*'] }, scopes: ['write'] }
+  async function said(more: { auth?: object; keys?: object[] } = {}): Promise<string> {
+    const acme = {
+      auth: { login, keys: more.keys ?? keys, ...more.auth },
+      upstreams: { a: { url: 'https://a.example/mcp', requires: { scopes: ['up'] } } },
+      policy: { rules: [rule], default: 'allow' },
+      endpoints: {
+        default: { upstreams: ['a'], tools: { 'a/pid': { requires: { scopes: ['pid', 'tool'] } } } },
+        support: { upstreams: ['a'], requires: { scopes: ['support'] } }
+      }
+    }
+    const config = { publicUrl: 'https://mcp.example.com', tenants: { acme } }
+    const io = collected()
+    t.equal(await check(join(t.testdir({ 'c.json': JSON.stringify(config) }), 'c.json'), io), 0, io.out())
+    return io.out()
+  }
+  const all = await said()
+  for (const scope of ['support', 'up', 'write', 'tool'])
+    t.match(all, `note: nobody can get the scope ${scope} at acme, which is required`)
+  t.notMatch(all, /the scope (mcp|pid) /)
+  t.match(all, 'the endpoint support). Add it to auth.login.scopes')
+  t.notMatch(all, 'the API key')
+  t.notMatch(await said({ auth: { issuers: [{ issuer: 'https://other.example' }] } }), 'nobody can get')
+  const shut = await said({ keys: [{ ...keys[0], scopes: ['mcp'], endpoints: ['support'] }] })
+  t.match(shut, 'note: the API key ci of acme lacks scopes that each of its endpoints requires')
+})
+
+t.test('check says of each directory of a product what is to be set there', async (t) => {
+  const [one, other] = ['11111111-2222-3333-4444-555555555555', '66666666-7777-8888-9999-000000000000']
+  const issuers = [one, other].map((id) => ({
+    provider: 'entra',
+    issuer: `https://login.microsoftonline.com/${id}/v2.0`,
+    audiences: [id]
+  }))
+  const config = {
+    publicUrl: 'https://mcp.example.com',
+    tenants: { acme: { auth: { issuers }, upstreams: { a: { url: 'https://a.example/mcp' } } } }
+  }
+  const io = collected()
+  t.equal(await check(join(t.testdir({ 'c.json': JSON.stringify(config) }), 'c.json'), io), 0)
+  t.match(io.out(), `at Microsoft Entra ID, ${issuers[0]?.issuer}, ${issuers[1]?.issuer} (docs/providers/entra.md):`)
+})
+
 t.test('check says what an administrator has to set at the provider', async (t) => {
   const config = {
     publicUrl: 'https://mcp.example.com',

@@ -31,6 +31,15 @@ refusals(t, [
     message: /people sign in at one provider/
   },
   {
+    name: 'a login front at the shared issuer of a product is refused',
+    steps: [...auth, 'login', 'provider', 'issuer'],
+    bad: 'https://login.microsoftonline.com/common/v2.0',
+    good: 'https://login.microsoftonline.com/11111111-2222-3333-4444-555555555555/v2.0',
+    start: withValue([...auth, 'login'], front, named()),
+    path: 'tenants.acme.auth.login.provider.issuer',
+    message: /no issuer of Microsoft Entra ID/
+  },
+  {
     name: 'a login front that asks its provider for no openid is refused',
     steps: [...auth, 'login'],
     bad: { provider: { ...front.provider, scopes: ['profile'] } },

@@ -60,6 +60,15 @@ refusals(t, [
     start: withValue(issuer, { issuer: template, placeholderValues: [directory] })
   },
   {
+    name: 'a value that makes a shared issuer of Entra is refused, too',
+    steps: [...issuer, 'placeholderValues'],
+    bad: [directory, 'common'],
+    good: [directory],
+    start: withValue(issuer, { provider: 'entra', issuer: template, audiences: [directory] }),
+    path: `${path}.placeholderValues[1]`,
+    message: /makes https:\/\/login\.microsoftonline\.com\/common\/v2\.0, which is no issuer of Microsoft Entra ID/
+  },
+  {
     name: 'a shared issuer of Entra is refused, which no token has',
     steps: [...issuer, 'issuer'],
     bad: 'https://login.microsoftonline.com/common/v2.0',

@@ -294,6 +294,14 @@ refusals(t, [
     message: /begins with no upstream of this endpoint/
   },
   {
+    name: 'a change of a tool by the name that hosts see is refused',
+    steps: [...endpoints, 'default', 'tools'],
+    bad: { files__read: { title: 'a' } },
+    good: { 'files/read': { title: 'a' } },
+    path: 'tenants.acme.endpoints.default.tools.files__read',
+    message: /must be UPSTREAM\/TOOL, .*such as files\/read/
+  },
+  {
     name: 'two tools of the same new name are refused',
     steps: [...endpoints, 'default', 'tools'],
     bad: { 'files/a': { rename: 'x' }, 'tickets/b': { rename: 'x' } },

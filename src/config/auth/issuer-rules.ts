@@ -66,7 +66,7 @@ function checkPlaceholder({ issuer, authorizationServer, placeholderValues }: Tr
 }
 
 function checkProvider(
-  { issuer, audiences }: Tree,
+  { issuer, audiences, placeholderValues }: Tree,
   name: ProviderName,
   hasEndpointAudience: boolean,
   place: Path,
@@ -79,6 +79,16 @@ function checkProvider(
   const text = stringOrNone(issuer)
   if (text !== undefined && !new RegExp(preset.issuer.pattern).test(text))
     report.add([...place, 'issuer'], `is no issuer of ${preset.title}`, `It must be ${preset.issuer.form}.`)
+  else if (text !== undefined && placeholderOf(text) !== undefined)
+    listOf(placeholderValues).forEach((value, at) => {
+      const [named = ''] = withPlaceholder(text, [String(value)])
+      if (!new RegExp(preset.issuer.pattern).test(named))
+        report.add(
+          [...place, 'placeholderValues', at],
+          `makes ${named}, which is no issuer of ${preset.title}`,
+          `It must be ${preset.issuer.form}.`
+        )
+    })
   const hasAudience = hasEndpointAudience || listOf(audiences).length > 0
   if (preset.audience === 'audiences' && !hasAudience)
     report.add(

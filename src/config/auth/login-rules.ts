@@ -4,6 +4,7 @@ import type { Path, Report } from '../problems.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 import { placeholderOf } from './auth-config.ts'
 import { loginPath } from './login-config.ts'
+import { presetOfWrongIssuer } from './providers/presets.ts'
 
 /**
  * @param auth of a tenant, with `login`
@@ -26,6 +27,9 @@ export function checkLogin(auth: Tree, path: Path, report: Report, publicUrl: un
       'Write its issuer as it is, such as https://login.microsoftonline.com/DIRECTORY-ID/v2.0. With several ' +
         'directories, give each a tenant of its own, or list them under auth.issuers.'
     )
+  const wrong = presetOfWrongIssuer(stringOrNone(issuer) ?? '')
+  if (wrong !== undefined && !/[{}]/.test(String(issuer)))
+    report.add([...place, 'provider', 'issuer'], `is no issuer of ${wrong.title}`, `It must be ${wrong.issuer.form}.`)
   if (!listOf(asked).includes('openid'))
     report.add([...place, 'provider', 'scopes'], 'has no openid', 'Add it: nobody can sign in without.')
   const missing = listOf(auth['requiredScopes']).filter((scope) => !listOf(login['scopes']).includes(scope))

@@ -132,9 +132,16 @@ export const EndpointSchema = closedObject({
   ),
   deny: byKind('What is not offered, in the same form. It wins over `allow`.'),
   tools: Type.Optional(
-    record({ pattern: '^[^/*]+/[^\\x00-\\x1f]+$' }, ToolChangeSchema, {
-      description: 'Changes of single tools, by UPSTREAM/NAME.'
-    })
+    record(
+      {
+        pattern: '^[^/*]+/[^\\x00-\\x1f]+$',
+        patternErrorMessage: 'must be UPSTREAM/TOOL, by the name of the tool at its upstream, such as files/read'
+      },
+      ToolChangeSchema,
+      {
+        description: 'Changes of single tools, by UPSTREAM/NAME.'
+      }
+    )
   ),
   order: list(
     pattern,

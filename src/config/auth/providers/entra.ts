@@ -10,6 +10,8 @@ export const entra: ProviderPreset = {
       '^https://(?:login\\.microsoftonline\\.(?:com|us)|login\\.partner\\.microsoftonline\\.cn)/' +
       '(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\\{[a-zA-Z]+\\})/v2\\.0$|^https://sts\\.windows\\.net/' +
       '(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\\{[a-zA-Z]+\\})/$',
+    origin:
+      '^https://(?:login\\.microsoftonline\\.(?:com|us)|login\\.partner\\.microsoftonline\\.cn|sts\\.windows\\.net)/',
     form:
       'https://login.microsoftonline.com/DIRECTORY-ID/v2.0, with the id of the directory: no token has common, ' +
       'organizations or a domain in its iss'

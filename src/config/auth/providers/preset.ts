@@ -35,6 +35,8 @@ export interface ProviderPreset {
     readonly example: string
     /** A regular expression. */
     readonly pattern: string
+    /** URLs that begin so are of it, and of nobody else. A regular expression. */
+    readonly origin?: string
     /** Ends "must be …". */
     readonly form: string
   }

@@ -29,6 +29,13 @@ export function productOf(issuer: string): ProviderName {
   return providerNames.find((name) => isOf(providerPresets[name])) ?? 'generic'
 }
 
+/** @returns the preset whose product alone has issuers at this origin, where this is none of them */
+export const presetOfWrongIssuer = (issuer: string): ProviderPreset | undefined =>
+  Object.values<ProviderPreset>(providerPresets).find(
+    ({ issuer: { origin, pattern }, behindLogin }) =>
+      origin !== undefined && new RegExp(origin).test(issuer) && !new RegExp(behindLogin.issuer ?? pattern).test(issuer)
+  )
+
 /** @returns the steps, with the URLs of a tenant in place of their placeholders */
 export const stepsFor = (steps: readonly string[], urls: Readonly<Record<string, string>>): string[] =>
   steps.map((step) => step.replaceAll(/\{(\w+)\}/g, (all, name: string) => urls[name] ?? all))
