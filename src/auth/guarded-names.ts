@@ -55,7 +55,6 @@ export function createGuardedNames({
 }: GuardedNamesOptions = {}): ResolveName {
   const places = createQuota()
   const turns = new Map<string, Semaphore>()
-  const systemTurn = createSemaphore(systemAtOnce)
 
   async function find(name: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
     const bare = name.replace(/\.$/, '').toLowerCase()
@@ -116,6 +115,8 @@ export function createGuardedNames({
 }
 
 const systemLookup = promisify(lookup)
+/** Of the process: each guard has names of its own, and all have the same threads. */
+const systemTurn = createSemaphore(systemAtOnce)
 
 const tooSlow = (name: string): Error =>
   new Error(
