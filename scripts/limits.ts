@@ -62,11 +62,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['vault/signed/assertions.ts lifetimeSeconds', 'life of an assertion of who calls', 'assertion', 'signed anew'],
     ['vault/signed/assertions.ts usedMs', 'time that requests carry the same one', 'caller', 'signed anew'],
     ['vault/signed/assertions.ts replaceMs', 'age from which a refused one is replaced', 'caller', 'the refusal stays'],
-    ['vault/signed/signing-keys.ts rotateMs', 'life of a key that signs', 'tenant', 'replaced'],
-    ['vault/signed/signing-keys.ts publishedFirstMs', 'time that a new key is known before it signs', 'tenant', '-'],
+    ['auth/rotated-keys.ts rotateMs', 'life of a key that signs', 'tenant', 'replaced'],
+    ['auth/rotated-keys.ts publishedFirstMs', 'time that a new key is known before it signs', 'tenant', '-'],
     ['vault/signed/signing-keys.ts publishedAfterMs', 'time that an old key is known', 'tenant', 'taken out'],
     ['vault/signed/signing-keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
-    ['vault/signed/signing-keys.ts makingMs', 'time that one process has to make a key', 'tenant', 'another one may'],
     ['vault/known-people.ts maxPeople', 'people whose grants a process remembers', 'process', 'some are read again'],
     ['vault/known-people.ts maxPeopleOfTenant', 'the same, of one tenant', 'tenant', 'some of its own are read again'],
     ['vault/known-people.ts forgottenAtOnce', 'people who make room then, the least recent ones', 'process', '-'],
@@ -1597,8 +1596,6 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'person',
       '429'
     ],
-    ['login/keys.ts rotateMs', 'life of a signing key', 'tenant', 'replaced'],
-    ['login/keys.ts publishedFirstMs', 'time for which a new key is published before it signs', 'tenant', 'it signs'],
     [
       'login/keys.ts marginMs',
       'time for which a key is published after the longest token (24 h)',
@@ -1736,7 +1733,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'refused'
     ],
     ['auth/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'purpose', 'refused'],
-    ['auth/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'purpose', 'the others wait'],
+    ['auth/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'process', 'the others wait'],
     [
       'auth/guarded-names.ts laterIPv6Ms laterIPv4Ms',
       'wait for addresses of the other family once those of one are there',
@@ -1860,7 +1857,6 @@ login/sign-in-pages.ts interactionMs
 http/connections/page-sign-in.ts maxQuery
 login/sign-in.ts maxReasonChars
 login/identities.ts pollMs
-login/keys.ts dayMs
 login/adapter.ts atOnceMs
 login/strangers/own-paths.ts minuteMs
 login/strangers/own-paths.ts hourMs

@@ -38,7 +38,6 @@ export const keyTable = {
   'vault-key': ['tenant'],
   'exchanged-token': ['tenant', 'definition'],
   'assertion-keys': ['tenant'],
-  'assertion-rotation': ['tenant'],
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-used': ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-index': ['tenant'],
@@ -171,6 +170,5 @@ export const grantBegunKey = keyMaker('grant-begun')
 export const grantRenewalKey = keyMaker('grant-renewal')
 export const exchangedTokenKey = keyMaker('exchanged-token')
 export const assertionKeysKey = keyMaker('assertion-keys')
-export const assertionRotationKey = keyMaker('assertion-rotation')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

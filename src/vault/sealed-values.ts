@@ -34,12 +34,21 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', for: digest(key) })
       .encrypt(await keys.of(tenant))
 
+  /** @returns what is there, and what writes something else in its place: false where others did so before */
+  async function readToReplace(tenant: TenantId, key: string) {
+    const text = await store.get(key)
+    const when = text === undefined ? ('absent' as const) : { is: text }
+    return {
+      value: text === undefined ? undefined : await opened(tenant, key, text),
+      replace: async (value: unknown): Promise<boolean> =>
+        await store.set(key, await sealed(tenant, key, value), { when })
+    }
+  }
+
   return {
     /** @returns undefined where there is nothing, or nothing that can be opened, which is logged */
-    async read(tenant: TenantId, key: string): Promise<unknown> {
-      const text = await store.get(key)
-      return text === undefined ? undefined : await opened(tenant, key, text)
-    },
+    read: async (tenant: TenantId, key: string): Promise<unknown> => (await readToReplace(tenant, key)).value,
+    readToReplace,
     /** @returns false where `when` was not met */
     write: async (tenant: TenantId, key: string, value: unknown, options: SetOptions = {}): Promise<boolean> =>
       await store.set(key, await sealed(tenant, key, value), options),
@@ -50,11 +59,10 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
      */
     async change(tenant: TenantId, key: string, next: (value: unknown) => unknown): Promise<boolean> {
       for (let tries = 0; tries < maxTries; tries++) {
-        const text = await store.get(key)
-        const value = text === undefined ? undefined : await opened(tenant, key, text)
+        const { value, replace } = await readToReplace(tenant, key)
         const changed = value === undefined ? undefined : next(value)
-        if (text === undefined || changed === undefined) return false
-        if (await store.set(key, await sealed(tenant, key, changed), { when: { is: text } })) return true
+        if (changed === undefined) return false
+        if (await replace(changed)) return true
       }
       throw unavailable('What was connected is being changed by others. Try again in a moment.')
     }

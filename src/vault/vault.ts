@@ -61,7 +61,7 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const fetch = createFetchFor({ maxBytes, timeoutMs, guard: createEgressGuard(egress) })
   const pages = createConnectPages(sealer, publicUrl, wall)
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
-  const signingKeys = createSigningKeys(store, values, (tenant) => epochs.epochOf(tenant), wall)
+  const signingKeys = createSigningKeys(values, (tenant) => epochs.epochOf(tenant), wall)
   const callers = createCallerDefinitions(clock)
   const exchanges = createTokenExchanges({ callers, idTokenOf: login.idTokenOf, fetch, store, sealer, wall, log })
   const common = { fetch, grants, pages, clock, wall, log }

@@ -6,7 +6,6 @@ import fc from 'fast-check'
 import t from 'tap'
 import {
   assertionKeysKey,
-  assertionRotationKey,
   auditHeadsKey,
   auditIndexKey,
   auditSegmentKey,
@@ -199,7 +198,6 @@ t.test('the table says how many parts a key has', async (t) => {
     'vault-key': vaultKeyKey('a'),
     'exchanged-token': exchangedTokenKey('a', 'b'),
     'assertion-keys': assertionKeysKey('a'),
-    'assertion-rotation': assertionRotationKey('a'),
     grant: grantKey('a', 'b', 'c', 'd'),
     'grant-used': grantUsedKey('a', 'b', 'c', 'd'),
     'grant-index': grantIndexKey('a'),

@@ -13,7 +13,16 @@ import { gateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { startUpstream } from '../kit/upstream.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
+import { assertionKeysKey } from '../../src/store/keys.ts'
+import type { Store } from '../../src/store/port.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { steadyClock } from '../../src/time/clock.ts'
+import { createSealedValues } from '../../src/vault/sealed-values.ts'
 import { createSigningKeys } from '../../src/vault/signed/signing-keys.ts'
+import { createVaultKeys } from '../../src/vault/wrapping/vault-keys.ts'
+import { until } from '../kit/until.ts'
+import { quiet } from '../store/kit.ts'
 
 const vault = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] }
 const echo = { name: 'echo', arguments: { text: 'hello' } }
@@ -113,32 +122,67 @@ t.test('two processes on one store sign with the same key, and nothing of it is 
   t.notMatch(readFileSync(store.slice('file:'.length), 'latin1'), /"d":"/)
 })
 
-t.test('a key is replaced after a month, is published before it signs, and the old one goes a day later', async (t) => {
-  const kept = new Map<string, unknown>()
-  const values = {
-    read: (_tenant: string, key: string) => Promise.resolve(kept.get(key)),
-    write: (_tenant: string, key: string, value: unknown, { when }: { when?: string } = {}) => {
-      if (when === 'absent' && kept.has(key)) return Promise.resolve(false)
-      kept.set(key, value)
-      return Promise.resolve(true)
+/** Processes on one store, each of which can be held up before it writes. */
+async function processes(t: Teardown) {
+  const store = await createSqliteStore({ path: ':memory:', clock: Date, log: quiet })
+  t.teardown(() => store.close())
+  const clock = { now: Date.now() }
+  const process = () => {
+    const state = { held: undefined as Promise<void> | undefined, waiting: 0, writes: 0 }
+    const set: Store['set'] = async (key, ...given) => {
+      if (key !== assertionKeysKey('acme')) return await store.set(key, ...given)
+      state.writes += 1
+      state.waiting += 1
+      await state.held
+      state.waiting -= 1
+      return await store.set(key, ...given)
     }
+    const own = new Proxy(store, { get: (of, name) => (name === 'set' ? set : Reflect.get(of, name)) })
+    const epochs = { epochOf: async () => 1, isCurrentEpoch: () => true }
+    const parts = { store: own, snapshot: () => ({ vault }), epochs, clock: steadyClock, log: quiet }
+    const values = createSealedValues(own, createVaultKeys(parts), quiet)
+    const keys = createSigningKeys(values, epochs.epochOf, { now: () => clock.now })
+    return Object.assign(state, { now: () => keys.of(tenantId('acme')) })
   }
-  const wall = { now: () => time }
-  let [time, turns] = [1_000_000, 0]
-  const store = { set: () => Promise.resolve(++turns === 1 || time > 40 * 86_400_000) }
-  const keys = createSigningKeys(store, values as never, () => Promise.resolve(1), wall)
-  const now = () => keys.of('acme' as never)
+  return { process, pass: (ms: number) => void (clock.now += ms) }
+}
+
+t.test('a process that is held up before it writes a key takes what another one has written', async (t) => {
+  const { process, pass } = await processes(t)
+  const [one, two, three] = [process(), process(), process()]
+  for (const what of ['made', 'replaced']) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    one.held = promise
+    const late = one.now()
+    await until('it is about to write', () => one.waiting === 1)
+    const other = await two.now()
+    pass(20_000)
+    one.held = undefined
+    resolve()
+    const known = [await late, await three.now()].map(({ kid, published }) => ({ kid, published }))
+    const { kid, published } = other
+    const same = { kid, published }
+    t.same(known, [same, same], what)
+    t.equal(other.published.length, what === 'made' ? 1 : 2)
+    t.same([one.writes, two.writes, three.writes], what === 'made' ? [1, 1, 0] : [2, 2, 0])
+    pass(31 * 86_400_000)
+  }
+})
+
+t.test('a key is replaced after a month, is published before it signs, and the old one goes a day later', async (t) => {
+  const { process, pass } = await processes(t)
+  const { now } = process()
   const first = await now()
-  time += 29 * 86_400_000
+  pass(29 * 86_400_000)
   t.same((await now()).published, first.published)
-  time += 2 * 86_400_000
+  pass(2 * 86_400_000)
   const announced = await now()
   t.equal(announced.kid, first.kid, 'the old one signs')
   t.equal(announced.published.length, 2, 'and the new one is known')
-  time += 2 * 3_600_000
+  pass(2 * 3_600_000)
   t.not((await now()).kid, first.kid)
   t.equal((await now()).published.length, 2)
-  time += 31 * 86_400_000
+  pass(31 * 86_400_000)
   const third = await now()
   t.equal(
     third.published.some(({ kid }) => kid === first.kid),
