@@ -75,6 +75,20 @@ const writeEveryMs = 10
 const maxHeldChars = 65_536
 
 /**
+ * JSON with further control, format and direction characters as `\uXXXX`: servers and clients decide what some fields
+ * say, and a terminal would obey them.
+ */
+function shown(lines: string): string {
+  if (Buffer.byteLength(lines) === lines.length) return lines
+  return lines.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
+    each
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('')
+  )
+}
+
+/**
  * Writes many lines together: under load, a system call for each costs more than the line. Where nothing was written a
  * moment ago, a line goes out with the turn of the event loop that made it.
  */
@@ -91,7 +105,7 @@ export function batched(destination: { write(text: string): unknown }, clock: Cl
     delay.close()
     if (text === '') return
     writtenAt = clock.now()
-    destination.write(text)
+    destination.write(shown(text))
   }
   return {
     write(line: string): void {
