@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { consoleFigures } from './console.ts'
+import { denied } from './denied.ts'
 import { table } from './figures.ts'
 import { memory } from './memory.ts'
 import { pathOfACall } from './path.ts'
@@ -15,7 +16,7 @@ import { starts } from './starts.ts'
 import { telling } from './telling.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path', 'telling', 'console']
+const others = ['start', 'W7', 'memory', 'path', 'telling', 'console', 'denied']
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
@@ -36,7 +37,7 @@ if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name
   process.exit(2)
 }
 /** They take minutes, or a browser, and answer other questions: only when asked for. */
-const rare = new Set(['memory', 'console'])
+const rare = new Set(['memory', 'console', 'denied'])
 const wanted = (name: string): boolean =>
   only === undefined ? !rare.has(name) : only.some((pattern) => matches(name, pattern))
 
@@ -95,6 +96,11 @@ if (wanted('console')) {
   const seen = await consoleFigures()
   figures['console'] = seen.figures
   print(seen.section)
+}
+if (wanted('denied')) {
+  const told = await denied()
+  figures['denied'] = told.figures
+  print(told.section)
 }
 process.stdout.write(`${machine()}\n${JSON.stringify(figures)}\n`)
 
