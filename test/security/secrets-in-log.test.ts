@@ -192,6 +192,6 @@ t.test('names that others choose stay inside their line, without a character tha
   for (const name of names)
     t.ok(
       gateway.log().some((line) => JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1))),
-      `the name can be read: ${JSON.stringify(name)}`
+      `the name can be read: ${encodeURIComponent(name)}`
     )
 })
