@@ -58,8 +58,7 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
   }
 
   async function releaseIn({ name, keyOf }: Row, slot: number, sessionKey: string): Promise<void> {
-    const key = keyOf(slot)
-    if ((await store.get(key)) === sessionKey) await store.delete(key)
+    await store.delete(keyOf(slot), { is: sessionKey })
     fullSince.delete(name)
   }
 

@@ -27,8 +27,12 @@ export interface Store {
   get(key: string): Promise<string | undefined>
   /** @returns false only where `when` was not met */
   set(key: string, value: string, options?: SetOptions): Promise<boolean>
-  /** A value, a counter or a log. @returns whether there was something to delete */
-  delete(key: string): Promise<boolean>
+  /**
+   * A value, a counter or a log.
+   * @param when deletes a value only if it is this very one, in one step: it may be another one's by now
+   * @returns whether there was something to delete
+   */
+  delete(key: string, when?: { readonly is: string }): Promise<boolean>
   /** Gives a live key a new time to live. @returns whether the key was there */
   touch(key: string, ttlMs: number): Promise<boolean>
   /** Adds to a counter that starts at zero and ends with its window. @returns the new value */

@@ -1,5 +1,6 @@
 // What has to be one step in Redis, as scripts. Leases of tokens, as lease.ts says: processes that ask at once cannot
-// both get the last token, and the time is that of Redis. A value that takes the place of the one that was read.
+// both get the last token, and the time is that of Redis. A value that takes the place of the one that was read, or that
+// goes only while it is that one.
 
 import type { Cluster, Redis } from 'ioredis'
 import type { TokenLease, LeaseRequest } from './lease.ts'
@@ -68,3 +69,12 @@ export async function replaceInRedis(
   const expiry = ttlMs === undefined ? [] : [wholeMs(ttlMs)]
   return (await commands.eval(replaceScript, 1, key, before, value, ...expiry)) === 1
 }
+
+const deleteScript = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+`
+
+/** One step: what another process has written meanwhile stays. */
+export const deleteInRedis = async (commands: Redis | Cluster, key: string, value: string): Promise<boolean> =>
+  (await commands.eval(deleteScript, 1, key, value)) === 1

@@ -5,7 +5,7 @@ import type { Cluster, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
 import { firstAttempt, openRedis, reasonOf, publish, transaction } from './redis-connection.ts'
-import { leaseInRedis, replaceInRedis } from './redis-scripts.ts'
+import { deleteInRedis, leaseInRedis, replaceInRedis } from './redis-scripts.ts'
 import { every, steadyClock } from '../time/clock.ts'
 
 const prefix = 'gatehouse:'
@@ -87,7 +87,8 @@ export async function createRedisStore({
       // NX does not say of what type the value is.
       return when === 'absent' && (await get(key)) === undefined && (await ask(command)) === 'OK'
     },
-    async delete(key) {
+    async delete(key, when) {
+      if (when !== undefined) return await typed(key, () => deleteInRedis(commands, prefix + key, when.is))
       return (await ask(() => commands.del(prefix + key))) > 0
     },
     async touch(key, ttlMs) {

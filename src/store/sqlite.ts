@@ -49,6 +49,7 @@ export async function createSqliteStore({
     'UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4 AND value = ?5'
   )
   const remove = database.prepare('DELETE FROM entry WHERE key = ? RETURNING expires_at')
+  const removeSame = database.prepare('DELETE FROM entry WHERE key = ? AND value = ? AND expires_at > ?')
   const touch = database.prepare('UPDATE entry SET expires_at = ? WHERE key = ? AND expires_at > ?')
   // A counter keeps the end of the window that it began with.
   const count = database.prepare(`
@@ -90,8 +91,9 @@ export async function createSqliteStore({
         return turns.write(() => wrote(exchange, key, value, expiresAt, clock.now(), when.is))
       return turns.write(() => wrote(when === 'absent' ? add : replace, key, value, expiresAt, clock.now()))
     },
-    delete: (key) =>
+    delete: (key, when) =>
       turns.write(() => {
+        if (when !== undefined) return wrote(removeSame, key, when.is, clock.now())
         const row = remove.get(key)
         const logged = logs.remove(key, clock.now())
         return logged || (row !== undefined && Number(row['expires_at']) > clock.now())

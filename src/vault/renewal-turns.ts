@@ -28,7 +28,7 @@ export function createRenewalTurns(store: Store, clock: Clock) {
     return async () => {
       beat.close()
       // It may have taken too long, and be another one's turn.
-      return await store.set(key, '', { ttlMs: 1, when: { is: own } })
+      return await store.delete(key, { is: own })
     }
   }
 

@@ -61,7 +61,7 @@ async function slotsInStore(t: Test): Promise<TestSlots> {
     ...store,
     get: (key) => counting(() => store.get(key)),
     set: (...all) => counting(() => store.set(...all)),
-    delete: (key) => counting(() => store.delete(key))
+    delete: (key, when) => counting(() => store.delete(key, when))
   }
   const make = (): SessionSlots => seatsOf(createSessionSlots(counted, time, randomBytes))
   return {

@@ -91,6 +91,24 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.equal(await store.set(key, 'y', { ttlMs, when: { is: 'x' } }), false, 'what is over is not there')
     })
 
+    t.test('a value goes only while it is the one that was read', async (t) => {
+      const key = fresh()
+      t.equal(await store.delete(key, { is: 'mine' }), false, 'there is none')
+      await store.set(key, 'mine', { ttlMs })
+      t.equal(await store.delete(key, { is: 'MINE' }), false)
+      t.equal(await store.get(key), 'mine', 'that of another stays')
+      const gone = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => (i % 2 ? store : other).delete(key, { is: 'mine' }))
+      )
+      t.equal(gone.filter(Boolean).length, 1)
+      t.equal(await store.get(key), undefined)
+      await store.set(key, 'x', { ttlMs: 50 })
+      await pass(50, absent(key))
+      t.equal(await store.delete(key, { is: 'x' }), false, 'what is over is not there')
+      await store.append(key, 'an entry', { ttlMs, keep: 10 })
+      t.equal(await store.delete(key, { is: 'an entry' }), false, 'a log is no value')
+    })
+
     t.test('of a hundred that race to set an absent key exactly one wins, and its value stands', async (t) => {
       const key = fresh()
       const won = await Promise.all(

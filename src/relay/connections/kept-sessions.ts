@@ -102,7 +102,7 @@ export function createKeptSessions(
         last = undefined
         if (held === undefined) return
         store
-          .set(storeKey, '', { when: { is: held }, ttlMs: 1 })
+          .delete(storeKey, { is: held })
           .catch((err: unknown) => log.debug({ err, ...told }, 'a session at an upstream cannot be forgotten'))
       },
       async end(id) {
@@ -110,7 +110,7 @@ export function createKeptSessions(
         if (held !== undefined) last = undefined
         try {
           // In one step: another process may take it up at this moment.
-          if (held !== undefined && (await store.set(storeKey, '', { when: { is: held }, ttlMs: 1 }))) return true
+          if (held !== undefined && (await store.delete(storeKey, { is: held }))) return true
           const now = await store.get(storeKey)
           return now === undefined || opened(now)?.id !== id
         } catch (err) {
