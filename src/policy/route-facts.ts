@@ -1,6 +1,6 @@
 // What rules look at of a route: its names in each spelling, and its tags.
 
-import type { UpstreamTags } from '../config/policy/policy-config.ts'
+import { hintTags, type UpstreamTags } from '../config/policy/policy-config.ts'
 import { anyMatcher } from '../protocol/glob.ts'
 import type { JsonObject } from '../protocol/messages.ts'
 import { isPlainUri } from '../protocol/plain-uri.ts'
@@ -43,14 +43,6 @@ function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
     return { tags, certainTags: new Set([...certain, ...hints]) }
   }
 }
-
-/** Members of `ToolAnnotations`, and the tags that they are. */
-const hintTags = [
-  ['readOnlyHint', 'readOnly'],
-  ['destructiveHint', 'destructive'],
-  ['idempotentHint', 'idempotent'],
-  ['openWorldHint', 'openWorld']
-] as const
 
 /**
  * A URI in each spelling that a server may read it in: as it came, and with escapes and dot segments resolved.

@@ -42,3 +42,11 @@ export interface UpstreamTags {
   /** Are the annotations that the upstream gives its tools tags too? */
   readonly trustAnnotations: boolean
 }
+
+/** Members of `ToolAnnotations`, and the tags that they are. */
+export const hintTags = [
+  ['readOnlyHint', 'readOnly'],
+  ['destructiveHint', 'destructive'],
+  ['idempotentHint', 'idempotent'],
+  ['openWorldHint', 'openWorld']
+] as const

@@ -3,6 +3,7 @@
 
 import { ConditionError } from '../../config/policy/condition-syntax.ts'
 import { compileCondition, type Condition } from '../../config/policy/condition.ts'
+import { hintTags } from '../../config/policy/policy-config.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../../config/shape.ts'
 import { anyMatcher } from '../../protocol/glob.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
@@ -159,7 +160,7 @@ function checkIssuers(before: Tree, next: Tree, rules: readonly ReservedRule[]):
     throw refusedBy(rule, 'changes what tokens of the login front may say')
 }
 
-const hints: ReadonlySet<string> = new Set(['readOnly', 'destructive', 'idempotent', 'openWorld'])
+const hints: ReadonlySet<string> = new Set(hintTags.map(([, tag]) => tag))
 
 /**
  * Tags that rules look at stay where they are; an upstream that is new has none of those that rules allow, and one that
