@@ -1,6 +1,6 @@
 // What has to be one step in Redis, as scripts. Leases of tokens, as lease.ts says: processes that ask at once cannot
-// both get the last token, and the time is that of Redis. A value that takes the place of the one that was read, or that
-// goes only while it is that one.
+// both get the last token, and the time is that of Redis. A value that takes the place of the one that was read; one
+// that goes only while it is that one.
 
 import type { Cluster, Redis } from 'ioredis'
 import type { TokenLease, LeaseRequest } from './lease.ts'

@@ -1,6 +1,7 @@
 // Who has called lately: the callers of each tenant that this process saw, with what rules look at of them. In its
 // memory only, and of a bounded number: the audit log has all.
 
+import type { Principal } from '../../auth/principal.ts'
 import type { CallMeter, ObservedCaller } from '../../observe/calls.ts'
 import type { Clock } from '../../time/clock.ts'
 
@@ -65,3 +66,7 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
     }
   }
 }
+
+/** Of a tenant: what calls are observed with is whoever was let in. */
+export const callersToday = (callers: Pick<Callers, "today"> | undefined, tenant: string): Principal[] =>
+  (callers?.today(tenant) ?? []).map(({ principal }) => principal as Principal)

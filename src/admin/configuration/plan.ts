@@ -11,6 +11,7 @@ import { tenantId } from '../../protocol/messages.ts'
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
+import { callersToday } from '../callers/callers.ts'
 import { administrators, defineRoute, type AdminServices } from '../route.ts'
 import {
   CallerChanges,
@@ -209,8 +210,7 @@ export const planRoutes = [
         changes.map(async ({ tenant: id, ...change }) => {
           const [old, now] = [before, after].map((each) => each.tenants.get(tenantId(id)))
           const turn = { tenant: id, caller: 'plan' }
-          // What calls are observed with is whoever was let in.
-          const seen = (services.callers?.today(id) ?? []).map(({ principal }) => principal as Principal)
+          const seen = callersToday(services.callers, id)
           const changed = await runSteps(changedEndpoints([before, after], id, services), turn)
           return { id, change, old, now, turn, changed, callers: callersOf([old, now], seen) }
         })

@@ -11,6 +11,7 @@ import { createRouteFacts } from '../../policy/route-facts.ts'
 import { compilePolicy, type RouteFacts, type Rule } from '../../policy/rules.ts'
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
+import { callersToday } from '../callers/callers.ts'
 import { namedEndpoint } from '../clients/own-way.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { defineRoute, type AdminServices } from '../route.ts'
@@ -138,8 +139,7 @@ export const ruleEffectsRoute = defineRoute(
       return route === undefined ? [] : [{ name: String(name), facts: factsOf('tool', route) }]
     })
     const { items, nextCursor } = page(rulesOf(at), placeOrder, query)
-    // What calls are observed with is whoever was let in.
-    const callers = (services.callers?.today(tenant.id) ?? []).map(({ principal }) => principal as Principal)
+    const callers = callersToday(services.callers, tenant.id)
     const unknown = definitionsOf(at).filter((each) => services.listings.peek(each) === undefined)
     return {
       items: await runSteps(effectsOf(items, tools, callers), { tenant: tenant.id, caller: administrator.name }),
