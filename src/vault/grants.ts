@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { personKeyOf } from '../auth/principal.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
+import type { TenantId } from '../protocol/messages.ts'
 import { grantKey, grantsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Clock } from '../time/clock.ts'
@@ -23,6 +24,8 @@ interface GrantsOptions {
   readonly store: Store
   readonly values: SealedValues
   readonly epochs: Epochs
+  /** Those of a tenant, as it is configured now, for which people give something: the same array until it changes. */
+  readonly upstreamsOf: (tenant: TenantId) => readonly string[]
   readonly clock: Clock
   readonly log: Log
 }
@@ -32,7 +35,7 @@ export const newGrantId = (): string => randomBytes(12).toString('base64url')
 
 export type Grants = Awaited<ReturnType<typeof createGrants>>
 
-export async function createGrants({ store, values, epochs, clock, log }: GrantsOptions) {
+export async function createGrants({ store, values, epochs, upstreamsOf, clock, log }: GrantsOptions) {
   const index = createGrantIndex(store)
   const reading = new Map<string, Promise<GrantsOfPerson>>()
   const known = createKnownPeople(epochs, clock)
@@ -60,7 +63,7 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
     const before = people.get(key)
     if (before === undefined) return void reading.delete(key)
     outdate(key)
-    await read(before.person, before.upstreams)
+    await read(before.person)
   }
 
   const changed = (key: string): void => {
@@ -94,14 +97,20 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
       })
   })
 
+  /** Were all of those looked for that the tenant has now? Others may have been configured since. */
+  function isOfNow({ tenant }: Person, names: readonly string[]): boolean {
+    const now = upstreamsOf(tenant)
+    return now === names || now.every((name) => names.includes(name))
+  }
+
   function peek(person: string): GrantsOfPerson | undefined {
     const found = used(person)
-    if (found === undefined) return undefined
+    if (found === undefined || !isOfNow(found.person, found.upstreams)) return undefined
     const keptFor = store.live ? keptMs : uncertainMs
     return clock.now() - found.readAt < keptFor ? found.grants : undefined
   }
 
-  function read(person: Person, upstreams: readonly string[]): Promise<GrantsOfPerson> {
+  function read(person: Person): Promise<GrantsOfPerson> {
     const key = personKeyOf(person)
     const kept = peek(key)
     if (kept !== undefined) return Promise.resolve(kept)
@@ -111,13 +120,16 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
 
     async function readAll(): Promise<GrantsOfPerson> {
       try {
+        const upstreams = upstreamsOf(person.tenant)
         const epoch = await epochs.epochOf(person.tenant)
         const found = await Promise.all(upstreams.map(async (name) => [name, await open(person, name)] as const))
         const grants = new Map(found.flatMap(([name, grant]) => (grant === undefined ? [] : [[name, grant] as const])))
         // It changed while it was read: whoever waits may be about to use it, and wants what is there now.
-        if (reading.get(key) !== work) return await read(person, upstreams)
+        if (reading.get(key) !== work) return await read(person)
         keep(key, { person, epoch, grants, upstreams })
-        return grants
+        if (isOfNow(person, upstreams)) return grants
+        reading.delete(key)
+        return await read(person)
       } finally {
         if (reading.get(key) === work) reading.delete(key)
       }
@@ -129,7 +141,7 @@ export async function createGrants({ store, values, epochs, clock, log }: Grants
     peek,
     /** What was read last, although it may have changed since. */
     last: (person: string): GrantsOfPerson | undefined => used(person)?.grants,
-    /** @param upstreams those of the tenant for which people give something */
+    /** For all upstreams of the tenant for which people give something. */
     read,
     /** Reads again what a person has given, where this process has read it before. */
     refresh: (person: Person): Promise<void> => refresh(personKeyOf(person)),

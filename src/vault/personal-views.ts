@@ -38,6 +38,17 @@ export type PersonalViews = ReturnType<typeof createPersonalViews>
 export const isPersonal = ({ auth }: UpstreamDefinition): boolean =>
   auth?.type === 'user' || auth?.type === 'userSecret'
 
+const personalOf = new WeakMap<Tenant, readonly UpstreamName[]>()
+
+/** Those for which people give something: the same array as long as the tenant is the same. */
+export function personalUpstreamsOf(tenant: Tenant): readonly UpstreamName[] {
+  const known = personalOf.get(tenant)
+  if (known !== undefined) return known
+  const names = [...tenant.upstreams.values()].filter(isPersonal).map(({ name }) => name)
+  personalOf.set(tenant, names)
+  return names
+}
+
 /** What a grant is for: it is shown to nobody else, although the name of the upstream stays. */
 export const grantTargetOf = (definition: UpstreamDefinition): string =>
   definition.type === 'http' ? new URL(definition.url).origin : definition.command
@@ -56,7 +67,6 @@ export function createPersonalViews(
   callers: CallerDefinitions,
   exchanges: Pick<TokenExchanges, 'ensure'>
 ) {
-  const personalOf = new WeakMap<Tenant, readonly UpstreamName[]>()
   const views = new WeakMap<GrantsOfPerson, WeakMap<DefinitionsOfCaller, WeakMap<Tenant, View>>>()
   /** By person and id of a grant: its definitions, the same ones as long as it holds. */
   const definitions = new Map<string, Map<string, WeakMap<UpstreamDefinition, UpstreamDefinition>>>()
@@ -77,14 +87,6 @@ export function createPersonalViews(
     if (before === undefined || (before.size === now.size && ids.every((id) => before.has(id)))) return
     for (const listener of listeners) listener(person)
   })
-
-  function upstreamsOf(tenant: Tenant): readonly UpstreamName[] {
-    const known = personalOf.get(tenant)
-    if (known !== undefined) return known
-    const names = [...tenant.upstreams.values()].filter(isPersonal).map(({ name }) => name)
-    personalOf.set(tenant, names)
-    return names
-  }
 
   function definitionFor(definition: UpstreamDefinition, grant: Grant, person: Person): UpstreamDefinition {
     const known = definitions.get(personKeyOf(person))?.get(grant.id)
@@ -115,7 +117,7 @@ export function createPersonalViews(
   }
 
   function givenBy(tenant: Tenant, { issuer, subject }: Owner): GrantsOfPerson {
-    if (upstreamsOf(tenant).length === 0) return nothingGiven
+    if (personalUpstreamsOf(tenant).length === 0) return nothingGiven
     return grants.last(personKeyOf({ tenant: tenant.id, issuer, subject })) ?? nothingGiven
   }
 
@@ -139,11 +141,10 @@ export function createPersonalViews(
   }
 
   function readGrants(tenant: Tenant, owner: Owner): Promise<unknown> | undefined {
-    const names = upstreamsOf(tenant)
-    if (names.length === 0) return undefined
+    if (personalUpstreamsOf(tenant).length === 0) return undefined
     const person = { tenant: tenant.id, issuer: owner.issuer, subject: owner.subject }
     if (grants.peek(personKeyOf(person)) !== undefined) return undefined
-    return grants.read(person, names)
+    return grants.read(person)
   }
 
   return {
@@ -179,8 +180,7 @@ export function createPersonalViews(
     /** Called with `personKeyOf` once what a person has is another thing than before. */
     onChange(listener: (person: string) => void): void {
       listeners.push(listener)
-    },
-    upstreamsOf
+    }
   }
 }
 

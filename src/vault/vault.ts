@@ -5,6 +5,7 @@ import { createFetchFor } from '../auth/fetch.ts'
 import type { Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
+import type { TenantId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
@@ -18,7 +19,7 @@ import { createCredentials } from './credentials.ts'
 import { createGrantUses } from './grant-uses.ts'
 import { createGrants, newGrantId } from './grants.ts'
 import { createSharedTools } from './shared-tools.ts'
-import { createPersonalViews, grantTargetOf } from './personal-views.ts'
+import { createPersonalViews, grantTargetOf, personalUpstreamsOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
 import { createSigningKeys } from './signed/signing-keys.ts'
 import { createTokenExchanges, type IdTokenOf } from './oauth/token-exchange.ts'
@@ -56,7 +57,11 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const keys = createVaultKeys({ store, snapshot, epochs, clock, log })
   const values = createSealedValues(store, keys, log)
   void keys.settle(snapshot().tenants.keys())
-  const grants = await createGrants({ store, values, epochs, clock, log })
+  const upstreamsOf = (tenant: TenantId): readonly string[] => {
+    const known = snapshot().tenants.get(tenant)
+    return known === undefined ? [] : personalUpstreamsOf(known)
+  }
+  const grants = await createGrants({ store, values, epochs, upstreamsOf, clock, log })
   const uses = createGrantUses({ store, wall, log })
   const fetch = createFetchFor({ maxBytes, timeoutMs, guard: createEgressGuard(egress) })
   const pages = createConnectPages(sealer, publicUrl, wall)

@@ -7,7 +7,7 @@ import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
 import { legacyClient, send, type Answer } from '../kit/client.ts'
-import { gateway, type TestGateway } from '../kit/gateway.ts'
+import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { startUpstream, type HttpUpstream } from '../kit/upstream.ts'
@@ -23,17 +23,16 @@ const auth = {
 const withPages = { elicitation: { url: {} } }
 const echo = { name: 'up__echo', arguments: { text: 'hello' } }
 
+const withKeys = ({ url }: HttpUpstream) => ({
+  type: 'http',
+  url,
+  auth: { type: 'userSecret', header: 'X-Api-Key', prefix: 'key ' }
+})
+
 async function setup(t: Teardown, store = 'memory:'): Promise<{ upstream: HttpUpstream; made: TestGateway }> {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
-  const made = await gateway(t, {
-    upstreams: {
-      up: { type: 'http', url: upstream.url, auth: { type: 'userSecret', header: 'X-Api-Key', prefix: 'key ' } }
-    },
-    auth,
-    store,
-    top: { vault: vaultKeys }
-  })
+  const made = await gateway(t, { upstreams: { up: withKeys(upstream) }, auth, store, top: { vault: vaultKeys } })
   return { upstream, made }
 }
 
@@ -74,6 +73,19 @@ t.test('a person enters a secret on their page, and it is used for their calls a
   await until('ada sees it', async () => toolNames(await ada.request('tools/list')).join() === 'up__connect_up')
   t.equal((await ada.request('tools/call', echo)).json.error.code, -32042)
   t.equal(upstream.server.calls('echo'), 1)
+
+  // What is configured later can be connected by whom this process knows already.
+  const upstreams = { up: withKeys(upstream), two: withKeys(upstream) }
+  made.reload(configOf({ upstreams, auth, top: { vault: vaultKeys } }))
+  const echoOfTwo = { ...echo, name: 'two__echo' }
+  const unconnected = await ada.request('tools/call', echoOfTwo)
+  t.equal(unconnected.json.error?.code, -32042, unconnected.text)
+  const link = unconnected.json.error.data.elicitations[0].url
+  t.match((await submit(tab, await tab.go(link, 'none'), 'secret', { secret: 'of two' })).html, />connected</)
+  const connected = await ada.request('tools/call', echoOfTwo)
+  t.ok(connected.json.result, connected.text)
+  t.equal(upstream.seen.at(-1)?.headers['x-api-key'], 'key of two')
+  t.ok(toolNames(await ada.request('tools/list')).includes('two__echo'))
 })
 
 t.test('clients that cannot be sent to a page get the link in words, and those of 2026-07-28 are asked', async (t) => {

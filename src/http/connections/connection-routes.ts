@@ -9,7 +9,7 @@ import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import type { Login } from '../../login/login.ts'
 import { GatewayError, tenantId, upstreamName } from '../../protocol/messages.ts'
 import { clientDocument, ConnectRefused } from '../../vault/oauth/account-client.ts'
-import { isPersonal } from '../../vault/personal-views.ts'
+import { isPersonal, personalUpstreamsOf } from '../../vault/personal-views.ts'
 import type { Vault } from '../../vault/vault.ts'
 import { addressOf, type PathParams, type RouteReply, type RouteRequest, type ServerState } from '../admission.ts'
 import { connectionsBody, leaveBody, noteBody } from './connection-pages.ts'
@@ -181,10 +181,10 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
 }
 
 /** @throws GatewayError not_found where the tenant has nothing to connect */
-function tenantIn({ state, vault }: ConnectionRoutesOptions, { params }: FastifyRequest): Tenant {
+function tenantIn({ state }: Pick<ConnectionRoutesOptions, 'state'>, { params }: FastifyRequest): Tenant {
   const { tenant: id = '' } = params as PathParams
   const tenant = state.snapshot.tenants.get(tenantId(id))
-  if (tenant === undefined || vault.views.upstreamsOf(tenant).length === 0)
+  if (tenant === undefined || personalUpstreamsOf(tenant).length === 0)
     throw new GatewayError('not_found', 'There are no connections of people here.')
   if (tenant.auth.stopped === 'everybody')
     throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
