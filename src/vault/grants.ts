@@ -9,9 +9,10 @@ import type { TenantId } from '../protocol/messages.ts'
 import { grantKey, grantsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Clock } from '../time/clock.ts'
-import type { Grant, GrantsOfPerson } from './grant.ts'
+import type { Account, Grant, GrantsOfPerson } from './grant.ts'
 import { createGrantIndex } from './grant-index.ts'
 import { createKnownPeople } from './known-people.ts'
+import { forgetClient } from './oauth/account-client.ts'
 import { createRenewalTurns } from './renewal-turns.ts'
 import type { SealedValues } from './sealed-values.ts'
 import type { Epochs } from './wrapping/vault-keys.ts'
@@ -179,6 +180,9 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       await written(person)
       return was
     },
+    /** The client of an account is known at its provider no more. @returns false where the operator registered it */
+    forgetClient: (tenant: TenantId, { issuer, clientId }: Account): Promise<boolean> =>
+      forgetClient(values, tenant, issuer, clientId),
     /** Of a tenant: who may have given something. @throws GatewayError unavailable */
     listed: index.list,
     isFirstToRenew: isFirst,

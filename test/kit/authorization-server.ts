@@ -27,6 +27,8 @@ export interface AuthorizationServer {
   revocations: number
   /** Every grant of a person ends: their refresh tokens are refused. */
   revoke(person: string): void
+  /** It knows a client no more that registered itself. */
+  forget(clientId: string): Promise<void>
 }
 
 export interface AuthorizationServerOptions {
@@ -147,5 +149,6 @@ export async function authorizationServer(
     state.beforeTokens = undefined
     await before?.()
   })
-  return Object.assign(state, { url, jwksUri: `${url}/jwks` })
+  const { adapter } = provider.Client as unknown as { adapter: { destroy(id: string): Promise<void> } }
+  return Object.assign(state, { url, jwksUri: `${url}/jwks`, forget: (id: string) => adapter.destroy(id) })
 }

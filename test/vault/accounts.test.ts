@@ -119,6 +119,33 @@ t.test('an account that its provider has ended has to be connected again, and no
   t.ok((await ada.request('tools/call', echo)).json.result)
 })
 
+t.test('a gateway that its provider has forgotten registers itself anew for whoever connects again', async (t) => {
+  const { server, upstream } = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  await connect(made, keyOf.ada)
+  const ada = await clientOf(made, keyOf.ada)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  await server.forget(server.clientIds.at(-1) ?? '')
+  for (const token of upstream.presented) upstream.withdrawn.add(token.replace('Bearer ', ''))
+  const first = await ada.request('tools/call', echo)
+  t.equal(first.json.error?.code, -32042, first.text)
+  t.match(first.json.error.message, /its provider does not know this gateway any more/)
+  const why = { msg: 'a provider does not know the gateway any more', answer: 'invalid_client', upstream: 'up' }
+  t.ok(made.log.some((line) => Object.entries(why).every(([member, value]) => line[member] === value)))
+  t.match((await connect(made, keyOf.ada)).html, /up is connected/)
+  t.equal(server.registrations, 2)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+
+  // In the same way while somebody is on the way.
+  server.person = 'bob'
+  const { tab, page } = await signedIn(pageOf(made), keyOf.bob)
+  const back = await connectAccount(tab, page, `${pageOf(made)}/callback`)
+  await server.forget(server.clientIds.at(-1) ?? '')
+  t.match((await tab.go(back.url.href, 'none')).html, /did not know this gateway any more/)
+  t.match((await connect(made, keyOf.bob)).html, /up is connected/)
+  t.equal(server.registrations, 3)
+})
+
 t.test('a permission that is missing is asked for besides those that there are', async (t) => {
   const { upstream } = await peers(t)
   const made = await gatewayAt(t, upstream.url)

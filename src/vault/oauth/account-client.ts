@@ -58,6 +58,23 @@ interface RegistrationOptions {
   readonly wall: { now(): number }
 }
 
+/**
+ * A client that had registered itself is known there no more: the next who connects an account registers another.
+ * @returns false where none had
+ */
+export async function forgetClient(
+  values: SealedValues,
+  tenant: TenantId,
+  issuer: string,
+  clientId: string
+): Promise<boolean> {
+  const key = grantClientKey(tenant, issuer)
+  const ended = (client: unknown): RegisteredClient => ({ ...(client as RegisteredClient), expiresAt: 0 })
+  // Another one may be there already.
+  await values.change(tenant, key, (now) => ((now as RegisteredClient).id === clientId ? ended(now) : undefined))
+  return (await values.read(tenant, key)) !== undefined
+}
+
 /** @throws ConnectRefused where none is registered and the server registers none; Error where it answers wrongly */
 export async function clientAt({
   tenant,

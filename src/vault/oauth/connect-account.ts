@@ -10,11 +10,11 @@ import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
 import { grantBegunKey, grantPendingKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import { type AccountClient, clientAt, ConnectRefused, redirectUriOf } from './account-client.ts'
+import { type AccountClient, clientAt, ConnectRefused, forgetClient, redirectUriOf } from './account-client.ts'
 import { revokeAccount } from './account-renewal.ts'
 import { accountNameOf } from './account-name.ts'
 import { accountFetch, accountSourceOf, providerOf } from './account-source.ts'
-import { authenticationOf } from './client-authentication.ts'
+import { authenticationOf, isOfClient } from './client-authentication.ts'
 import type { Account } from '../grant.ts'
 import { type Grants, newGrantId } from '../grants.ts'
 import { grantTargetOf } from '../personal-views.ts'
@@ -160,7 +160,16 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
         }
       )
       const now = wall.now()
-      const answer = await oauth.processAuthorizationCodeResponse(server, as, response)
+      const answer = await oauth
+        .processAuthorizationCodeResponse(server, as, response)
+        .catch(async (error: unknown) => {
+          const isOwn = definition.auth?.type === 'user' && client.id !== definition.auth.clientId
+          const isLost = isOwn && isOfClient(error) && (await forgetClient(values, tenant, server.issuer, client.id))
+          if (!isLost) throw error
+          throw new ConnectRefused(
+            `${server.issuer} did not know this gateway any more. Nothing was connected: begin again.`
+          )
+        })
       const tokens = tokensFrom(answer, now)
       const given = tokens.scopes ?? scopes
       const account: Account = {

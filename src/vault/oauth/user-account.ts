@@ -10,6 +10,7 @@ import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { abortable, type Clock, pause } from '../../time/clock.ts'
 import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import { createAccountGrant } from './account-grant.ts'
+import { isOfClient, refusalOf } from './client-authentication.ts'
 import { renewedAccount } from './account-renewal.ts'
 import { discoverAuthorization, readChallenge } from './discovery.ts'
 import type { Account } from '../grant.ts'
@@ -79,7 +80,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   }
 
   function failed(err: unknown): GatewayError {
-    log.warn({ err, upstream: name, tenant }, 'the token of an account cannot be renewed')
+    log.warn({ err, answer: refusalOf(err), upstream: name, tenant }, 'the token of an account cannot be renewed')
     const error = new GatewayError(
       'upstream_unavailable',
       `Upstream ${name} was not called: the token of your account there could not be renewed. Try again in a moment.`,
@@ -97,12 +98,26 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       // It may have been renewed since it was read: a refresh token is good once.
       const grant = await own.get()
       if (grant?.account === undefined || !own.isStill(grant, before)) return await own.takeOver()
-      const next = await renewedAccount(grant.account, auth, fetch, wall)
+      const next = await renewedOrLost(grant.account)
       if (next === undefined) return await own.giveUp(before, 'its provider does not accept it any more')
       await own.keep(before, next)
       failure = undefined
     } finally {
       await end()
+    }
+  }
+
+  /** @throws ConnectRequiredError where the client is known there no more: another one registers itself */
+  async function renewedOrLost(before: Account): Promise<Account | undefined> {
+    try {
+      return await renewedAccount(before, auth, fetch, wall)
+    } catch (error) {
+      // That of the configuration, the operator has to mend.
+      const isOwn = before.clientId !== auth.clientId
+      if (!isOwn || !isOfClient(error) || !(await grants.forgetClient(tenant, before))) throw error
+      log.warn({ upstream: name, tenant, answer: refusalOf(error) }, 'a provider does not know the gateway any more')
+      await own.giveUp(before, 'its provider does not know this gateway any more')
+      throw error
     }
   }
 
