@@ -147,7 +147,7 @@ t.test('a gateway that its provider has forgotten registers itself anew for whoe
 })
 
 t.test('a permission that is missing is asked for besides those that there are', async (t) => {
-  const { upstream } = await peers(t)
+  const { upstream } = await peers(t, { scopes: ['read', 'write', 'delete'] })
   const made = await gatewayAt(t, upstream.url)
   await connect(made, keyOf.ada)
   const ada = await clientOf(made, keyOf.ada)
@@ -156,12 +156,22 @@ t.test('a permission that is missing is asked for besides those that there are',
   const refused = await ada.request('tools/call', echo)
   t.equal(refused.json.error?.code, -32042, refused.text)
   t.match(refused.json.error.message, /lacks a permission \(write\)/)
+  upstream.scopes = ['delete']
+  t.match((await ada.request('tools/call', echo)).json.error.message, /lacks a permission \(delete\)/)
   const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
-  t.match(page.html, /It lacks a permission: write/)
+  t.match(page.html, /It lacks a permission: write, delete/)
   const away = await connectAccount(tab, page, 'none')
   t.match(away.html, /up is connected/)
   t.ok((await ada.request('tools/call', echo)).json.result)
-  t.match(String(upstream.admitted.at(-1)?.['scope']), /read/)
+  t.same(String(upstream.admitted.at(-1)?.['scope']).split(' ').toSorted(), ['delete', 'read', 'write'])
+  // One that names others without end is not noted without end.
+  for (let n = 0; n < 3; n++) {
+    upstream.scopes = Array.from({ length: 20 }, (_, each) => `more-${n}-${each}`)
+    t.match((await ada.request('tools/call', echo)).json.error.message, new RegExp(`more-${n}-0`))
+  }
+  const { html } = (await signedIn(pageOf(made), keyOf.ada)).page
+  t.match(html, /more-1-11/)
+  t.notMatch(html, /more-1-12|more-2/)
 })
 
 t.test('whoever comes back for somebody else, twice, or with a forged answer connects nothing', async (t) => {

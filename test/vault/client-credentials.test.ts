@@ -1,5 +1,6 @@
 // `auth: clientCredentials`: one token for all callers, from the authorization server that the upstream names.
 
+import { moveClock } from '../kit/moving-clock.ts'
 import t from 'tap'
 import { authorizationServer, robot } from '../kit/authorization-server.ts'
 import { legacyClient } from '../kit/client.ts'
@@ -58,10 +59,26 @@ t.test('a token that the upstream refuses is replaced once, and the call is exec
     ['read', 'read write'],
     'with what it has, and what the upstream wants besides'
   )
-  upstream.scopes = ['delete']
-  const { json } = await client.request('tools/call', echo)
-  t.match(json.error.message, /upstream up/i, 'what cannot be had is not asked for without end')
-  t.ok(server.tokenRequests.length <= 4)
+  for (let n = 0; n < 5; n++) {
+    upstream.scopes = [`more-${n}`]
+    const { json } = await client.request('tools/call', echo)
+    t.match(json.error.message, /upstream up/i, 'what cannot be had is not asked for without end')
+  }
+  t.equal(server.tokenRequests.length, 2, 'nor more than once in ten seconds')
+  t.teardown(() => moveClock(0))
+  moveClock(11_000)
+  server.down = true
+  t.match((await client.request('tools/call', echo)).json.error.message, /has no token/)
+  server.down = false
+  moveClock(22_000)
+  upstream.scopes = ['write']
+  upstream.withdrawn.add(upstream.presented.at(-1)?.replace('Bearer ', '') ?? '')
+  t.ok((await client.request('tools/call', echo)).json.result, 'and what was refused is not asked for again')
+  t.equal(server.tokenRequests.at(-1)?.get('scope'), 'read write')
+  moveClock(33_000)
+  upstream.scopes = Array.from({ length: 60 }, (_, n) => `more-${n}`)
+  t.match((await client.request('tools/call', echo)).json.error.message, /refused our credentials/)
+  t.match(server.tokenRequests.at(-1)?.get('scope'), /^read write more-0 .*more-30$/, 'nor more than 32 of them')
 })
 
 t.test(

@@ -10,6 +10,9 @@ import type { Account, Grant } from '../grant.ts'
 import type { Grants } from '../grants.ts'
 import { revokeAccount } from './account-renewal.ts'
 
+/** A server that names others at each refusal wants them without end. */
+const maxMissing = 32
+
 interface AccountGrantOptions {
   readonly definition: HttpDefinition & { readonly person: Person }
   readonly auth: UserAuth
@@ -74,9 +77,13 @@ export function createAccountGrant(options: AccountGrantOptions) {
       if (isKept) await grants.refresh(person)
       else await letGo(next)
     },
-    /** Scopes that the upstream wants besides. */
-    async lacks(scopes: readonly string[] | undefined): Promise<void> {
-      await grants.change(person, name, (now) => (now.id === grantId ? { ...now, missing: scopes } : undefined))
+    /** Scopes that the upstream wants besides: all that calls were refused for, until it is connected again. */
+    async lacks(scopes: readonly string[]): Promise<void> {
+      await grants.change(person, name, (now) => {
+        const known = now.missing ?? []
+        const missing = [...new Set([...known, ...scopes])].slice(0, maxMissing)
+        return now.id === grantId && missing.length > known.length ? { ...now, missing } : undefined
+      })
     }
   }
 }

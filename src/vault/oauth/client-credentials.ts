@@ -17,6 +17,8 @@ import { isGood, type Tokens, tokensFrom } from './tokens.ts'
 const retryMs = 5_000
 /** A token that was refused is not replaced more often: some servers refuse all of them. */
 const replaceMs = 10_000
+/** A server that names others at each refusal wants them without end. */
+const maxWanted = 32
 
 const noSecrets: readonly string[] = []
 
@@ -32,6 +34,7 @@ export function createClientCredentials(
   /** As the server wants it; learned from its refusal, or written in the configuration. */
   let source: ServerAuthorization | undefined
   let wanted: readonly string[] = []
+  let askedMoreAt = -Infinity
   let pending: Promise<void> | undefined
   let failure: { readonly error: GatewayError; readonly until: number } | undefined
   let lines = ''
@@ -78,6 +81,19 @@ export function createClientCredentials(
     }
   }
 
+  /** Asked for besides from now on, unless the server of tokens refuses them: it would refuse all others with them. */
+  async function renewedWith(scopes: readonly string[], signal: AbortSignal): Promise<void> {
+    const before = wanted
+    wanted = [...new Set([...wanted, ...scopes])].slice(0, maxWanted)
+    const work = renewed(signal)
+    try {
+      await work
+    } catch (error) {
+      if (!signal.aborted) wanted = before
+      throw error
+    }
+  }
+
   /** Once for all who wait. */
   function renewed(signal: AbortSignal): Promise<void> {
     pending ??= obtain().finally(() => {
@@ -103,10 +119,11 @@ export function createClientCredentials(
       if (held !== undefined && now - held.since < replaceMs && status === 401) return false
       const { resourceMetadata, scopes, error } = await readChallenge(challenge)
       if (status === 403) {
-        const missing = (scopes ?? []).filter((scope) => !wanted.includes(scope))
-        if (error !== 'insufficient_scope' || missing.length === 0) return false
-        wanted = [...wanted, ...missing]
-      } else if (scopes !== undefined) wanted = [...new Set([...wanted, ...scopes])]
+        const isNew = scopes?.some((scope) => !wanted.includes(scope)) === true
+        if (error !== 'insufficient_scope' || !isNew || wanted.length >= maxWanted) return false
+        if (now - askedMoreAt < replaceMs) return false
+        askedMoreAt = now
+      }
       if (source === undefined) {
         try {
           source = await abortable(sourceOf(definition, auth, resourceMetadata, fetch), signal)
@@ -114,7 +131,7 @@ export function createClientCredentials(
           throw failed(err)
         }
       }
-      await renewed(signal)
+      await renewedWith(scopes ?? [], signal)
       return true
     }
   }

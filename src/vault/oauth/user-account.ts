@@ -169,7 +169,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
         // What was asked for and not given is not asked for again and again.
         const isNew = scopes?.some((scope) => !now.scopes.includes(scope) && !now.asked?.includes(scope)) === true
         if (error !== 'insufficient_scope' || !isNew) return false
-        await own.lacks(scopes)
+        await own.lacks(scopes ?? [])
         throw connectAgain(`it lacks a permission (${(scopes ?? []).join(' ') || 'which one is not said'})`)
       }
       if (now.renewedAt !== undefined && wall.now() - now.renewedAt < replaceMs) return false
