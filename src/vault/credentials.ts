@@ -16,6 +16,7 @@ import { isPersonal } from './personal-views.ts'
 import type { TokenExchanges } from './oauth/token-exchange.ts'
 import { accountFetch } from './oauth/account-source.ts'
 import { createUserAccount } from './oauth/user-account.ts'
+import { createUserSecret } from './user-secret.ts'
 
 interface CredentialsOptions {
   readonly fetch: FetchFor
@@ -54,6 +55,8 @@ export function createCredentials(options: CredentialsOptions) {
     if (auth?.type === 'tokenExchange' && caller !== undefined) return options.exchanges.credentialOf(definition)
     if (auth?.type === 'signed' && caller !== undefined)
       return createAssertions({ definition: { ...definition, caller }, auth, ...signing, wall })
+    if (auth?.type === 'userSecret' && person !== undefined)
+      return createUserSecret({ ...definition, person }, grants, pages.of(definition), log)
     return auth?.type === 'user' && person !== undefined ? userAccount(definition, person, auth) : undefined
   }
 
@@ -79,6 +82,7 @@ export function createCredentials(options: CredentialsOptions) {
 const refusing = ({ name }: UpstreamDefinition, why: string): UpstreamCredential => ({
   lines: () => '',
   secrets: () => [],
+  hint: () => `${why}.`,
   ready: () =>
     Promise.reject(
       new GatewayError('upstream_unavailable', `Upstream ${name} was not called: ${why}.`, { data: { upstream: name } })

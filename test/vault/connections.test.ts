@@ -10,7 +10,7 @@ import { legacyClient, send, type Answer } from '../kit/client.ts'
 import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { modernRequest } from '../kit/modern-client.ts'
-import { startUpstream, type HttpUpstream } from '../kit/upstream.ts'
+import { isCall, startUpstream, type HttpUpstream, type Seen } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 
 const vaultKeys = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] }
@@ -112,6 +112,40 @@ t.test('clients that cannot be sent to a page get the link in words, and those o
     { token: keyOf.ada, capabilities: withPages } as never
   )
   t.match(again.json.result.content[0].text, /up is connected/)
+})
+
+t.test('a key that the server does not accept is entered again, and what it may not do is said', async (t) => {
+  const { upstream, made } = await setup(t)
+  const presents =
+    (secret: string) =>
+    ({ headers }: Seen): boolean =>
+      headers['x-api-key'] === `key ${secret}`
+  const mayNot = (seen: Seen): boolean => presents('that may not')(seen) && isCall('echo')(seen)
+  upstream.override(presents('the wrong one'), (response) => response.writeHead(401).end(), Infinity)
+  upstream.override(mayNot, (response) => response.writeHead(403).end(), Infinity)
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  let shown = await submit(tab, page, 'secret', { secret: 'the wrong one' })
+  t.match(shown.html, />connected</)
+  const ada = await legacyClient(made.url(), keyOf.ada, '2025-11-25', withPages)
+  const refused = await ada.request('tools/call', echo)
+  t.equal(refused.json.error?.code, -32042, refused.text)
+  shown = await tab.go(refused.json.error.data.elicitations[0].url, 'none')
+  t.match(shown.html, /has to be connected again[^]*Up does not accept it \(HTTP 401\)/)
+  const asked = upstream.seen.length
+  t.equal((await ada.request('tools/call', echo)).json.error.code, -32042)
+  t.equal(upstream.seen.length, asked, 'it is shown to the server no more')
+
+  shown = await submit(tab, shown, 'secret', { secret: 'that may not' })
+  const forbidden = await ada.request('tools/call', echo)
+  t.match(forbidden.json.error.message, /it does not let your key do this. Another one you can enter at http/)
+  t.match((await tab.go(pageOf(made), 'none')).html, />connected</, '403 may be for this call alone')
+
+  shown = await submit(tab, shown, 'secret', { secret: 'the right one' })
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  // One that held until now.
+  upstream.override(presents('the right one'), (response) => response.writeHead(401).end(), Infinity)
+  const last = await ada.request('tools/call', echo)
+  t.match(last.json.error.message, /^Your key of up has to be entered again: up does not accept it \(HTTP 401\)/)
 })
 
 t.test('a link that was made for somebody else shows nothing and connects nothing', async (t) => {

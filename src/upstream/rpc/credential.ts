@@ -21,6 +21,8 @@ export interface UpstreamCredential {
    * @returns whether there are others now, with which the request may be sent once more
    */
   refused(lines: string, refusal: CredentialsRefusedError, signal: AbortSignal): Promise<boolean>
+  /** What to do where the server refuses it all the same, as the end of a sentence. */
+  hint(): string
 }
 
 /**
@@ -87,9 +89,16 @@ export async function presenting<T>(
     return await send()
   } catch (error) {
     if (!(error instanceof CredentialsRefusedError)) throw error
-    if (!(await credential.refused(shown, error, signal)) || !maySendAgain()) throw error
-    return await send()
+    if (!(await credential.refused(shown, error, signal)) || !maySendAgain()) throw explained(credential, error)
+    return await send().catch((again: unknown) => {
+      throw explained(credential, again)
+    })
   }
+}
+
+function explained(credential: UpstreamCredential, error: unknown): unknown {
+  if (error instanceof CredentialsRefusedError) error.explain(credential.hint())
+  return error
 }
 
 /** Requests of a connection whose server is shown the credential. */

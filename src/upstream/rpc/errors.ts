@@ -24,15 +24,23 @@ export class CredentialsRefusedError extends GatewayError {
   /** Its `WWW-Authenticate`. */
   readonly challenge: string | undefined
 
-  constructor(
-    status: 401 | 403,
-    challenge: string | undefined,
-    message: string,
-    extras: ConstructorParameters<typeof GatewayError>[2]
-  ) {
-    super('upstream_unavailable', message, extras)
+  constructor(upstream: UpstreamName, status: 401 | 403, challenge: string | undefined, cause: unknown) {
+    super('upstream_unavailable', '', { cause, data: { upstream, status } })
     this.status = status
     this.challenge = challenge
+    // RFC 9728 section 5.1: it says where tokens for it come from.
+    const takesTokens = /resource_metadata/i.test(challenge ?? '')
+    this.explain(
+      takesTokens
+        ? 'it takes tokens of an authorization server. With auth: { type: user } in its definition each person ' +
+            'connects an account of their own.'
+        : 'check its headers in the configuration.'
+    )
+  }
+
+  /** @param hint what to do, as the end of a sentence */
+  explain(hint: string): void {
+    this.message = `Upstream ${String(this.data['upstream'])} refused our credentials (HTTP ${this.status}): ${hint}`
   }
 }
 
@@ -158,18 +166,7 @@ function refusedError(name: UpstreamName, origin: string, failure: HttpFailure &
   const error = (code: ErrorCode, message: string, data = {}): GatewayError =>
     new GatewayError(code, message, { cause, data: { upstream: name, status, ...data } })
 
-  if (status === 401 || status === 403)
-    return new CredentialsRefusedError(
-      status,
-      failure.challenge,
-      `Upstream ${name} refused our credentials (HTTP ${status}): ` +
-        // RFC 9728 section 5.1: it says where tokens for it come from.
-        (/resource_metadata/i.test(failure.challenge ?? '')
-          ? 'it takes tokens of an authorization server. With auth: { type: user } in its definition each person ' +
-            'connects an account of their own.'
-          : 'check its headers in the configuration.'),
-      { cause, data: { upstream: name, status } }
-    )
+  if (status === 401 || status === 403) return new CredentialsRefusedError(name, status, failure.challenge, cause)
   if (status >= 300 && status <= 399)
     return error(
       'upstream_protocol',

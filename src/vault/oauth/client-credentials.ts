@@ -105,6 +105,9 @@ export function createClientCredentials(
   return {
     lines: () => lines,
     secrets: () => secrets,
+    hint: () =>
+      'it does not take the token that this gateway gets for it: check clientId, scopes and resource of its auth, ' +
+      'and what this client may do there.',
     ready(signal) {
       // Where nothing is written, the server says where its tokens come from when it refuses a request without one.
       if (held === undefined && source === undefined && auth.issuer === undefined && auth.tokenUrl === undefined)

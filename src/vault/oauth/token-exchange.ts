@@ -167,6 +167,9 @@ export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer,
       return {
         lines: () => own.lines,
         secrets: () => own.secrets,
+        hint: () =>
+          'it does not take what the token of this caller was exchanged for: check audience and scopes of its auth, ' +
+          'and what this caller may do there.',
         ready() {
           const { latest } = own
           if (latest === undefined || !isFresh(latest, wall.now())) return fromStore(definition, own)

@@ -155,6 +155,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       account()
       return secrets
     },
+    hint: () => `it does not let your account do this. Another one you can connect at ${page(personKey).url}`,
     ready(signal) {
       const now = account()
       if (now === undefined) return Promise.reject(connectAgain('it was disconnected'))

@@ -68,6 +68,9 @@ export function createAssertions(options: AssertionOptions): UpstreamCredential 
   return {
     lines: () => lines,
     secrets: () => secrets,
+    hint: () =>
+      'it does not take the assertion of who calls: check that it verifies by jwks.json of this tenant, and audience ' +
+      'of its auth.',
     ready: (signal) => (isYoungerThan(usedMs) ? undefined : renewed(signal)),
     async refused(refusedLines, { status }, signal) {
       if (refusedLines !== lines) return true

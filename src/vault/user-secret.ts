@@ -1,0 +1,36 @@
+// The key that a person has entered for an upstream: it stands in the headers of their own definition. One that the
+// server refuses has to be entered again.
+
+import { personKeyOf } from '../auth/principal.ts'
+import type { Person } from '../config/auth/upstream-auth.ts'
+import type { HttpDefinition } from '../config/snapshot.ts'
+import type { Log } from '../observe/log.ts'
+import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../upstream/rpc/credential.ts'
+import type { Grants } from './grants.ts'
+
+export function createUserSecret(
+  { name, tenant, person, hash }: HttpDefinition & { readonly person: Person },
+  grants: Pick<Grants, 'change'>,
+  page: ConnectPage,
+  log: Log
+): UpstreamCredential {
+  const grantId = hash.split('.')[1]
+
+  return {
+    lines: () => '',
+    secrets: () => [],
+    ready: () => undefined,
+    hint: () => `it does not let your key do this. Another one you can enter at ${page(personKeyOf(person)).url}`,
+    async refused(_lines, { status }) {
+      // RFC 9110 section 15.5.2: it does not know the key; 403 may be for this call alone.
+      if (status !== 401) return false
+      const dead = `${name} does not accept it (HTTP 401)`
+      const isMarked = await grants.change(person, name, (now) =>
+        now.id === grantId && now.dead === undefined ? { ...now, dead } : undefined
+      )
+      if (isMarked) log.info({ upstream: name, tenant }, 'an upstream does not accept the key of a person')
+      const { url } = page(personKeyOf(person))
+      throw new ConnectRequiredError(`Your key of ${name} has to be entered again: ${dead}. Open ${url}`, url)
+    }
+  }
+}
