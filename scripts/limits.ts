@@ -1606,6 +1606,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
     ['login/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
+    [
+      'login/held-answers.ts allowedMs',
+      'time for which an address that somebody allowed is told of errors without a page',
+      'client and redirect URI',
+      'a page with a link'
+    ],
+    ['login/interactions.ts maxAddressChars', 'the address of an app, on the page of consent', 'page', 'cut'],
+    ['login/strangers/registration.ts maxClientName', 'the name of an app, on the pages', 'page', 'cut'],
     ['login/identity.ts maxTextBytes', 'name, groups and roles of a person as JSON', 'person', 'refused']
   ],
   'Processes over stdio': [

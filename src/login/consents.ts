@@ -7,6 +7,7 @@ import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { createIdentities } from './identities.ts'
 import type { LoginEvents } from './login-events.ts'
 import { consentsBody, errorPage, sendPage, startAgain } from './pages.ts'
+import { shownClient } from './strangers/registration.ts'
 import type { LoginRecords } from './records.ts'
 
 /** As what a sign-in for a page of ours is kept, before its path. Those for clients have the id of an interaction. */
@@ -40,9 +41,12 @@ export function createConsents({ config, records, identities, note }: ConsentsOp
       | undefined
     if (grant?.clientId === undefined || grant.accountId !== subject) return undefined
     const client = (await records.read('Client', grant.clientId)) as { client_name?: unknown } | undefined
-    const name = typeof client?.client_name === 'string' ? client.client_name : grant.clientId
+    const shownName = shownClient(client?.client_name, grant.clientId)
     const since = new Date((grant.iat ?? 0) * 1_000).toISOString()
-    return { id, client: grant.clientId, name: name.slice(0, 100), resources: grant.resources ?? {}, since }
+    const allowed = Object.entries(grant.resources ?? {})
+    // Of the two transports of an endpoint, and of one that is no more, each once.
+    const resources = Object.fromEntries(allowed.map(([url, scopes]) => [config.resources[url] ?? url, scopes]))
+    return { id, client: grant.clientId, name: shownName, resources, since }
   }
 
   async function list(subject: string): Promise<Consent[]> {

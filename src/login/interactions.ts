@@ -5,15 +5,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { InteractionResults, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import { firstOf } from '../protocol/own-text.ts'
 import type { ConnectionsDoor } from './connections-door.ts'
 import { type createConsents, ownPages } from './consents.ts'
-import { consentBody, errorPage, sendPage, startAgain } from './pages.ts'
+import { formTargets } from './held-answers.ts'
+import { consentBody, errorPage, escaped, sendPage, startAgain } from './pages.ts'
+import { shownClient } from './strangers/registration.ts'
 import { createSignInPages, type SignInPagesOptions } from './sign-in-pages.ts'
 
 type InteractionsOptions = SignInPagesOptions & {
   readonly consents: ReturnType<typeof createConsents>
   readonly door: ConnectionsDoor
 }
+
+/** Of an app, on the page. */
+const maxAddressChars = 200
 
 const providerAway = "The tenant's identity provider cannot be reached at the moment. Try again in a minute."
 
@@ -41,7 +47,7 @@ export function createInteractions(options: InteractionsOptions) {
     const client = await provider.Client.find(String(details.params['client_id']))
     if (client === undefined) return fail(response, `The app is not known here any more. ${startAgain}`)
     const identity = await identities.get(details.session?.accountId ?? '')
-    const name = (client.clientName ?? client.clientId).slice(0, 100)
+    const name = shownClient(client.clientName, client.clientId)
     const account = identity?.name ?? details.session?.accountId ?? ''
     askConsent(config, details, { client: name, account }, response)
   }
@@ -68,14 +74,15 @@ export function createInteractions(options: InteractionsOptions) {
       return fail(response, `It was answered from another page than this one. ${startAgain}`, 403)
     // The body of the form is empty.
     request.resume()
+    const { added: _added, ...asked } = consentOf(config, details)
     note(request, {
-      ...consentOf(config, details),
+      ...asked,
       ...(answer === 'deny' && { refused: 'the person did not allow it' })
     })
     const result =
       answer === 'allow'
-        ? { consent: { grantId: await saveGrant(provider, details) } }
-        : { error: 'access_denied', error_description: 'the person did not allow it' }
+        ? { consent: { grantId: await saveGrant(provider, config, details) } }
+        : { error: 'access_denied', error_description: 'the person did not allow it', answered: true }
     await provider.interactionFinished(request, response, result)
   }
 
@@ -110,7 +117,11 @@ export function createInteractions(options: InteractionsOptions) {
 }
 
 /** What the client may do is added to what it was allowed before. @returns its id */
-async function saveGrant(provider: Provider, { prompt, params, session, grantId }: Details): Promise<string> {
+async function saveGrant(
+  provider: Provider,
+  { resources }: LoginConfig,
+  { prompt, params, session, grantId }: Details
+): Promise<string> {
   const known = grantId === undefined ? undefined : await provider.Grant.find(grantId)
   const grant =
     known ?? new provider.Grant({ accountId: session?.accountId ?? '', clientId: String(params['client_id']) })
@@ -119,8 +130,10 @@ async function saveGrant(provider: Provider, { prompt, params, session, grantId 
     readonly missingResourceScopes?: Record<string, string[]>
   }
   if (missingOIDCScope !== undefined) grant.addOIDCScope(missingOIDCScope.join(' '))
+  // Whoever allows an endpoint does so for both of its transports.
   for (const [resource, scopes] of Object.entries(missingResourceScopes ?? {}))
-    grant.addResourceScope(resource, scopes.join(' '))
+    for (const [url, endpoint] of Object.entries(resources))
+      if (endpoint === resources[resource]) grant.addResourceScope(url, scopes.join(' '))
   return await grant.save()
 }
 
@@ -133,32 +146,42 @@ function askConsent(
   const { uid, params } = details
   const redirectUri = new URL(String(params['redirect_uri']))
   const isWeb = redirectUri.protocol === 'https:' || redirectUri.protocol === 'http:'
-  const { client, resource, scopes } = consentOf(config, details)
+  const { client, resource, scopes, added } = consentOf(config, details)
   const body = consentBody({
     ...who,
     site: client.startsWith('https://') ? new URL(client).host : undefined,
-    target: isWeb ? redirectUri.host : `an app on this device (${redirectUri.protocol}//)`,
+    target: isWeb ? redirectUri.host : `an app on this device (${addressOf(redirectUri)})`,
     resource,
-    scopes,
+    scopes: scopes.map((scope) => (added.includes(scope) ? `${scope} (new)` : scope)),
     path: `${config.path}/interaction/${uid}`
   })
-  const page = { ...config, title: `Allow ${who.client}?`, body }
-  sendPage(response, 200, page, [isWeb ? redirectUri.origin : redirectUri.protocol])
+  const heading = `Allow <bdi>${escaped(who.client)}</bdi>?`
+  const page = { ...config, title: `Allow ${who.client}?`, heading, body }
+  sendPage(response, 200, page, formTargets(redirectUri))
 }
+
+/** Of an app: without its query. */
+const addressOf = ({ href }: URL): string => firstOf(href.split('?', 1)[0] ?? '', maxAddressChars)
 
 /** What the person is asked for. */
 function consentOf(
-  { scopes }: LoginConfig,
+  { scopes, resources }: LoginConfig,
   { params, prompt, session }: Pick<Details, 'params' | 'prompt' | 'session'>
 ) {
   const missing = Object.values((prompt.details['missingResourceScopes'] ?? {}) as Record<string, string[]>).flat()
+  const asked = textOf(params['scope'])
+    .split(' ')
+    .filter((scope) => scopes.includes(scope))
+  const known = asked.filter((scope) => !missing.includes(scope))
   return {
     action: 'consent',
     subject: session?.accountId,
     client: String(params['client_id']),
     redirectUri: String(params['redirect_uri']),
-    resource: [params['resource']].flat().join(', '),
-    scopes: missing.length > 0 ? missing : scopes
+    resource: [...new Set([params['resource']].flat().map((url) => resources[String(url)] ?? url))].join(', '),
+    scopes: asked,
+    /** Of these, where the client was allowed others before. */
+    added: known.length > 0 ? missing : []
   } as const
 }
 

@@ -201,11 +201,16 @@ export async function createLogin(
  * Strategy"). The library asks a person for scopes that are missing, so that a token for an endpoint without any would
  * be had without asking.
  *
+ * Answers go into the query of the redirect. The library knows other modes: of a form with a script of its own, and of
+ * the fragment, which scripts of a page read.
+ *
  * Signing out ends on a page of ours: anybody may register a client, and with it any address to send browsers to.
  */
 function adjusted(url: URL, { scopes }: LoginConfig): string {
   const { pathname, searchParams } = url
   if (pathname === '/session/end') for (const name of ['post_logout_redirect_uri', 'state']) searchParams.delete(name)
+  if (searchParams.getAll('response_mode').some((mode) => mode !== 'query'))
+    searchParams.set('response_mode', 'of-another-server')
   const asked = (searchParams.get('scope') ?? '').split(' ').filter((scope) => scope !== '')
   if (pathname === '/auth' && searchParams.has('client_id') && !asked.some((scope) => scopes.includes(scope)))
     searchParams.set('scope', [...new Set([...asked, ...scopes, 'offline_access'])].join(' '))

@@ -81,13 +81,15 @@ interface Brand {
   readonly logo?: string | undefined
 }
 
-interface Page extends Brand {
+export interface Page extends Brand {
   readonly title: string
+  /** HTML; not given: the title. */
+  readonly heading?: string
   /** HTML */
   readonly body: string
 }
 
-export const pageText = ({ name, logo, title, body }: Page): string => `<!doctype html>
+export const pageText = ({ name, logo, title, heading = escaped(title), body }: Page): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -96,7 +98,7 @@ export const pageText = ({ name, logo, title, body }: Page): string => `<!doctyp
 <main>
 ${logo === undefined ? '' : `<img class="logo" src="${escaped(logo)}" alt="" referrerpolicy="no-referrer">`}
 <p class="tenant">${escaped(name)}</p>
-<h1>${escaped(title)}</h1>
+<h1>${heading}</h1>
 ${body}
 </main>
 </html>
@@ -147,7 +149,7 @@ interface AskedConsent {
 }
 
 export const consentBody = ({ client, site, target, resource, scopes, account, path }: AskedConsent): string => `
-<p>The app <strong>${escaped(client)}</strong> asks to use the tools of this endpoint as you.</p>
+<p>The app <strong><bdi>${escaped(client)}</bdi></strong> asks to use the tools of this endpoint as you.</p>
 <dl>${site === undefined ? '' : `\n<div><dt>The app is of</dt><dd>${escaped(site)}</dd></div>`}
 <div><dt>You</dt><dd>${escaped(account)}</dd></div>
 <div><dt>Endpoint</dt><dd>${escaped(resource)}</dd></div>
@@ -181,7 +183,7 @@ you again.</p>
 <p><a href="${escaped(path.replace(/consents$/, 'session/end'))}">Sign out</a></p>`
 
 const consentRow = (path: string, { id, name, client, resources, since }: Consent): string => `
-<div><dt>${escaped(name)}${name === client ? '' : ` (${escaped(client)})`}, since ${since.slice(0, 10)}</dt>
+<div><dt><bdi>${escaped(name)}</bdi>${name === client ? '' : ` (${escaped(client)})`}, since ${since.slice(0, 10)}</dt>
 <dd>${Object.entries(resources)
   .map(([resource, scopes]) => `${escaped(resource)}: ${escaped(scopes)}`)
   .join('<br>')}

@@ -12,10 +12,11 @@ import type { createIdentities } from './identities.ts'
 import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './sign-in-pages.ts'
 import { logFailures, noteRefusals, type LoginEvents } from './login-events.ts'
+import { holdBack } from './held-answers.ts'
 import { providerPages } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { createRefreshRate } from './refresh-rate.ts'
-import { registeredId } from './registration.ts'
+import { registeredId, withCheckedRedirects } from './strangers/registration.ts'
 import { saidByProvider } from './sign-in.ts'
 import { giveBackUnbegun, type StrangerLimits } from './strangers/stranger-limits.ts'
 
@@ -121,6 +122,7 @@ export async function createProvider(
       // A token that is not bound would be refused at the endpoints.
       ...(tenant.auth.dpop === 'required' && { dpop_bound_access_tokens: true })
     },
+    extraClientMetadata: withCheckedRedirects(errors),
     enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
     pkce: { required: () => true },
     // RFC 9700 section 4.14: each refresh token is good once, and a second use ends all of the grant.
@@ -177,6 +179,7 @@ export async function createProvider(
   provider.proxy = true
   noteRefusals(provider, note)
   giveBackUnbegun(provider, strangers)
+  holdBack(provider, config, records)
   signOutThere(provider, options)
   logFailures(provider, tenant.id, log)
   return { provider, answer: provider.callback() }
@@ -184,7 +187,7 @@ export async function createProvider(
 
 /** A token for exactly one endpoint of the tenant (RFC 8707). */
 function resourceIndicatorsOf(config: LoginConfig, errors: typeof Errors): NonNullable<Features['resourceIndicators']> {
-  const resources = new Set(config.resources)
+  const endpoints = [...new Set(Object.values(config.resources))].join(' ')
   return {
     enabled: true,
     defaultResource: (_ctx, _client, oneOf) => {
@@ -194,8 +197,8 @@ function resourceIndicatorsOf(config: LoginConfig, errors: typeof Errors): NonNu
     },
     useGrantedResource: () => true,
     getResourceServerInfo: (_ctx, resource) => {
-      if (!resources.has(resource))
-        throw new errors.InvalidTarget(`there is no such endpoint; there are: ${config.resources.join(' ')}`)
+      if (!Object.hasOwn(config.resources, resource))
+        throw new errors.InvalidTarget(`there is no such endpoint; there are: ${endpoints}`)
       return {
         scope: config.scopes.join(' '),
         audience: resource,

@@ -5,7 +5,7 @@
 import { moveClock } from '../kit/moving-clock.ts'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
-import { begin, logIn, loginGateway, redirectUri, refresh, register, use } from './kit.ts'
+import { begin, logIn, loginGateway, pkce, redirectUri, refresh, register, tokens, use } from './kit.ts'
 
 t.test('a client that was allowed one endpoint gets no token for another without asking', async (t) => {
   const front = await loginGateway(t)
@@ -16,6 +16,10 @@ t.test('a client that was allowed one endpoint gets no token for another without
     person.go(begin(front, clientId, { redirect_uri: uri, resource, scope }), uri)
   await person.press(await ask(front.url(), 'openid mcp'), '/allow', uri)
   t.ok((await ask(front.url(), 'openid mcp')).url.searchParams.has('code'), 'what was allowed is not asked again')
+  const overSse = (url: string): string => url.replace(/mcp$/, 'sse')
+  t.ok((await ask(overSse(front.url()), 'mcp')).url.searchParams.has('code'), 'it is the same endpoint over HTTP+SSE')
+  const other = await ask(overSse(front.url('other')), 'mcp')
+  t.ok(other.html.includes(`<dd>${front.url('other')}</dd>`), 'and another one is another one')
   for (const scope of ['openid', 'openid offline_access', 'mcp']) {
     const page = await ask(front.url('other'), scope)
     t.ok(page.html.includes(`<dd>${front.url('other')}</dd>`), `${scope}: the person is asked about the other endpoint`)
@@ -140,4 +144,110 @@ t.test('the log says what the provider said', async (t) => {
   front.provider.isSecretWrong = true
   await browser().go(begin(front, clientId), redirectUri)
   t.match(reasons()[1], /^the provider answered invalid_client \(/)
+})
+
+t.test('nobody is sent to an address that no person has allowed here', async (t) => {
+  const front = await loginGateway(t)
+  const evil = 'https://evil.example/cb'
+  const app = 'cursor://anysphere/cb'
+  const { clientId } = await register(front, { application_type: 'web', redirect_uris: [evil] })
+  const native = await register(front, { redirect_uris: [app, redirectUri] })
+  const url = (more: Record<string, string>) => begin(front, clientId, { redirect_uri: evil, ...more })
+  const withoutPkce = url({}).replace(/code_challenge=[^&]*&?/, '')
+  front.provider.person = undefined
+  for (const [each, target] of [
+    [url({ prompt: 'none' }), 'evil.example'],
+    [url({ resource: 'https://nope.example/' }), 'evil.example'],
+    [withoutPkce, 'evil.example'],
+    [url({}), 'evil.example'],
+    [begin(front, native.clientId, { redirect_uri: app, prompt: 'none' }), app]
+  ] as const) {
+    const page = await browser().go(each, new URL(each).searchParams.get('redirect_uri') ?? '')
+    t.equal(page.status, 400, each)
+    t.equal(page.url.origin, front.origin)
+    t.ok(page.html.includes(`Tell the app at <bdi>${target}</bdi>`), 'but may go there')
+    t.match(page.html, /href="[^"]*error=/)
+  }
+  const local = await browser().go(begin(front, native.clientId, { prompt: 'none' }), redirectUri)
+  t.equal(local.url.searchParams.get('error'), 'login_required', 'the own machine is nowhere else')
+
+  front.provider.person = 'ada'
+  const person = browser()
+  const denied = await person.press(await person.go(url({ scope: 'mcp' }), evil), '/deny', evil)
+  t.equal(denied.url.searchParams.get('error'), 'access_denied', 'who has seen the page is sent on')
+  t.equal((await browser().go(url({ prompt: 'none' }), evil)).status, 400, 'which vouches for nobody else')
+  await person.press(await person.go(url({ scope: 'mcp' }), evil), '/allow', evil)
+  t.ok((await person.go(url({ scope: 'mcp', prompt: 'none' }), evil)).url.searchParams.has('code'))
+  const stranger = await browser().go(url({ prompt: 'none' }), evil)
+  t.equal(stranger.url.searchParams.get('error'), 'login_required', 'what a person has allowed hears of errors')
+})
+
+t.test('answers come in the query alone, and no page has a script', async (t) => {
+  const front = await loginGateway(t)
+  const metadata = (await (await fetch(`${front.issuer}/.well-known/openid-configuration`)).json()) as object
+  t.match(metadata, { response_modes_supported: ['query'] })
+  const { clientId } = await register(front)
+  for (const mode of ['form_post', 'fragment', 'jwt', 'web_message']) {
+    const { url } = await browser().go(begin(front, clientId, { response_mode: mode }), redirectUri)
+    t.equal(url.searchParams.get('error'), 'unsupported_response_mode', mode)
+    t.equal(url.hash, '')
+  }
+  const query = { response_mode: 'query', scope: 'mcp' }
+  const person = browser()
+  const asked = await person.go(begin(front, clientId, query), redirectUri)
+  await person.press(asked, '/allow', redirectUri)
+  const submit = ({ html, url }: typeof asked) => {
+    const action = /<form method="post" action="([^"]+)"/.exec(html)?.[1] ?? ''
+    const xsrf = /name="xsrf" value="([^"]+)"/.exec(html)?.[1] ?? ''
+    const init = { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) }
+    return person.go(new URL(action, url).href, redirectUri, init)
+  }
+  // Another person takes over the browser; the provider asks about its own session first.
+  front.provider.person = 'bob'
+  const ofProvider = await person.go(begin(front, clientId, { ...query, prompt: 'login' }), redirectUri)
+  t.equal(ofProvider.url.origin, front.provider.url)
+  const changed = await submit(ofProvider)
+  const out = await browser().go(`${front.issuer}/session/end`, redirectUri)
+  for (const page of [changed, out]) {
+    t.equal(page.url.origin, front.origin)
+    t.equal(page.status, 200)
+    t.match(page.headers.get('content-security-policy'), /default-src 'none'/)
+    t.notMatch(page.html, /<script/)
+    t.match(page.html, /<button class="primary">Go on/)
+  }
+  t.match((await submit(changed)).html, /bob@example\.com/, 'it goes on as the other person')
+})
+
+t.test('a name that turns text around, or cannot be seen, is shown as far as it can be', async (t) => {
+  const front = await loginGateway(t)
+  for (const [name, shown] of [
+    ['Claude\u202etpo', 'Claudetpo'],
+    ['Line1\nLine2\u2028x', 'Line1 Line2 x'],
+    ['\u200b\u3164\u2800 ', undefined],
+    [' ', undefined],
+    ['日本 🎉', '日本 🎉']
+  ] as const) {
+    const { clientId } = await register(front, { client_name: name })
+    const { html } = await browser().go(begin(front, clientId), redirectUri)
+    t.ok(html.includes(`<h1>Allow <bdi>${shown ?? clientId}</bdi>?</h1>`), encodeURIComponent(name))
+  }
+})
+
+t.test('the page says what the token will have, and what of it is new', async (t) => {
+  const front = await loginGateway(t, { login: { scopes: ['mcp', 'files.write'] } })
+  const { clientId } = await register(front)
+  const person = browser()
+  const ask = async (scope: string) => {
+    const { verifier, challenge } = pkce()
+    const more = { scope, code_challenge: challenge }
+    const page = await person.go(begin(front, clientId, more), redirectUri)
+    const { url } = await person.press(page, '/allow', redirectUri)
+    const code = { code: url.searchParams.get('code') ?? '', code_verifier: verifier, redirect_uri: redirectUri }
+    const { body } = await tokens(front, { grant_type: 'authorization_code', client_id: clientId, ...code })
+    return [/It may<\/dt><dd>([^<]*)/.exec(page.html)?.[1], body['scope']]
+  }
+  t.same(await ask('mcp'), ['mcp', 'mcp'])
+  t.same(await ask('mcp'), ['mcp', 'mcp'], 'asked again, for the same')
+  t.same(await ask('mcp files.write'), ['mcp, files.write (new)', 'mcp files.write'])
+  t.same(await ask('files.write'), ['files.write', 'files.write'])
 })

@@ -2,6 +2,7 @@
 
 import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { SSEClientTransport as SseTransport1 } from '@modelcontextprotocol/sdk/client/sse.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { decodeJwt } from 'jose'
@@ -37,11 +38,33 @@ function app(document?: string) {
   return { kept, provider }
 }
 
+const idOf = (kept: Record<string, unknown>): string => (kept['client'] as { readonly client_id: string }).client_id
+
 async function consent(kept: Record<string, unknown>): Promise<URL> {
   const person = browser()
   const page = await person.go(String(kept['url']), redirectUri)
   return (await person.press(page, '/allow', redirectUri)).url
 }
+
+t.test('@modelcontextprotocol/sdk 1.32 at the URL of HTTP+SSE', async (t) => {
+  const front = await loginGateway(t)
+  const { kept, provider } = app()
+  const open = () => new SseTransport1(new URL(front.url().replace(/mcp$/, 'sse')), { authProvider: provider })
+  const first = open()
+  await t.rejects(new Client1({ name: 'an app', version: '1' }).connect(first as never), { message: /Unauthorized/ })
+  const person = browser()
+  const page = await person.go(String(kept['url']), redirectUri)
+  t.ok(page.html.includes(`<dd>${front.url()}</dd>`), 'people know an endpoint by one URL')
+  const back = (await person.press(page, '/allow', redirectUri)).url
+  await first.finishAuth(back.searchParams.get('code') ?? '')
+  const { access_token: token } = kept['tokens'] as { readonly access_token: string }
+  t.equal(decodeJwt(token).aud, front.url().replace(/mcp$/, 'sse'))
+  const client = new Client1({ name: 'an app', version: '1' })
+  t.teardown(() => client.close())
+  await client.connect(open() as never)
+  t.match(await client.callTool({ name: 'files__echo', arguments: { text: 'hello' } }), { content: [{ type: 'text' }] })
+  t.equal((await refresh(front, { clientId: idOf(kept), body: kept['tokens'] as never })).status, 200)
+})
 
 t.test('@modelcontextprotocol/sdk 1.32', async (t) => {
   const front = await loginGateway(t)

@@ -226,10 +226,50 @@ t.test('whatever scopes a host registers, the person is asked for those of the e
 
 t.test('redirect URIs: https, loopback and apps; nothing that runs or can be listened to', async (t) => {
   const front = await loginGateway(t)
-  for (const good of ['https://claude.ai/api/mcp/auth_callback', 'http://localhost/cb', 'cursor://anysphere/cb'])
-    t.equal((await register(front, { redirect_uris: [good] })).status, 201, good)
-  for (const bad of ['http://evil.example/cb', 'javascript:alert(1)', 'data:text/html,x', 'https://a.example/#f'])
-    t.equal((await register(front, { redirect_uris: [bad] })).status, 400, bad)
+  const apps = 'cursor vscode vscode-insiders windsurf claude zed goose raycast com.example.app jetbrains cherrystudio'
+  const good = [
+    'https://claude.ai/api/mcp/auth_callback',
+    'http://localhost/cb',
+    'http://127.0.0.1:3000/cb',
+    'cursor://anysphere.cursor-retrieval/oauth/user-mcp/callback',
+    'com.example.app:/oauth',
+    ...apps.split(' ').map((scheme) => `${scheme}://oauth/callback`)
+  ]
+  for (const uri of good) t.equal((await register(front, { redirect_uris: [uri] })).status, 201, uri)
+  const away =
+    'smb ftp ssh ws wss ldap ms-msdt search-ms ms-excel view-source mailto tel chrome chrome-extension jar filesystem'
+  const bad = [
+    'http://evil.example/cb',
+    'http://127.0.0.1.evil.example/cb',
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'https://a.example/#f',
+    ...away.split(' ').map((scheme) => `${scheme}://evil.example/share`),
+    'SMB://evil.example/share',
+    'ms-msdt:/id'
+  ]
+  for (const uri of bad) t.equal((await register(front, { redirect_uris: [uri] })).status, 400, uri)
+  const web = { application_type: 'web' }
+  t.equal((await register(front, { ...web, redirect_uris: ['https://a.example/cb'] })).status, 201)
+  t.equal((await register(front, { ...web, redirect_uris: ['http://localhost/cb'] })).status, 201)
+  for (const uri of ['http://evil.example/cb', 'http://10.0.0.1/cb'])
+    t.match(await register(front, { ...web, redirect_uris: ['https://a.example/cb', uri] }), { status: 400 }, uri)
+  const app = 'cursor://evil.example/oauth/callback'
+  const { clientId } = await register(front, { redirect_uris: [app] })
+  const { html } = await browser().go(begin(front, clientId, { redirect_uri: `${app}` }), app)
+  t.match(html, /an app on this device \(cursor:\/\/evil\.example\/oauth\/callback\)/, 'the page shows all of it')
+})
+
+t.test('a metadata document names no address that could not be registered', async (t) => {
+  const front = await loginGateway(t, { top: ownNetwork })
+  for (const [uri, status] of [
+    ['https://a.example/cb', 200],
+    ['http://evil.example/cb', 400],
+    ['smb://evil.example/share', 400]
+  ] as const) {
+    const { clientId } = await documentedClient(t, { redirect_uris: [uri], application_type: 'web' })
+    t.equal((await browser().go(begin(front, clientId, { redirect_uri: uri }), uri)).status, status, uri)
+  }
 })
 
 t.test('registrations and sign-ins that are begun are limited', async (t) => {

@@ -111,7 +111,10 @@ function compileLogin(
     name,
     issuer: publicUrl + path,
     path,
-    resources: endpoints.map(urlOf),
+    // A host tells the authorization server the very URL that it was given (RFC 8707; http/admission.ts).
+    resources: Object.fromEntries(
+      endpoints.map(urlOf).flatMap((url) => [url, url.replace(/mcp$/, 'sse')].map((each) => [each, url]))
+    ),
     defaultResource: byDefault === undefined ? undefined : urlOf(byDefault)
   }
 }

@@ -38,8 +38,8 @@ export interface LoginConfig {
   }
   /** That a token can have. */
   readonly scopes: readonly string[]
-  /** URLs of the endpoints. */
-  readonly resources: readonly string[]
+  /** What a token can be for: the URL of an endpoint, and the one of HTTP+SSE, each with the URL people know it by. */
+  readonly resources: Readonly<Record<string, string>>
   /** For clients that name none: the only one, or the one named `default`. */
   readonly defaultResource: string | undefined
   readonly tokenSeconds: number

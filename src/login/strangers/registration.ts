@@ -1,0 +1,87 @@
+// What hosts say of themselves, when they register (RFC 7591) or in a metadata document, as far as it is taken
+// otherwise than they say it, or not at all.
+
+import { randomBytes } from 'node:crypto'
+import type { Configuration, errors as Errors, KoaContextWithOIDC } from 'oidc-provider'
+import { isLoopback } from '../../config/formats.ts'
+
+/**
+ * The `client_id` of a host. The library asks for it before it looks at the metadata.
+ *
+ * A host registers scopes before it knows which it needs: the MCP Inspector an empty text, others `openid profile
+ * email`. The library would refuse what it does not have, and later whatever was not registered. So none are
+ * registered: which scopes a token gets is asked of the person, and limited by the endpoint (RFC 7591 section 2: where
+ * there is no `scope`, the server registers a default set).
+ */
+export function registeredId(ctx: KoaContextWithOIDC): string {
+  if (ctx.oidc.body !== undefined) delete ctx.oidc.body['scope']
+  return randomBytes(16).toString('base64url')
+}
+
+/** In characters. */
+const maxClientName = 100
+
+/**
+ * What a client calls itself, without what is not seen or turns other text around (U+202E and the like), on one line.
+ * @param id where nothing of it is left
+ */
+export function shownClient(name: unknown, id: string): string {
+  const text = typeof name === 'string' ? name : ''
+  // U+2800 is a letter of Braille without a dot.
+  const seen = text
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/[\p{C}\p{Default_Ignorable_Code_Point}\u2800]/gu, '')
+    .trim()
+  return [...(seen === '' ? id : seen)].slice(0, maxClientName).join('')
+}
+
+/**
+ * Where answers may go: https; http of the person's own machine; and the scheme of an app (RFC 8252 section 7.1),
+ * such as `cursor:` or `com.example.app:`. The library lets clients of the web have http anywhere, and apps any scheme.
+ * @returns why one of them may not be; undefined: all may
+ */
+function refusedRedirect(uris: unknown): string | undefined {
+  for (const uri of Array.isArray(uris) ? (uris as unknown[]) : []) {
+    const { protocol } = URL.parse(String(uri)) ?? {}
+    if (protocol === undefined || protocol === 'https:') continue
+    if (protocol === 'http:') {
+      if (!staysHere(String(uri))) return 'redirect_uris with http are those of the own machine only; use https'
+      continue
+    }
+    const scheme = protocol.slice(0, -1)
+    if (notOfApps.has(scheme) || /^(?:ms|x-apple|x-)\b|-(?:extension|untrusted|devtools)$/.test(scheme))
+      return `redirect_uris must not use the scheme ${scheme}, which is of no single app`
+  }
+  return undefined
+}
+
+/** Of what registers, of metadata documents, and of clients that registered before. */
+export const withCheckedRedirects = (errors: typeof Errors): NonNullable<Configuration['extraClientMetadata']> => ({
+  properties: ['redirect_uris'],
+  validator(_ctx, _name, uris) {
+    const refused = refusedRedirect(uris)
+    if (refused !== undefined) throw new errors.InvalidClientMetadata(refused)
+  }
+})
+
+/** An answer there stays on the machine of the person. */
+export function staysHere(redirectUri: string): boolean {
+  const { protocol, hostname = '' } = URL.parse(redirectUri) ?? {}
+  return protocol === 'http:' && isLoopback(hostname)
+}
+
+/** Schemes that lead to a server elsewhere, into the browser itself, or to a program that does what they say. */
+const notOfApps: ReadonlySet<string> = new Set(
+  (
+    'ftp ftps sftp tftp fish ssh scp telnet tn3270 rlogin ws wss smb smbs cifs nfs afp afs dav davs webdav webdavs ' +
+    'gopher ldap ldaps ldapi rtsp rtsps rtspu rtmp rtmps rtp srt mms mmsh mmst icap rsync svn git cvs imap imaps pop ' +
+    'pop3 pop3s smtp smtps submission nntp snntp news irc ircs irc6 xmpp sip sips stun stuns turn turns coap coaps ' +
+    'mqtt mqtts amqp amqps redis rediss mongodb mysql postgres postgresql jdbc dns vnc rdp spice wais prospero iax ' +
+    'h323 finger whois dict ipp ipps ipfs ipns magnet ed2k udp tcp unix soap.beep xmlrpc.beep z39.50r z39.50s ' +
+    'mailto tel sms mms2 smsto callto facetime facetime-audio geo maps market itms itms-apps itms-appss ' +
+    'itms-services webcal webcals feed cid mid urn tag info doi message addressbook help shell search search-ms ' +
+    'microsoft-edge onenote res mk mhtml hcp applescript shortcuts workflow intent android-app package ' +
+    'data javascript vbscript livescript about blob file filesystem jar view-source chrome chrome-search edge brave ' +
+    'opera vivaldi resource moz-icon wyciwyg content devtools http+unix acct ni nih pkcs11 oid bluetooth'
+  ).split(' ')
+)
