@@ -8,8 +8,6 @@ import { type HttpTarget, streamHeaders } from './target.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 interface GetStreamEvents {
-  /** The server has answered, with a stream or otherwise; again each time that it is asked. */
-  answered(): void
   message(value: unknown): void
   /** The stream was cut and is open again: something may have been missed. */
   reconnected(): void
@@ -24,16 +22,15 @@ const maxRetryMs = 3_600_000
 /** A server may ask us back at once, but not in a tight loop. */
 const minDelayMs = 50
 
-/**
- * @returns stops listening
- */
+/** @returns `answered`: the server has answered for the first time, with a stream or otherwise */
 export function openGetStream(
   target: HttpTarget,
   sessionHeaders: string,
   { clock, random, log }: LinkContext,
   events: GetStreamEvents
-): () => void {
+): { readonly answered: Promise<void>; stop(): void } {
   const { name: upstream } = target
+  const { promise: answered, resolve } = Promise.withResolvers<void>()
   let request: OpenRequest | undefined
   let timer: Timer | undefined
   let stopped = false
@@ -45,7 +42,7 @@ export function openGetStream(
 
   const sink: HttpResponseSink = {
     begin(_sessionId, streamed) {
-      events.answered()
+      resolve()
       if (!streamed) return
       if (cut) events.reconnected()
       wasOpen = true
@@ -63,7 +60,7 @@ export function openGetStream(
       retryMs = ms
     },
     end(outcome) {
-      events.answered()
+      resolve()
       if (!stopped) ended(outcome)
     }
   }
@@ -95,9 +92,13 @@ export function openGetStream(
   }
 
   open()
-  return () => {
-    stopped = true
-    timer?.close()
-    request?.abort()
+  return {
+    answered,
+    stop() {
+      stopped = true
+      timer?.close()
+      request?.abort()
+      resolve()
+    }
   }
 }

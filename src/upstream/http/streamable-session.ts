@@ -71,7 +71,7 @@ export function createStreamableSession(
   let isKept = false
   let renewal: Promise<void> | undefined
   let checking = false
-  let stopStream = (): void => {}
+  let stream: ReturnType<typeof openGetStream> | undefined
   let isStopped = false
 
   const queue = createPostQueue(target, log, (body, signal) => postIn(target, state.current, body, signal))
@@ -116,16 +116,13 @@ export function createStreamableSession(
   async function listen(session: HttpSession): Promise<void> {
     // Once stopped it hears no more: another process has the session, or will have it.
     if (isStopped) return
-    stopStream()
-    const { promise: answered, resolve } = Promise.withResolvers<void>()
-    stopStream = openGetStream(target, session.headers, link, {
-      answered: resolve,
+    stream?.stop()
+    stream = openGetStream(target, session.headers, link, {
       message: (value) => rpc.receive(value),
       reconnected: announceAll,
       sessionLost: () => renewInBackground(session)
     })
-    if (asking.some((capability) => link.handshake.capabilities[capability] !== undefined))
-      await settledWithin(clock, firstStreamMs, answered)
+    if (canBeAsked(link)) await settledWithin(clock, firstStreamMs, stream.answered)
   }
 
   const announceAll = (): void => announce(events, state.handshakeResult?.capabilities ?? {}, replay)
@@ -143,10 +140,8 @@ export function createStreamableSession(
     return state.current
   }
 
-  function renewInBackground(forgotten: HttpSession): void {
-    // A renewal that fails ends the connection itself.
-    renew(forgotten).catch(() => {})
-  }
+  // A renewal that fails ends the connection itself.
+  const renewInBackground = (forgotten: HttpSession): void => void renew(forgotten).catch(() => {})
 
   async function begunAgain(): Promise<void> {
     await restartDelay.wait(ended)
@@ -201,13 +196,16 @@ export function createStreamableSession(
     queue,
     stop(): void {
       isStopped = true
-      stopStream()
+      stream?.stop()
     },
     /** What is not in the store nobody could go on with. */
     leave: (): Promise<unknown> => (isKept ? settledWithin(clock, endMs, queue.drained()) : close()),
     close
   })
 }
+
+const canBeAsked = ({ handshake: { capabilities } }: LinkContext): boolean =>
+  asking.some((capability) => capabilities[capability] !== undefined)
 
 /** 2025-11-25 "Session Management" 1. */
 const isSessionId = (id: string | undefined): id is string => id !== undefined && /^[\x21-\x7e]{1,4096}$/.test(id)
