@@ -52,6 +52,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['vault/caller-definitions.ts idleMs', 'time without requests', 'caller', 'forgotten, connections close'],
     ['vault/oauth/token-exchange.ts retryMs', 'time without asking again after a failure', 'token', 'told of that one'],
+    ['vault/oauth/token-exchange.ts admissionMs', 'time that a request waits for an exchange', 'request', 'goes on'],
     ['vault/oauth/token-exchange.ts maxTokens', 'tokens of one caller in use at once', 'caller', 'exchanged again'],
     [
       'vault/oauth/token-exchange.ts unsaidMs',

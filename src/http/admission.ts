@@ -238,11 +238,11 @@ export function createAdmission(
     }
     const { method } = request
     const known = authenticate(place, suffix, request.raw, { address, method, replyHeaders: headers })
-    if (!(known instanceof Promise) && views.load(place.tenant, known, request.raw.rawHeaders) === undefined)
+    if (!(known instanceof Promise) && views.load(place, known, request.raw.rawHeaders) === undefined)
       return admitted(known)
     const loaded = async (): Promise<RequestContext> => {
       const principal = await known
-      await views.load(place.tenant, principal, request.raw.rawHeaders)
+      await views.load(place, principal, request.raw.rawHeaders)
       return admitted(principal)
     }
     return loaded()

@@ -37,6 +37,8 @@ export interface Grant {
   readonly account?: Account | undefined
   /** Scopes that the upstream wants besides: asked for when it is connected again. */
   readonly missing?: readonly string[] | undefined
+  /** It is there, and cannot be opened. */
+  readonly unopened?: true
   /** Why it is of no use any more, as the end of a sentence; the person has to connect again. */
   readonly dead?: string | undefined
 }

@@ -15,11 +15,12 @@ import { createKnownPeople } from './known-people.ts'
 import { forgetClient } from './oauth/account-client.ts'
 import { createRenewalTurns } from './renewal-turns.ts'
 import type { SealedValues } from './sealed-values.ts'
+import { UnopenedKeyError } from './wrapping/tenant-wrapping.ts'
 import type { Epochs } from './wrapping/vault-keys.ts'
 
 /** What was read of a person counts so long. */
 const keptMs = 10 * 60_000
-/** While messages of other processes may be missed. */
+/** While messages of other processes may be missed, or some of it cannot be opened. */
 const uncertainMs = 2_000
 interface GrantsOptions {
   readonly store: Store
@@ -30,6 +31,8 @@ interface GrantsOptions {
   readonly clock: Clock
   readonly log: Log
 }
+
+const unopenedGrant: Grant = { id: 'unopened', target: '', connectedAt: 0, unopened: true }
 
 /** Of a grant that is about to be kept. */
 export const newGrantId = (): string => randomBytes(12).toString('base64url')
@@ -51,6 +54,13 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   ]
   const open = async (person: Person, upstream: string): Promise<Grant | undefined> =>
     (await values.read(person.tenant, grantKey(...partsOf(person, upstream)))) as Grant | undefined
+
+  /** Where the key of the tenant cannot be opened, its other upstreams go on. */
+  const openOrNot = (person: Person, upstream: string): Promise<Grant | undefined> =>
+    open(person, upstream).catch((error: unknown) => {
+      if (error instanceof UnopenedKeyError) return unopenedGrant
+      throw error
+    })
 
   /** What was read stays until it is read again: a session must not lose its view for a moment. */
   function outdate(key: string): void {
@@ -107,7 +117,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   function peek(person: string): GrantsOfPerson | undefined {
     const found = used(person)
     if (found === undefined || !isOfNow(found.person, found.upstreams)) return undefined
-    const keptFor = store.live ? keptMs : uncertainMs
+    const keptFor = store.live && found.isWhole ? keptMs : uncertainMs
     return clock.now() - found.readAt < keptFor ? found.grants : undefined
   }
 
@@ -123,11 +133,12 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       try {
         const upstreams = upstreamsOf(person.tenant)
         const epoch = await epochs.epochOf(person.tenant)
-        const found = await Promise.all(upstreams.map(async (name) => [name, await open(person, name)] as const))
+        const found = await Promise.all(upstreams.map(async (name) => [name, await openOrNot(person, name)] as const))
+        const isWhole = found.every(([, grant]) => grant?.unopened === undefined)
         const grants = new Map(found.flatMap(([name, grant]) => (grant === undefined ? [] : [[name, grant] as const])))
         // It changed while it was read: whoever waits may be about to use it, and wants what is there now.
         if (reading.get(key) !== work) return await read(person)
-        keep(key, { person, epoch, grants, upstreams })
+        keep(key, { person, epoch, grants, upstreams, isWhole })
         if (isOfNow(person, upstreams)) return grants
         reading.delete(key)
         return await read(person)

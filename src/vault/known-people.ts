@@ -22,6 +22,8 @@ interface KnownPerson {
   readonly epoch: number
   readonly grants: GrantsOfPerson
   readonly upstreams: readonly string[]
+  /** Some of it could not be opened: it is read again soon. */
+  readonly isWhole: boolean
   readonly readAt: number
   usedAt: number
 }

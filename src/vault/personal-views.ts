@@ -71,6 +71,7 @@ export function createPersonalViews(
   /** By person and id of a grant: its definitions, the same ones as long as it holds. */
   const definitions = new Map<string, Map<string, WeakMap<UpstreamDefinition, UpstreamDefinition>>>()
   const telling = new WeakMap<Tenant, boolean>()
+  const placesWithPersonal = new WeakMap<Endpoint, { readonly tenant: Tenant; readonly has: boolean }>()
   /** Ids of all grants whose connections may stay. */
   const held = new Set<string>()
   const listeners: Array<(person: string) => void> = []
@@ -100,7 +101,8 @@ export function createPersonalViews(
     const upstreams = new Map([...tenant.upstreams, ...told])
     for (const [name, grant] of own) {
       const definition = upstreams.get(name as UpstreamName)
-      if (definition === undefined || !isPersonal(definition) || !isGrantFor(definition, grant)) continue
+      if (definition === undefined || !isPersonal(definition)) continue
+      if (!isGrantFor(definition, grant) && grant.unopened === undefined) continue
       if (grant.dead === undefined) upstreams.set(definition.name, definitionFor(definition, grant, person))
     }
     return { tenant: { ...tenant, upstreams }, endpoints: new WeakMap() }
@@ -129,19 +131,30 @@ export function createPersonalViews(
   }
 
   function load(
-    tenant: Tenant,
+    place: Place,
     caller: AskingCaller,
     rawHeaders: readonly string[] | undefined
   ): Promise<unknown> | undefined {
-    const exchanging = rawHeaders && tells(tenant) ? exchanges.ensure(tenant, caller, rawHeaders) : undefined
-    const reading = readGrants(tenant, caller)
+    const exchanging = rawHeaders && tells(place.tenant) ? exchanges.ensure(place, caller, rawHeaders) : undefined
+    const reading = readGrants(place, caller)
     return exchanging === undefined || reading === undefined
       ? (exchanging ?? reading)
       : Promise.all([exchanging, reading])
   }
 
-  function readGrants(tenant: Tenant, owner: Owner): Promise<unknown> | undefined {
-    if (personalUpstreamsOf(tenant).length === 0) return undefined
+  /** Nobody waits for what is given for upstreams of other endpoints. */
+  function hasPersonal({ tenant, endpoint }: Place): boolean {
+    const known = placesWithPersonal.get(endpoint)
+    if (known?.tenant === tenant) return known.has
+    const personal = new Set(personalUpstreamsOf(tenant))
+    const has = endpoint.members.some(({ upstream }) => personal.has(upstream))
+    placesWithPersonal.set(endpoint, { tenant, has })
+    return has
+  }
+
+  function readGrants(place: Place, owner: Owner): Promise<unknown> | undefined {
+    const { tenant } = place
+    if (!hasPersonal(place)) return undefined
     const person = { tenant: tenant.id, issuer: owner.issuer, subject: owner.subject }
     if (grants.peek(personKeyOf(person)) !== undefined) return undefined
     return grants.read(person)
@@ -149,7 +162,7 @@ export function createPersonalViews(
 
   return {
     /**
-     * Reads what `of` needs.
+     * Reads what `of` needs for the upstreams of the endpoint.
      * @param rawHeaders of the request with which the caller comes, if they do
      * @returns undefined where nothing has to be read
      */
@@ -189,6 +202,12 @@ function personalDefinition(definition: UpstreamDefinition, grant: Grant, person
   const [ofEverybody = '', , ...caller] = definition.hash.split(separator)
   const own = { person, hash: [ofEverybody, id, ...caller].join(separator) }
   const { auth } = definition
+  if (grant.unopened === true)
+    return {
+      ...definition,
+      ...own,
+      refusal: 'the vault cannot open what this caller has given for it; the log says why'
+    }
   if (auth?.type !== 'userSecret') return { ...definition, ...own }
   // Whatever its name and form are, it is a secret.
   const secrets = { argumentSecrets: [...(definition.argumentSecrets ?? []), secret] }

@@ -57,6 +57,7 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const keys = createVaultKeys({ store, snapshot, epochs, clock, log })
   const values = createSealedValues(store, keys, log)
   void keys.settle(snapshot().tenants.keys())
+  if (snapshot().vault !== undefined) void keys.check([...snapshot().tenants.keys()])
   const upstreamsOf = (tenant: TenantId): readonly string[] => {
     const known = snapshot().tenants.get(tenant)
     return known === undefined ? [] : personalUpstreamsOf(known)
@@ -68,7 +69,16 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
   const signingKeys = createSigningKeys(values, (tenant) => epochs.epochOf(tenant), wall)
   const callers = createCallerDefinitions(clock)
-  const exchanges = createTokenExchanges({ callers, idTokenOf: login.idTokenOf, fetch, store, sealer, wall, log })
+  const exchanges = createTokenExchanges({
+    callers,
+    idTokenOf: login.idTokenOf,
+    fetch,
+    store,
+    sealer,
+    clock,
+    wall,
+    log
+  })
   const common = { fetch, grants, pages, clock, wall, log }
   const credentials = createCredentials({ ...common, signing: { keys: signingKeys, publicUrl }, exchanges })
   const views = createPersonalViews(grants, callers, exchanges)

@@ -184,7 +184,7 @@ t.test('forms count only from a page of the same session and origin', async (t) 
 
 t.test('hosts see the state as JSON, and never a secret; nor does the store hold one in the clear', async (t) => {
   const folder = t.testdir()
-  const { made } = await setup(t, `file:${join(folder, 'gatehouse.db')}`)
+  const { upstream, made } = await setup(t, `file:${join(folder, 'gatehouse.db')}`)
   const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
   const secret = 'canary-secret-of-ada-0123456789'
   await submit(tab, page, 'secret', { secret })
@@ -200,4 +200,21 @@ t.test('hosts see the state as JSON, and never a secret; nor does the store hold
   const kept = readdirSync(folder).map((name) => readFileSync(join(folder, name)))
   t.ok(kept.length > 0)
   t.notOk(kept.some((bytes) => bytes.includes(secret)))
+
+  // Another key under the same id opens nothing of it: said at once, and upstreams that need nothing of it go on.
+  const vault = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] }
+  const upstreams = { up: withKeys(upstream), plain: { type: 'http', url: upstream.url } }
+  const options = { upstreams, auth, store: `file:${join(folder, 'gatehouse.db')}` }
+  const mistaken = await gateway(t, { ...options, top: { vault } })
+  await until('the log says it', () => JSON.stringify(mistaken.log).includes('cannot open the key of a tenant'))
+  const same = await legacyClient(mistaken.url(), keyOf.ada)
+  t.ok((await same.request('tools/call', { ...echo, name: 'plain__echo' })).json.result)
+  const asked = upstream.seen.length
+  const refused = await same.request('tools/call', echo)
+  t.match(refused.json.error?.message ?? refused.text, /Upstream up/)
+  t.equal(upstream.seen.length, asked)
+  t.match(JSON.stringify(mistaken.log), /the vault cannot open what this caller has given for it/)
+  mistaken.reload(configOf({ ...options, top: { vault: vaultKeys } }))
+  const isBack = async () => (await same.request('tools/call', echo)).json.result !== undefined
+  await until('the right key opens it', isBack)
 })

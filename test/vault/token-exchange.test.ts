@@ -1,15 +1,18 @@
 // The token of a caller, exchanged at its identity provider for one that the upstream takes: each caller their own, once
 // for each token, and the token of the caller goes nowhere else.
 
+import { createServer } from 'node:http'
 import { inspect } from 'node:util'
 import t from 'tap'
 import { createFetch } from '../../src/auth/fetch.ts'
+import { steadyClock } from '../../src/time/clock.ts'
 import { createTokenExchanges } from '../../src/vault/oauth/token-exchange.ts'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { gateway } from '../kit/gateway.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { issuer } from '../kit/issuer.ts'
-import type { Teardown } from '../kit/listen.ts'
+import { listen, type Teardown } from '../kit/listen.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 
@@ -68,6 +71,35 @@ t.test(
   }
 )
 
+t.test('while the provider hangs, upstreams that want nothing of it go on', async (t) => {
+  const idp = await issuer(t, { clients: ['ada'] })
+  let [hanging, ended] = [0, 0]
+  const tokenUrl = await listen(
+    t,
+    createServer((request) => {
+      hanging++
+      request.socket.on('close', () => ended++)
+    })
+  )
+  const plain = await startUpstream()
+  t.teardown(() => plain.close())
+  const auth = { type: 'tokenExchange', issuer: idp.url, ...idp.exchanger, tokenUrl: `${tokenUrl}/token` }
+  const made = await gateway(t, {
+    upstreams: { up: { type: 'http', url: plain.url, auth }, plain: { type: 'http', url: plain.url } },
+    endpoints: { default: { upstreams: ['up', 'plain'] }, other: { upstreams: ['plain'] } },
+    auth: { issuers: [{ issuer: idp.url }] }
+  })
+  const call = async (endpoint: string) => {
+    const token = await idp.token({ clientId: 'ada', resource: made.url(endpoint) })
+    const request = { ...echo, name: 'plain__echo' }
+    return (await modernRequest(made.url(endpoint), 'tools/call', request, { token })).json
+  }
+  t.ok((await call('other')).result)
+  t.equal(hanging, 0, 'nothing is exchanged for an upstream of another endpoint')
+  t.ok((await call('default')).result)
+  t.same([hanging > 0, ended], [true, 0], 'nor waited for to its end on its own')
+})
+
 t.test('callers of another issuer are refused, and so is an upstream that would get the token itself', async (t) => {
   const { idp, up, made, tokenOf, call, options } = await setup(t)
   t.ok((await call(keyOf.ada)).error, 'an API key is no token')
@@ -103,6 +135,7 @@ t.test('a process to which the token did not come finds what it was exchanged fo
           return of === purpose && at.join() === binding.join() ? inner : undefined
         }
       },
+      clock: steadyClock,
       wall: Date,
       log: { warn: (...given: unknown[]) => t.fail(inspect(given)) } as never
     })
@@ -111,7 +144,8 @@ t.test('a process to which the token did not come finds what it was exchanged fo
   await t.rejects(Promise.resolve(there.credentialOf(definition as never).ready(signal)), /has to call again/)
   const tenant = { id: 'acme', auth: {}, upstreams: new Map([['up', definition]]) }
   const token = await idp.token({ clientId: 'ada', resource: 'https://gateway.example/mcp' })
-  await here.ensure(tenant as never, {} as never, ['Authorization', `Bearer ${token}`])
+  const endpoint = { members: [{ upstream: 'up' }] }
+  await here.ensure({ tenant, endpoint } as never, {} as never, ['Authorization', `Bearer ${token}`])
   const credential = there.credentialOf(definition as never)
   await credential.ready(signal)
   t.match(credential.lines(), /^authorization: Bearer \S{100,}\r\n$/)

@@ -83,8 +83,8 @@ export function createContextOf(snapshot: () => Snapshot, views: Pick<PersonalVi
   }
   return Object.assign(contextOf, {
     async load(id: TenantId, endpoint: EndpointName, owner: Owner) {
-      const tenant = snapshot().tenants.get(id)
-      if (tenant !== undefined) await views.load(tenant, owner, undefined)
+      const context = contextIn(snapshot(), id, endpoint)
+      if (context !== undefined) await views.load(context, owner, undefined)
       return contextOf(id, endpoint, owner)
     }
   })

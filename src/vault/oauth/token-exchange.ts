@@ -6,12 +6,13 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as oauth from 'oauth4webapi'
 import { bringsIdToken } from '../../config/auth/upstream-auth.ts'
-import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Endpoint, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { exchangedTokenKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
+import { abortable, type Clock, settledWithin } from '../../time/clock.ts'
 import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import type { AskingCaller, CallerDefinitions } from '../caller-definitions.ts'
 import { exchangedTokens, type ExchangingDefinition } from './exchange-request.ts'
@@ -19,6 +20,11 @@ import { isGood, type Tokens } from './tokens.ts'
 
 /** After a failure nobody is asked again so soon for the same token. */
 const retryMs = 5_000
+/**
+ * A request is let in once its token was exchanged, for the process that holds its session, but waits no longer than
+ * this: other upstreams go on.
+ */
+const admissionMs = 2_000
 /** Tokens of one caller that are in use at once. */
 const maxTokens = 4
 /** Where the provider does not say when a token ends, other processes read it so long. */
@@ -38,6 +44,8 @@ interface Held {
   /** By digest of the caller's token. */
   readonly byToken: LRUCache<string, Outcome>
   readonly pending: Map<string, Promise<void>>
+  /** For whoever called last. */
+  waiting: Promise<void> | undefined
   /** Of whoever called last. */
   latest: Outcome | undefined
   lines: string
@@ -56,6 +64,8 @@ interface ExchangeOptions {
   readonly fetch: FetchFor
   readonly store: Pick<Store, 'get' | 'set'>
   readonly sealer: Pick<Sealer, 'seal' | 'open'>
+  readonly clock: Pick<Clock, 'timer'>
+  /** The time of day. */
   readonly wall: { now(): number }
   readonly log: Log
 }
@@ -65,13 +75,15 @@ const exchanges = (definition: UpstreamDefinition): definition is ExchangingDefi
 
 export type TokenExchanges = ReturnType<typeof createTokenExchanges>
 
-export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer, wall, log }: ExchangeOptions) {
+export function createTokenExchanges(options: ExchangeOptions) {
+  const { callers, idTokenOf, fetch, store, sealer, clock, wall, log } = options
   const heldOf = new Map<string, Held>()
 
   function held(definitionHash: string): Held {
     const known = heldOf.get(definitionHash) ?? {
       byToken: new LRUCache<string, Outcome>({ max: maxTokens }),
       pending: new Map<string, Promise<void>>(),
+      waiting: undefined,
       latest: undefined,
       lines: '',
       secrets: noSecrets
@@ -134,11 +146,15 @@ export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer,
 
   return {
     /**
-     * Exchanges the token of a caller for those of the tenant's upstreams that want one.
+     * Exchanges the token of a caller for those of the endpoint's upstreams that want one.
      * @param rawHeaders of a request that was let in
      * @returns undefined where nothing is to be waited for. Never rejects
      */
-    ensure(tenant: Tenant, caller: AskingCaller, rawHeaders: readonly string[]): Promise<unknown> | undefined {
+    ensure(
+      { tenant, endpoint }: { readonly tenant: Tenant; readonly endpoint: Pick<Endpoint, 'members'> },
+      caller: AskingCaller,
+      rawHeaders: readonly string[]
+    ): Promise<unknown> | undefined {
       const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization')
       const token = /^\S+ (\S+)$/.exec(rawHeaders[at + 1] ?? '')?.[1]
       if (at === -1 || token === undefined) return undefined
@@ -146,9 +162,14 @@ export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer,
       const now = wall.now()
       const work = [...(callers.of(tenant, caller)?.values() ?? [])].flatMap((definition) => {
         if (!exchanges(definition) || definition.refusal !== undefined) return []
+        if (!endpoint.members.some(({ upstream }) => upstream === definition.name)) return []
         const own = held(definition.hash)
         const known = own.byToken.get(digest)
-        if (known !== undefined && isFresh(known, now)) return (use(own, known), [])
+        if (known !== undefined && isFresh(known, now)) {
+          own.waiting = undefined
+          use(own, known)
+          return []
+        }
         const pending =
           own.pending.get(digest) ??
           exchange(definition, own, digest, async () => {
@@ -156,25 +177,30 @@ export function createTokenExchanges({ callers, idTokenOf, fetch, store, sealer,
             const idToken = await idTokenOf(tenant, caller.subject)
             if (idToken === undefined) throw new Error('its provider gave no ID token that holds: they sign in again')
             return idToken
-          }).finally(() => own.pending.delete(digest))
+          }).finally(() => {
+            if (own.waiting === own.pending.get(digest)) own.waiting = undefined
+            own.pending.delete(digest)
+          })
         own.pending.set(digest, pending)
+        own.waiting = pending
         return [pending]
       })
-      return work.length === 0 ? undefined : Promise.all(work)
+      return work.length === 0 ? undefined : settledWithin(clock, admissionMs, Promise.all(work))
     },
     credentialOf(definition: UpstreamDefinition): UpstreamCredential {
       const own = held(definition.hash)
+      const judged = (): Promise<void> | undefined => {
+        const { latest } = own
+        if (latest === undefined || !isFresh(latest, wall.now())) return fromStore(definition, own)
+        return 'error' in latest ? Promise.reject(latest.error) : undefined
+      }
       return {
         lines: () => own.lines,
         secrets: () => own.secrets,
         hint: () =>
           'it does not take what the token of this caller was exchanged for: check audience and scopes of its auth, ' +
           'and what this caller may do there.',
-        ready() {
-          const { latest } = own
-          if (latest === undefined || !isFresh(latest, wall.now())) return fromStore(definition, own)
-          return 'error' in latest ? Promise.reject(latest.error) : undefined
-        },
+        ready: (signal) => (own.waiting === undefined ? judged() : abortable(own.waiting, signal).then(judged)),
         refused: (lines) => Promise.resolve(lines !== own.lines)
       }
     },

@@ -5,6 +5,9 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import { wrappedBy, type WrappingKey, wrappingKeyOf } from './wrapping-key.ts'
 
+/** Nothing of a tenant can be opened, whoever asks. */
+export class UnopenedKeyError extends GatewayError {}
+
 export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, log: Log) {
   const wrappingKeys = new WeakMap<VaultKey, WrappingKey>()
 
@@ -31,8 +34,10 @@ export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, lo
   async function unwrapped(text: string, tenant: TenantId): Promise<Uint8Array> {
     const id = wrappedBy(text)
     const found = keyCalled(id)
-    if (found === undefined)
-      throw new GatewayError('unavailable', `The vault is sealed with the key ${id}, which is not configured.`)
+    if (found === undefined) {
+      log.error({ tenant, kid: id }, `the key of a tenant is sealed with the key ${id} of the vault, not configured`)
+      throw new UnopenedKeyError('unavailable', `The vault is sealed with the key ${id}, which is not configured.`)
+    }
     const key = await wrappingKey(found)
       .unwrap(text, tenant)
       .catch((error: unknown) => failed(tenant, id, 'open', error))
@@ -43,10 +48,11 @@ export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, lo
   /** @throws GatewayError unavailable: callers are not told where a service is, nor what it said */
   function failed(tenant: TenantId, id: string, what: 'wrap' | 'open', err: unknown): never {
     log.error({ err, tenant, kid: id }, `the key ${id} of the vault cannot ${what} the key of a tenant`)
-    throw new GatewayError(
+    throw new UnopenedKeyError(
       'unavailable',
-      `The key ${id} of the vault cannot ${what} the key of this tenant: it cannot be reached, or the key of the ` +
-        'tenant is damaged, or is that of another tenant. Those who run this gateway find the reason in its log.',
+      `The key ${id} of the vault cannot ${what} the key of this tenant: ${id} is another one than when it was ` +
+        'sealed (the same id, another value), or cannot be reached, or the key of the tenant is damaged. Those who ' +
+        'run this gateway find the reason in its log.',
       { cause: err, headers: { 'Retry-After': '5' } }
     )
   }

@@ -139,7 +139,16 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
     else log.info({ kid: first.id }, 'all tenants are under the first key of the vault; the others can be taken out')
   }
 
+  /** Of which tenants nothing can be opened is in the log before somebody asks. Never rejects. */
+  async function check(tenants: Iterable<TenantId>): Promise<void> {
+    for (const tenant of tenants) {
+      const text = await store.get(vaultKeyKey(tenant)).catch(() => undefined)
+      if (text !== undefined) await unwrapped(text, tenant).catch(() => undefined)
+    }
+  }
+
   return {
+    check,
     /** The key of a tenant, made where there is none. @throws GatewayError unavailable */
     async of(tenant: TenantId): Promise<Uint8Array> {
       const now = clock.now()
