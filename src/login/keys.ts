@@ -2,7 +2,7 @@
 // and replaced while the old ones are still published.
 
 import type { FetchFor } from '../auth/fetch.ts'
-import { liveKeys, publicKey, replaced, rotated, type RotatedKeys, signingKey } from '../auth/rotated-keys.ts'
+import { liveKeys, publicKey, replaced, rotated, type SigningKeySet, signingKey } from '../auth/signing/rotated-keys.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createHmac, randomBytes } from 'node:crypto'
 import type { JWK } from 'jose'
@@ -18,7 +18,7 @@ const publishedAfterMs = maxTokenSeconds * 1_000 + marginMs
 const maxAgeMs = 60_000
 
 interface StoredKeys {
-  readonly keys: RotatedKeys
+  readonly keys: SigningKeySet
   /** Signs cookies. */
   readonly cookieKey: string
 }

@@ -2,7 +2,7 @@
 // store, and replaced while the old ones are still published.
 
 import { importJWK, type CryptoKey, type JWK } from 'jose'
-import { publicKey, replaced, rotated, type RotatedKeys, signingKey } from '../../auth/rotated-keys.ts'
+import { publicKey, replaced, rotated, type SigningKeySet, signingKey } from '../../auth/signing/rotated-keys.ts'
 import type { TenantId } from '../../protocol/messages.ts'
 import { assertionKeysKey } from '../../store/keys.ts'
 import type { SealedValues } from '../sealed-values.ts'
@@ -34,7 +34,7 @@ export function createSigningKeys(
   async function load(tenant: TenantId): Promise<KnownKeys> {
     const [epoch, at] = [await epochOf(tenant), wall.now()]
     // What cannot be opened is of a tenant that was removed, and had the same name.
-    const all = await replaced<RotatedKeys>(
+    const all = await replaced<SigningKeySet>(
       () => values.readToReplace(tenant, assertionKeysKey(tenant)),
       (stored = []) => rotated(stored, at, publishedAfterMs)
     )

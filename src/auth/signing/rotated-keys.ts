@@ -17,7 +17,7 @@ export interface RotatedKey {
 }
 
 /** Newest first. */
-export type RotatedKeys = readonly RotatedKey[]
+export type SigningKeySet = readonly RotatedKey[]
 
 /** What is stored, and what writes something else in its place: false where another process did so before. */
 export interface ReplaceableValue {
@@ -39,11 +39,11 @@ export async function replaced<Value>(
 }
 
 /** Those that sign, will sign, or have signed what is shown for so long after they were replaced. */
-export const liveKeys = (keys: RotatedKeys, now: number, publishedAfterMs: number): RotatedKeys =>
+export const liveKeys = (keys: SigningKeySet, now: number, publishedAfterMs: number): SigningKeySet =>
   keys.filter((_key, index) => index === 0 || (keys[index - 1]?.from ?? 0) > now - publishedAfterMs)
 
 /** @returns the same where none is due, nor over */
-export async function rotated(keys: RotatedKeys, now: number, publishedAfterMs: number): Promise<RotatedKeys> {
+export async function rotated(keys: SigningKeySet, now: number, publishedAfterMs: number): Promise<SigningKeySet> {
   const [newest] = keys
   if (newest === undefined) return [{ jwk: await newKey(), from: now }]
   const live = liveKeys(keys, now, publishedAfterMs)
@@ -51,7 +51,7 @@ export async function rotated(keys: RotatedKeys, now: number, publishedAfterMs: 
   return live.length === keys.length ? keys : live
 }
 
-export const signingKey = (keys: RotatedKeys, now: number): RotatedKey | undefined =>
+export const signingKey = (keys: SigningKeySet, now: number): RotatedKey | undefined =>
   keys.find(({ from }) => from <= now) ?? keys[0]
 
 /** RFC 7517, without what must stay here. */
