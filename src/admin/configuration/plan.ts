@@ -26,7 +26,7 @@ import {
 } from './access-changes.ts'
 import { testResults } from './policy-tests.ts'
 import { catalogWithoutRules, type EndpointPlace } from './rule-effects.ts'
-import { behindFile, wantedChange, wantedTenants } from './versions.ts'
+import { PlanBody, wishOfPlan } from './planned/plan-wish.ts'
 
 /** Of a tenant: those that are told. */
 const maxBrokenTests = 20
@@ -190,17 +190,16 @@ export const planRoutes = [
       roles: administrators,
       summary:
         'What a change would do, and why it would be refused, in the words of `POST /v1/apply`. Changes nothing.',
-      body: closedObject({ ...wantedTenants, ...behindFile }),
+      body: PlanBody,
       response: PlanResult
     },
     async (request, services): Promise<Static<typeof PlanResult>> => {
       const { control, snapshot, sessions, wall } = services
       const { name, role } = request.administrator
-      const wanted = wantedChange(request, request.body.tenants)
       const { changes, after } = await control.preview({
         author: { name, role },
         action: 'plan',
-        change: () => wanted,
+        ...(await wishOfPlan(request, services)),
         charge: request.administrator.charge,
         isBehindFile: request.body.behindFile
       })

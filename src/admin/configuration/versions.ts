@@ -3,16 +3,15 @@
 import type { Static } from 'typebox'
 import { closedObject, defaulted } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
-import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
-import type { DocumentChange, Documents } from '../../control/compiled-documents.ts'
-import { ControlError } from '../../control/control-error.ts'
+import { isTree, type Tree } from '../../config/shape.ts'
+import type { DocumentChange } from '../../control/compiled-documents.ts'
 import { shownDocument } from '../../control/document/tenant-document.ts'
 import type { WantedChange } from '../../control/judge.ts'
-import type { RemovedTenant } from '../../control/removed-tenants.ts'
 import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import { administrators, AdminReply, defineRoute, everyRole, maySee, type AdminRequest } from '../route.ts'
 import { etagOf } from './conditions.ts'
+import { Rollback, rollbackWish } from './planned/rollback.ts'
 import { writeDocuments } from './write.ts'
 
 /** Each is compiled in the turn of the event loop in which the change is made. */
@@ -89,36 +88,6 @@ function resultOf(version: number, changes: readonly DocumentChange[], ofFile: r
   }
   return new AdminReply(body, { ETag: etagOf(version) })
 }
-
-/** The document of then with those of its API keys only that the other one has, too, whatever their names. */
-function withKeysOf(then: Tree, { auth: other }: Tree): Tree {
-  const { auth } = then
-  if (!isTree(auth) || !Array.isArray(auth['keys'])) return then
-  const valueOf = (key: unknown): string => JSON.stringify([treeOf(key)['sha256'], treeOf(key)['key']])
-  const known = new Set(listOf(treeOf(other)['keys']).map(valueOf))
-  return { ...then, auth: { ...auth, keys: auth['keys'].filter((key) => known.has(valueOf(key))) } }
-}
-
-/**
- * What makes the documents of now those of then, without keys that were revoked since.
- * @param removed what tenants that are not there any more had last
- * @throws ControlError conflict
- */
-const differenceTo = (
-  then: Documents,
-  now: Documents,
-  removed: ReadonlyMap<string, RemovedTenant>
-): Map<string, Tree | undefined> =>
-  new Map(
-    [...new Set([...then.keys(), ...now.keys()])].map((id) => {
-      const tree = then.get(id)?.tree
-      if (tree === undefined) return [id, undefined]
-      const last = now.get(id) ?? removed.get(id)
-      // What was revoked since is not known: it must not come back.
-      if (last === undefined) throw new ControlError('conflict', `The tenant ${id} is being removed.`, 'Try again.')
-      return [id, withKeysOf(tree, last.tree)]
-    })
-  )
 
 export const versionRoutes = [
   defineRoute(
@@ -216,27 +185,16 @@ export const versionRoutes = [
       summary:
         'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made. API keys that ' +
         'were revoked since stay revoked, and kill switches stay on, also those of a tenant that was removed since.',
-      body: closedObject({
-        version: Type.Integer({ minimum: 1, description: 'One of `GET /v1/versions`.' }),
-        tenant: Type.Optional(Type.String({ description: 'Not given: all.' }))
-      }),
+      body: Rollback,
       response: ChangeResult
     },
     async (request, services) => {
-      const { version, tenant } = request.body
       const { control } = services
-      const isMeant = ([id]: readonly [string, unknown]): boolean =>
-        tenant === undefined ? !control.isOfFile(id) : id === tenant
-      const found = await control.at(version, tenant)
-      if (found === undefined) throw noSuch('version')
-      const ofFile = tenant === undefined ? [...found.keys()].filter(control.isOfFile) : []
-      const then = new Map([...found].filter(isMeant))
-      const removed = await control.removedOf(then.keys())
+      const { ofFile, ...wish } = await rollbackWish(control, request.body)
       const changes = await writeDocuments(request, services, {
+        ...wish,
         action: 'rollback',
-        target: `version ${version}`,
-        change: (now) => differenceTo(then, new Map([...now].filter(isMeant)), removed),
-        removed,
+        target: `version ${request.body.version}`,
         partOf: (tree) => tree
       })
       return resultOf(control.version, changes, ofFile)

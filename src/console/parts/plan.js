@@ -14,21 +14,18 @@ const said = text.plan
 const namesShown = 12
 
 /**
- * @param {{ tenants: Record<string, object | null>, onClose: (isApplied: boolean) => void }} props
- * tenants: their whole configurations as they shall be, as `POST /v1/plan` takes them
+ * @param {{
+ *   wish: object, apply: (plan: any) => Promise<unknown>, title?: string, label?: string, done: () => string,
+ *   onClose: (isApplied: boolean) => void, children?: unknown
+ * }} props wish: as `POST /v1/plan` takes it
  */
-function PlanDialog({ tenants, onClose }) {
+function PlanDialog({ wish, apply, title = said.title, label = said.apply, done, onClose, children }) {
   const isApplying = useSignal(false)
-  const plan = useLoaded((signal) => post('/v1/plan', { tenants }, signal), [])
+  const plan = useLoaded((signal) => post('/v1/plan', wish, signal), [])
   const changes = plan.value?.tenants ?? []
-  async function apply() {
+  async function run() {
     isApplying.value = true
-    let version = 0
-    const act = async () => {
-      const applied = await post('/v1/apply', { tenants, version: plan.value.version })
-      version = applied.version
-    }
-    const isDone = await attempt(act, () => said.done(version))
+    const isDone = await attempt(() => apply(plan.value), done)
     isApplying.value = false
     if (isDone) onClose(true)
     else void plan.again()
@@ -37,11 +34,12 @@ function PlanDialog({ tenants, onClose }) {
     type="button"
     class="main"
     disabled=${isApplying.value || changes.length === 0}
-    onClick=${apply}
+    onClick=${run}
   >
-    ${said.apply}
+    ${label}
   </button>`
-  return html`<${Dialog} title=${said.title} onClose=${() => onClose(false)} actions=${button} isWide>
+  return html`<${Dialog} title=${title} onClose=${() => onClose(false)} actions=${button} isWide>
+    ${children}
     <${Loading} loaded=${plan}>
       ${(/** @type {any} */ { tenants }) =>
         tenants.length === 0
@@ -49,6 +47,32 @@ function PlanDialog({ tenants, onClose }) {
           : tenants.map((/** @type {any} */ each) => html`<${TenantPlan} plan=${each} />`)}
     <//>
   <//>`
+}
+
+/** @param {{ tenants: Record<string, object | null>, onClose: (isApplied: boolean) => void }} props */
+function ChangeDialog({ tenants, onClose }) {
+  let version = 0
+  const apply = async (plan) => {
+    const applied = await post('/v1/apply', { tenants, version: plan.version })
+    version = applied.version
+  }
+  return html`<${PlanDialog} wish=${{ tenants }} ...${{ apply, onClose }} done=${() => said.done(version)} />`
+}
+
+/**
+ * An earlier version of a tenant taken up again.
+ * @param {{
+ *   version: number, tenant: string, title: string, label: string, done: string, onClose: (isDone: boolean) => void,
+ *   children?: unknown
+ * }} props
+ */
+export function RollbackDialog({ version, tenant, done, ...props }) {
+  return html`<${PlanDialog}
+    wish=${{ rollback: version, tenant }}
+    apply=${() => post('/v1/rollback', { version, tenant })}
+    done=${() => done}
+    ...${props}
+  />`
 }
 
 /**
@@ -64,7 +88,7 @@ export function usePlan(onApplied) {
   }
   return {
     plan: (tenants) => void (wanted.value = tenants),
-    dialog: wanted.value && html`<${PlanDialog} tenants=${wanted.value} onClose=${close} />`
+    dialog: wanted.value && html`<${ChangeDialog} tenants=${wanted.value} onClose=${close} />`
   }
 }
 

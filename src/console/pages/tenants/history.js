@@ -1,16 +1,16 @@
 // What was changed of a tenant, by whom and when, and an earlier version taken up again.
 
 import { useSignal } from '@preact/signals'
-import { administrator, get, path, post } from '../../core/api.js'
+import { administrator, get, path } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
-import { ConfirmDialog } from '../../parts/confirm.js'
 import { actionOf, ListPart } from '../../parts/list.js'
 import { Choice } from '../../parts/choice.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Difference } from '../../parts/difference.js'
 import { Loading } from '../../parts/notice.js'
 import { Moment } from '../../parts/moment.js'
+import { RollbackDialog } from '../../parts/plan.js'
 import { dateTime } from '../../parts/time.js'
 import { text } from '../../text.js'
 import { mayChange } from '../upstreams.js'
@@ -24,7 +24,10 @@ export function History({ id, version, onChange }) {
   const compared = useSignal(/** @type {number | undefined} */ (undefined))
   // Of all tenants by one number: only who may change all takes an earlier one up.
   const mayRollBack = administrator.value?.role === 'platform-admin'
-  const rollBack = () => post('/v1/rollback', { version: chosen.value.version, tenant: id }).then(onChange)
+  const close = (isDone) => {
+    chosen.value = undefined
+    if (isDone) void onChange()
+  }
   return html`<${ListPart}
     title=${said.title}
     loaded=${versions}
@@ -61,12 +64,13 @@ export function History({ id, version, onChange }) {
     }
     ${
       chosen.value &&
-      html`<${ConfirmDialog}
+      html`<${RollbackDialog}
+        version=${chosen.value.version}
+        tenant=${id}
         title=${said.backTo(chosen.value.version)}
         label=${said.back}
         done=${said.done(chosen.value.version)}
-        act=${rollBack}
-        onClose=${() => (chosen.value = undefined)}
+        onClose=${close}
       >
         <p>${said.backWhy(id, dateTime(chosen.value.at))}</p>
       <//>`
