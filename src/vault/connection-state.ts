@@ -7,8 +7,9 @@ import { isGrantFor } from './personal-views.ts'
 export interface ConnectionState {
   readonly upstream: string
   readonly kind: 'account' | 'secret'
-  readonly state: 'connected' | 'not connected' | 'has to be connected again'
-  /** Why it has to be connected again. */
+  /** `not in use`: it is kept, and was given for another server, or in another way, than is configured now. */
+  readonly state: 'connected' | 'not connected' | 'has to be connected again' | 'not in use'
+  /** Why it has to be connected again, or is not in use. */
   readonly reason?: string | undefined
   /** ISO 8601 */
   readonly connectedAt?: string | undefined
@@ -32,18 +33,26 @@ export function connectionStateOf(
 ): ConnectionState {
   const { name: upstream, auth } = definition
   const kind = auth?.type === 'user' ? 'account' : 'secret'
-  if (grant === undefined || !isGrantFor(definition, grant)) return { upstream, kind, state: 'not connected' }
+  if (grant === undefined) return { upstream, kind, state: 'not connected' }
+  const connectedAt = new Date(grant.connectedAt).toISOString()
+  if (!isGrantFor(definition, grant))
+    return { upstream, kind, state: 'not in use', reason: whyUnused(grant), connectedAt }
   const reason = grant.dead ?? (grant.missing && `it lacks a permission: ${grant.missing.join(', ')}`)
   return {
     upstream,
     kind,
     state: reason === undefined ? 'connected' : 'has to be connected again',
     reason,
-    connectedAt: new Date(grant.connectedAt).toISOString(),
+    connectedAt,
     scopes: grant.account?.scopes,
     account: grant.account?.name,
     provider: grant.account && new URL(grant.account.issuer).host,
     // What was used before is another account, perhaps.
     lastUsedAt: usedAt !== undefined && usedAt >= grant.connectedAt ? new Date(usedAt).toISOString() : undefined
   }
+}
+
+function whyUnused({ target }: Grant): string {
+  const place = URL.canParse(target) ? new URL(target).host : ''
+  return `it was given for ${place === '' ? 'another program' : place}, or in another way, and is shown to nobody else`
 }

@@ -22,7 +22,7 @@ interface ConnectionsOptions {
 }
 
 export interface PersonConnection extends Omit<ConnectionState, 'state'> {
-  readonly state: Exclude<ConnectionState['state'], 'not connected'> | 'not in use'
+  readonly state: Exclude<ConnectionState['state'], 'not connected'>
 }
 
 export type PeopleConnections = ReturnType<typeof createPeopleConnections>
@@ -44,7 +44,7 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
       const definition = personalOf(tenant, upstream)
       const shown = definition && connectionStateOf(definition, grant, await uses.last(person, upstream))
       if (shown !== undefined && shown.state !== 'not connected') return { ...shown, state: shown.state }
-      // It was given for another server, or in another way, than the configuration has now.
+      // The upstream is configured no more, or nobody gives anything for it.
       const kind = grant.account === undefined ? 'secret' : 'account'
       return { upstream, kind, state: 'not in use', connectedAt: new Date(grant.connectedAt).toISOString() }
     },

@@ -198,7 +198,7 @@ t.test('whoever comes back for somebody else, twice, or with a forged answer con
 })
 
 t.test('a grant goes to the server that it was given for, and to no other of the same name', async (t) => {
-  const { upstream } = await peers(t)
+  const { server, upstream } = await peers(t)
   const other = await peers(t)
   const made = await gatewayAt(t, upstream.url)
   await connect(made, keyOf.ada)
@@ -212,4 +212,10 @@ t.test('a grant goes to the server that it was given for, and to no other of the
   const answer = await (await clientOf(made, keyOf.ada)).request('tools/call', echo)
   t.equal(answer.json.error?.code, -32042, answer.text)
   t.equal(other.upstream.presented.length, 0)
+  // It is still there, and its person can end it.
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  t.match(page.html, /not in use/)
+  t.match(page.html, new RegExp(`It was given for ${new URL(upstream.url).host}, or in another way`))
+  t.match((await submit(tab, page, 'disconnect')).html, /not connected/)
+  t.equal(server.revocations, 1)
 })

@@ -31,7 +31,7 @@ const ConnectionEntry = closedObject({
   state: Type.Enum(['connected', 'has to be connected again', 'not in use'], {
     description: '`not in use`: it was given for another server, or in another way, than the configuration has now.'
   }),
-  reason: Type.Optional(Type.String({ description: 'Why it has to be connected again.' })),
+  reason: Type.Optional(Type.String({ description: 'Why it has to be connected again, or is not in use.' })),
   connectedAt: Type.Optional(Type.String({ description: 'RFC 3339.' })),
   scopes: Type.Optional(Type.Array(Type.String(), { description: 'Of an account, as far as is known.' })),
   provider: Type.Optional(Type.String({ description: 'Host of the authorization server of an account.' })),

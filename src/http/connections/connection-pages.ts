@@ -66,17 +66,14 @@ ${rest}</form>`
 function partOf(path: string, csrf: string, each: ShownConnection): string {
   const { upstream, kind, state, reason } = each
   const isConnected = state === 'connected'
-  const tone = isConnected ? 'good' : state === 'not connected' ? 'none' : 'bad'
+  const isNew = state === 'not connected' || state === 'not in use'
+  const tone = isConnected ? 'good' : isNew ? 'none' : 'bad'
   const id = escaped(`of-${upstream}`)
   const button = (text: string, isFirst: boolean): string =>
     `<button${isFirst ? ' class="primary"' : ''} aria-describedby="${id}">${text}</button>`
   const connect =
     kind === 'account'
-      ? formOf(
-          path,
-          hidden(csrf, 'connect', upstream),
-          button(state === 'not connected' ? 'Connect' : 'Connect again', !isConnected)
-        )
+      ? formOf(path, hidden(csrf, 'connect', upstream), button(isNew ? 'Connect' : 'Connect again', !isConnected))
       : formOf(
           `${path}?upstream=${encodeURIComponent(upstream)}`,
           hidden(csrf, 'secret', upstream),
