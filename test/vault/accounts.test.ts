@@ -190,6 +190,8 @@ t.test('whoever comes back for somebody else, twice, or with a forged answer con
   const requests = server.tokenRequests.length
   t.match((await ada.tab.go(wrong.href, 'none')).html, /Not connected/)
   t.equal(server.tokenRequests.length, requests, 'its code is not sent anywhere')
+  const logged = made.log.filter(({ msg }) => msg === 'an account could not be connected')
+  t.match(logged, [{ upstream: 'up', tenant: 'acme', apiKey: 'ada', requestId: /./ }])
   const third = await connectAccount(ada.tab, ada.page, callback)
   t.match((await ada.tab.go(third.url.href, 'none')).html, /up is connected/, 'and this is how it works')
   t.match((await ada.tab.go(third.url.href, 'none')).html, /finished already/)

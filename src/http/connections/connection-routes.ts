@@ -2,10 +2,11 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../../auth/authenticate.ts'
-import { isConfiguredPrincipal, personKeyOf } from '../../auth/principal.ts'
+import { isConfiguredPrincipal, personKeyOf, reservedIssuerPrefix } from '../../auth/principal.ts'
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import { connectionsPath, type Person } from '../../config/auth/upstream-auth.ts'
 import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
+import { shownName } from '../../observe/pseudonyms.ts'
 import type { Login } from '../../login/login.ts'
 import { GatewayError, tenantId, upstreamName } from '../../protocol/messages.ts'
 import { clientDocument, ConnectRefused } from '../../vault/oauth/account-client.ts'
@@ -108,7 +109,8 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
         .send()
     const definition = definitionOf(tenant, form.get('upstream') ?? undefined)
     if (action === 'connect' && definition.type === 'http' && definition.auth?.type === 'user') {
-      const url = await vault.accounts.begin(definition, definition.auth, person)
+      const begun = vault.accounts.begin(definition, definition.auth, person)
+      const url = await begun.catch(failedWith(options, { id: request.id, person, upstream: definition.name }))
       return showPage(reply, tenant, { title: `Connect ${definition.name}`, body: leaveBody(url) })
     }
     if (action === 'secret' && definition.auth?.type === 'userSecret')
@@ -122,10 +124,13 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const path = connectionsPath(tenant.id)
     const session = await sessionOf(request, tenant)
     if (session === undefined) throw new ConnectRefused('You are not signed in here any more. Begin again.')
-    const upstream = await vault.accounts.finish(queryOf(request), session.person, (name) => {
+    const failing: Failing = { id: request.id, person: session.person, upstream: undefined }
+    const finished = vault.accounts.finish(queryOf(request), session.person, (name) => {
+      failing.upstream = name
       const definition = definitionOf(tenant, name)
       return definition.type === 'http' ? definition : undefined
     })
+    const upstream = await finished.catch(failedWith(options, failing))
     const text = `${upstream} is connected. Go back to your app and repeat what you were doing.`
     showPage(reply, tenant, { title: 'Connected', body: noteBody(text, path) })
   }
@@ -146,8 +151,9 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
         }
         const tenant = tenantOf(request)
         const isRefusal = error instanceof ConnectRefused
-        if (!isRefusal) vault.log.warn({ err: error, tenant: tenant.id }, 'an account could not be connected')
-        const text = isRefusal ? error.message : 'The other side did not answer as it should. Try again later.'
+        const requestId = request.id
+        if (!isRefusal) vault.log.warn({ err: error, requestId, tenant: tenant.id }, 'a page of connections has failed')
+        const text = isRefusal ? error.message : otherSide
         showPage(reply, tenant, {
           title: 'Not connected',
           body: noteBody(text, connectionsPath(tenant.id)),
@@ -179,6 +185,28 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     )
   })
 }
+
+const otherSide = 'The other side did not answer as it should. Try again later.'
+
+interface Failing {
+  readonly id: string
+  readonly person: Person
+  upstream: string | undefined
+}
+
+/** The person is told what they can do, and the log the rest. */
+const failedWith =
+  ({ state, vault }: Pick<ConnectionRoutesOptions, 'state' | 'vault'>, failing: Failing) =>
+  (err: unknown): never => {
+    if (err instanceof ConnectRefused || err instanceof GatewayError) throw err
+    const { id: requestId, person, upstream } = failing
+    const { tenant, issuer, subject } = person
+    const who = {
+      [issuer === `${reservedIssuerPrefix}key` ? 'apiKey' : 'user']: shownName(state.snapshot, tenant, subject)
+    }
+    vault.log.warn({ err, requestId, tenant, upstream, ...who }, 'an account could not be connected')
+    throw new ConnectRefused(otherSide)
+  }
 
 /** @throws GatewayError not_found where the tenant has nothing to connect */
 function tenantIn({ state }: Pick<ConnectionRoutesOptions, 'state'>, { params }: FastifyRequest): Tenant {
