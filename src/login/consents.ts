@@ -103,7 +103,12 @@ export function createConsents({ config, records, identities, note }: ConsentsOp
     } else if (request.method !== 'POST' || action !== 'revoke') sendPage(response, 404, errorPage(config, startAgain))
     // A page of another origin that the tenant lists may be of the same site, whose forms browsers send cookies with.
     else if (request.headers.origin !== new URL(config.issuer).origin)
-      sendPage(response, 403, errorPage(config, `It was answered from another page than this one. ${startAgain}`))
+      if (isJson)
+        answerJson(response, 403, {
+          error: 'invalid_request',
+          error_description: `Send the header "Origin: ${new URL(config.issuer).origin}".`
+        })
+      else sendPage(response, 403, errorPage(config, `It was answered from another page than this one. ${startAgain}`))
     else if (!(await revoke(identity.subject, id, request)))
       if (isJson)
         answerJson(response, 404, { error: 'not_found', error_description: 'You have allowed no such thing.' })

@@ -1,4 +1,5 @@
-// What happens at the login front of one tenant, told to the audit log; who is let in to the log, too.
+// What happens at the login front of one tenant, told to the audit log; who is let in, and what is refused, to the log,
+// too.
 
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
@@ -49,6 +50,12 @@ export function createLoginEvents(
       resource: cut(resource)
     }
     if (refused === undefined) writeAllowed(event, chosen.client)
+    else {
+      const { action, subject } = event
+      const who = { client: chosen.client, subject: subject && nameOf(tenant.id, subject), address, requestId }
+      // Not above: strangers are refused as often as they like.
+      log.debug({ tenant: tenant.id, action, ...who, reason: chosen.refused }, 'the login front refused')
+    }
     audit?.login(tenant.id, { ...event, ...chosen, issuer, address, requestId })
   }
 }

@@ -26,6 +26,12 @@ t.test('a page lists what was allowed, and takes it back', async (t) => {
     who.go(`${page}/${id}/revoke`, nowhere, { method: 'POST', headers: { origin, accept } })
   t.equal((await revoke(stranger, newest)).status, 404, 'of somebody else there is nothing')
   t.equal((await revoke(person, newest, 'https://evil.example')).status, 403, 'nor does another page take back')
+  const asJson = await person.go(`${front.issuer}/consents/${newest}/revoke`, nowhere, {
+    method: 'POST',
+    headers: { accept: 'application/json' }
+  })
+  t.equal(asJson.status, 403)
+  t.match(JSON.parse(asJson.html), { error_description: `Send the header "Origin: ${front.origin}".` })
   t.equal((await revoke(browser(), newest)).status, 401)
   const kept = await refresh(front, second)
   t.equal(kept.status, 200, 'nothing was taken back')

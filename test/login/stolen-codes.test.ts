@@ -152,6 +152,8 @@ t.test('what a stranger registers is shown as text, may nothing by itself, and c
     { id_token_signed_response_alg: 'HS256' }
   ])
     t.equal((await register(front, metadata)).status, 400, JSON.stringify(metadata))
+  const withKeys = await register(front, { jwks_uri: 'http://169.254.169.254/' })
+  t.match(withKeys, { status: 201, body: { jwks_uri: undefined } }, 'no address of keys is kept, nor asked')
   const secret = await tokens(front, { grant_type: 'client_credentials', client_id: clientId })
   t.match(secret, { status: 400 })
   t.equal((await register(front, { client_id: clientId })).clientId === clientId, false, 'ids are given, not chosen')

@@ -59,6 +59,8 @@ t.test('requests for tokens make the gateway fetch no more metadata documents th
   await front.close()
   const outcomes = (await readFile(file, 'utf8')).match(/"outcome":"[^"]*/g)
   t.match(outcomes, [/no public address/, /no public address/, /invalid_client"?$/])
+  const said = front.log.filter(({ msg }) => msg === 'the login front refused')
+  t.match(said, [{ level: 20, action: 'token', reason: /no public address/ }, {}, {}], 'and in the log')
 })
 
 t.test('names of metadata documents that are slow keep nobody else from having names looked up', async (t) => {

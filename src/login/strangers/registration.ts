@@ -14,7 +14,8 @@ import { isLoopback } from '../../config/formats.ts'
  * there is no `scope`, the server registers a default set).
  */
 export function registeredId(ctx: KoaContextWithOIDC): string {
-  if (ctx.oidc.body !== undefined) delete ctx.oidc.body['scope']
+  // Nothing here reads keys of clients, so that no address of them is kept either.
+  for (const name of ['scope', 'jwks', 'jwks_uri']) delete ctx.oidc.body?.[name]
   return randomBytes(16).toString('base64url')
 }
 
