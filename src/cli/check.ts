@@ -124,7 +124,8 @@ function providerSteps({ id, auth, endpoints }: Tenant, publicUrl = ''): string 
   const blocks = named.flatMap(([name, issuers = []]) => {
     if (!isProviderName(name)) return []
     const { title, steps } = providerPresets[name]
-    return `  ${id}: at ${title}, ${issuers.map(({ issuer }) => issuer).join(', ')} (docs/providers/${name}.md):\n${listed(steps)}`
+    const all = issuers.map(({ issuer }) => issuer).join(', ')
+    return `  ${id}: at ${title}, ${all} (docs/providers/${name}.md):\n${listed(steps)}`
   })
   if (auth.login === undefined) return blocks.join('')
   const { provider } = auth.login

@@ -74,16 +74,22 @@ function callLine(fields: Record<string, unknown>, paint: Paint): string {
 }
 
 /** Such as `POST /t/x/mcp 202 notifications/initialized 1 ms alice`. */
-function requestLine({ method, path, status, message, replayed, ms, user, apiKey }: Record<string, unknown>): string {
-  const again = replayed === undefined ? [] : [`${String(replayed)} replayed`]
+function requestLine(fields: Record<string, unknown>): string {
+  const { method, path, status, message, replayed, ms, user, apiKey } = fields as Readonly<
+    Record<string, string | number | undefined>
+  >
+  const again = replayed === undefined ? [] : [`${replayed} replayed`]
   const parts = [method, path, status, message, ...again, `${Math.round(Number(ms))} ms`, user ?? apiKey]
   return parts.flatMap((part) => (part === undefined ? [] : visible(String(part)))).join(' ')
 }
 
 /** Such as `POST /t/x/mcp 401 no_token 1 ms 127.0.0.1`: what in particular was refused, where that is known. */
 function refusedLine(fields: Record<string, unknown>, paint: Paint): string {
-  const { method, path, status, reason, cause, error, ms, user, apiKey, host, origin, address } = fields
-  const particular = isObject(cause) ? cause['reason'] : undefined
+  const { method, path, status, reason, error, ms, user, apiKey, host, origin, address } = fields as Readonly<
+    Record<string, string | number | undefined>
+  >
+  const { cause } = fields
+  const particular = isObject(cause) ? (cause['reason'] as string | undefined) : undefined
   const [sentence] = /^.*?[.](?= |$)/s.exec(String(error ?? '')) ?? [error]
   const named = host ?? origin ?? (particular === undefined ? sentence : undefined)
   const parts = [

@@ -256,7 +256,7 @@ t.test('redirect URIs: https, loopback and apps; nothing that runs or can be lis
     t.match(await register(front, { ...web, redirect_uris: ['https://a.example/cb', uri] }), { status: 400 }, uri)
   const app = 'cursor://evil.example/oauth/callback'
   const { clientId } = await register(front, { redirect_uris: [app] })
-  const { html } = await browser().go(begin(front, clientId, { redirect_uri: `${app}` }), app)
+  const { html } = await browser().go(begin(front, clientId, { redirect_uri: app }), app)
   t.match(html, /an app on this device \(cursor:\/\/evil\.example\/oauth\/callback\)/, 'the page shows all of it')
 })
 

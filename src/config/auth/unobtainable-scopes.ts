@@ -19,7 +19,7 @@ export function unobtainableScopes({ id, auth, policy, endpoints }: Scoped): str
   }
   for (const endpoint of all) want(scopesOf(endpoint), `the endpoint ${endpoint.name}`)
   const rules = (of: PolicyConfig | undefined, whose: string): void =>
-    of?.rules.forEach(({ effect, name, scopes = [] }) => effect === 'requires' && want(scopes, `${name}, ${whose}`))
+    of?.rules.forEach(({ effect, name, scopes }) => effect === 'requires' && want(scopes, `${name}, ${whose}`))
   rules(policy, 'of the tenant')
   for (const endpoint of all) rules(endpoint.policy, `of the endpoint ${endpoint.name}`)
 

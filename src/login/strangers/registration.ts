@@ -33,7 +33,9 @@ export function shownClient(name: unknown, id: string): string {
     .replaceAll(/\s+/g, ' ')
     .replaceAll(/[\p{C}\p{Default_Ignorable_Code_Point}\u2800]/gu, '')
     .trim()
-  return [...(seen === '' ? id : seen)].slice(0, maxClientName).join('')
+  return Array.from(seen === '' ? id : seen)
+    .slice(0, maxClientName)
+    .join('')
 }
 
 /**

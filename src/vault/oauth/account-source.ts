@@ -59,17 +59,18 @@ export async function accountSourceOf(
 }
 
 /**
- * A server that the upstream chose may name the page of another one, where people do sign in, and its own token endpoint,
- * which would get their code (RFC 9700 section 4.4). Where no `iss` tells whose answer it is, the page has to be its own.
+ * A server that the upstream chose may name the page of another one, where people do sign in, and its own token
+ * endpoint, which would get their code (RFC 9700 section 4.4). Where no `iss` tells whose answer it is, the page has to
+ * be its own.
  */
 function checkWhereItAsks(server: ServerAuthorization['server'], { issuer }: UserAuth): void {
   const page = new URL(server.authorization_endpoint ?? '').origin
   if (issuer !== undefined || server.authorization_response_iss_parameter_supported === true) return
   if (page !== new URL(server.issuer).origin)
     throw new ConnectRefused(
-      `${server.issuer} sends people to ${page}, and does not promise to say in its answers whose they are (RFC 9207). ` +
-        `Ask those who run the gateway: if ${page} is its page, they name the server in auth of the upstream: issuer: ` +
-        server.issuer
+      `${server.issuer} sends people to ${page}, and does not promise to say in its answers whose they are (RFC ` +
+        `9207). Ask those who run the gateway: if ${page} is its page, they name the server in auth of the upstream: ` +
+        `issuer: ${server.issuer}`
     )
 }
 

@@ -22,7 +22,7 @@ const importParameters = {
  * What a token endpoint calls its refusal (RFC 6749 section 5.2), in a few characters.
  * @returns undefined where it is none
  */
-export function refusalOf(error: unknown): string | undefined {
+export function oauthRefusalOf(error: unknown): string | undefined {
   if (error instanceof oauth.ResponseBodyError) return error.error.slice(0, 100)
   // Clients that prove themselves by a header are refused with a challenge.
   return error instanceof oauth.WWWAuthenticateChallengeError && error.status === 401 ? 'invalid_client' : undefined
@@ -30,7 +30,7 @@ export function refusalOf(error: unknown): string | undefined {
 
 /** Not the tokens, but the client: for nobody does it get others there. */
 export const isOfClient = (error: unknown): boolean =>
-  ['invalid_client', 'unauthorized_client'].includes(refusalOf(error) ?? '')
+  ['invalid_client', 'unauthorized_client'].includes(oauthRefusalOf(error) ?? '')
 
 /** @param method that the client is registered with; not given: what the server takes */
 export async function authenticationOf(

@@ -9,7 +9,7 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { abortable, type Clock } from '../../time/clock.ts'
 import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
-import { authenticationOf, refusalOf } from './client-authentication.ts'
+import { authenticationOf, oauthRefusalOf } from './client-authentication.ts'
 import { discoverAuthorization, readChallenge, serverMetadata, type ServerAuthorization } from './discovery.ts'
 import { isGood, type Tokens, tokensFrom } from './tokens.ts'
 
@@ -41,7 +41,7 @@ export function createClientCredentials(
   let secrets = noSecrets
 
   const failed = (err: unknown): GatewayError => {
-    const answer = refusalOf(err)
+    const answer = oauthRefusalOf(err)
     log.warn({ err, answer, upstream: name, tenant }, 'no token can be had for an upstream')
     const why = answer === undefined ? 'see the log' : `its authorization server answers ${answer}`
     const error = new GatewayError(

@@ -10,7 +10,7 @@ import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { abortable, type Clock, pause } from '../../time/clock.ts'
 import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import { createAccountGrant } from './account-grant.ts'
-import { isOfClient, refusalOf } from './client-authentication.ts'
+import { isOfClient, oauthRefusalOf } from './client-authentication.ts'
 import { renewedAccount } from './account-renewal.ts'
 import { discoverAuthorization, readChallenge } from './discovery.ts'
 import type { Account } from '../grant.ts'
@@ -80,7 +80,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   }
 
   function failed(err: unknown): GatewayError {
-    log.warn({ err, answer: refusalOf(err), upstream: name, tenant }, 'the token of an account cannot be renewed')
+    log.warn({ err, answer: oauthRefusalOf(err), upstream: name, tenant }, 'the token of an account cannot be renewed')
     const error = new GatewayError(
       'upstream_unavailable',
       `Upstream ${name} was not called: the token of your account there could not be renewed. Try again in a moment.`,
@@ -115,7 +115,10 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       // That of the configuration, the operator has to mend.
       const isOwn = before.clientId !== auth.clientId
       if (!isOwn || !isOfClient(error) || !(await grants.forgetClient(tenant, before))) throw error
-      log.warn({ upstream: name, tenant, answer: refusalOf(error) }, 'a provider does not know the gateway any more')
+      log.warn(
+        { upstream: name, tenant, answer: oauthRefusalOf(error) },
+        'a provider does not know the gateway any more'
+      )
       await own.giveUp(before, 'its provider does not know this gateway any more')
       throw error
     }

@@ -14,13 +14,13 @@ const said = text.addUpstream
 const inBraces = /\{([\w.-]+)\}/g
 
 /** @returns {Input} */
-const inputOf = (key, name, { description, isRequired, isSecret, default: usual = '', choices }) => ({
+const inputOf = (key, name, { description, isRequired, isSecret, default: usual, choices }) => ({
   key,
   label: name,
   hint: description,
   isRequired: isRequired === true,
   isSecret: isSecret === true,
-  usual: String(usual),
+  usual: String(usual ?? ''),
   choices
 })
 
