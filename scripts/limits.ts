@@ -79,6 +79,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     ['store/keys.ts grantsListed', 'connections that administrators find', 'tenant', 'those of before are left out'],
+    ['vault/stored/grant-ends.ts maxTries', 'tries to write one down while others do', 'request', '503'],
+    [
+      'vault/stored/grant-ends.ts maxEnds',
+      'issuers and upstreams of which it is known when all their connections were ended',
+      'tenant',
+      'refused: all are ended instead'
+    ],
     ['vault/grants.ts keptMs', 'time until they are read again', 'person', '-'],
     [
       'vault/renewal-turns.ts leaseMs',

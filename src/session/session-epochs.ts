@@ -9,6 +9,7 @@ import type { Log } from '../observe/log.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
 import {
   foreverMs,
+  grantEndsKey,
   grantIndexKey,
   sessionEndsKey,
   sessionsChannel,
@@ -80,6 +81,7 @@ export function createSessionEpochs(store: Store, log: Log) {
     // sessions costs people their sessions, and not their accounts.
     await store.delete(vaultKeyKey(tenant))
     await store.delete(grantIndexKey(tenant))
+    await store.delete(grantEndsKey(tenant))
     saw(tenant, await store.count(sessionEndsKey(tenant), perEpoch, foreverMs))
     leaving.delete(tenant)
     gone.add(tenant)

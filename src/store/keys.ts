@@ -41,6 +41,7 @@ export const keyTable = {
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-used': ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-index': ['tenant'],
+  'grant-ends': ['tenant'],
   'grant-client': ['tenant', 'issuer'],
   'grant-pending': ['tenant', 'state'],
   'grant-begun': ['tenant', 'issuer', 'subject'],
@@ -69,7 +70,10 @@ export const shortageChannel = 'limits'
  */
 export const nodeChannel = (node: string): string => `node:${node}`
 
-/** On this channel: the digest of a person, whose grants have changed (vault/grants). */
+/**
+ * On this channel: the digest of a person, whose grants have changed; or `=` and a tenant, where those of many have
+ * (vault/grants).
+ */
 export const grantsChannel = 'grants'
 
 /** On this channel: the hash of an upstream definition whose shared tools have changed (vault/shared-tools). */
@@ -164,6 +168,7 @@ export const vaultKeyKey = keyMaker('vault-key')
 export const grantKey = keyMaker('grant')
 export const grantUsedKey = keyMaker('grant-used')
 export const grantIndexKey = keyMaker('grant-index')
+export const grantEndsKey = keyMaker('grant-ends')
 export const grantClientKey = keyMaker('grant-client')
 export const grantPendingKey = keyMaker('grant-pending')
 export const grantBegunKey = keyMaker('grant-begun')

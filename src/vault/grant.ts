@@ -33,6 +33,8 @@ export interface Grant {
   /** Origin of the upstream's URL, or its command: to nobody else it is shown. */
   readonly target: string
   readonly connectedAt: number
+  /** The number of the end that administrators had ordered last when it was given (grant-ends.ts). */
+  readonly givenAfter?: number
   readonly secret?: string | undefined
   readonly account?: Account | undefined
   /** Scopes that the upstream wants besides: asked for when it is connected again. */

@@ -6,16 +6,16 @@ import { personKeyOf } from '../auth/principal.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
 import type { TenantId } from '../protocol/messages.ts'
-import { grantKey, grantsChannel } from '../store/keys.ts'
+import { grantsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Account, Grant, GrantsOfPerson } from './grant.ts'
-import { createGrantIndex } from './grant-index.ts'
+import type { EndedPart } from './stored/grant-ends.ts'
 import { createKnownPeople } from './known-people.ts'
 import { forgetClient } from './oauth/account-client.ts'
 import { createRenewalTurns } from './renewal-turns.ts'
 import type { SealedValues } from './sealed-values.ts'
-import { UnopenedKeyError } from './wrapping/tenant-wrapping.ts'
+import { createStoredGrants, type NewGrant } from './stored/stored-grants.ts'
 import type { Epochs } from './wrapping/vault-keys.ts'
 
 /** What was read of a person counts so long. */
@@ -32,35 +32,17 @@ interface GrantsOptions {
   readonly log: Log
 }
 
-const unopenedGrant: Grant = { id: 'unopened', target: '', connectedAt: 0, unopened: true }
-
 /** Of a grant that is about to be kept. */
 export const newGrantId = (): string => randomBytes(12).toString('base64url')
 
 export type Grants = Awaited<ReturnType<typeof createGrants>>
 
 export async function createGrants({ store, values, epochs, upstreamsOf, clock, log }: GrantsOptions) {
-  const index = createGrantIndex(store)
+  const stored = createStoredGrants(store, values)
   const reading = new Map<string, Promise<GrantsOfPerson>>()
   const known = createKnownPeople(epochs, clock)
   const { people, used, keep } = known
   const { isFirst, turn } = createRenewalTurns(store, clock)
-
-  const partsOf = ({ tenant, issuer, subject }: Person, upstream: string): [string, string, string, string] => [
-    tenant,
-    issuer,
-    subject,
-    upstream
-  ]
-  const open = async (person: Person, upstream: string): Promise<Grant | undefined> =>
-    (await values.read(person.tenant, grantKey(...partsOf(person, upstream)))) as Grant | undefined
-
-  /** Where the key of the tenant cannot be opened, its other upstreams go on. */
-  const openOrNot = (person: Person, upstream: string): Promise<Grant | undefined> =>
-    open(person, upstream).catch((error: unknown) => {
-      if (error instanceof UnopenedKeyError) return unopenedGrant
-      throw error
-    })
 
   /** What was read stays until it is read again: a session must not lose its view for a moment. */
   function outdate(key: string): void {
@@ -77,8 +59,15 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     await read(before.person)
   }
 
-  const changed = (key: string): void => {
-    refresh(key).catch((err: unknown) => log.warn({ err }, 'what a person has connected cannot be read again'))
+  /** One after the other: all of them at once would be a flood. Whoever asks meanwhile is read at once. */
+  async function refreshAll(keys: readonly string[]): Promise<void> {
+    for (const key of keys) outdate(key)
+    for (const key of keys) await refresh(key)
+  }
+
+  const changed = (message: string): void => {
+    const work = message.startsWith('=') ? refreshAll(known.keysOf(message.slice(1))) : refresh(message)
+    work.catch((err: unknown) => log.warn({ err }, 'what a person has connected cannot be read again'))
   }
 
   async function written(person: Person): Promise<void> {
@@ -88,18 +77,11 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     await store.publish(grantsChannel, key)
   }
 
-  const write = (person: Person, upstream: string, grant: Grant): Promise<boolean> =>
-    values.write(person.tenant, grantKey(...partsOf(person, upstream)), grant)
-
   const unsubscribe = await store.subscribe(grantsChannel, changed)
   let rereading: Promise<void> | undefined
-  /** One after the other: all of them at once would be a flood. Whoever asks meanwhile is read at once. */
-  async function readAllAgain(): Promise<void> {
-    for (const [key, { grants }] of [...people]) if (grants.size > 0) await refresh(key)
-  }
   store.onLost(() => {
     for (const key of people.keys()) outdate(key)
-    rereading ??= readAllAgain()
+    rereading ??= refreshAll([...people].flatMap(([key, { grants }]) => (grants.size > 0 ? [key] : [])))
       .catch((err: unknown) =>
         log.debug({ err }, 'the store is away; what people have connected is read when they ask')
       )
@@ -108,15 +90,9 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       })
   })
 
-  /** Were all of those looked for that the tenant has now? Others may have been configured since. */
-  function isOfNow({ tenant }: Person, names: readonly string[]): boolean {
-    const now = upstreamsOf(tenant)
-    return now === names || now.every((name) => names.includes(name))
-  }
-
   function peek(person: string): GrantsOfPerson | undefined {
     const found = used(person)
-    if (found === undefined || !isOfNow(found.person, found.upstreams)) return undefined
+    if (found === undefined || !areOfNow(found.upstreams, upstreamsOf(found.person.tenant))) return undefined
     const keptFor = store.live && found.isWhole ? keptMs : uncertainMs
     return clock.now() - found.readAt < keptFor ? found.grants : undefined
   }
@@ -133,13 +109,15 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       try {
         const upstreams = upstreamsOf(person.tenant)
         const epoch = await epochs.epochOf(person.tenant)
-        const found = await Promise.all(upstreams.map(async (name) => [name, await openOrNot(person, name)] as const))
+        const found = await Promise.all(
+          upstreams.map(async (name) => [name, await stored.openOrNot(person, name)] as const)
+        )
         const isWhole = found.every(([, grant]) => grant?.unopened === undefined)
         const grants = new Map(found.flatMap(([name, grant]) => (grant === undefined ? [] : [[name, grant] as const])))
         // It changed while it was read: whoever waits may be about to use it, and wants what is there now.
         if (reading.get(key) !== work) return await read(person)
         keep(key, { person, epoch, grants, upstreams, isWhole })
-        if (isOfNow(person, upstreams)) return grants
+        if (areOfNow(upstreams, upstreamsOf(person.tenant))) return grants
         reading.delete(key)
         return await read(person)
       } finally {
@@ -158,16 +136,15 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     /** Reads again what a person has given, where this process has read it before. */
     refresh: (person: Person): Promise<void> => refresh(personKeyOf(person)),
     /** From the store. */
-    get: open,
+    get: stored.open,
     /**
      * Keeps what a person has given; whatever was there before is of no use any more. It waits for the end of a
      * renewal, which would overwrite it.
      */
-    async put(person: Person, upstream: string, grant: Omit<Grant, 'connectedAt'>, now: number): Promise<void> {
+    async put(person: Person, upstream: string, grant: NewGrant, now: number): Promise<void> {
       const end = await turn(person, upstream)
       try {
-        await index.add(person, upstream)
-        await write(person, upstream, { ...grant, connectedAt: now })
+        await stored.write(person, upstream, grant, now)
       } finally {
         await end()
       }
@@ -180,22 +157,29 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
      * @returns whether it was changed
      */
     async change(person: Person, upstream: string, next: (grant: Grant) => Grant | undefined): Promise<boolean> {
-      const key = grantKey(...partsOf(person, upstream))
-      if (!(await values.change(person.tenant, key, (value) => next(value as Grant)))) return false
+      if (!(await stored.change(person, upstream, next))) return false
       await store.publish(grantsChannel, personKeyOf(person))
       return true
     },
     /** @returns whether there was something */
     async remove(person: Person, upstream: string): Promise<boolean> {
-      const was = await store.delete(grantKey(...partsOf(person, upstream)))
+      const was = await stored.delete(person, upstream)
       await written(person)
       return was
     },
     /** The client of an account is known at its provider no more. @returns false where the operator registered it */
     forgetClient: (tenant: TenantId, { issuer, clientId }: Account): Promise<boolean> =>
       forgetClient(values, tenant, issuer, clientId),
+    /** What was given for this part of a tenant counts no more, at no process, whether or not it is listed. */
+    async endAll(tenant: TenantId, part: EndedPart): Promise<boolean> {
+      if (!(await stored.endAll(tenant, part))) return false
+      await store.publish(grantsChannel, `=${tenant}`)
+      return true
+    },
+    /** What stands in the store, also where its end was ordered. */
+    raw: stored.raw,
     /** Of a tenant: who may have given something. @throws GatewayError unavailable */
-    listed: index.list,
+    listed: stored.listed,
     isFirstToRenew: isFirst,
     onChange: known.onChange,
     retain: known.retain,
@@ -205,3 +189,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     }
   }
 }
+
+/** Were all of those looked for that the tenant has now? Others may have been configured since. */
+const areOfNow = (names: readonly string[], now: readonly string[]): boolean =>
+  now === names || now.every((name) => names.includes(name))

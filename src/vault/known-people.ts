@@ -94,6 +94,8 @@ export function createKnownPeople(epochs: Epochs, clock: Clock) {
     people,
     used,
     keep,
+    keysOf: (tenant: string): string[] =>
+      [...people].flatMap(([key, { person }]) => (person.tenant === tenant ? [key] : [])),
     onChange(listener: GrantsListener): void {
       listeners.push(listener)
     },

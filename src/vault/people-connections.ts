@@ -1,12 +1,11 @@
 // What the people of a tenant have connected, for those who run the gateway: how each stands, and that it ends.
 
 import type { Tenant, UpstreamDefinition } from '../config/snapshot.ts'
-import type { UserAuth } from '../config/auth/upstream-auth.ts'
-import type { HttpDefinition } from '../config/snapshot.ts'
 import { type TenantId, upstreamName } from '../protocol/messages.ts'
 import { connectionStateOf, type ConnectionState } from './connection-state.ts'
 import type { Account } from './grant.ts'
-import type { ListedGrant } from './grant-index.ts'
+import type { EndedPart } from './stored/grant-ends.ts'
+import type { ListedGrant } from './stored/grant-index.ts'
 import type { GrantUses } from './grant-uses.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
@@ -17,9 +16,25 @@ const revokedAtOnce = 20
 interface ConnectionsOptions {
   readonly grants: Grants
   readonly uses: Pick<GrantUses, 'last'>
-  /** Never rejects. */
-  readonly giveBack: (definition: HttpDefinition, auth: UserAuth, account: Account) => Promise<void>
+  /** To its provider; without a definition where the configuration has the upstream no more. Never rejects. */
+  readonly giveBack: (
+    definition: UpstreamDefinition | undefined,
+    connection: ListedGrant,
+    account: Account
+  ) => Promise<void>
 }
+
+/** Which connections of a tenant are meant: all where nothing is said. */
+export interface WantedConnections extends EndedPart {
+  readonly subject?: string | undefined
+}
+
+export const isMeantBy =
+  ({ issuer, subject, upstream }: WantedConnections) =>
+  (each: ListedGrant): boolean =>
+    (issuer === undefined || each.person.issuer === issuer) &&
+    (subject === undefined || each.person.subject === subject) &&
+    (upstream === undefined || each.upstream === upstream)
 
 export interface PersonConnection extends Omit<ConnectionState, 'state'> {
   readonly state: Exclude<ConnectionState['state'], 'not connected'>
@@ -50,11 +65,18 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
     },
 
     /**
+     * What people have given is of no use from then on, at no process, whether or not it is listed.
+     * @returns false where no more parts of a tenant can be kept of which that is known
+     * @throws GatewayError unavailable
+     */
+    endAll: grants.endAll,
+
+    /**
      * They are of no use from then on, at no process. Accounts are given back to their providers afterwards.
      * @returns some at a time, those that were there. @throws GatewayError unavailable: then others may still be there
      */
-    async *revoke(tenant: Tenant, isMeant: (connection: ListedGrant) => boolean): AsyncGenerator<ListedGrant[]> {
-      const meant = (await grants.listed(tenant.id)).filter(isMeant)
+    async *revoke(tenant: Tenant, wanted: WantedConnections): AsyncGenerator<ListedGrant[]> {
+      const meant = await connectionsMeant(tenant, wanted)
       const accounts: Array<() => Promise<void>> = []
       try {
         for (let at = 0; at < meant.length; at += revokedAtOnce)
@@ -67,15 +89,24 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
     }
   }
 
+  /** Of one person also those that are not listed, at the upstreams of now. */
+  async function connectionsMeant(tenant: Tenant, wanted: WantedConnections): Promise<readonly ListedGrant[]> {
+    const listed = await grants.listed(tenant.id)
+    const { issuer, subject } = wanted
+    const person = issuer === undefined || subject === undefined ? undefined : { tenant: tenant.id, issuer, subject }
+    const others = person === undefined ? [] : [...tenant.upstreams.keys()].map((upstream) => ({ person, upstream }))
+    const isListed = new Set(
+      person === undefined ? [] : listed.filter(isMeantBy(wanted)).map(({ upstream }) => upstream)
+    )
+    return [...listed, ...others.filter(({ upstream }) => !isListed.has(upstream))].filter(isMeantBy(wanted))
+  }
+
   async function removed(tenant: Tenant, connection: ListedGrant, accounts: Array<() => Promise<void>>) {
     const { person, upstream } = connection
-    const account = (await grants.get(person, upstream))?.account
+    // Its end may have been ordered a moment ago.
+    const account = (await grants.raw(person, upstream))?.account
     if (!(await grants.remove(person, upstream))) return []
-    const definition = personalOf(tenant, upstream)
-    if (account !== undefined && definition?.type === 'http' && definition.auth?.type === 'user') {
-      const { auth } = definition
-      accounts.push(() => giveBack(definition, auth, account))
-    }
+    if (account !== undefined) accounts.push(() => giveBack(personalOf(tenant, upstream), connection, account))
     return [connection]
   }
 }

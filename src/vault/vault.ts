@@ -103,9 +103,7 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
     },
     /** What a person has given for an upstream is forgotten, and given back where that can be. */
     async disconnect(definition: UpstreamDefinition, person: Person): Promise<void> {
-      if (definition.type === 'http' && definition.auth?.type === 'user')
-        await accounts.disconnect(definition, definition.auth, person)
-      else await grants.remove(person, definition.name)
+      await accounts.disconnect(definition, person)
     },
     credentials: { ...credentials, used: uses.note, toolsOfOthers: sharedTools.of },
     views,

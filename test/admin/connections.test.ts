@@ -10,9 +10,12 @@ import { connectAccount, signedIn, submit } from '../kit/connect-page.ts'
 import { legacyClient, type LegacyClient } from '../kit/client.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
+import { configOf } from '../kit/gateway.ts'
 import { redis } from '../kit/redis.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
+import { Redis } from 'ioredis'
+import { grantIndexKey } from '../../src/store/keys.ts'
 
 const top = {
   audit: {},
@@ -46,7 +49,7 @@ async function setup(t: Teardown) {
     top: { ...top, admin: adminSection }
   }
   const [one, other] = await Promise.all([adminGateway(t, options), adminGateway(t, options)])
-  return { one, other, provider, guarded }
+  return { one, other, provider, guarded, options, storeUrl: store.url }
 }
 
 const pageOf = (made: AdminGateway, tenant = 'acme'): string => `${made.publicUrl}/t/${tenant}/connections`
@@ -153,7 +156,7 @@ t.test('connections are listed without what was given, and end at every process'
 })
 
 t.test('a revocation says what it means, and reaches no other tenant', async (t) => {
-  const { one } = await setup(t)
+  const { one, other, provider, options, storeUrl } = await setup(t)
   await enter(one, keyOf.ada, 'the-secret-of-ada')
   for (const body of [{}, { all: true, upstream: 'secret' }, { subject: 'ada' }, { all: false }, { everybody: true }])
     t.equal((await revoke(one, body)).status, 400, JSON.stringify(body))
@@ -162,4 +165,31 @@ t.test('a revocation says what it means, and reaches no other tenant', async (t)
   for (const key of [adminKeys.viewer, adminKeys.auditor]) t.equal((await revoke(one, { all: true }, key)).status, 403)
   t.same(namesOf(await list(one, '', adminKeys.viewer)), ['ada secret'])
   t.equal((await one.call('GET', path, { key: adminKeys.globex })).status, 404)
+
+  // What is listed no more ends as well: of one person by name, and of many at once.
+  const direct = new Redis(storeUrl)
+  t.teardown(() => direct.disconnect())
+  const pushOut = () => direct.del(`gatehouse:${grantIndexKey('acme')}`)
+  const [ada, bob] = [await clientOf(other, keyOf.ada), await clientOf(other, keyOf.bob)]
+  await enter(one, keyOf.bob, 'the-secret-of-bob')
+  for (const client of [ada, bob]) t.ok(await isLetThrough(client, 'secret'))
+  t.equal(await pushOut(), 1)
+  t.same(namesOf(await list(one)), [])
+  t.match((await revoke(one, { issuer: keyIssuer, subject: 'ada' })).json, { revoked: 1 })
+  await until('the other process refuses it', async () => !(await isLetThrough(ada, 'secret')))
+  t.ok(await isLetThrough(bob, 'secret'))
+  t.match((await revoke(one, { upstream: 'account' })).json, { revoked: 0 })
+  t.ok(await isLetThrough(bob, 'secret'), 'that was of another upstream')
+  t.match((await revoke(one, { all: true })).json, { revoked: 0 })
+  await until('the other process refuses it', async () => !(await isLetThrough(bob, 'secret')))
+  await enter(one, keyOf.bob, 'the-next-secret-of-bob')
+  await until('what was entered since counts', () => isLetThrough(bob, 'secret'))
+
+  // Accounts of an upstream that is gone are given back, too.
+  await allow(one, keyOf.ada)
+  const { account: _, ...left } = options.upstreams
+  for (const node of [one, other]) t.ok(node.reload(configOf({ ...options, upstreams: left })))
+  const before = provider.revocations
+  t.match((await revoke(one, { issuer: keyIssuer, subject: 'ada' })).json, { revoked: 1 })
+  await until('it is given back', () => provider.revocations === before + 1)
 })

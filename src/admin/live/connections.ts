@@ -6,8 +6,8 @@ import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import { grantsListed } from '../../store/keys.ts'
-import type { PeopleConnections } from '../../vault/people-connections.ts'
-import type { ListedGrant } from '../../vault/grant-index.ts'
+import { isMeantBy, type PeopleConnections } from '../../vault/people-connections.ts'
+import type { ListedGrant } from '../../vault/stored/grant-index.ts'
 import { changeHash, recordChange } from '../changes.ts'
 import { page, pageQuery, pageSchema, type PageRequest } from '../paging.ts'
 import { AdminProblem } from '../problem.ts'
@@ -42,13 +42,19 @@ type ConnectionEntry = Static<typeof ConnectionEntry>
 type Wanted = Readonly<Partial<Record<keyof typeof whose, string | undefined>>>
 
 /** @throws AdminProblem invalid_request: the same subject of two issuers is two people */
-function meantBy({ issuer, subject, upstream }: Wanted): (each: ListedGrant) => boolean {
+function checkWanted({ issuer, subject }: Wanted): void {
   if (subject !== undefined && issuer === undefined)
     throw new AdminProblem('invalid_request', '"subject" needs "issuer".', 'Say whose subject it is.')
-  return (each) =>
-    (issuer === undefined || each.person.issuer === issuer) &&
-    (subject === undefined || each.person.subject === subject) &&
-    (upstream === undefined || each.upstream === upstream)
+}
+
+/** Of many people at once, also what is not listed. @throws AdminProblem limit_reached */
+async function endAll(connections: PeopleConnections, { id }: Tenant, { issuer, upstream }: Wanted): Promise<void> {
+  if (await connections.endAll(id, { issuer, upstream })) return
+  throw new AdminProblem(
+    'limit_reached',
+    'It is not kept of more issuers and upstreams when all their connections ended.',
+    'Send "all": true, which ends them all.'
+  )
 }
 
 const nameOf = ({ person: { issuer, subject }, upstream }: ListedGrant): string =>
@@ -59,8 +65,8 @@ async function connectionsIn(
   tenant: Tenant,
   { limit, ...query }: PageRequest & Wanted
 ) {
-  const isMeant = meantBy(query)
-  const listed = (await connections.list(tenant.id)).filter(isMeant)
+  checkWanted(query)
+  const listed = (await connections.list(tenant.id)).filter(isMeantBy(query))
   const items: ConnectionEntry[] = []
   let { cursor } = query
   // Until the page is full: some of those that are listed are there no more.
@@ -107,12 +113,16 @@ export const connectionRoutes = [
       roles: administrators,
       summary:
         'Ends connections of people, at every process: of one person, to one upstream, or all of the tenant. Their ' +
-        'calls are refused until they connect again; accounts are given back to their providers.',
+        'calls are refused until they connect again; what is listed is given back to its providers, and the log ' +
+        'says what could not be. What is not listed any more ends, too: of one person, at the upstreams that the ' +
+        'tenant has.',
       body: closedObject({
         ...whose,
         all: Type.Optional(Type.Literal(true, { description: 'All of the tenant, in place of the others.' }))
       }),
-      response: closedObject({ revoked: Type.Integer({ description: 'How many there were.' }) })
+      response: closedObject({
+        revoked: Type.Integer({ description: 'How many there were of those that are listed.' })
+      })
     },
     async ({ tenant, body: { all, ...wanted }, administrator, address }, services) => {
       const given = Object.entries(wanted).filter(([, value]) => value !== undefined)
@@ -122,13 +132,18 @@ export const connectionRoutes = [
           'The request does not say which connections end, or says it twice.',
           'Send "issuer" and "subject", "upstream", or "all": true alone.'
         )
+      checkWanted(wanted)
       const revoked: string[] = []
+      let areEnded = false
       try {
-        for await (const some of services.vault.connections.revoke(tenant, meantBy(wanted)))
-          revoked.push(...some.map(nameOf))
+        if (wanted.subject === undefined) {
+          await endAll(services.vault.connections, tenant, wanted)
+          areEnded = true
+        }
+        for await (const some of services.vault.connections.revoke(tenant, wanted)) revoked.push(...some.map(nameOf))
       } finally {
         // Also those of before the store went away.
-        if (revoked.length > 0)
+        if (areEnded || revoked.length > 0)
           await recordChange(services, {
             actor: administrator.name,
             role: administrator.role,

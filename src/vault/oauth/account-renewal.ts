@@ -1,10 +1,14 @@
 // Renewing the tokens of accounts (RFC 6749 section 6), and giving them back (RFC 7009).
 
 import * as oauth from 'oauth4webapi'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch, FetchFor } from '../../auth/fetch.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { accountFetch } from './account-source.ts'
 import { authenticationOf } from './client-authentication.ts'
 import type { Account } from '../grant.ts'
+import type { ListedGrant } from '../stored/grant-index.ts'
 import { tokensFrom } from './tokens.ts'
 
 const serverOf = ({ issuer, tokenEndpoint, revocationEndpoint, authMethods }: Account): oauth.AuthorizationServer => ({
@@ -18,7 +22,8 @@ const serverOf = ({ issuer, tokenEndpoint, revocationEndpoint, authMethods }: Ac
  * The secret of the client that the operator has registered is in the definition. It is that of one client at one
  * server: where the definition names others now, those of before never see it.
  */
-function configuredSecret(own: Account, auth: UserAuth): string | undefined {
+function configuredSecret(own: Account, auth: UserAuth | undefined): string | undefined {
+  if (auth === undefined) return undefined
   const isItsClient = own.clientId === auth.clientId
   const isItsServer = own.issuer === (auth.issuer ?? own.issuer)
   const isItsEndpoint = own.tokenEndpoint === (auth.tokenUrl ?? own.tokenEndpoint)
@@ -27,7 +32,7 @@ function configuredSecret(own: Account, auth: UserAuth): string | undefined {
 
 function clientOf(
   own: Account,
-  auth: UserAuth
+  auth: UserAuth | undefined
 ): [server: oauth.AuthorizationServer, client: oauth.Client, auth: Promise<oauth.ClientAuth>] {
   const server = serverOf(own)
   const secrets = { clientSecret: own.clientSecret ?? configuredSecret(own, auth) }
@@ -69,8 +74,12 @@ export async function renewedAccount(
   }
 }
 
-/** Gives an account back, where its server takes it. @throws Error where it does not answer as it should */
-export async function revokeAccount(own: Account, auth: UserAuth, fetch: Fetch): Promise<void> {
+/**
+ * Gives an account back, where its server takes it.
+ * @param auth undefined where the configuration has its upstream no more
+ * @throws Error where it does not answer as it should
+ */
+export async function revokeAccount(own: Account, auth: UserAuth | undefined, fetch: Fetch): Promise<void> {
   if (own.revocationEndpoint === undefined) return
   const [server, client, authentication] = clientOf(own, auth)
   const token = own.tokens.refreshToken ?? own.tokens.accessToken
@@ -79,3 +88,22 @@ export async function revokeAccount(own: Account, auth: UserAuth, fetch: Fetch):
     await oauth.revocationRequest(server, client, await authentication, token, options)
   )
 }
+
+export const createGiveBack =
+  (fetch: FetchFor, log: Log) =>
+  /**
+   * To its provider. Never rejects.
+   * @param definition undefined where the configuration has it no more: no address of an operator is known then
+   */
+  async (
+    definition: UpstreamDefinition | undefined,
+    { person: { tenant }, upstream }: ListedGrant,
+    account: Account
+  ): Promise<void> => {
+    const isHttp = definition?.type === 'http'
+    const auth = definition?.auth?.type === 'user' ? definition.auth : undefined
+    const own = isHttp && auth !== undefined ? accountFetch(fetch, definition, auth) : fetch(tenant, [])
+    await revokeAccount(account, auth, own).catch((err: unknown) => {
+      log.warn({ err, upstream, tenant }, 'an account could not be given back')
+    })
+  }

@@ -5,13 +5,13 @@
 import * as oauth from 'oauth4webapi'
 import { personKeyOf } from '../../auth/principal.ts'
 import type { Fetch, FetchFor } from '../../auth/fetch.ts'
-import type { HttpDefinition } from '../../config/snapshot.ts'
+import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
 import { grantBegunKey, grantPendingKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import { type AccountClient, clientAt, ConnectRefused, forgetClient, redirectUriOf } from './account-client.ts'
-import { revokeAccount } from './account-renewal.ts'
+import { createGiveBack } from './account-renewal.ts'
 import { accountNameOf } from './account-name.ts'
 import { accountFetch, accountSourceOf, providerOf } from './account-source.ts'
 import { authenticationOf, isOfClient } from './client-authentication.ts'
@@ -52,14 +52,7 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
   const fetchFor = (definition: HttpDefinition, auth: UserAuth): Fetch => accountFetch(fetch, definition, auth)
   const insecure = { [oauth.allowInsecureRequests]: true } as const
 
-  /** To its provider. Never rejects. */
-  async function giveBack(definition: HttpDefinition, auth: UserAuth, account: Account): Promise<void> {
-    const { name: upstream, tenant } = definition
-    await revokeAccount(account, auth, fetchFor(definition, auth)).catch((err: unknown) => {
-      log.warn({ err, upstream, tenant }, 'an account could not be given back')
-    })
-  }
-
+  const giveBack = createGiveBack(fetch, log)
   /** It may have been renewed meanwhile, or another one connected. */
   async function nameAccount(person: Person, upstream: string, id: string, name: string): Promise<void> {
     await grants.change(person, upstream, (now) =>
@@ -198,10 +191,10 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
     },
 
     /** Gives the account back to its provider, and forgets it in any case. */
-    async disconnect(definition: HttpDefinition, auth: UserAuth, person: Person): Promise<void> {
+    async disconnect(definition: UpstreamDefinition, person: Person): Promise<void> {
       const grant = await grants.get(person, definition.name)
       await grants.remove(person, definition.name)
-      if (grant?.account !== undefined) await giveBack(definition, auth, grant.account)
+      if (grant?.account !== undefined) await giveBack(definition, { person, upstream: definition.name }, grant.account)
     },
     giveBack
   }

@@ -1,10 +1,10 @@
 // Who has given something for which upstream of a tenant, for those who run the gateway: grants stand in the store
 // under digests of names, which tell nobody's. What was given is not here.
 
-import type { Person } from '../config/auth/upstream-auth.ts'
-import type { TenantId } from '../protocol/messages.ts'
-import { foreverMs, grantIndexKey, grantsListed } from '../store/keys.ts'
-import type { Store } from '../store/port.ts'
+import type { Person } from '../../config/auth/upstream-auth.ts'
+import type { TenantId } from '../../protocol/messages.ts'
+import { foreverMs, grantIndexKey, grantsListed } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
 
 export interface ListedGrant {
   readonly person: Person

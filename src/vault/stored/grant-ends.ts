@@ -1,0 +1,61 @@
+// Ends of connections that administrators have ordered for many at once: each has a number, and what was given before
+// it counts as absent, also where no list names it any more.
+
+import type { Person } from '../../config/auth/upstream-auth.ts'
+import type { TenantId } from '../../protocol/messages.ts'
+import { foreverMs, grantEndsKey } from '../../store/keys.ts'
+import { type Store, unavailable } from '../../store/port.ts'
+import type { Grant } from '../grant.ts'
+
+/** Of one tenant: of so many issuers and upstreams it is known when theirs ended. */
+const maxEnds = 1_000
+/** How often one is written down while others do the same. */
+const maxTries = 8
+
+/** Of all people where there is no issuer, at all upstreams where there is none. */
+export interface EndedPart {
+  readonly issuer?: string | undefined
+  readonly upstream?: string | undefined
+}
+
+interface End extends EndedPart {
+  readonly number: number
+}
+
+export function createGrantEnds(store: Pick<Store, 'get' | 'set'>) {
+  const textOf = (tenant: TenantId): Promise<string | undefined> => store.get(grantEndsKey(tenant))
+
+  return {
+    /** The latest first, so that its number is that of what is given now. @throws GatewayError unavailable */
+    of: async (tenant: TenantId): Promise<readonly End[]> => endsIn(await textOf(tenant)),
+    /** @returns false where there are too many already: only one of everything is possible then */
+    async add(tenant: TenantId, part: EndedPart): Promise<boolean> {
+      for (let tries = 0; tries < maxTries; tries++) {
+        const text = await textOf(tenant)
+        const before = endsIn(text)
+        const others = before.filter((each) => !covers(part, each))
+        if (others.length >= maxEnds) return false
+        const ends: readonly End[] = [{ ...part, number: lastOf(before) + 1 }, ...others]
+        const when = text === undefined ? 'absent' : { is: text }
+        if (await store.set(grantEndsKey(tenant), JSON.stringify(ends), { ttlMs: foreverMs, when })) return true
+      }
+      throw unavailable('Connections are being ended by others, too. Try again in a moment.')
+    }
+  }
+}
+
+const endsIn = (text: string | undefined): readonly End[] => (text === undefined ? [] : (JSON.parse(text) as End[]))
+
+/** The number of what is given now. */
+export const lastOf = ([latest]: readonly End[]): number => latest?.number ?? 0
+
+const covers = (part: EndedPart, of: EndedPart): boolean =>
+  (part.issuer === undefined || part.issuer === of.issuer) &&
+  (part.upstream === undefined || part.upstream === of.upstream)
+
+export const isEnded = (
+  ends: readonly End[],
+  { issuer }: Person,
+  upstream: string,
+  { givenAfter = 0 }: Grant
+): boolean => ends.some((end) => end.number > givenAfter && covers(end, { issuer, upstream }))
