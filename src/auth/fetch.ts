@@ -110,7 +110,7 @@ export function createFetchFor(options: Omit<FetchOptions, 'owner'> & { readonly
   }
 }
 
-const portOf = ({ port, protocol }: { readonly port: string; readonly protocol: string }): number =>
+export const portOf = ({ port, protocol }: { readonly port: string; readonly protocol: string }): number =>
   port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 
 async function bounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {

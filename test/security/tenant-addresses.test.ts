@@ -206,3 +206,24 @@ t.test(
     t.ok(refused.made.log.some((line) => /idp\.example\.com \(127\.0\.0\.1\) is no public/.test(JSON.stringify(line))))
   }
 )
+
+t.test('the doctor of the admin API goes to such an issuer no more than the gateway does', async (t) => {
+  const inside = await standIn(t)
+  for (const [hosts, host, isAsked, allow] of [
+    [['localhost'], 'localhost', true],
+    [[], 'localhost', false],
+    [['*.0.0.1'], '127.0.0.1', false],
+    [[], 'localhost', true, ['127.0.0.0/8', '::1/128']]
+  ] as const) {
+    const { made, patch, allowHosts } = await setup(t, allow)
+    await patch({ auth: { issuers: [{ issuer: `https://${host}:${inside.port}` }] } })
+    allowHosts(hosts)
+    const before = inside.connections()
+    const examine = '/v1/tenants/initech/endpoints/default/doctor'
+    const { text, json } = await made.call('POST', examine, { key: adminKeys.globex, body: {} })
+    t.match(json, { fault: { code: 'issuer_unreachable' } }, text)
+    const what = `${host}, where ${hosts.join() || 'nothing'} is listed and ${allow?.join() ?? 'nothing'} is open`
+    t.equal(inside.connections() > before, isAsked, what)
+    t.equal(text.includes('none of those that the gateway asks'), !isAsked, 'where it leads is told to nobody')
+  }
+})

@@ -2,6 +2,8 @@
 // and nowhere else.
 
 import type { Static } from 'typebox'
+import { createEgressGuard, type EgressLimits } from '../../auth/egress-guard.ts'
+import { portOf } from '../../auth/fetch.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
@@ -76,7 +78,7 @@ export const doctorRoute = defineRoute(
         tell(hopNames[hop], text)
       }
       try {
-        const told = { passed, browse() {}, waitMs: 0, mayAsk: isAskedBy(tenant, publicUrl) }
+        const told = { passed, browse() {}, waitMs: 0, ...wayOf(tenant, publicUrl, services.snapshot().egress) }
         return { url, hops, fault: null, untried: await examine(options, told) }
       } catch (error) {
         if (!(error instanceof Diagnosis)) throw error
@@ -100,8 +102,22 @@ export const doctorRoute = defineRoute(
   }
 )
 
-/** What an answer names does not make the gateway ask anybody else. */
-function isAskedBy({ auth }: Tenant, publicUrl: string): (url: URL) => boolean {
-  const origins = new Set([publicUrl, ...auth.issuers.map(({ issuer }) => issuer)].map((each) => new URL(each).origin))
-  return ({ origin }) => origins.has(origin)
+/** What an answer names does not make the gateway ask anybody else; nor does a tenant-admin have it ask inside. */
+function wayOf({ id, auth }: Tenant, publicUrl: string, egress: EgressLimits) {
+  const [own, guard] = [new URL(publicUrl).origin, createEgressGuard(egress)]
+  const origins = new Set([own, ...auth.issuers.map(({ issuer }) => new URL(issuer).origin)])
+  const publicHosts = new Set(auth.issuers.flatMap((issuer) => issuer.publicHosts ?? []))
+  const isGuarded = ({ hostname, origin }: URL): boolean => publicHosts.has(hostname) && origin !== own
+  return {
+    mayAsk(url: URL): boolean {
+      if (!origins.has(url.origin)) return false
+      try {
+        if (isGuarded(url)) guard.check(url)
+        return true
+      } catch {
+        return false
+      }
+    },
+    lookupFor: (url: URL) => (isGuarded(url) ? guard.lookup(portOf(url), id) : undefined)
+  }
 }

@@ -12,7 +12,7 @@ import {
   trySession,
   type ExaminedEndpoint
 } from './endpoint-hops.ts'
-import { addressesOf, ConnectionFault, sender, type SendOnce } from './exchange.ts'
+import { addressesOf, ConnectionFault, notAsked, sender, type SendOnce, type Wanted } from './exchange.ts'
 import type { HopName } from './misconfiguration.ts'
 import { deviceGrant, logInByDevice, withDeviceLogin } from './device-login.ts'
 import {
@@ -44,6 +44,8 @@ export interface Surroundings {
   browse(url: string, userCode?: string): void
   /** Not given: anybody may be asked. */
   mayAsk?(url: URL): boolean
+  /** Not given, or undefined: as the system says. */
+  lookupFor?(url: URL): Wanted['lookup']
   /** How long that person may take. */
   readonly waitMs: number
 }
@@ -114,10 +116,10 @@ async function signIn(
 }
 
 const onlyTo =
-  ({ mayAsk }: Surroundings, send: SendOnce): SendOnce =>
+  ({ mayAsk, lookupFor }: Surroundings, send: SendOnce): SendOnce =>
   async (to, wanted) => {
-    if (mayAsk?.(to) === false) throw new ConnectionFault('', 'it is none of those that the gateway asks')
-    return await send(to, wanted)
+    if (mayAsk?.(to) === false) throw new ConnectionFault('', notAsked)
+    return await send(to, { ...wanted, lookup: lookupFor?.(to) })
   }
 
 async function useEndpoint(

@@ -3,7 +3,7 @@
 
 import { lookup } from 'node:dns/promises'
 import { request as tlsRequest } from 'node:https'
-import { isIP } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
 import { nodeHttp } from '../../limits/node-http.ts'
 import { createParser } from 'eventsource-parser'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
@@ -24,7 +24,12 @@ export interface Wanted {
   readonly body?: string
   /** Done as soon as the head of the answer is there. */
   readonly headOnly?: boolean
+  /** Where names lead; not given: wherever the system says. */
+  readonly lookup?: LookupFunction | undefined
 }
+
+/** To whoever asks: what is inside is told to nobody. */
+export const notAsked = 'it is none of those that the gateway asks'
 
 export interface Way {
   /** PEM of authorities that are trusted besides. */
@@ -51,7 +56,7 @@ export class ConnectionFault extends Error {
 /** @throws ConnectionFault */
 export const sender =
   ({ ca, timeoutMs }: Way): SendOnce =>
-  (url, { method = 'GET', headers = {}, body, headOnly = false } = {}) => {
+  (url, { method = 'GET', headers = {}, body, headOnly = false, lookup: names } = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<Exchanged>()
     const isTls = url.protocol === 'https:'
     const outgoing = (isTls ? tlsRequest : nodeHttp.request)(
@@ -60,6 +65,7 @@ export const sender =
         method,
         agent: false,
         headers: { ...headers, ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }) },
+        ...(names && { lookup: names }),
         ...(isTls && ca !== undefined && { ca })
       },
       (answer) => {
@@ -91,7 +97,8 @@ export const sender =
     )
     function fail(error: NodeJS.ErrnoException): void {
       timer.close()
-      reject(new ConnectionFault(error.code ?? '', error.message, error))
+      const isRefused = error.code === 'EGRESS_REFUSED'
+      reject(new ConnectionFault(isRefused ? '' : (error.code ?? ''), isRefused ? notAsked : error.message, error))
     }
     outgoing.on('error', fail)
     outgoing.end(body)
