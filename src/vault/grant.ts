@@ -30,7 +30,7 @@ export interface Account {
 export interface Grant {
   /** Another one each time something is connected: connections of the one before are not used for it. */
   readonly id: string
-  /** Origin of the upstream's URL, or its command: to nobody else it is shown. */
+  /** Origin of the upstream's URL, or digest of its command and arguments: to nobody else it is shown. */
   readonly target: string
   readonly connectedAt: number
   /** The number of the end that administrators had ordered last when it was given (grant-ends.ts). */

@@ -5,6 +5,7 @@
 import type { Endpoint, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { UpstreamName } from '../protocol/messages.ts'
+import { digest } from '../store/keys.ts'
 import { personKeyOf } from '../auth/principal.ts'
 import {
   type AskingCaller,
@@ -49,9 +50,14 @@ export function personalUpstreamsOf(tenant: Tenant): readonly UpstreamName[] {
   return names
 }
 
-/** What a grant is for: it is shown to nobody else, although the name of the upstream stays. */
+/**
+ * What a grant is for: it is shown to nobody else, although the name of the upstream stays. Of a command its arguments
+ * say which program it is (npx, uvx, docker), and may hold secrets: a digest.
+ */
 export const grantTargetOf = (definition: UpstreamDefinition): string =>
-  definition.type === 'http' ? new URL(definition.url).origin : definition.command
+  definition.type === 'http'
+    ? new URL(definition.url).origin
+    : digest(JSON.stringify([definition.command, definition.args]))
 
 /** Was it given for this server, and in the way that it wants now? */
 export const isGrantFor = (definition: UpstreamDefinition, { target, secret, account }: Grant): boolean =>

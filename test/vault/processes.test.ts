@@ -7,7 +7,7 @@ import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
-import { gateway, type TestGateway } from '../kit/gateway.ts'
+import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 
@@ -16,19 +16,20 @@ const server = new URL('../kit/stdio-server.ts', import.meta.url).pathname
 const secretOf = { ada: 'wonderland', bob: 'springfield' }
 type Name = keyof typeof secretOf
 
-const make = (t: Parameters<typeof gateway>[0]): Promise<TestGateway> =>
-  gateway(t, {
-    upstreams: {
-      notes: {
-        command: process.execPath,
-        args: [server],
-        auth: { type: 'userSecret', env: 'NOTES_PLACE' },
-        isolation: 'shared'
-      }
-    },
-    auth: { keys: (['ada', 'bob'] as const).map((name) => ({ name, key: keyOf[name] })) },
-    top: { vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } }
-  })
+const vault = { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] }
+const optionsOf = (...others: readonly string[]) => ({
+  upstreams: {
+    notes: {
+      command: process.execPath,
+      args: [server, ...others],
+      auth: { type: 'userSecret', env: 'NOTES_PLACE' },
+      isolation: 'shared'
+    }
+  },
+  auth: { keys: (['ada', 'bob'] as const).map((name) => ({ name, key: keyOf[name] })) },
+  top: { vault }
+})
+const make = (t: Parameters<typeof gateway>[0]): Promise<TestGateway> => gateway(t, optionsOf())
 
 async function enter(made: TestGateway, name: Name) {
   const { tab, page } = await signedIn(`${made.publicUrl}/t/acme/connections`, keyOf[name])
@@ -82,4 +83,20 @@ t.test('each person has a process, their secret is in its environment alone, and
     }
   })
   t.equal(await bob.call('pid'), bob.pid, 'that of bob goes on')
+})
+
+t.test('a secret is not given to a command with other arguments', async (t) => {
+  const made = await make(t)
+  const { tab, page } = await enter(made, 'ada')
+  const ada = await legacyClient(made.url(), keyOf.ada)
+  const call = async (): Promise<string> =>
+    (await ada.request('tools/call', { name: 'notes__pid', arguments: {} })).text
+  t.notMatch(await call(), /[Cc]onnect/)
+  t.ok(made.reload(configOf({ ...optionsOf(), limits: { sessionsPerPrincipal: 50 } })))
+  t.notMatch(await call(), /[Cc]onnect/, 'where it stays the same, it is used')
+  t.ok(made.reload(configOf(optionsOf('another-program'))))
+  t.match(await call(), /Connect your account of notes first/)
+  t.match((await tab.go(`${made.publicUrl}/t/acme/connections`, 'none')).html, /given for another program/)
+  await submit(tab, page, 'secret', { secret: secretOf.ada })
+  t.notMatch(await call(), /[Cc]onnect/)
 })
