@@ -71,10 +71,9 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   }
 
   async function written(person: Person): Promise<void> {
-    const key = personKeyOf(person)
-    outdate(key)
+    outdate(personKeyOf(person))
     // It comes back to this process, too.
-    await store.publish(grantsChannel, key)
+    await store.publish(grantsChannel, personKeyOf(person))
   }
 
   const unsubscribe = await store.subscribe(grantsChannel, changed)
@@ -82,9 +81,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   store.onLost(() => {
     for (const key of people.keys()) outdate(key)
     rereading ??= refreshAll([...people].flatMap(([key, { grants }]) => (grants.size > 0 ? [key] : [])))
-      .catch((err: unknown) =>
-        log.debug({ err }, 'the store is away; what people have connected is read when they ask')
-      )
+      .catch((err: unknown) => log.debug({ err }, 'the store is away; what people gave is read when they ask'))
       .finally(() => {
         rereading = undefined
       })

@@ -38,6 +38,8 @@ interface Pending {
   readonly scopes: readonly string[]
 }
 
+const insecure = { [oauth.allowInsecureRequests]: true } as const
+
 interface AccountsOptions {
   readonly store: Store
   readonly values: SealedValues
@@ -50,7 +52,6 @@ interface AccountsOptions {
 
 export function createAccounts({ store, values, grants, fetch, publicUrl, wall, log }: AccountsOptions) {
   const fetchFor = (definition: HttpDefinition, auth: UserAuth): Fetch => accountFetch(fetch, definition, auth)
-  const insecure = { [oauth.allowInsecureRequests]: true } as const
 
   const giveBack = createGiveBack(fetch, log)
   /** It may have been renewed meanwhile, or another one connected. */
