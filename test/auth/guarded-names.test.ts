@@ -1,9 +1,11 @@
 // Names of hosts that others wrote, against a real name server that never answers for some of them: they cost their
 // owner, and nobody else.
 
+import dns from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { createServer } from 'node:http'
 import { writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import t from 'tap'
 import { createEgressGuard } from '../../src/auth/egress-guard.ts'
@@ -107,6 +109,35 @@ t.test('names of the hosts file are known; those without a dot only where ranges
   t.ok((await open?.('localhost', ''))?.length)
   t.same(await closed?.('localhost', ''), [])
   t.same(server.asked, ['outside.example'])
+})
+
+t.test('the system looks up one name at a time, whichever guard asks', async (t) => {
+  const { lookup: original } = dns
+  const waiting: Array<() => void> = []
+  let running = 0
+  const slow = (_name: string, _options: object, answer: (error: null, found: unknown) => void): void => {
+    running++
+    waiting.push(() => {
+      running--
+      answer(null, good)
+    })
+  }
+  const put = (as: unknown): void => {
+    Object.assign(dns, { lookup: as })
+    syncBuiltinESMExports()
+  }
+  put(slow)
+  t.teardown(() => put(original))
+  // A module of its own, which has this lookup.
+  const { href } = new URL('../../src/auth/guarded-names.ts?slow', import.meta.url)
+  const own = (await import(href)) as { readonly createGuardedNames: typeof createGuardedNames }
+  const asked = Array.from({ length: 5 }, (_, n) => own.createGuardedNames({ local: true })(`inside-${n}`, ''))
+  for (let n = 0; n < 5; n++) {
+    await until('the next is looked up', () => waiting.length > n)
+    t.equal(running, 1)
+    waiting[n]?.()
+  }
+  for (const found of await Promise.all(asked)) t.same(found, good)
 })
 
 t.test('an address of the hosts file is judged as any other', async (t) => {
