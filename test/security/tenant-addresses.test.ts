@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
+import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { freePort } from '../kit/free-port.ts'
 import { configOf } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -206,6 +207,34 @@ t.test(
     t.ok(refused.made.log.some((line) => /idp\.example\.com \(127\.0\.0\.1\) is no public/.test(JSON.stringify(line))))
   }
 )
+
+t.test('the token of a caller is exchanged at no such place', async (t) => {
+  const inside = await standIn(t)
+  for (const allow of [[], ['127.0.0.0/8']]) {
+    const { made, patch, at, allowHosts } = await setup(t, allow)
+    allowHosts(['*.example.com'])
+    const endpoint = made.url('default', 'initech')
+    const issuer = await forgingIssuer(t, { resource: endpoint, now: Date.now() })
+    const tokenUrl = `https://idp.example.com:${inside.port}/token`
+    const auth = {
+      type: 'tokenExchange',
+      issuer: issuer.issuer,
+      clientId: 'c',
+      clientSecret: 'of the gateway',
+      tokenUrl
+    }
+    const whole = { auth: { issuers: [{ issuer: issuer.issuer }] }, upstreams: { up: { url: at('127.0.0.1'), auth } } }
+    await patch(whole, adminKeys.platform)
+    const before = inside.connections()
+    const { json } = await modernRequest(endpoint, 'tools/call', echo, { token: await issuer.sign() })
+    t.match(json, { error: { message: /upstream up/i } }, JSON.stringify(json))
+    t.equal(inside.connections() > before, allow.length > 0)
+    t.equal(
+      made.log.some((line) => /idp\.example\.com \(127\.0\.0\.1\) is no public/.test(JSON.stringify(line))),
+      allow.length === 0
+    )
+  }
+})
 
 t.test('the doctor of the admin API goes to such an issuer no more than the gateway does', async (t) => {
   const inside = await standIn(t)
