@@ -53,7 +53,7 @@ async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> 
     else if (isObject(err) && upstream !== undefined)
       io.stderr.write(
         `  FAILS ${name}: ${visible(onceOnly(String(err['message'])))}\n` +
-          (stderr === undefined ? '' : `        standard error: ${visible(`${stderr as string}`)}\n`)
+          (stderr === undefined ? '' : `        standard error: ${visible(stderr as string)}\n`)
       )
   })
   const gateway = await createGateway({ ...snapshot, limits, store }, { log, version: io.version, env: io.env })

@@ -1,6 +1,7 @@
 // The doors of the gateway, read from its table of routes, and what each that is not public has to refuse.
 
 import type { FastifyInstance } from 'fastify'
+import { addOwnPages } from '../../src/http/pages/own-pages.ts'
 import { addRoutes, type RoutesOptions } from '../../src/http/routes.ts'
 import { assemble, type ForgedKey } from './forging-issuer.ts'
 
@@ -36,6 +37,7 @@ export async function readDoors(): Promise<Door[]> {
   }
   const handlers = { legacy: {}, modern: {}, httpSse: {}, login: {} }
   addRoutes(tableOf(false) as FastifyInstance, { handlers, vault: {} } as unknown as RoutesOptions, () => {})
+  addOwnPages(tableOf(false) as FastifyInstance, { vault: {} } as unknown as Parameters<typeof addOwnPages>[1])
   await Promise.all(scopes)
   return found
 }

@@ -174,7 +174,7 @@ t.test('http URIs are shared, and the first upstream that lists one serves it', 
       ['gatehouse://b/test://same', 'b']
     ]
   )
-  t.same(catalog.resource('https://h/x'), { upstream: 'a', name: 'https://h/x' })
+  t.same(catalog.resource('https://h/x'), { upstream: 'a', name: 'https://h/x', listedAs: 'https://h/x' })
   t.equal(catalog.resource('https://h/unlisted'), undefined)
 })
 

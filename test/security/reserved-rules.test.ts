@@ -194,13 +194,14 @@ t.test('a key does not pass a reserved rule by what it has not: groups, a subjec
     policy: { default: 'deny', rules: [rule('!("contractors" in principal.groups) && args.sum < 100')] },
     reserved: ['policy']
   })
-  const said = { status: 403, json: { detail: /^This gives the key "a" what a key is: no person/ } }
+  const said = { status: 403, json: { detail: /^This gives the key "a" what it is: a key/ } }
   t.match(await makeKey({ name: 'a' }), said)
   const path = '/v1/tenants/initech/policy'
   for (const [at, [when, passes]] of [
     ['principal.kind != "token"', true],
     ['has(args.sum) || "staff" in principal.groups', true],
     ['!("a" in principal.roles)', true],
+    ['!("limited" in principal.scopes)', true],
     ['!has(principal.subject)', true],
     ['!has(principal.issuer) && args.sum < 100', true],
     ['has(principal.client) ? principal.client == "host" : args.sum < 100', true],

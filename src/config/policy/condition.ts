@@ -141,7 +141,8 @@ export function compileCondition(expression: string): Condition {
     throw new ConditionError('names a time zone that there is not', 'Write one such as "Europe/Berlin".')
   return {
     principal: syntax.principal,
-    holdsByAbsence: syntax.asksForMember || ['groups', 'roles', 'kind'].some((each) => syntax.principal.has(each)),
+    holdsByAbsence:
+      syntax.asksForMember || ['groups', 'roles', 'scopes', 'kind'].some((each) => syntax.principal.has(each)),
     holds(facts, budget) {
       const cost = costOf(syntax, facts, budget.left)
       if (cost === undefined) return undefined
