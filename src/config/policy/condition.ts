@@ -46,8 +46,8 @@ export interface Condition {
   /** Members of the principal that it looks at. */
   readonly principal: ReadonlySet<string>
   /**
-   * May it hold because the principal is without something: one of these members, groups, roles, scopes? A member that is
-   * looked at and not there is an error, and makes nothing hold that would not hold for each value of it.
+   * May it hold because the principal is without something: one of these members, groups, roles, scopes? A member that
+   * is looked at and not there is an error, and makes nothing hold that would not hold for each value of it.
    */
   readonly holdsByAbsence: boolean
 }

@@ -128,7 +128,7 @@ function keyGiver({
     if (looksAt.has('key')) return 'a name'
     if (looksAt.has('scopes') && scopes.length > 0) return 'scopes'
     if (allowsByAbsence && !neverHolds({ kind: 'key', key: name, scopes, groups: [], roles: [] }))
-      return 'what it is: a key, which has no issuer, subject, client, groups or roles, and no scopes of itself'
+      return 'what it is: a key, with no issuer, subject, client, groups, roles or scopes of its own'
     if (!givesAccess || !isKey(name)) return undefined
     if (isEverything(allowed)) return 'its name'
     const scope = scopes.find(isScope)
