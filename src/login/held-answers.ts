@@ -32,7 +32,11 @@ export function holdBack(provider: Provider, config: LoginConfig, records: Login
     if (!isAuthorization) return
     const redirectUri = String(oidc.params?.['redirect_uri'])
     const id = JSON.stringify([oidc.params?.['client_id'], redirectUri])
-    if (succeeded.has(ctx)) return await records.write('AllowedRedirect', id, true, allowedMs)
+    if (succeeded.has(ctx)) {
+      // It went well: without the record the person sees a page the next time something fails.
+      if (!staysHere(redirectUri)) await records.write('AllowedRedirect', id, true, allowedMs).catch(() => undefined)
+      return
+    }
     const error = failed.get(ctx)
     if (error === undefined || typeof location !== 'string' || staysHere(redirectUri)) return
     // RFC 9700 section 4.11.2: a person has seen where the answer goes, now or before.
@@ -75,8 +79,8 @@ function unknownAddress({ name, logo }: LoginConfig, error: Errors.OIDCProviderE
   const { protocol, host, href } = new URL(location)
   const target = protocol === 'https:' ? host : (href.split('?', 1)[0] ?? '')
   const body = `<p>${escaped((error.error_description ?? error.error).replace(/\.$/, ''))}.</p>
-<p class="note">Nobody has allowed this app here yet, so you are not sent to it by itself. Go on only if you have just
-started this yourself.</p>
+<p class="note">This app is not known here with this address, so you are not sent to it by itself. Go on
+only if you have just started this yourself.</p>
 <p><a href="${escaped(href)}" rel="noreferrer">Tell the app at <bdi>${escaped(target)}</bdi></a></p>`
   return { name, logo, title: 'This sign-in cannot go on', body }
 }

@@ -35,7 +35,7 @@ export class SignInRefused extends Error {
  * @throws SignInRefused where they cannot be used
  */
 export function identityOf(
-  { subjectClaim, groupsClaim, rolesClaim, requiredClaims = {} }: LoginConfig['provider'],
+  { subjectClaim, groupsClaim, rolesClaim, requiredClaims = {}, neededWhole = [] }: LoginConfig['provider'],
   claims: JsonObject,
   about: Pick<Identity, 'sub' | 'refreshToken' | 'idToken' | 'signedInAt' | 'askedAt'>
 ): Identity {
@@ -48,7 +48,8 @@ export function identityOf(
   const name = [claims['email'], claims['preferred_username'], claims['name'], subject].find(
     (each) => typeof each === 'string' && each !== ''
   ) as string
-  const [groups, roles] = [namesIn(claims, groupsClaim, claims['hasgroups'] === true), namesIn(claims, rolesClaim)]
+  const groups = namesIn(claims, groupsClaim, neededWhole.includes('groups'), claims['hasgroups'] === true)
+  const roles = namesIn(claims, rolesClaim, neededWhole.includes('roles'))
   if (Buffer.byteLength(JSON.stringify([subject, groups, roles])) > maxTextBytes)
     throw new SignInRefused(
       'server_error',
@@ -66,20 +67,22 @@ const hasOneOf = (claim: unknown, values: readonly string[]): boolean =>
 const maxTextBytes = 4_000
 
 /**
- * Groups or roles: an array, or one text, which may hold spaces and is one name. None is left out, or cut: a policy
- * that denies a group would let its members in.
+ * Groups or roles: an array, or one text, which may hold spaces and is one name.
+ * @param isNeededWhole none is left out, or cut: a policy that denies a group would let its members in. Otherwise what
+ * is no name is left out, since some providers give objects or numbers.
  * @param hasMore the provider says that it has left some out
  * @throws SignInRefused where they cannot all be told, or are elsewhere (Entra, for more than 200 groups)
  */
-function namesIn(claims: JsonObject, path: string, hasMore = false): readonly string[] {
+function namesIn(claims: JsonObject, path: string, isNeededWhole: boolean, hasMore = false): readonly string[] {
   const value = claimAt(claims, path)
-  if (hasMore || (value === undefined && isElsewhere(claims, path)))
+  if ((hasMore && isNeededWhole) || (value === undefined && isElsewhere(claims, path)))
     throw new SignInRefused(
       'server_error',
       `It says only where its claim ${path} is to be had (_claim_names, hasgroups), as of people who have ` +
         'many groups or roles. Have it send only those that policies name.'
     )
   const names = [value ?? []].flat().filter((each) => each !== '')
+  if (!isNeededWhole) return names.filter(isName).slice(0, maxNames)
   if (!names.every(isName))
     throw new SignInRefused(
       'server_error',

@@ -182,3 +182,11 @@ t.test('a rule that denies a group or a role misses nobody who has many, or whos
     t.match([url.searchParams.get('error'), url.searchParams.get('error_description')], ['server_error', said])
   }
 })
+
+t.test('where no rule is about groups or roles, what is no name is left out, and the person is let in', async (t) => {
+  const front = await loginGateway(t, { of: { userinfo: false } })
+  front.provider.claims = { groups: ['staff', { id: 'g1' }, 7, 'a\nb'], roles: { reader: { org: 'acme' } } }
+  const { status, body } = await logIn(front, front.url())
+  t.equal(status, 200)
+  t.match(decodeJwt(body.access_token), { groups: ['staff'], roles: [] })
+})

@@ -28,7 +28,7 @@ export function compileAuth(
 ): AuthConfig {
   if (input === 'none') return { mode: 'none', issuers: [], keys: [], requiredScopes: [], leewaySeconds: 30 }
   const { login, signIn, ...rest } = input
-  const front = login && compileLogin(id, login, Object.keys(endpoints), publicUrl)
+  const front = login && compileLogin({ id, neededWhole }, login, Object.keys(endpoints), publicUrl)
   const besides = { ...(neededWhole.length > 0 && { neededWhole }), ...(toldClaims.length > 0 && { toldClaims }) }
   const issuers = [...(front === undefined ? [] : [ownIssuer(front)]), ...input.issuers.flatMap(compileIssuer)]
   return {
@@ -97,7 +97,7 @@ export function compileIssuer({ placeholderValues, provider, claims, ...input }:
 }
 
 function compileLogin(
-  id: TenantId,
+  { id, neededWhole }: Pick<AuthOfTenant, 'id' | 'neededWhole'>,
   { name = id, provider, ...login }: NonNullable<Exclude<TenantInput['auth'], 'none'>['login']>,
   endpoints: readonly string[],
   publicUrl: string
@@ -107,7 +107,7 @@ function compileLogin(
   const byDefault = endpoints.length === 1 ? endpoints[0] : endpoints.find((endpoint) => endpoint === 'default')
   return {
     ...login,
-    provider: withOffline(provider),
+    provider: { ...withOffline(provider), neededWhole },
     name,
     issuer: publicUrl + path,
     path,

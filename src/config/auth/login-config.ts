@@ -29,6 +29,8 @@ export interface LoginConfig {
     readonly subjectClaim: string
     readonly groupsClaim: string
     readonly rolesClaim: string
+    /** What rules of the tenant are about: nobody is let in of whom not all of it can be told. Not given: nothing. */
+    readonly neededWhole?: readonly ('groups' | 'roles')[]
     /** Of whoever is let in, by path: a claim has to have one of the values. Not given: whoever the provider knows. */
     readonly requiredClaims?: Readonly<Record<string, readonly string[]>>
     /** It is asked for claims that its ID tokens leave out. */

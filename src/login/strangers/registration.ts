@@ -52,7 +52,7 @@ function refusedRedirect(uris: unknown): string | undefined {
       continue
     }
     const scheme = protocol.slice(0, -1)
-    if (notOfApps.has(scheme) || /^(?:ms|x-apple|x-)\b|-(?:extension|untrusted|devtools)$/.test(scheme))
+    if (notOfApps.has(scheme) || /^(?:ms|x-apple)-|-(?:extension|untrusted|devtools)$/.test(scheme))
       return `redirect_uris must not use the scheme ${scheme}, which is of no single app`
   }
   return undefined

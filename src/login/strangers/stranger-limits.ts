@@ -30,7 +30,7 @@ export function createStrangerLimits({ tenant, config, records, clock, log, addr
   const limits = limitsOf(config)
   /** Requests under way that are counted as beginning something, and as what. */
   const begun = new WeakMap<IncomingMessage, StrangerLimit>()
-  const whoOf = (request: IncomingMessage): string => networkOf(addressOf(request) ?? '')
+  const whoOf = (request: IncomingMessage): string => networkOf(addressOf(request) ?? 'unknown')
 
   const counterOf = (name: StrangerLimit, id: string) => ({ id, windowMs: limits[name].windowMs, now: clock.now() })
   const count = (name: StrangerLimit, who: string, by: number): Promise<number> =>
@@ -72,7 +72,9 @@ export function createStrangerLimits({ tenant, config, records, clock, log, addr
       const name = begun.get(request)
       if (name === undefined) return
       begun.delete(request)
-      await Promise.all([count(name, whoOf(request), -1), count(name, everybody, -1)])
+      for (const who of [whoOf(request), everybody])
+        // A new window has begun meanwhile, which it was not counted in.
+        if ((await count(name, who, -1)) < 0) await count(name, who, 1)
     }
   }
 }

@@ -53,11 +53,12 @@ export function createClientCredentials(
     return error
   }
 
-  async function obtain(): Promise<void> {
+  /** @param more scopes, asked for from now on once there is a token with them: else all others would fail with them */
+  async function obtain(more: readonly string[]): Promise<void> {
     try {
       source ??= await sourceOf(definition, auth, undefined, fetch)
       const { server, resource } = source
-      const scopes = [...new Set([...(auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])), ...wanted])]
+      const scopes = [...new Set([...(auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])), ...more])]
       const parameters = new URLSearchParams(scopes.length === 0 ? {} : { scope: scopes.join(' ') })
       const indicator = auth.resource ?? resource
       if (indicator !== 'none') parameters.set('resource', indicator)
@@ -73,6 +74,7 @@ export function createClientCredentials(
       const now = wall.now()
       const tokens = tokensFrom(answer, now)
       held = { tokens, since: now }
+      wanted = more
       lines = `authorization: Bearer ${tokens.accessToken}\r\n`
       secrets = [tokens.accessToken]
       failure = undefined
@@ -81,22 +83,9 @@ export function createClientCredentials(
     }
   }
 
-  /** Asked for besides from now on, unless the server of tokens refuses them: it would refuse all others with them. */
-  async function renewedWith(scopes: readonly string[], signal: AbortSignal): Promise<void> {
-    const before = wanted
-    wanted = [...new Set([...wanted, ...scopes])].slice(0, maxWanted)
-    const work = renewed(signal)
-    try {
-      await work
-    } catch (error) {
-      if (!signal.aborted) wanted = before
-      throw error
-    }
-  }
-
   /** Once for all who wait. */
-  function renewed(signal: AbortSignal): Promise<void> {
-    pending ??= obtain().finally(() => {
+  function renewed(more: readonly string[], signal: AbortSignal): Promise<void> {
+    pending ??= obtain(more).finally(() => {
       pending = undefined
     })
     return abortable(pending, signal)
@@ -114,7 +103,7 @@ export function createClientCredentials(
         return undefined
       if (held !== undefined && isGood(held.tokens, held.since, wall.now())) return undefined
       if (failure !== undefined && wall.now() < failure.until) return Promise.reject(failure.error)
-      return renewed(signal)
+      return renewed(wanted, signal)
     },
     async refused(refusedLines, { status, challenge }, signal) {
       if (refusedLines !== lines) return true
@@ -134,7 +123,7 @@ export function createClientCredentials(
           throw failed(err)
         }
       }
-      await renewedWith(scopes ?? [], signal)
+      await renewed([...new Set([...wanted, ...(scopes ?? [])])].slice(0, maxWanted), signal)
       return true
     }
   }
