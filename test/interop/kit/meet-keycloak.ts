@@ -33,6 +33,8 @@ async function startGateway(t: Teardown, port: number, keycloak: string): Promis
   const { auth } = tenants.keycloak
   const { provider } = auth.login
   Object.assign(provider, { issuer: provider.issuer.replace(/^http:\/\/[^/]+/, keycloak), clientSecret })
+  // The shorter tokens live, the more often they may be refreshed.
+  Object.assign(auth.login, { tokenSeconds: 60 })
   const direct = {
     requiredScopes: ['mcp'],
     // The roles of the realm are in the same client scope as the mapper that puts this into `aud`.
@@ -90,6 +92,7 @@ async function behindTheFront({ origin, admin, holds }: Met): Promise<void> {
   let last = host.body
   const refreshed = async (): Promise<boolean> => {
     const { status, body } = await refresh(front, { ...host, body: last })
+    if (status === 429) throw new Error('the front was asked too often')
     if (status === 200) last = body
     return status === 200
   }
