@@ -162,8 +162,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['vault/oauth/tokens.ts marginMs', 'time before its end from which a token is not used', 'token', 'a new one'],
     ['vault/oauth/discovery.ts maxServers', 'authorization servers that an upstream names', 'upstream', 'no token'],
-    ['vault/oauth/account-grant.ts maxMissing', 'scopes that an account lacks, as noted', 'account', 'not noted'],
-    ['vault/oauth/client-credentials.ts maxWanted', 'scopes asked for besides', 'upstream', 'the refusal stays'],
+    [
+      'vault/oauth/discovery.ts maxScopesBesides',
+      'scopes that refusals name, asked for besides the usual ones',
+      'account; upstream with clientCredentials',
+      'not asked for; the refusal stays'
+    ],
     ['vault/oauth/discovery.ts maxScopes', 'scopes of a challenge', 'upstream', 'the rest is left out'],
     [
       'vault/oauth/client-credentials.ts retryMs',

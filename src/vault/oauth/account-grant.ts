@@ -9,9 +9,7 @@ import type { ConnectRequiredError } from '../../upstream/rpc/credential.ts'
 import type { Account, Grant } from '../grant.ts'
 import type { Grants } from '../grants.ts'
 import { revokeAccount } from './account-renewal.ts'
-
-/** A server that names others at each refusal wants them without end. */
-const maxMissing = 32
+import { scopesBesides } from './discovery.ts'
 
 interface AccountGrantOptions {
   readonly definition: HttpDefinition & { readonly person: Person }
@@ -81,7 +79,7 @@ export function createAccountGrant(options: AccountGrantOptions) {
     async lacks(scopes: readonly string[]): Promise<void> {
       await grants.change(person, name, (now) => {
         const known = now.missing ?? []
-        const missing = [...new Set([...known, ...scopes])].slice(0, maxMissing)
+        const missing = scopesBesides(known, scopes)
         return now.id === grantId && missing.length > known.length ? { ...now, missing } : undefined
       })
     }

@@ -10,15 +10,19 @@ import { GatewayError } from '../../protocol/messages.ts'
 import { abortable, type Clock } from '../../time/clock.ts'
 import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import { authenticationOf, oauthRefusalOf } from './client-authentication.ts'
-import { discoverAuthorization, readChallenge, serverMetadata, type ServerAuthorization } from './discovery.ts'
+import {
+  discoverAuthorization,
+  readChallenge,
+  scopesBesides,
+  serverMetadata,
+  type ServerAuthorization
+} from './discovery.ts'
 import { isGood, type Tokens, tokensFrom } from './tokens.ts'
 
 /** After a failure nobody is asked again so soon: the callers in between hear of that one. */
 const retryMs = 5_000
 /** A token that was refused is not replaced more often: some servers refuse all of them. */
 const replaceMs = 10_000
-/** A server that names others at each refusal wants them without end. */
-const maxWanted = 32
 
 const noSecrets: readonly string[] = []
 
@@ -111,8 +115,8 @@ export function createClientCredentials(
       if (held !== undefined && now - held.since < replaceMs && status === 401) return false
       const { resourceMetadata, scopes, error } = await readChallenge(challenge)
       if (status === 403) {
-        const isNew = scopes?.some((scope) => !wanted.includes(scope)) === true
-        if (error !== 'insufficient_scope' || !isNew || wanted.length >= maxWanted) return false
+        const isNew = scopesBesides(wanted, scopes).length > wanted.length
+        if (error !== 'insufficient_scope' || !isNew) return false
         if (now - askedMoreAt < replaceMs) return false
         askedMoreAt = now
       }
@@ -123,7 +127,7 @@ export function createClientCredentials(
           throw failed(err)
         }
       }
-      await renewed([...new Set([...wanted, ...(scopes ?? [])])].slice(0, maxWanted), signal)
+      await renewed(scopesBesides(wanted, scopes), signal)
       return true
     }
   }

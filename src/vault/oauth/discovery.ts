@@ -34,6 +34,8 @@ class DiscoveryError extends Error {}
 /** Of the servers that a resource names, the first is taken: more than this is no list that anybody wrote. */
 const maxServers = 16
 const maxScopes = 200
+/** A server that names others at each refusal wants them without end. */
+const maxScopesBesides = 32
 
 /** @param header of an answer with 401 or 403 (RFC 6750 section 3) */
 export async function readChallenge(header: string | undefined): Promise<BearerChallenge> {
@@ -58,6 +60,10 @@ export function scopesIn(text: unknown): readonly string[] | undefined {
   const scopes = text.split(' ').filter((scope) => /^[\x21\x23-\x5B\x5D-\x7E]{1,500}$/.test(scope))
   return scopes.length === 0 ? undefined : scopes.slice(0, maxScopes)
 }
+
+/** @returns the scopes that were wanted besides the usual ones, and those that a refusal names now */
+export const scopesBesides = (known: readonly string[], more: readonly string[] = []): readonly string[] =>
+  [...new Set([...known, ...more])].slice(0, maxScopesBesides)
 
 /**
  * @param url of the MCP server
