@@ -165,12 +165,12 @@ export async function createControl(options: ControlOptions) {
      * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
      */
     change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(ownerOf('change', wish), () => write(wish)),
-    /** The same without the change. @returns what the change would be, and the snapshot after it */
+    /** The same without the change. @returns what it would be of which version, and the snapshot after it */
     preview: (wish: Wish) =>
       inTurn(ownerOf('change', wish), async () => {
         await sync()
         const changes = await judge(wish)
-        return { changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
+        return { version: journal.version, changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
       }),
     /** What references stand for may have changed: with the next snapshot they are read again. */
     rereadReferences: compiled.rereadReferences,

@@ -31,6 +31,8 @@ export interface Wish {
   readonly isBehindFile?: boolean
   /** Of a rollback: tenants that it makes anew get the kill switches that they had last. */
   readonly removed?: ReadonlyMap<string, RemovedTenant>
+  /** Of a rollback: the documents that it takes up again, by tenant. */
+  readonly past?: Documents
 }
 
 interface JudgeOptions {
@@ -54,7 +56,7 @@ export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
 
   /** @returns undefined where it changes nothing. @throws ControlError */
   async function changeOf(
-    { author: { role }, isBehindFile = false, charge }: Wish,
+    { author: { role }, isBehindFile = false, charge, past }: Wish,
     tenant: string,
     wanted: Tree | undefined
   ): Promise<DocumentChange | undefined> {
@@ -68,7 +70,8 @@ export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
     }
     const [draft, old] = [JSON.stringify(wanted), before?.text]
     charge?.(Math.max(draft.length, old?.length ?? 0))
-    const text = await apart.draft({ role, allowedHosts, before: old, wanted: draft })
+    const hostsThen = past?.get(tenant)?.tenantHosts
+    const text = await apart.draft({ role, allowedHosts, before: old, wanted: draft, hostsThen })
     return text === undefined ? undefined : { tenant, before, after: documentOf(text, version() + 1) }
   }
 

@@ -146,6 +146,34 @@ t.test('what a tenant-admin wrote stays so when the list of hosts becomes shorte
   t.equal(await called(), hello, 'a platform-admin who names the host anew does')
 })
 
+t.test('a version that is taken up again keeps whose its hosts are, also after its tenant was removed', async (t) => {
+  const { made, upstream, put, called, at, allowHosts } = await setup(t)
+  const versionOf = async () => ((await made.call('GET', '/v1/tenants/initech')).json as { version: number }).version
+  await put(at('localhost'), adminKeys.platform)
+  const ofPlatform = await versionOf()
+  await put(at('127.0.0.1'), adminKeys.platform)
+  await put(at('localhost'))
+  const ofTenant = await versionOf()
+  await put(at('127.0.0.1'), adminKeys.platform)
+  allowHosts([])
+  const takenUp = async (version: number): Promise<string> => {
+    const { status, text } = await made.call('POST', '/v1/rollback', { body: { version, tenant: 'initech' } })
+    t.equal(status, 200, text)
+    return await called()
+  }
+  t.match(await takenUp(ofTenant), refusal, 'a tenant-admin had named it')
+  t.equal(upstream.server.calls('echo'), 0)
+  t.equal(await takenUp(ofPlatform), hello, 'a platform-admin had')
+  const headers = { 'If-Match': '*' }
+  for (const [version, answer] of [
+    [ofTenant, refusal],
+    [ofPlatform, hello]
+  ] as const) {
+    t.equal((await made.call('DELETE', '/v1/tenants/initech', { headers })).status, 204)
+    t.match(await takenUp(version), answer)
+  }
+})
+
 t.test(
   'an issuer, its keys and its introspection, and where tokens for an upstream come from, are held to it',
   async (t) => {

@@ -24,6 +24,21 @@ const matches = (header: string, version: number | undefined): boolean =>
   version !== undefined && (header.trim() === '*' || header.split(',').some((each) => each.trim() === etagOf(version)))
 
 /**
+ * Of a change that was planned.
+ * @param version of the whole configuration, as it is now
+ * @throws AdminProblem precondition_failed
+ */
+export function checkPlanned(ifMatch: string | undefined, version: number): void {
+  if (ifMatch === undefined || matches(ifMatch, version)) return
+  throw new AdminProblem(
+    'precondition_failed',
+    'The configuration has changed since that version.',
+    'Plan again, and apply what you find then.',
+    { headers: { ETag: etagOf(version) } }
+  )
+}
+
+/**
  * @param version of what is there now; undefined: nothing
  * @throws AdminProblem precondition_required for a change of what is there without If-Match, precondition_failed
  */

@@ -12,7 +12,7 @@ import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { sessionsListed } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { callersToday } from '../callers/callers.ts'
-import { administrators, defineRoute, type AdminServices } from '../route.ts'
+import { administrators, AdminReply, defineRoute, type AdminServices } from '../route.ts'
 import {
   CallerChanges,
   callerChanges,
@@ -24,6 +24,7 @@ import {
   ToolNames,
   without
 } from './access-changes.ts'
+import { etagOf } from './conditions.ts'
 import { testResults } from './policy-tests.ts'
 import { catalogWithoutRules, type EndpointPlace } from './rule-effects.ts'
 import { PlanBody, wishOfPlan } from './planned/plan-wish.ts'
@@ -193,10 +194,10 @@ export const planRoutes = [
       body: PlanBody,
       response: PlanResult
     },
-    async (request, services): Promise<Static<typeof PlanResult>> => {
+    async (request, services): Promise<AdminReply> => {
       const { control, snapshot, sessions, wall } = services
       const { name, role } = request.administrator
-      const { changes, after } = await control.preview({
+      const { version, changes, after } = await control.preview({
         author: { name, role },
         action: 'plan',
         ...(await wishOfPlan(request, services)),
@@ -236,7 +237,8 @@ export const planRoutes = [
           }
         })
       )
-      return { version: control.version, tenants }
+      const body: Static<typeof PlanResult> = { version, tenants }
+      return new AdminReply(body, { ETag: etagOf(version) })
     }
   )
 ] as const

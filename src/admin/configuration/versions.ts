@@ -10,7 +10,7 @@ import type { WantedChange } from '../../control/judge.ts'
 import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import { administrators, AdminReply, defineRoute, everyRole, maySee, type AdminRequest } from '../route.ts'
-import { etagOf } from './conditions.ts'
+import { checkPlanned, etagOf } from './conditions.ts'
 import { Rollback, rollbackWish } from './planned/rollback.ts'
 import { writeDocuments } from './write.ts'
 
@@ -163,15 +163,8 @@ export const versionRoutes = [
         target: [...wanted.keys()].join(', ').slice(0, maxTargetChars),
         change: () => wanted,
         isBehindFile,
-        admit() {
-          if (version === undefined || version === control.version) return
-          throw new AdminProblem(
-            'precondition_failed',
-            'The configuration has changed since that version.',
-            'Plan again, and apply what you find then.',
-            { headers: { ETag: etagOf(control.version) } }
-          )
-        },
+        admit: () =>
+          checkPlanned(version === undefined ? request.conditions.ifMatch : etagOf(version), control.version),
         partOf: (tree) => tree
       })
       return resultOf(control.version, changes)
@@ -184,7 +177,8 @@ export const versionRoutes = [
       roles: ['platform-admin'],
       summary:
         'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made. API keys that ' +
-        'were revoked since stay revoked, and kill switches stay on, also those of a tenant that was removed since.',
+        'were revoked since stay revoked, and kill switches stay on, also those of a tenant that was removed since. ' +
+        'With the ETag of its plan as If-Match it is refused with 412 where the configuration has changed since.',
       body: Rollback,
       response: ChangeResult
     },
@@ -195,6 +189,7 @@ export const versionRoutes = [
         ...wish,
         action: 'rollback',
         target: `version ${request.body.version}`,
+        admit: () => checkPlanned(request.conditions.ifMatch, control.version),
         partOf: (tree) => tree
       })
       return resultOf(control.version, changes, ofFile)

@@ -9,7 +9,7 @@ import { shownDocument, type TenantDocument } from '../../control/document/tenan
 import { longChangeHash, recordChange } from '../changes.ts'
 import type { AdminRequest, AdminServices } from '../route.ts'
 
-export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | 'isBehindFile'> {
+export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | 'past' | 'isBehindFile'> {
   /** Such as `tenant.put`. */
   readonly action: string
   /** What was changed, without anything secret. */

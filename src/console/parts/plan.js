@@ -1,7 +1,7 @@
 // A change, first as what it would do, then applied: refused where somebody else was first.
 
 import { useSignal } from '@preact/signals'
-import { post } from '../core/api.js'
+import { post, request } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
 import { attempt } from '../core/told.js'
@@ -69,7 +69,7 @@ function ChangeDialog({ tenants, onClose }) {
 export function RollbackDialog({ version, tenant, done, ...props }) {
   return html`<${PlanDialog}
     wish=${{ rollback: version, tenant }}
-    apply=${() => post('/v1/rollback', { version, tenant })}
+    apply=${(/** @type {any} */ plan) => request('/v1/rollback', { method: 'POST', body: { version, tenant }, etag: `"${plan.version}"` })}
     done=${() => done}
     ...${props}
   />`

@@ -13,25 +13,25 @@ export interface DraftWork {
   readonly before: string | undefined
   /** The tree that is wanted, as JSON, without the secrets that it keeps. */
   readonly wanted: string
+  /** Of an earlier version that is taken up again: hosts of it that a tenant-admin named first. */
+  readonly hostsThen?: readonly string[] | undefined
 }
 
 /**
  * @returns the document as the store keeps it; undefined: it is so already
  * @throws ControlError not_usable, forbidden
  */
-export function draftOf({ role, allowedHosts, before, wanted }: DraftWork): string | undefined {
+export function draftOf({ role, allowedHosts, before, wanted, hostsThen }: DraftWork): string | undefined {
   const old = before === undefined ? undefined : documentOf(before, 0)
   const tree = storedDocument(JSON.parse(wanted) as Tree, old?.tree)
   const isPlatform = role === 'platform-admin'
   if (!isPlatform) checkTenantAdmin(old?.tree, tree, { allowedHosts })
-  if (old !== undefined && canonicalJsonOf(tree) === canonicalJsonOf(old.tree)) return undefined
+  const tenantHosts = hostsThen === undefined ? tenantHostsIn(tree, old, isPlatform) : onlyHostsOf(tree, hostsThen)
+  const isSame = canonicalJsonOf(tree) === canonicalJsonOf(old?.tree ?? null)
+  if (isSame && (hostsThen === undefined || areSame(tenantHosts, old?.tenantHosts))) return undefined
   // A tenant-admin leaves references as they are, or takes them out.
   const mayRefer = isPlatform || (old?.byPlatform === true && keepsReferences(old.tree, tree))
-  return textOfDocument({
-    tree,
-    byPlatform: mayRefer && hasReference(tree),
-    tenantHosts: tenantHostsIn(tree, old, isPlatform)
-  })
+  return textOfDocument({ tree, byPlatform: mayRefer && hasReference(tree), tenantHosts })
 }
 
 /**
@@ -42,6 +42,14 @@ function tenantHostsIn(tree: Tree, before: TenantDocument | undefined, isPlatfor
   const [known, kept] = [hostsIn(before?.tree), new Set(before?.tenantHosts)]
   return [...hostsIn(tree)].filter((host) => kept.has(host) || (!isPlatform && !known.has(host)))
 }
+
+/** Whoever takes a version up again has read none of its hosts anew: they are whose they were then. */
+const onlyHostsOf = (tree: Tree, hosts: readonly string[]): readonly string[] => [
+  ...hostsIn(tree).intersection(new Set(hosts))
+]
+
+const areSame = (some: readonly string[], others: readonly string[] = []): boolean =>
+  new Set(some).symmetricDifference(new Set(others)).size === 0
 
 /** Of URLs that the gateway goes to. */
 const hostsIn = (tree: Tree = {}): ReadonlySet<string> =>

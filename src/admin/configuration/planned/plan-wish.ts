@@ -29,7 +29,7 @@ interface PlanRequest extends AdminRequest {
 export async function wishOfPlan(
   request: PlanRequest,
   { control }: AdminServices
-): Promise<Pick<Wish, 'change' | 'removed'>> {
+): Promise<Pick<Wish, 'change' | 'removed' | 'past'>> {
   const { tenants, rollback, tenant } = request.body
   if ((tenants === undefined) === (rollback === undefined))
     throw new AdminProblem('invalid_request', 'A plan is of "tenants" or of "rollback".', 'Send one of them.')
@@ -40,9 +40,9 @@ export async function wishOfPlan(
   const { role } = request.administrator
   if (role !== 'platform-admin')
     throw new AdminProblem('forbidden', `The role ${role} may roll nothing back.`, 'Use a key of a platform-admin.')
-  const { change, removed } = await rollbackWish(control, {
+  const { ofFile: _ofFile, ...wish } = await rollbackWish(control, {
     version: rollback,
     ...(tenant !== undefined && { tenant })
   })
-  return { change, removed }
+  return wish
 }

@@ -53,7 +53,7 @@ const differenceTo = (
 export async function rollbackWish(
   control: Pick<Control, 'at' | 'isOfFile' | 'removedOf'>,
   { version, tenant }: Static<typeof Rollback>
-): Promise<Required<Pick<Wish, 'change' | 'removed'>> & { readonly ofFile: readonly string[] }> {
+): Promise<Required<Pick<Wish, 'change' | 'removed' | 'past'>> & { readonly ofFile: readonly string[] }> {
   const isMeant = ([id]: readonly [string, unknown]): boolean =>
     tenant === undefined ? !control.isOfFile(id) : id === tenant
   const found = await control.at(version, tenant)
@@ -63,6 +63,7 @@ export async function rollbackWish(
   return {
     change: (now) => differenceTo(then, new Map([...now].filter(isMeant)), removed),
     removed,
+    past: then,
     ofFile: tenant === undefined ? [...found.keys()].filter(control.isOfFile) : []
   }
 }
