@@ -129,6 +129,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     peek: () => undefined,
     use: () => upstream,
     find: () => undefined,
+    stderrOf: () => [],
     statesOf: () => [],
     stateOf: () => ({
       connections: 1,

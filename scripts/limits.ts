@@ -1446,6 +1446,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`upstream_unavailable`'
     ],
     [
+      'upstream/pool/stderr-tails.ts maxTailLines',
+      'lines of standard error that are kept',
+      'upstream',
+      'the oldest goes'
+    ],
+    ['upstream/pool/stderr-tails.ts maxTailBytes', 'the same, in memory', 'upstream', 'the oldest goes'],
+    [
       'upstream/pool/connect-backoff.ts provenMs',
       'life after which a connection counts as good',
       'connection',
@@ -1859,6 +1866,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
+upstream/pool/stderr-tails.ts entryBytes
 admin/callers/callers.ts dayMs
 admin/live/processes.ts digestChars
 login/login-events.ts maxEventChars

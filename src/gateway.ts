@@ -246,5 +246,5 @@ const loadAdmin = async () => ({ ...(await import('./admin/live/now.ts')), ...(a
 type PoolParts = Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>
 const openPool = (parts: PoolParts, limits: EgressLimits, metrics?: UpstreamMeter) => {
   const connector = createConnector({ ...parts, egress: createEgress(createEgressGuard(limits)), clock: steadyClock })
-  return createPool({ connector, clock: steadyClock, random: parts.random, log: parts.log, metrics })
+  return createPool({ ...parts, connector, clock: steadyClock, metrics })
 }

@@ -54,7 +54,7 @@ export interface AdminServices {
   readonly snapshot: () => Snapshot
   readonly listings: Pick<Listings, 'peek' | 'awaitListings' | 'revalidate' | 'catalogs'>
   readonly catalogOf: CatalogCache
-  readonly pool: Pick<Pool, 'stateOf' | 'statesOf'>
+  readonly pool: Pick<Pool, 'stateOf' | 'statesOf' | 'stderrOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
   readonly control: Control
   readonly vault: Pick<Vault, 'connections'>
@@ -73,7 +73,8 @@ export interface AdminServices {
   /** Where the gateway listens; undefined: it does not yet. */
   readonly state: { readonly address: OwnListener | undefined }
   readonly version: string
-  /** The time of day. */
+  /** Of durations; the time of day. */
+  readonly clock: Pick<Clock, 'now'>
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
   /** Where changes are recorded; undefined: the configuration wants no audit log. */

@@ -176,6 +176,12 @@ export function upstreamAnswer(
   return new AdminReply(body, etagHeader(document), status)
 }
 
+const StderrEntry = closedObject({
+  at: Type.String({ description: 'When it was read (RFC 3339).' }),
+  text: Type.String({ description: 'As in the log: secrets of its configuration and tokens are masked.' }),
+  leftOut: Type.Integer({ description: 'Lines before it that were too many at once to be kept.' })
+})
+
 export const upstreamRoutes = [
   defineRoute(
     {
@@ -200,5 +206,27 @@ export const upstreamRoutes = [
       response: UpstreamEntry
     },
     ({ administrator, params }, services) => upstreamAnswer(params, administrator, services)
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/tenants/{tenant}/upstreams/{upstream}/stderr',
+      roles: administrators,
+      summary:
+        'The last lines that the processes of an upstream wrote to standard error, the oldest first, at the process ' +
+        'that answers; also once they have ended. None of a URL.',
+      query: closedObject(pageQuery),
+      response: pageSchema(StderrEntry)
+    },
+    ({ tenant, params, query: { limit } }, { pool, clock, wall }) => {
+      const definition = tenant.upstreams.get(upstreamName(params['upstream'] ?? ''))
+      if (definition === undefined) throw noSuch('upstream')
+      const [now, time] = [clock.now(), wall.now()]
+      const items = pool.stderrOf(definition).slice(-limit)
+      return {
+        items: items.map(({ at, ...line }) => ({ at: new Date(time - (now - at)).toISOString(), ...line })),
+        nextCursor: null
+      }
+    }
   )
 ] as const

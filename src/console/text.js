@@ -259,8 +259,12 @@ export const text = {
         counted(templates, 'template', 'templates')
       ].join(', '),
     secrets: 'Secrets',
-    lastError: 'Last error',
-    lastStderr: 'Last line of standard error'
+    lastError: 'Last error'
+  },
+  stderr: {
+    title: 'Standard error, the last lines',
+    none: 'Its processes have written nothing to standard error at the process that answers.',
+    leftOut: (/** @type {number} */ lines) => `${counted(lines, 'line', 'lines')} left out: too many at once`
   },
   addUpstream: {
     title: 'Add upstreams',

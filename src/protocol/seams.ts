@@ -160,8 +160,12 @@ export interface UpstreamEvents {
   closed(reason: Error): void
   /** It serves no new calls any more, whoever ended it. */
   retired?(): void
-  /** A line of its standard error, without the secrets of its definition. @returns is it of no news for the log? */
-  stderr?(line: string): boolean
+  /**
+   * A line of its standard error, without the secrets of its definition.
+   * @param leftOut lines before it that were too many at once
+   * @returns is it of no news for the log?
+   */
+  stderr?(line: string, leftOut: number): boolean
 }
 
 /** What the gateway declares when it opens a connection. */

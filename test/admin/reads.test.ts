@@ -149,6 +149,15 @@ t.test('an upstream is told with its connections, its lists, and why it is away'
   t.ok((child['secrets'] as string[]).includes('SECRET'))
   for (const key of [adminKeys.viewer, adminKeys.auditor])
     t.match(await one('child', { key }), { lastError: null, lastStderr: null, state: 'away' }, 'nothing that it said')
+  const said = await asTold(made, 'GET', '/v1/tenants/acme/upstreams/child/stderr', { key: adminKeys.acme })
+  const lines = said['items'] as Array<{ at: string; text: string }>
+  t.match(
+    lines[0],
+    { at: /^\d{4}-.*Z$/, text: /^cannot open \*\*\* of the tests$/, leftOut: 0 },
+    'its secret is masked'
+  )
+  t.same((await asTold(made, 'GET', '/v1/tenants/acme/upstreams/up/stderr'))['items'], [], 'a URL has none')
+  t.equal((await made.call('GET', '/v1/tenants/acme/upstreams/none/stderr')).status, 404)
   const list = await asTold(made, 'GET', '/v1/tenants/acme/upstreams')
   t.same(
     (list['items'] as Array<{ name: string }>).map(({ name }) => name),

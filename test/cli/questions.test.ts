@@ -99,6 +99,11 @@ const questions: ReadonlyArray<readonly [question: string, argv: readonly string
     ['upstream', 'get', 'acme', 'broken'],
     /lastStderr: .*cannot start: bad configuration/
   ],
+  [
+    'And what did it say before?',
+    ['upstream', 'stderr', 'acme', 'broken'],
+    /^AT +TEXT\n\d{4}-\S+Z +cannot start: bad configuration/
+  ],
   ['When is it tried again?', ['upstream', 'get', 'acme', 'gone'], /nextTryAt: \d{4}-/],
   [
     'Why can bob not use this tool?',

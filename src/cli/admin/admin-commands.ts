@@ -87,6 +87,16 @@ const adminRows: readonly AdminRow[] = [
     example: 'tenant delete acme'
   },
   ...part('upstream', 'upstreams', upstreamColumns),
+  {
+    name: 'upstream stderr',
+    summary: 'the last lines that the processes of an upstream wrote to standard error, secrets masked',
+    operands: '<tenant> <name>',
+    method: 'GET',
+    path: '/v1/tenants/{0}/upstreams/{1}/stderr*',
+    columns: ['at', 'text'],
+    text: 'At the process that answers; also once they have ended.',
+    example: 'upstream stderr acme files'
+  },
   ...part('endpoint', 'endpoints', endpointColumns),
   ...part('issuer', 'issuers', ['issuer', 'jwksUri', 'requireTyp', 'audiences', 'managedBy']),
   ...part('limit', 'limits', ['name', 'per', 'perSecond', 'perMinute', 'perDay', 'perMonth', 'concurrent']),

@@ -12,6 +12,7 @@ import { Table } from '../parts/table.js'
 import { ago, bytes } from '../parts/time.js'
 import { text } from '../text.js'
 import { AddDialog } from './upstreams/add.js'
+import { StandardError } from './upstreams/stderr.js'
 
 const said = text.upstreams
 const everyMs = 5_000
@@ -91,20 +92,8 @@ function UpstreamTable({ items, isWhole, chosen }) {
 }
 
 function Upstream({ upstream, again }) {
-  const {
-    name,
-    type,
-    state,
-    processes,
-    revisions,
-    isolation,
-    awaySince,
-    nextTryAt,
-    lastError,
-    lastStderr,
-    listing,
-    secrets
-  } = upstream
+  const { name, type, state, processes, revisions, isolation, awaySince, nextTryAt, lastError, listing, secrets } =
+    upstream
   const asked = useSignal(/** @type {'later' | 'atOnce' | undefined} */ (undefined))
   const reconnect = (atOnce) =>
     post(path`/v1/tenants/${tenant.value}/upstreams/${name}/reconnect`, { atOnce }).then(again)
@@ -151,12 +140,8 @@ function Upstream({ upstream, again }) {
         html`<dt>${said.lastError}</dt>
           <dd>${lastError}</dd>`
       }
-      ${
-        lastStderr &&
-        html`<dt>${said.lastStderr}</dt>
-          <dd><code>${lastStderr}</code></dd>`
-      }
     </dl>
+    ${type === 'stdio' && state !== 'disabled' && mayChange() && html`<${StandardError} upstream=${name} everyMs=${everyMs} />`}
     ${
       asked.value &&
       html`<${ConfirmDialog}

@@ -3,9 +3,11 @@
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin } from '../../time/clock.ts'
+import type { MemoryAccount } from '../../limits/memory.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import { createConnectBackoff } from './connect-backoff.ts'
 import type { PooledConnection } from './pooled-connection.ts'
+import { createStderrTails } from './stderr-tails.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Upstream } from '../../protocol/seams.ts'
@@ -14,17 +16,13 @@ import type { ConnectionUse } from '../rpc/transport.ts'
 /** How long calls wait for another one's attempt to reach an upstream that is away. */
 export const probeWaitMs = 1_000
 
-/** What follows an error in Node and precedes it in Python: frames, members, brackets, the version. */
-const isDetail = /^(?:\s|Node\.js v|[\W_]*$)/
-
 export type Attempts = ReturnType<typeof createAttempts>
 
-export function createAttempts(clock: Clock, random: () => number, log: Log) {
+export function createAttempts(clock: Clock, random: () => number, log: Log, memory: MemoryAccount) {
   const backoff = createConnectBackoff(clock, random)
   /** By hash of the definition: the attempt that began last, while it runs. */
   const running = new Map<string, Promise<unknown>>()
-  /** By hash of the definition: of standard error. */
-  const lastLines = new Map<string, string>()
+  const tails = createStderrTails(clock, memory)
 
   function failed(definition: UpstreamDefinition, key: string, err: Error, use: ConnectionUse): void {
     if (err instanceof GatewayError && (err.code === 'cancelled' || err.code === 'too_many')) return
@@ -73,14 +71,12 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
         if (running.get(hash) === attempt) running.delete(hash)
       }
     },
-    /**
-     * A line of its standard error; of an error with its stack the line that says what it is counts as the last.
-     * @returns is the upstream away, as was said already?
-     */
-    said({ hash }: UpstreamDefinition, line: string): boolean {
-      if (!isDetail.test(line) || !lastLines.has(hash)) lastLines.set(hash, line)
-      return backoff.isAway(hash)
+    /** A line of its standard error. @returns is the upstream away, as was said already? */
+    said(definition: UpstreamDefinition, line: string, leftOut: number): boolean {
+      tails.add(definition, line, leftOut)
+      return backoff.isAway(definition.hash)
     },
+    stderrOf: tails.of,
     /**
      * Its open connections, the calls on them, the revisions that they speak, whether it is away and why.
      * @param connections of the pool
@@ -91,7 +87,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
         connections: open.length,
         calls: open.reduce((sum, { inFlight }) => sum + inFlight, 0),
         revisions: [...new Set(open.flatMap(({ upstream }) => upstream?.revision ?? []))].sort(),
-        lastLine: lastLines.get(hash),
+        lastLine: tails.lastOf(hash),
         ...backoff.stateOf(hash)
       }
     },
@@ -114,7 +110,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log) {
     },
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       backoff.retain(hashes)
-      for (const hash of lastLines.keys()) if (!hashes.has(hash)) lastLines.delete(hash)
+      tails.retain(hashes)
     },
     /** A request on an open connection ended: over HTTP that may stay open while its server is away. */
     requestEnded(

@@ -1,6 +1,7 @@
 // Open connections by definition and scope: connects once for all callers at the same time, closes what is idle,
 // leaves an upstream that fails alone for a while. It knows a scope as an opaque string, and not who is behind it.
 
+import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, type Timer, settledWithin } from '../../time/clock.ts'
 import { createAttempts } from './attempts.ts'
@@ -21,6 +22,8 @@ interface PoolOptions {
   readonly random: () => number
   readonly log: Log
   readonly metrics?: UpstreamMeter | undefined
+  /** Default: without limits. */
+  readonly memory?: MemoryAccount
 }
 
 const longestSweepMs = 5_000
@@ -29,10 +32,10 @@ export const closeMs = 7_000
 
 export type Pool = ReturnType<typeof createPool>
 
-export function createPool({ connector, clock, random, log, metrics }: PoolOptions) {
+export function createPool({ connector, clock, random, log, metrics, memory = createMemoryAccount() }: PoolOptions) {
   const connections = createOpenConnections(clock)
   const { current, retired, ofScope } = connections
-  const attempts = createAttempts(clock, random, log)
+  const attempts = createAttempts(clock, random, log, memory)
   const { backoff } = attempts
   const bulkhead = createBulkhead(clock, log)
   const breaker = createBreaker(connector, attempts, clock, log)
@@ -83,7 +86,7 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
     const key = connectionKeyOf(definition, scope)
     const watched: UpstreamEvents = {
       ...events,
-      stderr: (line) => attempts.said(definition, line),
+      stderr: (line, leftOut) => attempts.said(definition, line, leftOut),
       closed(reason) {
         backoff.ended(key, clock.now() - opened.openedAt, reason)
         opened.end(reason)
@@ -133,6 +136,8 @@ export function createPool({ connector, clock, random, log, metrics }: PoolOptio
 
     /** What this process knows of an upstream. */
     stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
+    /** The last lines of its standard error, of all its processes together. */
+    stderrOf: attempts.stderrOf,
     statesOf: (all: readonly UpstreamDefinition[]) => attempts.statesOf(all, current.values(), breaker.isSilent),
 
     /** The open connection for a call: what is not open has to be acquired. */

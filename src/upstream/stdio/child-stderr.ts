@@ -35,10 +35,10 @@ export function createStderrLog(
       dropped++
       return
     }
-    report()
+    const leftOut = report()
     const stderr = printable(mask(bytes.toString()), maxLineLength)
     // While it is away it says the same at every attempt.
-    const isOld = events.stderr?.(stderr) === true
+    const isOld = events.stderr?.(stderr, leftOut) === true
     if (early === undefined) return write(isOld ? 'debug' : 'info', [stderr])
     early.push(stderr)
     if (early.length > maxEarlyLines) write('debug', early.splice(0, 1))
@@ -48,9 +48,12 @@ export function createStderrLog(
     for (const stderr of written) log[level]({ upstream, stderr }, 'upstream stderr')
   }
 
-  function report(): void {
-    if (dropped > 0) log.warn({ upstream, lines: dropped }, "left out lines of the upstream's stderr: too many at once")
+  /** @returns how many were left out since the last time */
+  function report(): number {
+    const lines = dropped
+    if (lines > 0) log.warn({ upstream, lines }, "left out lines of the upstream's stderr: too many at once")
     dropped = 0
+    return lines
   }
 
   const lines = createLineReader(maxLineBytes, note, note)
