@@ -76,6 +76,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
       tails.add(definition, line, leftOut)
       return backoff.isAway(definition.hash)
     },
+    /** The last lines of its standard error, of all its processes together. */
     stderrOf: tails.of,
     /**
      * Its open connections, the calls on them, the revisions that they speak, whether it is away and why.

@@ -37,8 +37,7 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
   const { current, retired, ofScope } = connections
   const attempts = createAttempts(clock, random, log, memory)
   const { backoff } = attempts
-  const bulkhead = createBulkhead(clock, log)
-  const breaker = createBreaker(connector, attempts, clock, log)
+  const [bulkhead, breaker] = [createBulkhead(clock, log), createBreaker(connector, attempts, clock, log)]
   const pool = { connections, clock, log, bulkhead, breaker, metrics, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
   let [sweeper, closed]: [Timer | undefined, boolean] = [undefined, false]
@@ -136,7 +135,6 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
 
     /** What this process knows of an upstream. */
     stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
-    /** The last lines of its standard error, of all its processes together. */
     stderrOf: attempts.stderrOf,
     statesOf: (all: readonly UpstreamDefinition[]) => attempts.statesOf(all, current.values(), breaker.isSilent),
 
