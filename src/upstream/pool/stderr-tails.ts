@@ -1,5 +1,5 @@
-// The last lines of standard error of each upstream, for whoever asks why it fails: bounded, counted for its tenant, and
-// kept when its process is gone, because the last ones say why it went.
+// The last lines of standard error of each upstream, for whoever asks why it fails: bounded, counted for its tenant,
+// and kept when its process is gone, because the last ones say why it went.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { type HeldMemory, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
