@@ -981,6 +981,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'person, tenant, process',
       'the oldest round is given up'
     ],
+    [
+      'relay/bridge/connect-wait.ts connectWaitMs',
+      'time for the page of connections',
+      'call that came back from it',
+      'the client is asked again'
+    ],
     ['session/parked-calls.ts parkedMs', 'time to retry', 'parked call', 'given up: `invalid_state`'],
     [
       'session/parked-calls.ts longestParkedMs',

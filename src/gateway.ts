@@ -197,7 +197,7 @@ export async function createGateway(
   }
 
   const retain = (): void => vault.retainIn([relay, modernRelay, pool, supervisor], upstreamHashesOf(snapshot()))
-  vault.onChange(retain, relay.tellPerson)
+  vault.onChange(retain, [relay.tellPerson, modernRelay.connectWait.tellPerson])
 
   function apply(next: Snapshot): void {
     const before = state.snapshot

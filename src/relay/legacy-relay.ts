@@ -31,6 +31,7 @@ import { createListings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
 import { tellViewChanges } from './catalog/view-changes.ts'
 import type { Viewer } from './catalog/visible.ts'
+import { createPagesAsked, type PagesAsked } from './client/pages-asked.ts'
 import { createEndedSessions } from './connections/ended-sessions.ts'
 import { createKeptSessions } from './connections/kept-sessions.ts'
 import { createLogLevels } from './connections/log-level.ts'
@@ -104,6 +105,7 @@ export function createLegacyRelay({
     sessions,
     pages: createListPages(sealer, memory),
     callLimits,
+    pagesAsked: createPagesAsked(),
     wall
   }
 
@@ -183,7 +185,8 @@ export function createLegacyRelay({
     },
     /** After a reload: ends sessions whose endpoint is gone, and tells the others which of their lists differ. */
     tellChanges: (before: Snapshot) => tellViewChanges(before, live, contextOf, catalogs),
-    tellPerson: (person: string) => tellPerson(live, person),
+    /** What a person has connected is another thing than before. @param person as `quotaKeyOf` */
+    tellPerson: (person: string) => tellSessions(sessionsOf(live, person), services.pagesAsked, contextOf),
     /** After a reload, once their calls have ended: closes what this process holds for callers who are gone. */
     letGo(): void {
       for (const session of [...live.all()]) {
@@ -195,18 +198,25 @@ export function createLegacyRelay({
       }
     },
     close(): void {
-      endedSessions.close()
-      listings.close()
-      subscriptions.close()
-      tasks.close()
+      for (const each of [endedSessions, listings, subscriptions, tasks]) each.close()
     }
   }
 }
 
-/** What a person has connected is another thing than before. @param person as `quotaKeyOf` */
-function tellPerson(live: Pick<LiveSessions, 'all'>, person: string): void {
-  for (const session of live.all())
-    if (quotaKeyOf(session.session.record.owner) === person) session.listsChanged(['tools', 'prompts', 'resources'])
+const sessionsOf = (live: Pick<LiveSessions, 'all'>, person: string): LiveSession[] =>
+  [...live.all()].filter(({ session }) => quotaKeyOf(session.record.owner) === person)
+
+function tellSessions(
+  sessions: readonly LiveSession[],
+  pages: PagesAsked,
+  contextOf: (session: LiveSession) => EndpointContext | undefined
+): void {
+  for (const session of sessions) {
+    const context = contextOf(session)
+    if (context === undefined) continue
+    session.listsChanged(['tools', 'prompts', 'resources'])
+    pages.completed(session, context)
+  }
 }
 
 const viewerOf = (context: EndpointContext | undefined, principal: Principal | undefined): Viewer | undefined =>

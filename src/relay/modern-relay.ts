@@ -6,6 +6,7 @@ import type { JsonObject, Request, Result, UpstreamName } from '../protocol/mess
 import type { Bus } from '../session/bus/bus.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Pool } from '../upstream/pool/pool.ts'
+import { createConnectWait } from './bridge/connect-wait.ts'
 import { createParking } from './bridge/parking.ts'
 import { createRequestStates } from './bridge/request-state.ts'
 import type { ContextOf, ModernCall, ModernViewer, Runtime } from './call/call.ts'
@@ -82,6 +83,7 @@ export function createModernRelay({
   })
   const states = createRequestStates(sealer, wall)
   const parking = createParking({ states, node, bus, contextOf, wall, newId, log, memory, lifetimeMs: parkedMs })
+  const connectWait = createConnectWait({ states, contextOf, clock, parkedMs })
   const forward = (...args: [call: ModernCall, upstream: UpstreamName, owner: string, outgoing?: Request]) =>
     forwardToNode(bus, ...args)
   const legacyTasks = createLegacyTasks({
@@ -142,6 +144,7 @@ export function createModernRelay({
      * them)
      */
     call: (call: ModernCall): Promise<Result> => dispatchModern(call, services),
+    connectWait,
     /**
      * `subscriptions/listen`: `call.client.notify` gets `notifications/subscriptions/acknowledged` first, then what
      * changed for this caller, without subscription ids, which the HTTP handler adds. Resolves with the final empty

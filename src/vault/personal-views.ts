@@ -68,6 +68,15 @@ const separator = '.'
 
 export const hashOfEverybody = (hash: string): string => hash.split(separator, 1)[0] ?? hash
 
+const grantIn = (hash: string): string | undefined => hash.split(separator)[1]
+
+/**
+ * Has its person connected it, or connected it again, since it had this hash?
+ * @param definition as the person has it now
+ */
+export const isConnectedSince = (definition: UpstreamDefinition | undefined, hash: string): boolean =>
+  definition?.person !== undefined && grantIn(definition.hash) !== grantIn(hash)
+
 export function createPersonalViews(
   grants: Pick<Grants, 'peek' | 'last' | 'read' | 'onChange'>,
   callers: CallerDefinitions,

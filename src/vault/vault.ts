@@ -117,12 +117,12 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
     },
     epochs,
     /** What a person has is another thing than before: many may be forgotten at once. */
-    onChange(retain: () => void, tell: (person: string) => void): void {
+    onChange(retain: () => void, tells: ReadonlyArray<(person: string) => void>): void {
       const retainSoon = onceATurn(retain)
       callers.onForget(retainSoon)
       views.onChange((person) => {
         retainSoon()
-        tell(person)
+        for (const tell of tells) tell(person)
       })
     },
     clock,

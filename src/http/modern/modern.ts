@@ -34,6 +34,14 @@ export function createModernHandler(options: ModernHandlerOptions) {
   const checkParamHeaders = createParamHeaderCheck(relay)
   const knownCapabilities = createKnownCapabilities()
 
+  /** Headers are checked against what the endpoint publishes once the person has connected what they were asked for. */
+  function perform(context: RequestContext, call: ModernCall): Promise<Result> {
+    const run = (now: ModernCall): Promise<Result> =>
+      call.request.method === 'tools/call' ? callTool(context, now) : relay.call(now)
+    const waiting = relay.connectWait.of(call)
+    return waiting === undefined ? run(call) : waiting.then(run)
+  }
+
   async function callTool(context: RequestContext, call: ModernCall): Promise<Result> {
     const checked = checkParamHeaders(context.incoming.rawHeaders, call)
     if (checked !== undefined) await checked
@@ -62,16 +70,13 @@ export function createModernHandler(options: ModernHandlerOptions) {
       const accepts = formatsOf(context.incoming.headers)
       if (context.raw.destroyed) return
       admit(context)
-      await runModernRequest(
-        options,
-        context,
-        message,
-        accepts,
-        method === 'tools/call' ? (call) => callTool(context, call) : relay.call
-      )
+      await runModernRequest(options, context, message, accepts, (call) => perform(context, call))
     },
-    /** The gateway stops: ends every listen stream, and says so on it. Calls go on. */
-    endStreams
+    /** The gateway stops: ends every listen stream, and says so on it. Calls go on, but wait for no person. */
+    endStreams(): void {
+      relay.connectWait.stop()
+      endStreams()
+    }
   }
 }
 

@@ -21,6 +21,8 @@ export interface RequestState {
   readonly process?: TaskProcess
   /** Keys of the pages that an older upstream wants visited before it is asked again. */
   readonly pages?: readonly string[]
+  /** They are one of the gateway, where the person connects the upstream. */
+  readonly isOurs?: true
   /** The call of an older upstream that waits for the answers, and the process that holds it. */
   readonly parked?: { readonly node: string; readonly park: string; readonly round: number }
 }
@@ -98,6 +100,11 @@ export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall:
       )
         throw refused(given)
       return given.state
+    },
+    /** The upstream that the person of the client was to connect, and its hash then; undefined: it is no such state. */
+    askedToConnect(call: ModernCall): Pick<Sealed, 'upstream' | 'hash'> | undefined {
+      const given = read(call, call.request.params?.['requestState'])
+      return given?.state.isOurs === true && given.exp >= wall.now() ? given : undefined
     },
     /**
      * For a request whose name leads nowhere: was it there before, and waited for input?

@@ -53,8 +53,9 @@ export async function urlElicitationOf(
   const pages = demand === undefined ? [] : pagesOf(demand)
   if (pages.length === 0) throw error
   const { capabilities } = call.client
+  const isOurs = demand instanceof ConnectRequiredError
   if (!hasCapability(capabilities, ['elicitation', 'url'])) {
-    if (demand instanceof ConnectRequiredError && call.request.method === 'tools/call')
+    if (isOurs && call.request.method === 'tools/call')
       return { resultType: 'complete', content: [{ type: 'text', text: demand.message }], isError: true }
     const message =
       `Upstream ${upstream} wants a web page to be visited first. ` +
@@ -71,7 +72,7 @@ export async function urlElicitationOf(
   return {
     resultType: 'input_required',
     inputRequests: shapeInputRequests(requests, upstream, call.endpoint, capabilities),
-    requestState: states.seal(call, upstream, { pages: Object.keys(requests) })
+    requestState: states.seal(call, upstream, { pages: Object.keys(requests), ...(isOurs && { isOurs }) })
   }
 }
 

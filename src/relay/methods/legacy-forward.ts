@@ -1,15 +1,17 @@
 // The way of a request of a session to its upstream, and of the answer back.
 
-import { type Request, type Result } from '../../protocol/messages.ts'
+import { type Request, type Result, RpcError } from '../../protocol/messages.ts'
 import type { CallLimits } from '../../policy/call-limits.ts'
 import { mapRelatedTask } from '../../protocol/translate/tasks.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import { abortable, type Clock } from '../../time/clock.ts'
+import { ConnectRequiredError } from '../../upstream/rpc/credential.ts'
 import type { InputLoop } from '../bridge/input-loop.ts'
 import type { SessionClients } from '../bridge/session-clients.ts'
 import { redactError, type LegacyCall } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import { urlElicitationForSession } from '../client/client-errors.ts'
+import type { PagesAsked } from '../client/pages-asked.ts'
 import type { SessionConnection, SessionConnections } from '../connections/session-connections.ts'
 import type { ResourceSubscriptions } from '../subscriptions/resource-subscriptions.ts'
 import type { SessionSubscribers } from '../subscriptions/session-subscribers.ts'
@@ -29,6 +31,7 @@ export interface LegacyServices {
   readonly sessions: Sessions
   readonly pages: ListPages
   readonly callLimits: CallLimits
+  readonly pagesAsked: PagesAsked
   readonly wall: Pick<Clock, 'now'>
 }
 
@@ -58,7 +61,7 @@ export async function send(
   call: LegacyCall,
   connection: SessionConnection,
   request: Request,
-  { connections, clients, inputLoop, tasks }: LegacyServices,
+  { connections, clients, inputLoop, tasks, pagesAsked }: LegacyServices,
   wrapsResult = false
 ): Promise<Result> {
   const { definition } = connection
@@ -72,7 +75,8 @@ export async function send(
     try {
       return urlElicitationForSession(error, call, outgoing, definition.name)
     } catch (refused) {
-      throw redactError(refused, definition)
+      const isSent = error instanceof ConnectRequiredError && refused instanceof RpcError
+      throw redactError(isSent ? pagesAsked.noted(call, definition.name, error) : refused, definition)
     }
   } finally {
     client.endCall()

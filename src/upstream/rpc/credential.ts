@@ -33,9 +33,12 @@ export type ConnectPage = (person: string | undefined) => { readonly url: string
 
 /** The person has to connect something first: error -32042 of 2025-11-25, of the gateway's own page. */
 export class ConnectRequiredError extends RpcError {
+  readonly elicitation: JsonObject
+
   constructor(message: string, url: string) {
-    const elicitations = [{ mode: 'url', elicitationId: randomBytes(16).toString('base64url'), url, message }]
-    super({ code: rpcCodes.urlElicitationRequired, message, data: { elicitations } })
+    const elicitation = { mode: 'url', elicitationId: randomBytes(16).toString('base64url'), url, message }
+    super({ code: rpcCodes.urlElicitationRequired, message, data: { elicitations: [elicitation] } })
+    this.elicitation = elicitation
   }
 }
 
