@@ -55,11 +55,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['vault/oauth/token-exchange.ts admissionMs', 'time that a request waits for an exchange', 'request', 'goes on'],
     ['vault/oauth/token-exchange.ts maxTokens', 'tokens of one caller in use at once', 'caller', 'exchanged again'],
     [
-      'vault/oauth/token-exchange.ts unsaidMs',
+      'vault/oauth/shared-exchanges.ts unsaidMs',
       'time that other processes read a token whose end is not said',
       'caller',
       'the caller calls again'
     ],
+    [
+      'vault/oauth/shared-exchanges.ts longestMs',
+      'time that other processes wait for an exchange',
+      'call',
+      'upstream_unavailable'
+    ],
+    ['vault/oauth/shared-exchanges.ts pollMs', 'time between looks for its end', 'call', '-'],
     ['vault/signed/assertions.ts lifetimeSeconds', 'life of an assertion of who calls', 'assertion', 'signed anew'],
     ['vault/signed/assertions.ts usedMs', 'time that requests carry the same one', 'caller', 'signed anew'],
     ['vault/signed/assertions.ts replaceMs', 'age from which a refused one is replaced', 'caller', 'the refusal stays'],

@@ -31,7 +31,7 @@ export function checkRules(
 ): void {
   const insertedPaths = new Set(inserted.map(({ path }) => JSON.stringify(path)))
   const isInserted = (path: Path): boolean => insertedPaths.has(JSON.stringify(path))
-  const { publicUrl, tenants, listen, audit, vault } = treeOf(config)
+  const { publicUrl, tenants, listen, audit, vault, store } = treeOf(config)
   const bound = host ?? stringOrNone(treeOf(listen)['host']) ?? '127.0.0.1'
   if (!isLoopback(bound) && publicUrl === undefined) {
     report.add(
@@ -53,6 +53,7 @@ export function checkRules(
     for (const [name, upstream] of Object.entries(treeOf(tenant['upstreams'])))
       checkUpstream(treeOf(upstream), [...path, 'upstreams', name], report, {
         vault,
+        store,
         tenantAuth: treeOf(tenant['auth'])
       })
     if ((audit === undefined || audit === 'none') && treeOf(tenant['audit'])['required'] === true)

@@ -37,6 +37,7 @@ export const keyTable = {
   'login-grant': ['tenant', 'grant'],
   'vault-key': ['tenant'],
   'exchanged-token': ['tenant', 'definition'],
+  'exchange-turn': ['tenant', 'definition'],
   'assertion-keys': ['tenant'],
   grant: ['tenant', 'issuer', 'subject', 'upstream'],
   'grant-used': ['tenant', 'issuer', 'subject', 'upstream'],
@@ -174,6 +175,7 @@ export const grantPendingKey = keyMaker('grant-pending')
 export const grantBegunKey = keyMaker('grant-begun')
 export const grantRenewalKey = keyMaker('grant-renewal')
 export const exchangedTokenKey = keyMaker('exchanged-token')
+export const exchangeTurnKey = keyMaker('exchange-turn')
 export const assertionKeysKey = keyMaker('assertion-keys')
 export const sealKeyKey = key('seal-key')
 export const healthKey = key('health')

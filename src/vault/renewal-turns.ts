@@ -1,4 +1,5 @@
-// Turns of the processes at the grant of a person: one renews or replaces it, and the others wait.
+// Turns of the processes: one does what only one may do, such as renewing or replacing the grant of a person, and the
+// others wait.
 
 import { randomBytes } from 'node:crypto'
 import type { Person } from '../config/auth/upstream-auth.ts'
@@ -13,23 +14,38 @@ const leaseMs = 5_000
 const beatMs = 1_000
 const pollMs = 100
 
+/**
+ * One process is at it until it ends its turn, or ends itself.
+ * @param key where the others see that
+ * @param longestMs so long at most
+ * @returns what ends the turn; undefined: it is another one's
+ */
+export async function begunTurn(
+  store: Pick<Store, 'set' | 'delete'>,
+  clock: Clock,
+  key: string,
+  longestMs: number
+): Promise<(() => Promise<unknown>) | undefined> {
+  const own = randomBytes(12).toString('base64url')
+  if (!(await store.set(key, own, { when: 'absent', ttlMs: leaseMs }))) return undefined
+  const until = clock.now() + longestMs
+  const beat = every(clock, beatMs, () => {
+    // A store that is away for a moment has it all the same until it ends.
+    // Only its own: it may have been held up, and be another one's turn.
+    if (clock.now() < until) store.set(key, own, { ttlMs: leaseMs, when: { is: own } }).catch(() => {})
+  })
+  return async () => {
+    beat.close()
+    // It may have taken too long, and be another one's turn.
+    return await store.delete(key, { is: own })
+  }
+}
+
 export function createRenewalTurns(store: Store, clock: Clock) {
   /** One of all processes may renew or replace. @returns what lets the next one; undefined: another one does it */
   async function isFirst(person: Person, upstream: string): Promise<(() => Promise<unknown>) | undefined> {
     const key = grantRenewalKey(person.tenant, person.issuer, person.subject, upstream)
-    const own = randomBytes(12).toString('base64url')
-    if (!(await store.set(key, own, { when: 'absent', ttlMs: leaseMs }))) return undefined
-    const until = clock.now() + renewalMs
-    const beat = every(clock, beatMs, () => {
-      // A store that is away for a moment has it all the same until it ends.
-      // Only its own: it may have been held up, and be another one's turn.
-      if (clock.now() < until) store.set(key, own, { ttlMs: leaseMs, when: { is: own } }).catch(() => {})
-    })
-    return async () => {
-      beat.close()
-      // It may have taken too long, and be another one's turn.
-      return await store.delete(key, { is: own })
-    }
+    return await begunTurn(store, clock, key, renewalMs)
   }
 
   async function turn(person: Person, upstream: string): Promise<() => Promise<unknown>> {

@@ -40,8 +40,8 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
     const when = text === undefined ? ('absent' as const) : { is: text }
     return {
       value: text === undefined ? undefined : await opened(tenant, key, text),
-      replace: async (value: unknown): Promise<boolean> =>
-        await store.set(key, await sealed(tenant, key, value), { when })
+      replace: async (value: unknown, ttlMs?: number): Promise<boolean> =>
+        await store.set(key, await sealed(tenant, key, value), { when, ...(ttlMs !== undefined && { ttlMs }) })
     }
   }
 

@@ -21,6 +21,7 @@ import { createGrants, newGrantId } from './grants.ts'
 import { createSharedTools } from './shared-tools.ts'
 import { createPersonalViews, grantTargetOf, personalUpstreamsOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
+import { createSharedExchanges } from './oauth/shared-exchanges.ts'
 import { createSigningKeys } from './signed/signing-keys.ts'
 import { createTokenExchanges, type IdTokenOf } from './oauth/token-exchange.ts'
 import { createVaultKeys, type Epochs } from './wrapping/vault-keys.ts'
@@ -73,8 +74,7 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
     callers,
     idTokenOf: login.idTokenOf,
     fetch,
-    store,
-    sealer,
+    shared: createSharedExchanges({ store, values, hasKeys: () => snapshot().vault !== undefined, clock }),
     clock,
     wall,
     log

@@ -8,6 +8,7 @@ const files = ['tenants', 'acme', 'upstreams', 'files']
 const at = 'tenants.acme.upstreams'
 const vault = { keys: [{ id: '1', key: Buffer.alloc(32, 1).toString('base64') }] }
 const kept = () => ({ ...base(), vault })
+const exchange = { type: 'tokenExchange', issuer: 'https://idp.example.com', clientId: 'c', clientSecret: 'abc' }
 const robot = { type: 'clientCredentials', clientId: 'robot', clientSecret: 'abc' }
 
 refusals(t, [
@@ -94,7 +95,25 @@ refusals(t, [
     good: vault,
     start: withValue([...tickets, 'auth'], { type: 'signed' }),
     path: `${at}.tickets.auth`,
-    message: /keeps keys to sign with, and there is no vault/
+    message: /keeps what it signs with in the store, and there is no vault/
+  },
+  {
+    name: 'exchanged tokens that processes share without a vault to seal them with are refused',
+    steps: ['vault'],
+    bad: undefined,
+    good: vault,
+    start: withValue(['store'], 'redis://localhost', withValue([...tickets, 'auth'], exchange)),
+    path: `${at}.tickets.auth`,
+    message: /keeps what tokens were exchanged for in the store, and there is no vault/
+  },
+  {
+    name: 'and are no matter of a vault where one process has the store to itself',
+    steps: ['store'],
+    bad: 'redis://localhost',
+    good: 'memory:',
+    start: withValue([...tickets, 'auth'], exchange),
+    path: `${at}.tickets.auth`,
+    message: /there is no vault/
   },
   {
     name: 'client credentials without a secret and a key are refused',

@@ -50,6 +50,8 @@ export interface Issuer {
   readonly exchanges: string[]
   /** Refuses to exchange any. */
   exchangeRefused: boolean
+  /** Called before an exchange is answered; it may keep the answer back. */
+  beforeExchange: (() => Promise<void>) | undefined
 }
 
 export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<Issuer> {
@@ -62,7 +64,11 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
   const secret = randomUUID()
   const asker = 'gateway'
   const askerGrants = [exchangeGrant, ...(assertionsOf === undefined ? [] : [assertionGrant])]
-  const exchanging = { exchanges: [] as string[], exchangeRefused: false }
+  const exchanging = {
+    exchanges: [] as string[],
+    exchangeRefused: false,
+    beforeExchange: undefined as (() => Promise<void>) | undefined
+  }
 
   const url = await listen(
     t,
@@ -172,7 +178,7 @@ export async function issuer(t: Teardown, options: IssuerOptions = {}): Promise<
 function registerExchange(
   provider: Provider,
   url: string,
-  state: { readonly exchanges: string[]; exchangeRefused: boolean }
+  state: Pick<Issuer, 'exchanges' | 'exchangeRefused' | 'beforeExchange'>
 ): void {
   const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'audience', 'scope']
   const keys = createRemoteJWKSet(new URL(`${url}/jwks`))
@@ -183,6 +189,7 @@ function registerExchange(
       const params = context.oidc.params ?? ({} as Record<string, unknown>)
       const subjectToken = String(params['subject_token'])
       state.exchanges.push(subjectToken)
+      await state.beforeExchange?.()
       if (state.exchangeRefused) throw new errors.InvalidGrant('this one is not exchanged')
       const { payload } = await jwtVerify(subjectToken, keys, { issuer: url, typ: 'at+jwt' })
       const resource = String(params['resource'])

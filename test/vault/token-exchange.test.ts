@@ -2,11 +2,7 @@
 // for each token, and the token of the caller goes nowhere else.
 
 import { createServer } from 'node:http'
-import { inspect } from 'node:util'
 import t from 'tap'
-import { createFetch } from '../../src/auth/fetch.ts'
-import { steadyClock } from '../../src/time/clock.ts'
-import { createTokenExchanges } from '../../src/vault/oauth/token-exchange.ts'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { gateway } from '../kit/gateway.ts'
@@ -18,14 +14,13 @@ import { protectedUpstream } from '../kit/protected-upstream.ts'
 
 const echo = { name: 'up__echo', arguments: { text: 'hello' } }
 
-async function setup(t: Teardown, store = 'memory:') {
+async function setup(t: Teardown) {
   const idp = await issuer(t, { clients: ['ada', 'bob'] })
   const up = await protectedUpstream(t, idp)
   const auth = { type: 'tokenExchange', issuer: idp.url, ...idp.exchanger }
   const options = {
     upstreams: { up: { type: 'http', url: up.url, auth } },
-    auth: { issuers: [{ issuer: idp.url }], keys: [{ name: 'ada', key: keyOf.ada }] },
-    store
+    auth: { issuers: [{ issuer: idp.url }], keys: [{ name: 'ada', key: keyOf.ada }] }
   }
   const made = await gateway(t, options)
   const tokenOf = (clientId: string) => idp.token({ clientId, resource: made.url() })
@@ -112,45 +107,4 @@ t.test('callers of another issuer are refused, and so is an upstream that would 
   t.equal(up.presented.length, 0)
   t.match(JSON.stringify(evil.log), /the token endpoint is the upstream itself/)
   t.ok((await call(await tokenOf('ada'))).result, 'and this is how it works')
-})
-
-t.test('a process to which the token did not come finds what it was exchanged for in the store, sealed', async (t) => {
-  const idp = await issuer(t, { clients: ['ada'] })
-  const auth = { type: 'tokenExchange', issuer: idp.url, ...idp.exchanger, subjectToken: 'accessToken', scopes: [] }
-  const definition = { type: 'http', name: 'up', tenant: 'acme', hash: 'h..c', url: 'http://127.0.0.1:1/mcp', auth }
-  const kept = new Map<string, string>()
-  const process = () =>
-    createTokenExchanges({
-      idTokenOf: () => Promise.resolve(undefined),
-      callers: { of: () => new Map([['up', definition]]) as never },
-      fetch: () => createFetch(),
-      store: {
-        get: (key) => Promise.resolve(kept.get(key)),
-        set: (key, value) => Promise.resolve(kept.set(key, value) !== undefined)
-      },
-      sealer: {
-        seal: (...given) => Buffer.from(JSON.stringify(given)).toString('base64'),
-        open(purpose, binding, text) {
-          const [of, at, inner] = JSON.parse(Buffer.from(text, 'base64').toString()) as [string, string[], string]
-          return of === purpose && at.join() === binding.join() ? inner : undefined
-        }
-      },
-      clock: steadyClock,
-      wall: Date,
-      log: { warn: (...given: unknown[]) => t.fail(inspect(given)) } as never
-    })
-  const [here, there] = [process(), process()]
-  const { signal } = new AbortController()
-  await t.rejects(Promise.resolve(there.credentialOf(definition as never).ready(signal)), /has to call again/)
-  const tenant = { id: 'acme', auth: {}, upstreams: new Map([['up', definition]]) }
-  const token = await idp.token({ clientId: 'ada', resource: 'https://gateway.example/mcp' })
-  const endpoint = { members: [{ upstream: 'up' }] }
-  await here.ensure({ tenant, endpoint } as never, {} as never, ['Authorization', `Bearer ${token}`])
-  const credential = there.credentialOf(definition as never)
-  await credential.ready(signal)
-  t.match(credential.lines(), /^authorization: Bearer \S{100,}\r\n$/)
-  t.equal(credential.lines(), here.credentialOf(definition as never).lines())
-  t.equal(idp.exchanges.length, 1)
-  const other = { ...definition, hash: 'h..another' }
-  await t.rejects(Promise.resolve(there.credentialOf(other as never).ready(signal)), /has to call again/)
 })

@@ -1,6 +1,7 @@
 // Rules between what an upstream is shown of who calls and what else its definition says.
 
 import type { Path, Report } from '../problems.ts'
+import { redisAddress } from '../redis-address.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 
 /** What the linker, the shell and interpreters take commands from: whoever enters a value would run what they like. */
@@ -12,13 +13,13 @@ const commandVariable = new RegExp(
 
 /**
  * @param path of the upstream
- * @param around `vault` of the configuration; `auth` of the tenant
+ * @param around `vault` and `store` of the configuration; `auth` of the tenant
  */
 export function checkUpstreamAuth(
   upstream: Tree,
   path: Path,
   report: Report,
-  { vault, tenantAuth }: { readonly vault: unknown; readonly tenantAuth: Tree }
+  { vault, store, tenantAuth }: { readonly vault: unknown; readonly store: unknown; readonly tenantAuth: Tree }
 ): void {
   const auth = treeOf(upstream['auth'])
   const { type } = auth
@@ -29,15 +30,22 @@ export function checkUpstreamAuth(
   if (type === 'user') checkUser(auth, place, report)
   if (type === 'tokenExchange') checkTokenExchange(auth, place, report, tenantAuth)
   if (type === 'signed') checkSigned(auth, place, report)
-  if ((type === 'user' || type === 'signed' || type === 'userSecret') && listOf(treeOf(vault)['keys']).length === 0)
+  const kept = typeof type === 'string' ? keptInVault(type, store) : undefined
+  if (kept !== undefined && listOf(treeOf(vault)['keys']).length === 0)
     report.add(
       place,
-      type === 'signed'
-        ? 'keeps keys to sign with, and there is no vault to keep them in'
-        : 'keeps what people give, and there is no vault to keep it in',
+      `keeps ${kept} in the store, and there is no vault to seal it with`,
       'Add vault at the top: vault: { keys: [{ id: "1", key: "${file:PATH}" }] }, with a file made by: ' +
         'openssl rand -base64 32.'
     )
+}
+
+/** What `auth` of this type puts into the store. A process that has it to itself keeps exchanged tokens in memory. */
+function keptInVault(type: string, store: unknown): string | undefined {
+  if (type === 'signed') return 'what it signs with'
+  if (type === 'user' || type === 'userSecret') return 'what people give'
+  const isShared = typeof store === 'string' && redisAddress(store) !== undefined
+  return type === 'tokenExchange' && isShared ? 'what tokens were exchanged for' : undefined
 }
 
 /** What `auth` writes may not be written twice. */

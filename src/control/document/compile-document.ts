@@ -23,10 +23,11 @@ const programVariables = /^(?:PATH|LD_.*|DYLD_.*|NODE_OPTIONS|PYTHONPATH|PYTHONH
 /** What of the file the tenants of documents are judged and compiled with. */
 type DocumentContext = ReturnType<typeof contextOfFile>
 
-export const contextOfFile = ({ listen, publicUrl, audit, admin, vault }: Snapshot) => ({
+export const contextOfFile = ({ listen, publicUrl, audit, admin, vault, store }: Snapshot) => ({
   /** Beside the tenants. */
   members: {
     listen,
+    ...(store.kind === 'redis' && { store: store.url }),
     ...(publicUrl !== undefined && { publicUrl }),
     ...(audit !== undefined && { audit: {} }),
     ...(vault !== undefined && { vault }),

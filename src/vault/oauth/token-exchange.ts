@@ -9,14 +9,12 @@ import { bringsIdToken } from '../../config/auth/upstream-auth.ts'
 import type { Endpoint, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
-import { exchangedTokenKey } from '../../store/keys.ts'
-import type { Store } from '../../store/port.ts'
-import type { Sealer } from '../../store/seal.ts'
 import { abortable, type Clock, settledWithin } from '../../time/clock.ts'
 import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import type { AskingCaller, CallerDefinitions } from '../caller-definitions.ts'
 import { exchangedTokens, type ExchangingDefinition } from './exchange-request.ts'
-import { isGood, type Tokens } from './tokens.ts'
+import type { ExchangedToken, SharedExchanges } from './shared-exchanges.ts'
+import { isGood } from './tokens.ts'
 
 /** After a failure nobody is asked again so soon for the same token. */
 const retryMs = 5_000
@@ -27,17 +25,9 @@ const retryMs = 5_000
 const admissionMs = 2_000
 /** Tokens of one caller that are in use at once. */
 const maxTokens = 4
-/** Where the provider does not say when a token ends, other processes read it so long. */
-const unsaidMs = 60_000
-const purpose = 'exchanged-token'
 const noSecrets: readonly string[] = []
 
-interface Exchanged {
-  readonly tokens: Tokens
-  readonly since: number
-}
-
-type Outcome = Exchanged | { readonly error: GatewayError; readonly since: number }
+type Outcome = ExchangedToken | { readonly error: GatewayError; readonly since: number }
 
 /** Of one caller at one upstream. */
 interface Held {
@@ -62,8 +52,7 @@ interface ExchangeOptions {
   readonly callers: Pick<CallerDefinitions, 'of'>
   readonly idTokenOf: IdTokenOf
   readonly fetch: FetchFor
-  readonly store: Pick<Store, 'get' | 'set'>
-  readonly sealer: Pick<Sealer, 'seal' | 'open'>
+  readonly shared: SharedExchanges
   readonly clock: Pick<Clock, 'timer'>
   /** The time of day. */
   readonly wall: { now(): number }
@@ -76,7 +65,7 @@ const exchanges = (definition: UpstreamDefinition): definition is ExchangingDefi
 export type TokenExchanges = ReturnType<typeof createTokenExchanges>
 
 export function createTokenExchanges(options: ExchangeOptions) {
-  const { callers, idTokenOf, fetch, store, sealer, clock, wall, log } = options
+  const { callers, idTokenOf, fetch, shared, clock, wall, log } = options
   const heldOf = new Map<string, Held>()
 
   function held(definitionHash: string): Held {
@@ -97,6 +86,8 @@ export function createTokenExchanges(options: ExchangeOptions) {
       ? now >= outcome.since && now - outcome.since < retryMs
       : isGood(outcome.tokens, outcome.since, now)
 
+  const isUsable = ({ tokens, since }: ExchangedToken): boolean => isGood(tokens, since, wall.now())
+
   function use(own: Held, outcome: Outcome): void {
     if (own.latest === outcome) return
     own.latest = outcome
@@ -115,33 +106,38 @@ export function createTokenExchanges(options: ExchangeOptions) {
     const { issuer, tokenUrl, identityAssertion } = auth
     const written = [issuer, tokenUrl, identityAssertion && url, identityAssertion?.issuer]
     const reach = fetch(tenant, written, publicHosts)
+    const told = (work: Promise<unknown>): Promise<unknown> =>
+      work.catch((err: unknown) =>
+        log.warn({ err, upstream: name, tenant }, 'other processes are not told what a token was exchanged for')
+      )
+    // Nobody elsewhere need be told before there is something: here it goes on without the store.
+    let end = (): Promise<unknown> => Promise.resolve()
+    await told(
+      shared.begin(definition).then((ends) => {
+        end = ends
+      })
+    )
     let outcome: Outcome
     try {
       const tokens = await exchangedTokens(definition, await subjectToken(), reach, wall.now)
       outcome = { tokens, since: wall.now() }
-      await keep(definition, outcome)
+      await told(shared.keep(definition, outcome))
     } catch (err) {
       log.warn({ err, upstream: name, tenant }, 'the token of a caller cannot be exchanged for one of an upstream')
       const why = err instanceof oauth.ResponseBodyError ? `its identity provider answers ${err.error}` : 'see the log'
       outcome = { error: noToken(name, why, err), since: wall.now() }
+      await told(shared.keepFailure(definition, { failed: why }, { ttlMs: retryMs, isGood: isUsable }))
     }
     own.byToken.set(digest, outcome)
     use(own, outcome)
+    await told(end())
   }
 
-  /** For the process that holds the session of the caller, which their token does not come to. */
-  async function keep({ tenant, hash: place }: UpstreamDefinition, outcome: Exchanged): Promise<void> {
-    const { expiresAt = outcome.since + unsaidMs } = outcome.tokens
-    const ttlMs = Math.max(1, expiresAt - outcome.since)
-    const text = sealer.seal(purpose, [tenant, place], JSON.stringify(outcome))
-    await store.set(exchangedTokenKey(tenant, place), text, { ttlMs })
-  }
-
-  async function fromStore({ tenant, name, hash: place }: UpstreamDefinition, own: Held): Promise<void> {
-    const text = await store.get(exchangedTokenKey(tenant, place))
-    const opened = text === undefined ? undefined : sealer.open(purpose, [tenant, place], text)
-    if (opened === undefined) throw noToken(name, 'its caller has to call again')
-    use(own, JSON.parse(opened) as Exchanged)
+  /** The token of the caller came to another process, which has exchanged it, or is at it. */
+  async function fromOthers(definition: UpstreamDefinition, own: Held, signal: AbortSignal): Promise<void> {
+    const found = await shared.find(definition, isUsable, signal)
+    if (found !== undefined && 'tokens' in found) return use(own, found)
+    throw noToken(definition.name, found?.failed ?? 'its caller has to call again')
   }
 
   return {
@@ -189,9 +185,9 @@ export function createTokenExchanges(options: ExchangeOptions) {
     },
     credentialOf(definition: UpstreamDefinition): UpstreamCredential {
       const own = held(definition.hash)
-      const judged = (): Promise<void> | undefined => {
+      const judged = (signal: AbortSignal): Promise<void> | undefined => {
         const { latest } = own
-        if (latest === undefined || !isFresh(latest, wall.now())) return fromStore(definition, own)
+        if (latest === undefined || !isFresh(latest, wall.now())) return fromOthers(definition, own, signal)
         return 'error' in latest ? Promise.reject(latest.error) : undefined
       }
       return {
@@ -200,7 +196,8 @@ export function createTokenExchanges(options: ExchangeOptions) {
         hint: () =>
           'it does not take what the token of this caller was exchanged for: check audience and scopes of its auth, ' +
           'and what this caller may do there.',
-        ready: (signal) => (own.waiting === undefined ? judged() : abortable(own.waiting, signal).then(judged)),
+        ready: (signal) =>
+          own.waiting === undefined ? judged(signal) : abortable(own.waiting, signal).then(() => judged(signal)),
         refused: (lines) => Promise.resolve(lines !== own.lines)
       }
     },
