@@ -124,6 +124,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
   const upstream = fakeUpstream()
   const pool: Pool = {
     acquire: async () => upstream,
+    connect: async () => upstream,
     endSession: async () => {},
     touch() {},
     peek: () => undefined,

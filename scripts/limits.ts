@@ -300,6 +300,21 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
     [
+      'admin/discovery/discover-route.ts maxDiscoveries',
+      'servers that are looked at, at once',
+      'process; a tenant half',
+      '429'
+    ],
+    [
+      'admin/discovery/discover-route.ts maxDiscoveryMs',
+      'the same, from the first connection on',
+      'request',
+      'given up'
+    ],
+    ['admin/discovery/discover-route.ts maxToolNames', 'tools of it that are named', 'request', 'left out'],
+    ['admin/discovery/sign-in-hops.ts maxMetadataBytes', 'metadata of it', 'answer', 'given up'],
+    ['admin/discovery/sign-in-hops.ts hopMs', 'time for one answer of it', 'request', 'given up'],
+    [
       'admin/clients/catalog.ts maxListingWaitMs',
       'wait for upstreams whose lists are not known',
       'request',

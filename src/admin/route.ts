@@ -37,7 +37,7 @@ interface Held {
   readonly live: { readonly size: number }
   readonly streams: { readonly size: number }
   readonly connections: { readonly openCount: number; readonly max: number }
-  readonly memory: Pick<MemoryAccount, 'held' | 'budgetBytes' | 'ofTenant'>
+  readonly memory: Pick<MemoryAccount, 'held' | 'budgetBytes' | 'ofTenant' | 'share'>
   readonly modernRelay: { readonly parkedCalls: number; readonly listenStreams: number }
   readonly httpSse: { readonly streams: { readonly size: number } }
   readonly supervisor: Pick<Supervisor, 'count' | 'countsOf' | 'memoryByTenant' | 'usageOf'>
@@ -54,7 +54,7 @@ export interface AdminServices {
   readonly snapshot: () => Snapshot
   readonly listings: Pick<Listings, 'peek' | 'awaitListings' | 'revalidate' | 'catalogs'>
   readonly catalogOf: CatalogCache
-  readonly pool: Pick<Pool, 'stateOf' | 'statesOf' | 'stderrOf'>
+  readonly pool: Pick<Pool, 'connect' | 'stateOf' | 'statesOf' | 'stderrOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
   readonly control: Control
   readonly vault: Pick<Vault, 'connections'>

@@ -22,6 +22,7 @@ import { questionRoutes } from './clients/questions.ts'
 import { defineRoute, everyRole, type AdminRoute } from './route.ts'
 import { auditRoutes } from './live/audit-routes.ts'
 import { liveRoutes } from './live/routes.ts'
+import { discoverRoute } from './discovery/discover-route.ts'
 import { reconnectRoute } from './live/reconnect.ts'
 import { processesRoute } from './live/process-routes.ts'
 import { problemRoute } from './live/problem-routes.ts'
@@ -73,5 +74,6 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...seriesRoutes,
   problemRoute,
   processesRoute,
-  reconnectRoute
+  reconnectRoute,
+  discoverRoute
 ]

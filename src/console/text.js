@@ -274,6 +274,11 @@ export const text = {
     nameHint: 'Stands before the names of its tools: small letters, digits, - and _.',
     url: 'URL',
     urlHint: 'Of an MCP server over Streamable HTTP or HTTP+SSE; which of them is found out.',
+    look: 'Look at it',
+    lookHow: 'The gateway goes there, hop by hop, and adds nothing.',
+    lookStopped: 'What to do',
+    forPeople: 'Each person connects an account of their own there',
+    toolsFound: (/** @type {number} */ tools) => counted(tools, 'tool', 'tools'),
     json: 'mcp.json',
     jsonHint:
       'The whole file, or the object of its servers, as your host has it. Programs may be started only where admin.allowedCommands has them.',

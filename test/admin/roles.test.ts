@@ -32,6 +32,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   'PUT /v1/tenants/{tenant}/policy': {},
   'PATCH /v1/tenants/{tenant}/policy': {},
   'POST /v1/tenants/{tenant}/upstreams/{upstream}/reconnect': {},
+  'POST /v1/tenants/{tenant}/upstreams/{upstream}/discover': {},
   'POST /v1/tenants/{tenant}/endpoints/{endpoint}/explain': { name: 'up/echo' }
 }
 

@@ -46,6 +46,7 @@ const steps = (url: string): ReadonlyArray<readonly [route: string, body?: unkno
   ['PATCH /v1/tenants/{tenant}/upstreams/{upstream}', { maxCalls: 3 }, { upstream: 'two' }],
   ['DELETE /v1/tenants/{tenant}/upstreams/{upstream}', undefined, { upstream: 'two' }],
   ['POST /v1/tenants/{tenant}/upstreams/{upstream}/reconnect', {}],
+  ['POST /v1/tenants/{tenant}/upstreams/{upstream}/discover', { url }],
   ['PUT /v1/tenants/{tenant}/issuers/{issuer}', {}],
   ['PATCH /v1/tenants/{tenant}/issuers/{issuer}', { requireTyp: false }],
   ...['PUT', 'DELETE'].map((verb) => [`${verb} /v1/tenants/{tenant}/kills/principals/{issuer}/{subject}`] as const),

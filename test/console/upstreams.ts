@@ -32,6 +32,32 @@ t.test('an upstream is connected anew, and another one is added after a plan', a
   t.same(complaints, [])
 })
 
+t.test('a server at a URL is looked at hop by hop, before it is added', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
+  await page.getByRole('button', { name: 'Add upstreams' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('seen')
+  const look = page.getByRole('button', { name: 'Look at it' })
+  await page.getByLabel('URL', { exact: true }).fill('http://127.0.0.1:9/mcp')
+  await look.focus()
+  await page.keyboard.press('Enter')
+  await page.getByText('Is the server running, and is the port of the URL right?').waitFor()
+  t.same(await page.locator('.hops li strong').allInnerTexts(), ['DNS', 'connection and TLS'])
+  t.same(await violationsInBothThemes(page), [])
+  await page.getByLabel('URL', { exact: true }).fill(rig.tickets.url)
+  t.equal(await page.locator('.hops li').count(), 0, 'what was found is not said of another URL')
+  await look.click()
+  await page.getByText(/^\d+ tools$/).click()
+  t.same(await page.locator('.hops li strong').allInnerTexts(), [
+    ...['DNS', 'connection and TLS', 'the 401', 'initialize', 'list']
+  ])
+  await page.locator('.names').getByText('echo', { exact: true }).waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  t.equal((await rig.call('GET', '/v1/tenants/team/upstreams/seen')).status, 404)
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  await page.getByText('seen is connected.').waitFor()
+  t.same(complaints, [])
+})
+
 t.test('an entry of a registry becomes an upstream, with what it asks for', async (t) => {
   const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
   const remote = {

@@ -88,6 +88,16 @@ const adminRows: readonly AdminRow[] = [
   },
   ...part('upstream', 'upstreams', upstreamColumns),
   {
+    name: 'upstream discover',
+    summary: 'look at the MCP server at a URL as an upstream, and add nothing',
+    operands: '<tenant> <name> <file>',
+    method: 'POST',
+    path: '/v1/tenants/{0}/upstreams/{1}/discover',
+    body: 'file',
+    text: `${file} Tells each hop, which login it wants, and what it lists.`,
+    example: 'upstream discover acme files upstream.yaml'
+  },
+  {
     name: 'upstream stderr',
     summary: 'the last lines that the processes of an upstream wrote to standard error, secrets masked',
     operands: '<tenant> <name>',

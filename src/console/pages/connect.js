@@ -2,16 +2,16 @@
 // meets on its way there.
 
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { encode } from 'uqr'
-import { administrator, get, path, ProblemError } from '../core/api.js'
+import { administrator, get, path } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
-import { eventsOf } from '../core/posted.js'
 import { route, setParams, tenant } from '../core/route.js'
 import { Choice, WithEndpoint } from '../parts/choice.js'
 import { CopyText } from '../parts/copy.js'
 import { Field } from '../parts/form.js'
+import { Hops, useHops } from '../parts/hops.js'
 import { Loading, ProblemNote } from '../parts/notice.js'
 import { text } from '../text.js'
 
@@ -126,32 +126,16 @@ function Code({ value, label }) {
 
 function Doctor({ endpoint }) {
   const credential = useSignal('')
-  const found = useSignal(/** @type {any} */ ({ hops: [], state: 'ready' }))
-  const running = useRef(/** @type {AbortController | undefined} */ (undefined))
-  useEffect(() => () => running.current?.abort(), [])
+  const { found, run } = useHops()
 
-  async function examine(event) {
+  /** @param {SubmitEvent} event */
+  function examine(event) {
     event.preventDefault()
-    running.current?.abort()
-    const controller = new AbortController()
-    running.current = controller
-    let now = { hops: /** @type {any[]} */ ([]), state: 'running' }
-    found.value = now
-    const take = (event, data) => {
-      now = event === 'hop' ? { ...now, hops: [...now.hops, data] } : { ...now, state: 'done', ...data }
-      found.value = now
-    }
     const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/doctor`
-    try {
-      await eventsOf(target, credential.value ? { credential: credential.value } : {}, take, controller.signal)
-    } catch (error) {
-      if (controller.signal.aborted) return
-      if (!(error instanceof ProblemError)) throw error
-      found.value = { ...now, state: 'refused', problem: error.problem }
-    }
+    void run(target, credential.value ? { credential: credential.value } : {})
   }
 
-  const { hops, state, fault, untried, problem } = found.value
+  const { hops, state, fault, untried, problem } = found
   return html`<section class="part" aria-labelledby="doctor">
     <h2 id="doctor">${said.doctor}</h2>
     <p class="muted">${said.doctorHow}</p>
@@ -168,21 +152,7 @@ function Doctor({ endpoint }) {
       <button type="submit" class="main" disabled=${state === 'running'}>${said.examine}</button>
     </form>
     ${problem && html`<${ProblemNote} problem=${problem} />`}
-    ${
-      state !== 'ready' &&
-      html`<ol class="sentences hops" aria-live="polite">
-        ${hops.map(({ hop, text: seen }) => html`<li class="good" key=${hop}><strong>${hop}</strong> ${seen}</li>`)}
-        ${fault && html`<li class="bad"><strong>${fault.hop}</strong> ${fault.problem}</li>`}
-      </ol>`
-    }
-    ${
-      fault &&
-      html`<div class="note bad">
-        <p><strong>${said.side(fault.side)}</strong></p>
-        <p>${fault.remedy}</p>
-        <p class="muted">${fault.code}</p>
-      </div>`
-    }
+    <${Hops} ...${{ state, hops, fault }} what=${fault && said.side(fault.side)} />
     ${state === 'done' && !fault && html`<p class="note good" role="status">${said.allWell} ${untried}</p>`}
   </section>`
 }

@@ -128,3 +128,20 @@ export function JsonField({ label, hint, value, onChange, rows = 4 }) {
 ${value === undefined ? '' : JSON.stringify(value, undefined, 2)}</textarea>`}
   <//>`
 }
+
+/** One line of text. */
+export function TextField({ label, hint, value, type = 'text', pattern, error, isRequired = true }) {
+  return html`<${Field} label=${label} hint=${hint} error=${error}>
+    ${(attributes) =>
+      html`<input
+        ...${attributes}
+        type=${type}
+        pattern=${pattern}
+        required=${isRequired}
+        spellcheck=${false}
+        autocomplete="off"
+        value=${value.value}
+        onInput=${({ currentTarget }) => (value.value = currentTarget.value)}
+      />`}
+  <//>`
+}

@@ -156,8 +156,8 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       await Promise.all(ofScope(scope).map((connection) => connection.close()))
     },
 
-    /** For a session at a server that no connection of any process is in. In bounded time; never rejects. */
-    endSession: connector.endSession,
+    /** `connect`: one that its caller alone has. `endSession`: of one that no connection of any process is in. */
+    ...connector,
 
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {

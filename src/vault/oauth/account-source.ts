@@ -48,14 +48,18 @@ export async function accountSourceOf(
     }
   const { resourceMetadata, scopes } = await readChallenge(await firstChallenge(url, fetch))
   const found = await discoverAuthorization(url, resourceMetadata, auth.issuer, fetch)
-  const { server } = found
+  checkAccountServer(found.server, auth)
+  return { ...found, scopes: scopes ?? found.scopes }
+}
+
+/** @throws ConnectRefused for one at which no account can be connected safely */
+export function checkAccountServer(server: ServerAuthorization['server'], auth: UserAuth): void {
   if (server.authorization_endpoint === undefined || server.token_endpoint === undefined)
     throw new ConnectRefused(`${server.issuer} has no endpoints where an account could be connected.`)
   // 2025-11-25 basic/authorization "Authorization Code Protection": without it PKCE may be ignored.
   if (server.code_challenge_methods_supported?.includes('S256') !== true)
     throw new ConnectRefused(`${server.issuer} does not say that it supports PKCE with S256, which is needed.`)
   checkWhereItAsks(server, auth)
-  return { ...found, scopes: scopes ?? found.scopes }
 }
 
 /**

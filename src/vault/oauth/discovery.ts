@@ -83,23 +83,30 @@ export async function discoverAuthorization(
     const server = issuer === undefined ? await serverOfOrigin(target, fetch) : await serverMetadata(issuer, fetch)
     return { resource: target.href, server, scopes: undefined }
   }
-  const named = found.authorization_servers ?? []
-  if (named.length === 0 || named.length > maxServers || !named.every((each) => typeof each === 'string'))
-    throw new DiscoveryError(`the resource metadata of ${target.origin} names no usable list of authorization servers`)
-  if (issuer !== undefined && !named.includes(issuer))
-    throw new DiscoveryError(
-      `${target.origin} takes tokens of ${named.join(', ')}, and the configuration names ${issuer}`
-    )
   const { scopes_supported: scopes } = found
   return {
     resource: found.resource,
-    server: await serverMetadata(issuer ?? (named[0] as string), fetch),
+    server: await authorizationServerOf(found, issuer, fetch),
     scopes: scopesIn(Array.isArray(scopes) ? scopes.join(' ') : undefined)
   }
 }
 
+/** Of those that a resource names. @throws as `discoverAuthorization` */
+export async function authorizationServerOf(
+  { resource, authorization_servers: named = [] }: ResourceServer,
+  issuer: string | undefined,
+  fetch: Fetch
+): Promise<AuthorizationServer> {
+  const { origin } = new URL(resource)
+  if (named.length === 0 || named.length > maxServers || !named.every((each) => typeof each === 'string'))
+    throw new DiscoveryError(`the resource metadata of ${origin} names no usable list of authorization servers`)
+  if (issuer !== undefined && !named.includes(issuer))
+    throw new DiscoveryError(`${origin} takes tokens of ${named.join(', ')}, and the configuration names ${issuer}`)
+  return await serverMetadata(issuer ?? (named[0] as string), fetch)
+}
+
 /** @returns undefined where the server has none, as before 2025-06-18 */
-async function protectedResource(
+export async function protectedResource(
   target: URL,
   metadataUrl: string | undefined,
   fetch: Fetch

@@ -5,9 +5,10 @@ import { useSignal } from '@preact/signals'
 import { html } from '../../core/html.js'
 import { Choice } from '../../parts/choice.js'
 import { Dialog } from '../../parts/dialog.js'
-import { Field } from '../../parts/form.js'
+import { Field, TextField } from '../../parts/form.js'
 import { text } from '../../text.js'
 import { entryIn } from './registry.js'
+import { UrlFields, useUrl } from './url.js'
 
 const said = text.addUpstream
 
@@ -39,7 +40,7 @@ function entryOrNone(given) {
 export function AddDialog({ owner, onPlan, onClose }) {
   const way = useSignal('url')
   const name = useSignal('')
-  const url = useSignal('https://')
+  const url = useUrl()
   const given = useSignal('')
   const error = useSignal(/** @type {string | undefined} */ (undefined))
   const isOffered = useSignal(true)
@@ -51,7 +52,7 @@ export function AddDialog({ owner, onPlan, onClose }) {
 
   function addedOf() {
     if (way.value === 'json') return serversIn(given.value)
-    if (way.value === 'url') return { [name.value]: { type: 'http', url: url.value } }
+    if (way.value === 'url') return { [name.value]: url.definition() }
     if (offer === undefined) entryIn(given.value)
     const usual = Object.fromEntries(offer?.inputs.map((each) => [each.key, each.usual]) ?? [])
     return { [name.value]: offer?.definition({ ...usual, ...answers.value }) }
@@ -97,8 +98,7 @@ export function AddDialog({ owner, onPlan, onClose }) {
       </fieldset>
       ${
         way.value === 'url'
-          ? html`<${NameField} value=${name} />
-              <${TextField} label=${said.url} hint=${said.urlHint} value=${url} type="url" error=${error.value} />`
+          ? html`<${NameField} value=${name} /> <${UrlFields} name=${name.value} given=${url} error=${error.value} />`
           : html`<${Field} label=${said[way.value]} hint=${said[`${way.value}Hint`]} error=${error.value}>
               ${(attributes) =>
                 html`<textarea
@@ -176,23 +176,6 @@ function AnswerField({ input: { label, hint, isRequired, isSecret, choices }, va
             value=${value}
             onInput=${({ currentTarget }) => onChange(currentTarget.value)}
           />`}
-  <//>`
-}
-
-/** One line of text. */
-export function TextField({ label, hint, value, type = 'text', pattern, error, isRequired = true }) {
-  return html`<${Field} label=${label} hint=${hint} error=${error}>
-    ${(attributes) =>
-      html`<input
-        ...${attributes}
-        type=${type}
-        pattern=${pattern}
-        required=${isRequired}
-        spellcheck=${false}
-        autocomplete="off"
-        value=${value.value}
-        onInput=${({ currentTarget }) => (value.value = currentTarget.value)}
-      />`}
   <//>`
 }
 

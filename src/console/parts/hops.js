@@ -1,0 +1,58 @@
+// A way that is gone while somebody watches: each hop appears as it is done, and the first one that fails with what to do.
+
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { ProblemError } from '../core/api.js'
+import { html } from '../core/html.js'
+import { eventsOf } from '../core/posted.js'
+
+/** @typedef {{ state: 'ready' | 'running' | 'done' | 'refused', hops: { hop: string, text: string }[], [member: string]: any }} Found */
+
+/** @returns {{ found: Found, run: (target: string, body: unknown) => Promise<void>, forget: () => void }} */
+export function useHops() {
+  const found = useSignal(/** @type {Found} */ ({ hops: [], state: 'ready' }))
+  const running = useRef(/** @type {AbortController | undefined} */ (undefined))
+  useEffect(() => () => running.current?.abort(), [])
+
+  async function run(target, body) {
+    running.current?.abort()
+    const controller = new AbortController()
+    running.current = controller
+    found.value = { hops: [], state: 'running' }
+    const take = (event, data) => {
+      const now = found.peek()
+      found.value = event === 'hop' ? { ...now, hops: [...now.hops, data] } : { ...now, state: 'done', ...data }
+    }
+    try {
+      await eventsOf(target, body, take, controller.signal)
+    } catch (error) {
+      if (controller.signal.aborted) return
+      if (!(error instanceof ProblemError)) throw error
+      found.value = { ...found.peek(), state: 'refused', problem: error.problem }
+    }
+  }
+
+  function forget() {
+    running.current?.abort()
+    found.value = { hops: [], state: 'ready' }
+  }
+  return { found: found.value, run, forget }
+}
+
+/** @param {{ state: Found['state'], hops: Found['hops'], fault?: any, what?: string }} props `what` stands above the remedy */
+export const Hops = ({ state, hops, fault, what }) =>
+  html`${
+    state !== 'ready' &&
+    html`<ol class="sentences hops" aria-live="polite">
+      ${hops.map(({ hop, text: seen }) => html`<li class="good" key=${hop}><strong>${hop}</strong> ${seen}</li>`)}
+      ${fault && html`<li class="bad"><strong>${fault.hop}</strong> ${fault.problem}</li>`}
+    </ol>`
+  }
+  ${
+    fault &&
+    html`<div class="note bad">
+      <p><strong>${what}</strong></p>
+      <p>${fault.remedy}</p>
+      <p class="muted">${fault.code}</p>
+    </div>`
+  }`

@@ -1,0 +1,126 @@
+// A server at a URL is looked at before it is added: each hop is told as it is done, up to its lists or to the login that
+// it wants; nothing is added, nobody is registered, and a tenant-admin reaches no address that is not public.
+
+import { createServer } from 'node:http'
+import t, { type Test } from 'tap'
+import { adminEvents } from '../kit/admin-events.ts'
+import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { authorizationServer } from '../kit/authorization-server.ts'
+import { freePort } from '../kit/free-port.ts'
+import { listen } from '../kit/listen.ts'
+import { protectedUpstream } from '../kit/protected-upstream.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const path = '/v1/tenants/initech/upstreams/up/discover'
+const keys = adminSection.keys.map((each) => (each.name === 'globex' ? { ...each, tenants: ['initech'] } : each))
+
+interface Answer {
+  readonly hops: ReadonlyArray<{ readonly hop: string; readonly text: string }>
+  readonly fault: { readonly code: string; readonly hop: string } | null
+}
+
+/** @param hosts that a tenant-admin may name. @param allow ranges that whatever the servers name may lead to */
+async function start(t: Test, hosts: readonly string[] = [], allow: readonly string[] = []) {
+  const made = await adminGateway(t, {
+    upstreams: {},
+    top: { audit: {}, egress: { allow }, admin: { ...adminSection, keys, allowedHosts: hosts } }
+  })
+  const { status, text } = await made.call('PUT', '/v1/tenants/initech', { body: { auth: {}, upstreams: {} } })
+  if (status !== 201) throw new Error(text)
+  return {
+    made,
+    async looked(body: object, key?: string): Promise<Answer> {
+      const answer = await made.call('POST', path, { body, ...(key !== undefined && { key }) })
+      if (answer.status !== 200) throw new Error(answer.text)
+      return answer.json as Answer
+    }
+  }
+}
+
+const hopsOf = ({ hops }: Answer): string[] => hops.map(({ hop }) => hop)
+
+t.test('an open server is looked at up to its lists, hop by hop, and is not added', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const { made } = await start(t)
+  const stream = await adminEvents(t, made.adminUrl, path, adminKeys.platform, { url: upstream.url })
+  await until('it ends', () => stream.ended)
+  const hops = stream.events.filter(({ event }) => event === 'hop').map(({ data }) => data['hop'])
+  t.same(hops, ['DNS', 'connection and TLS', 'the 401', 'initialize', 'list'])
+  t.match(stream.events.at(-1), { event: 'answer', data: { fault: null, asksPeople: false, hops: { length: 5 } } })
+  t.ok(JSON.stringify(stream.events.at(-1)?.data['tools']).includes('"echo"'))
+  t.match(stream.events.at(-2)?.data['text'], /^\d+ tools, \d+ prompts/)
+  await until('its session is ended', () => upstream.seen.some(({ method }) => method === 'DELETE'))
+  t.equal((await made.call('GET', '/v1/tenants/initech/upstreams/up')).status, 404)
+  t.match((await made.call('GET', '/v1/tenants/initech/audit?kind=change')).text, /"upstream\.discover"/)
+})
+
+t.test('a server that wants a login says where people sign in, and nobody is registered', async (t) => {
+  const server = await authorizationServer(t, { registration: true })
+  const upstream = await protectedUpstream(t, server)
+  const { looked } = await start(t, [], ['127.0.0.0/8'])
+  const found = await looked({ url: upstream.url })
+  t.same(hopsOf(found), [
+    'DNS',
+    'connection and TLS',
+    'the 401',
+    'resource metadata',
+    'discovery of the login',
+    'registration'
+  ])
+  t.match(found, { fault: null, asksPeople: true, tools: null })
+  t.match(found.hops.at(-1)?.text, /registers itself/)
+  t.equal(server.registrations, 0)
+  const auth = { type: 'clientCredentials', clientId: 'robot', clientSecret: 'the-secret_of.robot~at:its/server' }
+  const shown = await looked({ url: upstream.url, auth })
+  t.match(shown, { fault: null, asksPeople: false })
+  t.ok(hopsOf(shown).includes('list'), 'with credentials of the gateway it is looked at to its lists')
+  const closed = await protectedUpstream(t, await authorizationServer(t))
+  t.match(await looked({ url: closed.url }), {
+    asksPeople: true,
+    fault: { code: 'no_registration', hop: 'registration', remedy: /redirect URI http.*auth\.clientId/ }
+  })
+  upstream.metadataUrl = 'https://elsewhere.example/metadata'
+  t.match(await looked({ url: upstream.url }), { fault: { code: 'metadata_unusable', hop: 'resource metadata' } })
+})
+
+t.test('what a tenant-admin names is reached at public addresses only', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const { looked, made } = await start(t, ['localhost', '*.0.0.1'])
+  const at = (host: string): string => upstream.url.replace('127.0.0.1', host)
+  const refused = await looked({ url: at('127.0.0.1') }, adminKeys.globex)
+  t.match(refused, { hops: [], fault: { code: 'not_public', hop: 'DNS' } })
+  t.same(upstream.seen, [])
+  t.match(
+    await looked({ url: at('localhost') }, adminKeys.globex),
+    { fault: null },
+    'a host that the operator named is'
+  )
+  t.ok(upstream.seen.length > 0)
+  const foreign = await made.call('POST', path, { key: adminKeys.globex, body: { url: 'https://internal.corp/mcp' } })
+  t.match(foreign.json, { status: 403, errors: [{ path: 'upstreams.up.url' }] }, foreign.text)
+  t.equal((await made.call('POST', path, { key: adminKeys.viewer, body: { url: at('localhost') } })).status, 403)
+})
+
+t.test('the first hop that fails is named, with what to do', async (t) => {
+  const { looked, made } = await start(t)
+  const port = await freePort()
+  t.match(await looked({ url: `http://127.0.0.1:${port}/mcp` }), {
+    fault: { code: 'connection_refused', hop: 'connection and TLS', remedy: /Is the server running/ }
+  })
+  t.match(await looked({ url: 'https://no-such-host.invalid/mcp' }), { fault: { code: 'dns_unknown', hop: 'DNS' } })
+  const page = await listen(
+    t,
+    createServer((_request, response) => response.writeHead(404).end('nothing here'))
+  )
+  t.match(await looked({ url: `${page}/mcp` }), { fault: { hop: 'initialize', remedy: /URL of an MCP server/ } })
+  const keyed = await listen(
+    t,
+    createServer((request, response) => response.writeHead(request.method === 'POST' ? 401 : 404).end())
+  )
+  t.match(await looked({ url: `${keyed}/mcp` }), { fault: { code: 'key_needed', remedy: /API key/ } })
+  t.equal((await made.call('POST', path, { body: { command: process.execPath } })).status, 422)
+  t.equal((await made.call('POST', '/v1/tenants/acme/upstreams/up/discover', { body: { url: page } })).status, 409)
+})
