@@ -72,6 +72,7 @@ export const discoverRoute = defineRoute(
     method: 'POST',
     path: '/v1/tenants/{tenant}/upstreams/{upstream}/discover',
     onlyTells: true,
+    isForDocument: true,
     roles: administrators,
     summary:
       'Looks at the MCP server at a URL as it would be with this configuration, and adds nothing: name, connection ' +
@@ -83,17 +84,18 @@ export const discoverRoute = defineRoute(
     events: '`event: hop` for each that is well, then one `event: answer`, whose `data` is the answer without events.'
   },
   async (request, services) => {
-    const { tenant, wantsEvents, administrator, address } = request
+    const { params, wantsEvents, administrator, address } = request
     const definition = await definitionOf(request, services)
     const { snapshot, pool, held, version, log } = services
+    const tenant = tenantId(params['tenant'] ?? '')
     const { publicUrl } = ownListener(services)
-    const leave = places.take(tenant.id)
+    const leave = places.take(tenant)
     const { origin } = new URL(definition.url)
     await recordChange(services, {
       actor: administrator.name,
       role: administrator.role,
       action: 'upstream.discover',
-      tenant: tenant.id,
+      tenant,
       target: `${definition.name} ${origin}`,
       before: undefined,
       after: undefined,
@@ -114,7 +116,7 @@ export const discoverRoute = defineRoute(
           publicUrl,
           clientInfo: { name: 'gatehouse', version },
           connect: pool.connect,
-          memory: held.memory.share(tenant.id, 'discovery'),
+          memory: held.memory.share(tenant, 'discovery'),
           signal: limit.signal,
           passed
         })

@@ -12,7 +12,6 @@ import { text } from '../text.js'
 import { EndpointEditor } from './tenants/endpoint-editor.js'
 import { History } from './tenants/history.js'
 import { mayChange } from './upstreams.js'
-import { TextField } from './upstreams/add.js'
 
 const said = text.tenants
 

@@ -6,12 +6,11 @@ import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
 import { tenant } from '../../core/route.js'
 import { ConfirmDialog } from '../../parts/confirm.js'
-import { Field } from '../../parts/form.js'
+import { Field, TextField } from '../../parts/form.js'
 import { actionOf, ListPart } from '../../parts/list.js'
 import { Moment } from '../../parts/moment.js'
 import { text } from '../../text.js'
 import { mayChange } from '../upstreams.js'
-import { TextField } from '../upstreams/add.js'
 
 const said = text.kills
 
