@@ -85,6 +85,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       '-'
     ],
+    ['store/keys.ts yearTtlMs', 'life of registered clients and last uses', 'upstream', 'made or noted anew'],
     ['store/keys.ts grantsListed', 'connections that administrators find', 'tenant', 'those of before are left out'],
     ['vault/stored/grant-ends.ts maxTries', 'tries to write one down while others do', 'request', '503'],
     [
@@ -1008,6 +1009,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'time for the page of connections',
       'call that came back from it',
       'the client is asked again'
+    ],
+    [
+      'vault/oauth/account-client.ts trustedMs',
+      'a client registered anew is not asked about',
+      'authorization server',
+      'who connects may have another one registered'
     ],
     ['session/parked-calls.ts parkedMs', 'time to retry', 'parked call', 'given up: `invalid_state`'],
     [

@@ -47,6 +47,7 @@ export const keyTable = {
   'grant-pending': ['tenant', 'state'],
   'grant-begun': ['tenant', 'issuer', 'subject'],
   'grant-renewal': ['tenant', 'issuer', 'subject', 'upstream'],
+  'signed-out': ['tenant', 'sign-in'],
   'seal-key': [],
   health: []
 } as const
@@ -108,6 +109,8 @@ export const usageTtlMs = 63 * 24 * 60 * 60 * 1000
 export const usageProcessesKept = 500
 /** Of a tenant, for the admin API: upstreams that people have connected, those connected last. */
 export const grantsListed = 20_000
+/** Of what is good for as long as it is used now and then: a year, and some. */
+export const yearTtlMs = 400 * 24 * 60 * 60 * 1000
 export const healthTtlMs = 60 * 1000
 
 /**
@@ -174,6 +177,7 @@ export const grantClientKey = keyMaker('grant-client')
 export const grantPendingKey = keyMaker('grant-pending')
 export const grantBegunKey = keyMaker('grant-begun')
 export const grantRenewalKey = keyMaker('grant-renewal')
+export const signedOutKey = keyMaker('signed-out')
 export const exchangedTokenKey = keyMaker('exchanged-token')
 export const exchangeTurnKey = keyMaker('exchange-turn')
 export const assertionKeysKey = keyMaker('assertion-keys')

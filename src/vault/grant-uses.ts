@@ -3,7 +3,7 @@
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
-import { foreverMs, grantUsedKey } from '../store/keys.ts'
+import { grantUsedKey, yearTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 
 /** In between it counts as noted. */
@@ -31,7 +31,7 @@ export function createGrantUses({ store, wall, log }: GrantUsesOptions) {
       if (person === undefined || now < (noted.get(hash) ?? 0) + notedMs) return
       noted.set(hash, now)
       store
-        .set(keyOf(person, name), String(now), { ttlMs: foreverMs })
+        .set(keyOf(person, name), String(now), { ttlMs: yearTtlMs })
         .catch((err: unknown) => log.debug({ err }, 'when an account was used last is not known'))
     },
     /** @returns epoch ms. @throws GatewayError unavailable */

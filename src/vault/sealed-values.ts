@@ -57,12 +57,12 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
      * @param next of what is there; undefined: it stays as it is. Called again where others were first
      * @returns whether it was changed
      */
-    async change(tenant: TenantId, key: string, next: (value: unknown) => unknown): Promise<boolean> {
+    async change(tenant: TenantId, key: string, next: (value: unknown) => unknown, ttlMs?: number): Promise<boolean> {
       for (let tries = 0; tries < maxTries; tries++) {
         const { value, replace } = await readToReplace(tenant, key)
         const changed = value === undefined ? undefined : next(value)
         if (changed === undefined) return false
-        if (await replace(changed)) return true
+        if (await replace(changed, ttlMs)) return true
       }
       throw unavailable('What was connected is being changed by others. Try again in a moment.')
     }

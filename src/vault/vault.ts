@@ -85,6 +85,7 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const sharedTools = await createSharedTools(store, log)
   return {
     connections: createPeopleConnections({ grants, uses, giveBack: accounts.giveBack }),
+    store,
     sealer,
     accounts,
     grants,

@@ -44,6 +44,7 @@ import {
   sessionKeys,
   sharedToolsKey,
   sharedToolsOfKey,
+  signedOutKey,
   tasksKey,
   tenantSeatKey,
   tenantSessionsKey,
@@ -209,6 +210,7 @@ t.test('the table says how many parts a key has', async (t) => {
     'grant-pending': grantPendingKey('a', 'b'),
     'grant-begun': grantBegunKey('a', 'b', 'c'),
     'grant-renewal': grantRenewalKey('a', 'b', 'c', 'd'),
+    'signed-out': signedOutKey('a', 'b'),
     'seal-key': sealKeyKey,
     health: healthKey
   }

@@ -3,6 +3,7 @@
 import { moveClock } from '../kit/moving-clock.ts'
 import { randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer, type AuthorizationServerOptions } from '../kit/authorization-server.ts'
@@ -97,6 +98,14 @@ t.test('an ended token is renewed once for a hundred calls at three processes', 
     JSON.stringify(calls.find((a) => a?.json.error)?.json)
   )
   t.equal(refreshes() - before, 1)
+
+  const raw = new Redis(store.url)
+  t.teardown(() => raw.disconnect())
+  for (const kind of ['grant-client', 'grant-used']) {
+    const keys = await raw.keys(`gatehouse:${kind}:*`)
+    t.ok(keys.length > 0, kind)
+    for (const key of keys) t.ok((await raw.pttl(key)) > 0, `${kind} has an end`)
+  }
   t.equal(server.tokenRequests.at(-1)?.get('resource'), upstream.url)
 })
 
@@ -144,6 +153,21 @@ t.test('a gateway that its provider has forgotten registers itself anew for whoe
   t.match((await tab.go(back.url.href, 'none')).html, /did not know this gateway any more/)
   t.match((await connect(made, keyOf.bob)).html, /up is connected/)
   t.equal(server.registrations, 3)
+})
+
+t.test('who connects first after a provider has forgotten the gateway meets no error page', async (t) => {
+  const { server, upstream } = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  await connect(made, keyOf.ada)
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  await submit(tab, page, 'disconnect')
+  await server.forget(server.clientIds.at(-1) ?? '')
+  server.person = 'bob'
+  t.match((await connect(made, keyOf.bob)).html, /up is connected/)
+  t.equal(server.registrations, 2)
+  t.match((await connect(made, keyOf.bob)).html, /up is connected/)
+  t.equal(server.registrations, 2, 'one that it knows stays')
+  t.ok(made.log.some(({ msg, issuer }) => /does not know the gateway/.test(String(msg)) && issuer === server.url))
 })
 
 t.test('a permission that is missing is asked for besides those that there are', async (t) => {

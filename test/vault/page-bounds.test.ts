@@ -39,6 +39,45 @@ t.test('a browser is signed in as long as its person is let in, and no longer', 
   t.match((await first.tab.go(pageOf(made), 'none')).html, /up[\s\S]*not connected/, 'and ada has given nothing')
 })
 
+t.test('a copy of the cookie is good no more once its person has signed out', async (t) => {
+  const made = await gateway(t, base)
+  const show = (cookie: string, method = 'GET') => fetch(pageOf(made), { method, headers: { cookie } })
+  const signIn = async (): Promise<string> =>
+    (await post(made, { action: 'sign-in', key: keyOf.ada })).headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const [cookie, other] = [await signIn(), await signIn()]
+  const html = await (await show(cookie)).text()
+  t.match(html, /You are <strong>ada</)
+  const csrf = /name="csrf" value="([^"]*)"/.exec(html)?.[1] ?? ''
+  const headers = { origin: made.publicUrl, 'content-type': 'application/x-www-form-urlencoded' }
+  const act = (action: string, from: string) =>
+    fetch(pageOf(made), {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { ...headers, cookie: from },
+      body: String(new URLSearchParams({ action, csrf, upstream: 'up', secret: 'of a thief' }))
+    })
+  t.match((await act('sign-out', cookie)).headers.get('set-cookie'), /=; Max-Age=0/)
+  t.match(await (await show(cookie)).text(), /Your API key/)
+  t.match(await (await act('secret', cookie)).text(), /Your API key/)
+  // Base64url of the same bytes in other letters is the same cookie.
+  const last = cookie.at(-1) ?? ''
+  for (const twin of ['A', 'B', 'C', 'D', 'Q', 'g', 'w'].filter((each) => each !== last))
+    t.match(await (await show(cookie.slice(0, -1) + twin)).text(), /Your API key/)
+  t.match(
+    await (await show(other)).text(),
+    /You are <strong>ada<[^]*not connected/,
+    'where she signed in besides she stays'
+  )
+
+  const head = await show(other, 'HEAD')
+  t.equal(head.status, 200)
+  t.match(head.headers.get('content-type'), /text\/html/)
+  t.equal(await head.text(), '')
+  t.equal((await fetch(`${made.publicUrl}/t/nobody/connections`, { method: 'HEAD' })).status, 404)
+  const ofHost = { headers: { authorization: 'Bearer wrong' } }
+  for (const method of ['GET', 'HEAD']) t.equal((await fetch(pageOf(made), { method, ...ofHost })).status, 401, method)
+})
+
 t.test('a browser of a tenant that was removed is not signed in to the next one of its name', async (t) => {
   const made = await gateway(t, {
     ...base,

@@ -102,7 +102,7 @@ function factsOf({ account, provider, scopes = [], connectedAt, lastUsedAt }: Sh
     ...(provider === undefined ? [] : [['Account at', provider]]),
     ...(scopes.length === 0 ? [] : [['May', scopes.join(', ')]]),
     ['Connected', dateOf(connectedAt)],
-    ['Last used', lastUsedAt === undefined ? 'never' : dateOf(lastUsedAt)]
+    ['Last used', lastUsedAt === undefined ? 'never, or more than a year ago' : dateOf(lastUsedAt)]
   ]
   const rows = facts.map(([name = '', value = '']) => `<div><dt>${name}</dt><dd>${escaped(value)}</dd></div>`)
   return `<dl class="facts">${rows.join('')}</dl>`

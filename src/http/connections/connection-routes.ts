@@ -40,7 +40,7 @@ const strangers = 'connections'
 export function addConnectionRoutes(server: FastifyInstance, options: ConnectionRoutesOptions): void {
   const { state, vault, login, memory, rates, refuse } = options
   const tenantOf = (request: FastifyRequest): Tenant => tenantIn(options, request)
-  const sessions = createConnectionSessions(vault.sealer, vault.wall)
+  const sessions = createConnectionSessions(vault)
   const queryOf = ({ url }: FastifyRequest): URLSearchParams => new URL(url, publicUrl()).searchParams
   const publicUrl = (): string => addressOf(state).publicUrl
   const isSecure = (): boolean => publicUrl().startsWith('https:')
@@ -51,7 +51,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
    * @throws GatewayError unavailable, rate_limited
    */
   async function sessionOf(request: FastifyRequest, tenant: Tenant): Promise<ConnectionSession | undefined> {
-    const session = sessions.read(tenant.id, request.headers.cookie, isSecure())
+    const session = await sessions.read(tenant.id, request.headers.cookie, isSecure())
     if (session === undefined || !isConfiguredPrincipal(session.person, tenant.auth)) return undefined
     if ((await vault.epochs.epochOf(tenant.id)) !== session.epoch) return undefined
     countOf(session.person)
@@ -105,7 +105,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     if (action === 'sign-out')
       return void reply
         .code(303)
-        .headers({ location: path, 'set-cookie': sessions.end(tenant.id, isSecure()) })
+        .headers({ location: path, 'set-cookie': await sessions.end(session, isSecure()) })
         .send()
     const definition = definitionOf(tenant, form.get('upstream') ?? undefined)
     if (action === 'connect' && definition.type === 'http' && definition.auth?.type === 'user') {
@@ -175,7 +175,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     scope.addHook('onRequest', hold)
     const reading = { parseAs: 'string' as const, bodyLimit: maxFormBytes }
     scope.addContentTypeParser('application/x-www-form-urlencoded', reading, (_request, body, done) => done(null, body))
-    scope.get('/t/:tenant/connections', handled(show))
+    scope.get('/t/:tenant/connections', { exposeHeadRoute: true }, handled(show))
     scope.post('/t/:tenant/connections', handled(act))
     scope.get('/t/:tenant/connections/callback', handled(comeBack))
     scope.get('/t/:tenant/connections/sign-in', handled(leave))

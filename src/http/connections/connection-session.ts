@@ -2,8 +2,10 @@
 
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import type { TenantId } from '../../protocol/messages.ts'
+import { signedOutKey } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { pageCookie } from './page-cookie.ts'
 
 export interface ConnectionSession {
@@ -14,6 +16,10 @@ export interface ConnectionSession {
   readonly csrf: string
   /** Of the tenant when they signed in: another one is another tenant, although it has the same name. */
   readonly epoch: number
+  /** What its cookie seals: this sign-in and no other. */
+  readonly sealed: string
+  /** Epoch ms. */
+  readonly until: number
 }
 
 export interface SignedIn extends Person {
@@ -27,16 +33,27 @@ const sessionMs = 8 * 60 * 60_000
 const purpose = 'connections-session'
 const cookie = pageCookie('connections')
 
-export function createConnectionSessions(sealer: Pick<Sealer, 'seal' | 'open'>, wall: { now(): number }) {
+interface ConnectionSessionsOptions {
+  readonly sealer: Pick<Sealer, 'seal' | 'open'>
+  readonly store: Pick<Store, 'get' | 'set'>
+  readonly wall: { now(): number }
+}
+
+export function createConnectionSessions({ sealer, store, wall }: ConnectionSessionsOptions) {
   return {
-    /** @param cookies the header. @returns undefined where there is none that holds */
-    read(tenant: TenantId, cookies: string | undefined, secure: boolean): ConnectionSession | undefined {
+    /**
+     * @param cookies the header
+     * @returns undefined where there is none that holds
+     * @throws GatewayError unavailable
+     */
+    async read(tenant: TenantId, cookies: string | undefined, secure: boolean): Promise<ConnectionSession | undefined> {
       const value = cookie.in(tenant, cookies, secure)
       const text = value === undefined ? undefined : sealer.open(purpose, [tenant], value)
       if (value === undefined || text === undefined) return undefined
       const [issuer, subject, until, epoch, name] = JSON.parse(text) as [string, string, number, number, string?]
-      if (wall.now() > until) return undefined
-      return { person: { tenant, issuer, subject }, name: name ?? subject, csrf: csrfOf(value), epoch }
+      if (wall.now() > until || (await store.get(signedOutKey(tenant, text))) !== undefined) return undefined
+      const person = { tenant, issuer, subject }
+      return { person, name: name ?? subject, csrf: csrfOf(value), epoch, sealed: text, until }
     },
     /**
      * @param epoch of the tenant now
@@ -44,10 +61,18 @@ export function createConnectionSessions(sealer: Pick<Sealer, 'seal' | 'open'>, 
      */
     begin({ tenant, issuer, subject, name, expiresAt = Infinity }: SignedIn, epoch: number, secure: boolean): string {
       const until = Math.min(wall.now() + sessionMs, expiresAt)
-      const value = sealer.seal(purpose, [tenant], JSON.stringify([issuer, subject, until, epoch, name]))
+      const value = sealer.seal(purpose, [tenant], JSON.stringify([issuer, subject, until, epoch, name, newSignIn()]))
       return cookie.line(tenant, value, sessionMs / 1000, secure)
     },
-    end: (tenant: string, secure: boolean): string => cookie.line(tenant, '', 0, secure),
+    /**
+     * A copy of its cookie is good no more, at no process.
+     * @returns the `Set-Cookie` that takes it away
+     * @throws GatewayError unavailable
+     */
+    async end({ person: { tenant }, sealed, until }: ConnectionSession, secure: boolean): Promise<string> {
+      await store.set(signedOutKey(tenant, sealed), 'true', { ttlMs: Math.max(1, until - wall.now()) })
+      return cookie.line(tenant, '', 0, secure)
+    },
     /** Was the form on a page of this very session? */
     isOwnForm(given: string | undefined, csrf: string): boolean {
       const [one, other] = [Buffer.from(given ?? ''), Buffer.from(csrf)]
@@ -55,5 +80,8 @@ export function createConnectionSessions(sealer: Pick<Sealer, 'seal' | 'open'>, 
     }
   }
 }
+
+/** Two sign-ins of one person may end at the same moment. */
+const newSignIn = (): string => randomBytes(9).toString('base64url')
 
 const csrfOf = (value: string): string => createHash('sha256').update(`form ${value}`).digest('base64url')

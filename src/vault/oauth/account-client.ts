@@ -3,13 +3,18 @@
 
 import * as oauth from 'oauth4webapi'
 import type { Fetch } from '../../auth/fetch.ts'
+import type { Log } from '../../observe/log.ts'
 import type { TenantId } from '../../protocol/messages.ts'
 import { connectionsPath, type UserAuth } from '../../config/auth/upstream-auth.ts'
-import { grantClientKey } from '../../store/keys.ts'
+import { grantClientKey, yearTtlMs } from '../../store/keys.ts'
 import type { SealedValues } from '../sealed-values.ts'
+import { authenticationOf, oauthRefusalOf } from './client-authentication.ts'
 
 /** In characters: the id of a registered client goes into URLs. */
 const maxCredentialLength = 2_048
+
+/** A client that nobody connects with any more is forgotten; what was connected with it has it, too. */
+const ttlMs = yearTtlMs
 
 /** The account cannot be connected. Its message is for the person, and says what to do. */
 export class ConnectRefused extends Error {}
@@ -24,6 +29,8 @@ interface RegisteredClient extends AccountClient {
   readonly redirectUri: string
   /** Epoch ms; undefined: never. */
   readonly expiresAt?: number | undefined
+  /** Before, its server is not asked whether it knows it; undefined: it may be asked. */
+  readonly trustedUntil?: number | undefined
 }
 
 export const redirectUriOf = (publicUrl: string, tenant: string): string =>
@@ -56,6 +63,35 @@ interface RegistrationOptions {
   readonly fetch: Fetch
   readonly publicUrl: string
   readonly wall: { now(): number }
+  readonly log: Log
+}
+
+/** Where a server takes its own new client for a stranger, so much later it is given another one. */
+const trustedMs = 60 * 60_000
+
+/**
+ * Has its server forgotten it? Whoever is sent there with an unknown client ends at a page of the server, which tells
+ * the gateway nothing (RFC 6749 section 4.1.2.1); its token endpoint does, since it looks at the client before it looks
+ * at the code, which is nobody's (section 5.2).
+ * @returns false where that cannot be told
+ */
+async function isForgotten(
+  client: RegisteredClient,
+  server: oauth.AuthorizationServer,
+  fetch: Fetch
+): Promise<boolean> {
+  const options = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: fetch }
+  const code = oauth.generateRandomState()
+  const parameters = { code, redirect_uri: client.redirectUri, code_verifier: oauth.generateRandomCodeVerifier() }
+  const as = { client_id: client.id }
+  try {
+    const proof = await authenticationOf({ clientSecret: client.secret }, server, client.method)
+    const answer = await oauth.genericTokenEndpointRequest(server, as, proof, 'authorization_code', parameters, options)
+    await oauth.processGenericTokenEndpointResponse(server, as, answer)
+    return false
+  } catch (error) {
+    return oauthRefusalOf(error) === 'invalid_client'
+  }
 }
 
 /**
@@ -71,7 +107,7 @@ export async function forgetClient(
   const key = grantClientKey(tenant, issuer)
   const ended = (client: unknown): RegisteredClient => ({ ...(client as RegisteredClient), expiresAt: 0 })
   // Another one may be there already.
-  await values.change(tenant, key, (now) => ((now as RegisteredClient).id === clientId ? ended(now) : undefined))
+  await values.change(tenant, key, (now) => ((now as RegisteredClient).id === clientId ? ended(now) : undefined), ttlMs)
   return (await values.read(tenant, key)) !== undefined
 }
 
@@ -83,7 +119,8 @@ export async function clientAt({
   values,
   fetch,
   publicUrl,
-  wall
+  wall,
+  log
 }: RegistrationOptions): Promise<AccountClient> {
   if (auth.clientId !== undefined) return { id: auth.clientId, secret: auth.clientSecret }
   if (server.client_id_metadata_document_supported === true && publicUrl.startsWith('https:'))
@@ -92,7 +129,13 @@ export async function clientAt({
   const key = grantClientKey(tenant, server.issuer)
   const redirectUri = redirectUriOf(publicUrl, tenant)
   const known = (await values.read(tenant, key)) as RegisteredClient | undefined
-  if (known?.redirectUri === redirectUri && wall.now() < (known.expiresAt ?? Infinity)) return known
+  const isGood = known?.redirectUri === redirectUri && wall.now() < (known.expiresAt ?? Infinity)
+  const isLost = isGood && wall.now() >= (known.trustedUntil ?? 0) && (await isForgotten(known, server, fetch))
+  if (isLost) log.warn({ tenant, issuer: server.issuer }, 'a provider does not know the gateway any more')
+  if (isGood && !isLost) {
+    await values.change(tenant, key, (now) => ((now as RegisteredClient).id === known.id ? now : undefined), ttlMs)
+    return known
+  }
   if (server.registration_endpoint === undefined)
     throw new ConnectRefused(
       `${server.issuer} knows no client for this gateway and registers none by itself. Ask those who run the gateway ` +
@@ -118,7 +161,10 @@ export async function clientAt({
     method: typeof given === 'string' ? given.slice(0, 64) : method
   }
   const expiresAt = typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined
-  await values.write(tenant, key, { ...client, redirectUri, expiresAt } satisfies RegisteredClient)
+  const trustedUntil = isLost ? wall.now() + trustedMs : undefined
+  await values.write(tenant, key, { ...client, redirectUri, expiresAt, trustedUntil } satisfies RegisteredClient, {
+    ttlMs
+  })
   return client
 }
 

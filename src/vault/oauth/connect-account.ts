@@ -74,7 +74,7 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
       const own = fetchFor(definition, auth)
       const source = await accountSourceOf(definition, auth, own)
       const { server } = source
-      const client = await clientAt({ tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall })
+      const client = await clientAt({ tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall, log })
       const before = await grants.get(person, name)
       const provider = providerOf(auth)
       const offline = server.scopes_supported?.includes('offline_access') === true ? ['offline_access'] : []
