@@ -3,12 +3,13 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Random } from '../fuzz/random.ts'
-import { legacyClient, open, send, type Answer, type LegacyClient } from '../kit/client.ts'
+import { jsonHeaders, legacyClient, open, send, type Answer, type LegacyClient } from '../kit/client.ts'
 import { openEvents, type EventStream } from '../kit/events.ts'
 import { httpSseClient } from '../kit/http-sse-client.ts'
-import { modernRequest } from '../kit/modern-client.ts'
+import { modernMessage, type ModernOptions } from '../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../kit/modern-listen.ts'
-import { isServerRequest, post, type Json } from '../kit/server-request.ts'
+import { isServerRequest, type Json } from '../kit/server-request.ts'
+import type { Heard } from './wire.ts'
 import type { House, Member, Person, World } from './world.ts'
 
 /** What one person knows that others could steal. */
@@ -39,7 +40,10 @@ export interface Acting extends Actor {
   /** Somebody of another tenant. */
   readonly victim: Actor
 }
-type Act = (acting: Acting) => Promise<ReadonlyArray<Pick<Answer, 'status' | 'headers' | 'text'>>>
+type Told = Pick<Heard, 'status' | 'head' | 'text'>
+const told = ({ status, headers, text }: Answer): Told => ({ status, head: JSON.stringify(headers), text })
+
+type Act = (acting: Acting) => Promise<readonly Told[]>
 
 const urlOf = ({ world, house, person, chance }: Acting): string =>
   world.url(chance.below(world.rig.nodes.length), house, person.endpoint)
@@ -63,12 +67,12 @@ const argumentsOf = ({ house, person, chance }: Acting): Json => ({
   n: chance.below(100)
 })
 
-async function call(acting: Acting, name: string, args: Json): Promise<Answer[]> {
+async function call(acting: Acting, name: string, args: Json): Promise<Heard[]> {
   const { house, person, chance, known } = acting
   const params = { name, arguments: args, _meta: { progressToken: `${house.canary} ${person.name}` } }
   if (known.session !== undefined && chance.chance(0.5))
     return [
-      await post(urlOf(acting), known.session, {
+      await say(acting, known.session, {
         id: `${house.canary}-${chance.below(1e9)}`,
         method: 'tools/call',
         params
@@ -77,18 +81,38 @@ async function call(acting: Acting, name: string, args: Json): Promise<Answer[]>
   return [await modern(acting, 'tools/call', params)]
 }
 
-const modern = (acting: Acting, method: string, params: Json): Promise<Answer> =>
-  modernRequest(urlOf(acting), method, params, {
-    token: acting.person.key,
+const modern = (acting: Acting, method: string, params: Json): Promise<Heard> =>
+  sayModern(acting, urlOf(acting), method, params, {
     capabilities,
     id: `${acting.house.canary}-modern`,
     meta: { ...(params['_meta'] as object | undefined), 'io.modelcontextprotocol/logLevel': 'debug' }
   })
 
-async function ask(acting: Acting, method: string, params: Json): Promise<Answer[]> {
+/** As in 2026-07-28, with one's own key. */
+const sayModern = (
+  { world, person }: Acting,
+  url: string,
+  method: string,
+  params: Json,
+  options: ModernOptions = {}
+): Promise<Heard> => world.wire.ask(url, modernMessage(method, params, { token: person.key, ...options }))
+
+/** A message in a session. */
+const say = (
+  acting: Acting,
+  { headers }: Pick<LegacyClient, 'headers'>,
+  message: Json,
+  url = urlOf(acting)
+): Promise<Heard> =>
+  acting.world.wire.ask(url, {
+    headers: { ...jsonHeaders, ...headers },
+    body: JSON.stringify({ jsonrpc: '2.0', ...message })
+  })
+
+async function ask(acting: Acting, method: string, params: Json): Promise<Heard[]> {
   const { known, chance } = acting
   if (known.session === undefined || chance.chance(0.5)) return [await modern(acting, method, params)]
-  return [await post(urlOf(acting), known.session, { id: `r-${chance.below(1e9)}`, method, params })]
+  return [await say(acting, known.session, { id: `r-${chance.below(1e9)}`, method, params })]
 }
 
 const openSession: Act = async (acting) => {
@@ -96,7 +120,7 @@ const openSession: Act = async (acting) => {
   known.stream?.cut()
   delete known.stream
   known.session = await legacyClient(urlOf(acting), person.key, chance.pick(['2025-06-18', '2025-11-25']), capabilities)
-  return [known.session.initialized]
+  return [told(known.session.initialized)]
 }
 
 const listKinds = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']
@@ -108,7 +132,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
       const { known, chance } = acting
       const method = chance.pick(listKinds)
       const answers = await ask(acting, method, {})
-      known.cursor = answers[0]?.json?.result?.nextCursor ?? known.cursor
+      known.cursor = answers[0]?.last()?.['result']?.nextCursor ?? known.cursor
       return answers
     }
   ],
@@ -161,7 +185,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
       const uri = `gatehouse://${legacyMember(acting)}/test://${house.canary}/one`
       if (known.session === undefined) return []
       const { session } = known
-      const subscribed = await post(urlOf(acting), session, { id: 's', method: 'resources/subscribe', params: { uri } })
+      const subscribed = await say(acting, session, { id: 's', method: 'resources/subscribe', params: { uri } })
       const touched = await call(acting, `${legacyMember(acting)}${acting.person.endpoint.separator}touch`, {
         uri: `test://${house.canary}/one`
       })
@@ -189,7 +213,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
         (message: Json) => isServerRequest(message) || 'error' in message || 'result' in message
       )) as Json
       if (isServerRequest(asked))
-        await post(urlOf(acting), session, {
+        await say(acting, session, {
           id: asked['id'],
           result: { action: 'accept', content: { name: house.canary } }
         })
@@ -202,7 +226,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
       const { known, house } = acting
       const params = { name: nameAt(acting, 'ask', 'modern'), arguments: argumentsOf(acting) }
       const first = await modern(acting, 'tools/call', params)
-      const { requestState, inputRequests } = first.json?.result ?? {}
+      const { requestState, inputRequests } = first.last()?.['result'] ?? {}
       if (requestState === undefined) return [first]
       known.requestState = requestState
       const inputResponses = Object.fromEntries(
@@ -219,7 +243,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
         name: nameAt(acting, 'task', 'modern'),
         arguments: argumentsOf(acting)
       })
-      const taskId = made.json?.result?.taskId as unknown
+      const taskId = made.last()?.['result']?.taskId as unknown
       if (typeof taskId !== 'string') return [made]
       known.taskId = taskId
       return [made, await modern(acting, 'tasks/get', { taskId })]
@@ -235,14 +259,16 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
           headers: { ...known.session.headers, accept: 'text/event-stream' }
         })
         known.eventId = known.stream.lastId() ?? known.eventId
+        return [{ status: known.stream.status, head: '', text: known.stream.text() }]
       }
       if (known.listen !== undefined && known.listen.text.length > maxStreamChars) {
         const text = known.listen.text
         known.listen.close()
         delete known.listen
-        return [{ status: 200, headers: {}, text }]
+        return [{ status: 200, head: '', text }]
       }
-      known.listen ??= await modernListen(
+      if (known.listen !== undefined) return []
+      known.listen = await modernListen(
         urlOf(acting),
         {
           toolsListChanged: true,
@@ -250,7 +276,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
         },
         { token: person.key }
       )
-      return []
+      return [{ status: known.listen.status, head: '', text: known.listen.text }]
     }
   ],
   [
@@ -262,7 +288,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
       await client.request('tools/call', { name: nameAt(acting, 'echo'), arguments: argumentsOf(acting) }, house.canary)
       client.close()
       await client.ended
-      return [{ status: 200, headers: client.response.headers, text: client.text() }]
+      return [{ status: 200, head: JSON.stringify(client.response.headers), text: client.text() }]
     }
   ],
   ['admin API', (acting) => askAdmin(acting, acting.house)],
@@ -273,7 +299,7 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
       const { known } = acting
       const ended = await known.session?.end()
       delete known.session
-      return ended === undefined ? [] : [ended]
+      return ended === undefined ? [] : [told(ended)]
     }
   ]
 ]
@@ -281,13 +307,13 @@ const ordinary: ReadonlyArray<readonly [kind: string, act: Act]> = [
 const adminPaths = ['keys', 'upstreams', 'endpoints', 'sessions', 'usage', 'audit', 'kills', 'principals', 'series']
 
 /** As the tenant-admin of the house, of one of its own pages or of somebody else's. */
-async function askAdmin({ world, house, chance }: Acting, of: House): Promise<Answer[]> {
+async function askAdmin({ world, house, chance }: Acting, of: House): Promise<Told[]> {
   const url = `${world.adminUrl(chance.below(world.rig.nodes.length))}/v1/tenants/${of.id}`
   const headers = { authorization: `Bearer ${house.adminKey}`, 'content-type': 'application/json' }
   const { name } = chance.pick(of.people)
   const body = JSON.stringify({ caller: { key: name } })
-  if (chance.chance(0.3)) return [await send(`${url}/endpoints/default/catalog`, { headers, body })]
-  return [await send(`${url}/${chance.pick(adminPaths)}`, { method: 'GET', headers })]
+  if (chance.chance(0.3)) return [told(await send(`${url}/endpoints/default/catalog`, { headers, body }))]
+  return [told(await send(`${url}/${chance.pick(adminPaths)}`, { method: 'GET', headers }))]
 }
 
 const elicited = ({ canary }: House): Json => ({
@@ -295,9 +321,9 @@ const elicited = ({ canary }: House): Json => ({
   requestedSchema: { type: 'object', properties: { name: { type: 'string' } } }
 })
 
-async function textOf(stream: EventStream): Promise<Pick<Answer, 'status' | 'headers' | 'text'>> {
+async function textOf(stream: EventStream): Promise<Told> {
   await stream.ended
-  return { status: stream.status, headers: {}, text: stream.text() }
+  return { status: stream.status, head: '', text: stream.text() }
 }
 
 /** What somebody else has and nobody should be able to use: never a text that holds a canary by itself. */
@@ -314,21 +340,24 @@ const attacks: ReadonlyArray<readonly [kind: string, act: Act]> = [
         acting.world.url(acting.chance.below(acting.world.rig.nodes.length), victim.house, victim.person.endpoint)
       ])
       const message = { id: 1, method: acting.chance.pick(['tools/list', 'ping']) }
-      return [await post(at, { headers }, message), await send(at, { method: 'DELETE', headers })]
+      return [
+        await say(acting, { headers }, message, at),
+        await acting.world.wire.ask(at, { method: 'DELETE', headers })
+      ]
     }
   ],
   [
     'foreign endpoint',
     async (acting) => [
-      await modernRequest(
+      await sayModern(
+        acting,
         acting.world.url(
           acting.chance.below(acting.world.rig.nodes.length),
           acting.victim.house,
           acting.victim.person.endpoint
         ),
         'tools/list',
-        {},
-        { token: acting.person.key }
+        {}
       )
     ]
   ],
@@ -374,7 +403,7 @@ const attacks: ReadonlyArray<readonly [kind: string, act: Act]> = [
       // It took the stream of this session over.
       known.stream?.cut()
       delete known.stream
-      return [{ status: response.statusCode ?? 0, headers: response.headers, text }]
+      return [{ status: response.statusCode ?? 0, head: JSON.stringify(response.headers), text }]
     }
   ],
   [
@@ -383,7 +412,7 @@ const attacks: ReadonlyArray<readonly [kind: string, act: Act]> = [
       const { known } = acting
       if (known.session === undefined) return []
       return [
-        await post(urlOf(acting), known.session, {
+        await say(acting, known.session, {
           id: acting.chance.below(20),
           result: { action: 'accept', content: {} }
         })
@@ -392,5 +421,20 @@ const attacks: ReadonlyArray<readonly [kind: string, act: Act]> = [
   ]
 ]
 
-export const openings: typeof ordinary = [['session', openSession]]
-export const acts: typeof ordinary = [...ordinary, ...attacks]
+type Acts = typeof ordinary
+const openings: Acts = [['session', openSession]]
+const acts: Acts = [...ordinary, ...attacks]
+
+/** Each begins or ends something, for which processes are started or answers waited for. */
+const slow: ReadonlySet<string> = new Set([
+  ...['session', 'end', 'streams', 'HTTP+SSE', 'input of a session', 'subscription'],
+  ...['admin API', 'foreign admin API', 'foreign event', 'foreign session']
+])
+const [slowActs, fastActs] = [acts.filter(([kind]) => slow.has(kind)), acts.filter(([kind]) => !slow.has(kind))]
+
+/** @param share of what is slow; undefined: each is as likely as any other */
+export function nextAct({ chance, known }: Actor, share: number | undefined): Acts[number] {
+  if (known.session === undefined && (share === undefined || chance.chance(10 * share))) return chance.pick(openings)
+  if (share === undefined) return chance.pick(acts)
+  return chance.pick(chance.chance(share) ? slowActs : fastActs)
+}

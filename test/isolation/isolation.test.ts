@@ -2,19 +2,24 @@
 // another tenant. `ISOLATION_OPERATIONS=1000000` makes a long run of it, which `ISOLATION_SECONDS=900` ends before; `ISOLATION_PEOPLE=16`
 // of each tenant do more at once, `ISOLATION_REPLICAS=3` at more processes; `ISOLATION_SEED` makes another one. A long run needs `TAP_TIMEOUT=0`.
 
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { gatehouse } from '../e2e/kit/process.ts'
 import { random } from '../fuzz/random.ts'
 import { send } from '../kit/client.ts'
-import { foreignSecrets, isolation } from './isolation.ts'
+import { foreignSecrets, isolation, type IsolationFigures } from './isolation.ts'
 import { adminHeaders, buildWorld, type House, type World } from './world.ts'
 
 const operations = Number(process.env['ISOLATION_OPERATIONS'] ?? 400)
 const seconds = Number(process.env['ISOLATION_SECONDS'] ?? operations / 10)
 const people = Number(process.env['ISOLATION_PEOPLE'] ?? 3)
 const processes = Number(process.env['ISOLATION_REPLICAS'] ?? 2)
+/** In a run with few of a kind rules may refuse them all. */
+const enough = 100
+const reportFile = process.env['ISOLATION_REPORT']
+const slowShare = process.env['ISOLATION_SLOW'] === undefined ? undefined : Number(process.env['ISOLATION_SLOW'])
 const seed = Number(process.env['ISOLATION_SEED'] ?? 20_260_728)
 
 /** Judges what servers were told and what the log says, and lets go of it. */
@@ -60,7 +65,7 @@ async function auditOf(world: World, tenant: string): Promise<readonly string[]>
 t.test(`seed ${seed}, ${operations} operations`, { timeout: 60_000 + seconds * 2_000 }, async (t) => {
   const world = await buildWorld(t, random(seed), { people, processes })
   const witness = createWitness(world)
-  const report = await isolation(world, { operations, seconds, seed, look: witness.look })
+  const report = await isolation(world, { operations, seconds, seed, slowShare, look: witness.look })
   witness.look()
   t.same(report.leaks, [])
   // Where the machine is busy a process says for a while that it cannot reach the store; and of a long run some may fail:
@@ -69,14 +74,24 @@ t.test(`seed ${seed}, ${operations} operations`, { timeout: 60_000 + seconds * 2
   t.ok(failures.length <= operations / 10_000, failures.slice(0, 5).join('\n'))
   t.ok(report.failures.length <= operations / 5, `${report.failures.length} failures`)
   t.same(witness.leaks, [], 'what servers were told, and the log')
-  t.comment(`${report.operations} operations, ${report.failures.length} failed: ${JSON.stringify(report.kinds)}`)
+  t.comment(
+    `${report.operations} operations, ${world.wire.requests} requests, ${Math.round(performance.now())} ms, ${report.failures.length} failed: ${JSON.stringify(report.kinds)}`
+  )
+  const figures: IsolationFigures = {
+    operations: report.operations,
+    requests: world.wire.requests,
+    failures: report.failures.length,
+    kinds: report.kinds
+  }
+  if (reportFile !== undefined) writeFileSync(reportFile, JSON.stringify(figures))
   // Otherwise it would show nothing.
   const [north, south] = world.houses
   t.same(foreignSecrets(world, north, `${south?.canary}`), [south?.id])
   for (const [kind, { done, ok, own }] of Object.entries(report.kinds))
     if (kind.startsWith('foreign')) t.equal(ok, 0, `${kind}: none of ${done} had a result`)
     else if (kind === 'error') t.ok(own > 0, `${own} of ${done} errors have what their server says`)
-    else if (kind !== 'streams') t.ok(ok > 0, `${kind}: ${ok} of ${done} had a result`)
+    else if (kind !== 'streams' && (slowShare === undefined || done >= enough))
+      t.ok(ok > 0, `${kind}: ${ok} of ${done} had a result`)
   for (const [id, { own, lines }] of witness.told) {
     t.ok(own > 0, `the servers of ${id} were told their own`)
     t.ok(lines > 10, `${lines} lines of ${id} in the log`)

@@ -3,7 +3,7 @@
 
 import { open } from '../kit/client.ts'
 import { random } from '../fuzz/random.ts'
-import { acts, openings, type Actor } from './acts.ts'
+import { nextAct, type Actor } from './acts.ts'
 import type { House, World } from './world.ts'
 
 export interface IsolationReport {
@@ -27,13 +27,27 @@ export function foreignSecrets(world: World, own: House | undefined, text: strin
 /** Operations between two looks at what was said meanwhile. */
 const lookEvery = 200
 
-/**
- * @param seed of what everybody does; how they overlap is chance
- * @param options `seconds` after which it ends, whatever it has done; `look` is called from time to time
- */
+/** What a long run keeps of a part of it. */
+export interface IsolationFigures extends Pick<IsolationReport, 'operations' | 'kinds'> {
+  readonly requests: number
+  readonly failures: number
+}
+
+export interface IsolationOptions {
+  readonly operations: number
+  /** After which it ends, whatever it has done. */
+  readonly seconds: number
+  /** Of what everybody does; how they overlap is chance. */
+  readonly seed: number
+  /** Of operations that begin or end something: in a long run most are calls, lists and the like. */
+  readonly slowShare: number | undefined
+  /** Called from time to time. */
+  readonly look: () => void
+}
+
 export async function isolation(
   world: World,
-  { operations, seconds, seed, look }: { operations: number; seconds: number; seed: number; look: () => void }
+  { operations, seconds, seed, slowShare, look }: IsolationOptions
 ): Promise<IsolationReport> {
   const until = performance.now() + seconds * 1_000
   const report: IsolationReport = { operations: 0, kinds: {}, leaks: [], failures: [], watched: new Map() }
@@ -46,19 +60,23 @@ export async function isolation(
       report.leaks.push(`${kind}: ${house.id} got ${id}: ${text.slice(0, 2_000)}`)
   }
 
+  let begun = 0
   async function live(actor: Actor): Promise<void> {
     const others = actors.filter(({ house }) => house !== actor.house)
     while (report.operations < operations && report.leaks.length === 0 && performance.now() < until) {
-      if (++report.operations % lookEvery === 0) look()
-      const [kind, act] = actor.chance.pick(actor.known.session === undefined ? openings : acts)
-      const count = (report.kinds[kind] ??= { done: 0, ok: 0, own: 0 })
-      count.done++
+      if (++begun % lookEvery === 0) look()
+      const [kind, act] = nextAct(actor, slowShare)
       const texts = await act({ ...actor, world, victim: actor.chance.pick(others) }).catch((error: unknown) => {
         report.failures.push(`${kind}: ${String(error)}`.slice(0, 300))
-        return []
+        return undefined
       })
-      for (const { status, headers, text } of texts) {
-        judge(actor, kind, JSON.stringify(headers) + text)
+      // Of what could not be done, as without a session, nothing was sent.
+      if (texts?.length === 0) continue
+      report.operations++
+      const count = (report.kinds[kind] ??= { done: 0, ok: 0, own: 0 })
+      count.done++
+      for (const { status, head, text } of texts ?? []) {
+        judge(actor, kind, head + text)
         if (status < 300 && !text.includes('"error"')) count.ok++
         if (text.includes(actor.house.canary)) count.own++
       }

@@ -9,6 +9,7 @@ import { startModern } from '../kit/modern-server.ts'
 import { replicas, type Replicas } from '../kit/replicas.ts'
 import { type Teardown } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
+import { createWire, type Wire } from './wire.ts'
 
 export interface Person {
   readonly name: string
@@ -45,6 +46,7 @@ export interface House {
 export interface World {
   readonly houses: readonly House[]
   readonly rig: Replicas
+  readonly wire: Wire
   /** Of an endpoint of a tenant at one of the processes. */
   url(node: number, house: House, endpoint: Endpoint): string
   /** Of the admin API of one of them. */
@@ -223,6 +225,7 @@ export async function buildWorld(
   return {
     houses: await Promise.all(plans.map((plan) => houseOf(plan, rig.origin, tokens))),
     rig,
+    wire: createWire(t),
     url: (node, { id }, endpoint) => `${rig.nodes[node]?.url}${pathOf(id, endpoint)}`,
     adminUrl: (node) => String(listening[node]?.['adminUrl'])
   }
