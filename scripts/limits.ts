@@ -441,8 +441,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted only'
     ],
     [
-      'admin/configuration/access-changes.ts maxLooksOfPlan',
-      'rules that a plan compares tools with, for callers',
+      'admin/configuration/planned/caller-classes.ts maxLooksOfPlan',
+      'rules that a plan compares callers and tools with, once for all callers whom the same rules are about',
       'plan',
       'further callers are counted as not looked at'
     ],
@@ -1947,6 +1947,8 @@ session/session-index.ts readAtOnce
 control/version-records.ts readAtOnce
 control/request-memory.ts underWayMs
 admin/configuration/versions.ts maxTargetChars
+admin/configuration/planned/caller-classes.ts looksAtTool
+admin/configuration/planned/caller-classes.ts looksPerChar
 cli/api-key.ts dayMs
 store/keys.ts tombstoneTtlMs
 session/session-index.ts handleLength

@@ -52,6 +52,8 @@ export function createAccess() {
 function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
   const policies = policiesOf(tenant, endpoint)
   const lookedAt = [...new Set(policies.flatMap(({ rules }) => rules.flatMap(({ who }) => Object.keys(who))))]
+  /** One for each `who` of a policy, which many rules may share. */
+  const matchers = [...new Set(policies.flatMap(({ rules }) => rules.map(({ isAbout }) => isAbout)))]
   const byPrincipal = new WeakMap<Principal, Access>()
   const byValues = new LRUCache<string, Access>({ max: maxPrincipals })
   const byRules = new LRUCache<string, Access>({ max: maxPrincipals })
@@ -59,12 +61,12 @@ function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
 
   /** The same object for all principals that the same rules are about: they share their view of each catalog. */
   function sorted(principal: Principal): Access {
-    const bits = policies.map(({ rules }) => rules.map((rule) => rule.isAbout(principal)))
-    const key = bits.map((level) => level.map(Number).join('')).join(' ')
+    const about = new Map(matchers.map((isAbout) => [isAbout, isAbout(principal)]))
+    const key = [...about.values()].map(Number).join('')
     const access =
       byRules.get(key) ??
       accessOf(
-        policies.map(({ rules, ...rest }, level) => ({ ...rest, rules: rules.filter((_, at) => bits[level]?.[at]) })),
+        policies.map(({ rules, ...rest }) => ({ ...rest, rules: rules.filter(({ isAbout }) => about.get(isAbout)) })),
         factsOf
       )
     byRules.set(key, access)
@@ -178,14 +180,16 @@ function createRuleIndex(rules: readonly Rule[]) {
   }
 }
 
+/** Any other is compared with each name. */
+export const isFoundByName = ({ what: { names } }: Pick<Rule, 'what'>): boolean => names?.every(isLiteral) === true
+
 function indexed(rules: readonly Rule[]) {
   const byName = new Map<string, Rule[]>()
   const others: Rule[] = []
   for (const rule of rules) {
-    const { names } = rule.what
-    if (names?.every(isLiteral) !== true) others.push(rule)
+    if (!isFoundByName(rule)) others.push(rule)
     else {
-      for (const name of new Set(names)) {
+      for (const name of new Set(rule.what.names)) {
         const own = byName.get(name) ?? []
         own.push(rule)
         byName.set(name, own)

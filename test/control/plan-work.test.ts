@@ -1,7 +1,16 @@
 // The work of a plan for callers: bounded by tools times rules, in steps, and paid for by whoever asks.
 
 import t from 'tap'
-import { callerChanges, looksAt, looksOfPlan } from '../../src/admin/configuration/access-changes.ts'
+import { callerChanges } from '../../src/admin/configuration/access-changes.ts'
+import {
+  callerClasses,
+  looksAtCaller,
+  looksAtClass,
+  looksOfPlan,
+  type LooksLeft
+} from '../../src/admin/configuration/planned/caller-classes.ts'
+import type { Principal } from '../../src/auth/principal.ts'
+import type { Steps } from '../../src/time/turns.ts'
 import { keyPrincipal } from '../../src/auth/principal.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { endpointName, tenantId, upstreamName } from '../../src/protocol/messages.ts'
@@ -12,18 +21,18 @@ import { listing } from '../kit/listing.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const id = tenantId('acme')
-const toolCount = 20
-const ruleCount = 400
+const toolCount = 40
+const ruleCount = 2_000
 const twenty = listing({
   tools: Array.from({ length: toolCount }, (_, at) => ({ name: `t${at}`, inputSchema: { type: 'object' } }))
 })
 
-/** Everybody has rules of their own. */
-function placeOf(people: number) {
+/** @param kinds of people whom rules tell apart: by default everybody has rules of their own */
+function placeOf(people: number, kinds = people) {
   const rules = Array.from({ length: ruleCount }, (_, at) => ({
     name: `r${at}`,
     effect: 'deny',
-    who: { keys: [`k${at % people}`, 'all'] },
+    who: { keys: kinds === people ? [`k${at % people}`, 'all'] : [`*${at % kinds}`] },
     what: { names: [`*no-${at}*`, 't1*'] }
   }))
   const keys = Array.from({ length: people }, (_, at) => ({ name: `k${at}`, key: `gh_key_of_nobody_${1e6 + at}` }))
@@ -39,20 +48,27 @@ function placeOf(people: number) {
   return { snapshot, tenant, endpoint }
 }
 
+type Decide = ReturnType<typeof buildCatalog>['decide']
+
 /** @returns what the catalogs of the gateway answer, with the decisions counted */
 function counted() {
   const visible = createVisibleCatalogs()
   const known = new WeakMap<object, ReturnType<typeof buildCatalog>>()
+  const deciders = new WeakMap<Decide, Decide>()
   const made = { decisions: 0, catalogOf }
   function catalogOf(viewer: Viewer) {
     const whole = known.get(viewer.endpoint) ?? buildCatalog(viewer.endpoint, new Map([[upstreamName('up'), twenty]]))
     known.set(viewer.endpoint, whole)
     const view = visible(viewer, whole)
-    const decide: typeof view.decide = (kind, route) => {
-      made.decisions++
-      return view.decide(kind, route)
-    }
     if (view === whole) return whole
+    const { decide: own } = view
+    const decide: typeof own =
+      deciders.get(own) ??
+      ((kind, route) => {
+        made.decisions++
+        return own(kind, route)
+      })
+    deciders.set(own, decide)
     // Its lists would decide about all of their entries at once.
     return new Proxy(view, {
       get(_, member) {
@@ -64,41 +80,73 @@ function counted() {
   return made
 }
 
-t.test('between two steps at most one tool is decided, and the bound is of tools times rules', (t) => {
-  const people = 300
-  const place = placeOf(people)
-  const callers = place.tenant.auth.keys.map((key) => keyPrincipal(id, key))
-  const looks = looksAt(undefined, 0) + looksAt(place, toolCount)
-  t.equal(looks, 1 + (toolCount + 1) * (ruleCount + 1))
-  const services = counted()
-  const left = looksOfPlan()
-  const bound = Math.floor(left.looks / looks)
-  t.ok(bound < people, 'not all of them can be looked at')
-  const steps = callerChanges([undefined, place], looks, callers, services, left)
-  let [most, before] = [0, 0]
+/** What becomes of it, and how many tools are decided between two steps at most. */
+function done<T>(steps: Steps<T>, services: { readonly decisions: number }): { value: T; most: number } {
+  let [most, before] = [0, services.decisions]
   for (;;) {
     const { done, value } = steps.next()
     most = Math.max(most, services.decisions - before)
     before = services.decisions
-    if (done !== true) continue
-    t.match(value, { known: bound, notLookedAt: people - bound, differ: bound })
-    t.match(value.changes[0], { subject: 'k0', gains: { count: toolCount - 11 } }, 'rules are heeded')
-    break
+    if (done === true) return { value, most }
   }
+}
+
+function changesAt(place: ReturnType<typeof placeOf>, callers: readonly Principal[], left: LooksLeft) {
+  const services = counted()
+  const classes = done(callerClasses([undefined, place], callers, services, left), services).value
+  t.equal(services.decisions, 0, 'whom rules are about is found without a look at tools')
+  const looks = looksAtClass(undefined, 0) + looksAtClass(place, toolCount)
+  const { value, most } = done(callerChanges([undefined, place], looks, classes, services, left), services)
+  return { value, most, classes: classes.classes.length, decisions: services.decisions }
+}
+
+t.test('between two steps at most one tool is decided, and the bound is of tools times rules', (t) => {
+  const people = 400
+  const place = placeOf(people)
+  const callers = place.tenant.auth.keys.map((key) => keyPrincipal(id, key))
+  const looks = looksAtClass(undefined, 0) + looksAtClass(place, toolCount)
+  t.ok(looks > toolCount * ruleCount)
+  const ofCallers = people * (looksAtCaller(undefined) + looksAtCaller(place))
+  const bound = Math.floor((looksOfPlan().looks - ofCallers) / looks)
+  t.ok(bound > 0 && bound < people, 'not all of them can be looked at')
+  const { value, most, classes, decisions } = changesAt(place, callers, looksOfPlan())
+  t.equal(classes, people, 'everybody has rules of their own')
+  t.match(value, { known: bound, notLookedAt: people - bound, differ: bound })
+  t.match(value.changes[0], { subject: 'k0', gains: { count: toolCount - 11 } }, 'rules are heeded')
   t.equal(most, 1)
-  t.equal(services.decisions, bound * toolCount, 'nothing beyond the bound is decided')
+  t.equal(decisions, bound * toolCount, 'nothing beyond the bound is decided')
+  t.equal(changesAt(place, callers, { looks: looksAtCaller(place) * 9 }).value.notLookedAt, people, 'nor of callers')
+  t.end()
+})
+
+t.test('whom the same rules are about are looked at once, and each of them is counted and told', (t) => {
+  const [people, kinds] = [1_000, 10]
+  const place = placeOf(people, kinds)
+  const callers = place.tenant.auth.keys.map((key) => keyPrincipal(id, key))
+  const { value, classes, decisions } = changesAt(place, callers, looksOfPlan())
+  t.equal(classes, kinds)
+  t.equal(decisions, kinds * toolCount)
+  t.match(value, { known: people, notLookedAt: 0, differ: people })
+  t.equal(value.changes.length, 20)
+  t.equal(new Set(value.changes.map(({ subject }) => subject)).size, 20)
   t.end()
 })
 
 t.test('a plan is paid for by a tenant-admin before its callers are looked at', async (t) => {
-  const upstream = await startUpstream()
+  const tools = Array.from({ length: 100 }, (_, at) => ({ name: `t${at}`, inputSchema: { type: 'object' } }))
+  const upstream = await startUpstream({ tools })
   t.teardown(() => upstream.close())
   const keys = adminSection.keys.map((each) => (each.name === 'globex' ? { ...each, tenants: ['team'] } : each))
   const rig = await adminGateway(t, { upstreams: {}, top: { admin: { ...adminSection, keys } } })
   const path = '/v1/tenants/team'
   const people = Array.from({ length: 200 }, (_, at) => ({ name: `k${at}`, key: `gh_key_of_nobody_${1e6 + at}` }))
   const rules = (name: string) =>
-    Array.from({ length: 1_000 }, (_, at) => ({ name: `r${at}`, effect: 'deny', what: { names: [`${name}-${at}*`] } }))
+    Array.from({ length: 2_000 }, (_, at) => ({
+      name: `r${at}`,
+      effect: 'deny',
+      who: { keys: [`k${at % people.length}`] },
+      what: { names: [`${name}-${at}*`] }
+    }))
   const team = { auth: { keys: people }, upstreams: { up: { url: upstream.url } } }
   const put = await rig.call('PUT', path, { body: team })
   t.equal(put.status, 201, put.text)

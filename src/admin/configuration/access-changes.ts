@@ -2,23 +2,21 @@
 // Nobody else is known: an issuer has people whom the gateway has never seen.
 
 import type { Static } from 'typebox'
-import { isForEndpoint } from '../../auth/keyring.ts'
-import { anonymousPrincipal, isConfiguredPrincipal, keyPrincipal, type Principal } from '../../auth/principal.ts'
+import { anonymousPrincipal, keyPrincipal, type Principal } from '../../auth/principal.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import type { Route } from '../../relay/catalog/catalog.ts'
 import type { Steps } from '../../time/turns.ts'
 import type { AdminServices } from '../route.ts'
-import { catalogWithoutRules, rulesAt, type EndpointPlace } from './rule-effects.ts'
+import { spend, type CallerClasses, type LooksLeft, type Places, type Standing } from './planned/caller-classes.ts'
+import { catalogWithoutRules, type EndpointPlace } from './rule-effects.ts'
 
 /** Of the tools of an endpoint, or of one caller there, that are gained, and that are lost. */
 const maxToolNames = 50
 /** Of an endpoint: those that are told, and tools of each. */
 const maxCallersTold = 20
 const maxNamesOfCaller = 10
-/** Of all endpoints of a plan: rules that tools are compared with, for callers. A few seconds of work. */
-export const maxLooksOfPlan = 2_000_000
 
 const namesUpTo = (max: number) =>
   closedObject({
@@ -60,13 +58,6 @@ export const without = (some: Names, others: Names, max = maxToolNames): Static<
   return { count: left.length, names: left.slice(0, max) }
 }
 
-/** What a plan may still look at. */
-export interface LooksLeft {
-  looks: number
-}
-
-export const looksOfPlan = (): LooksLeft => ({ looks: maxLooksOfPlan })
-
 /** Keys as they are before and after, and whoever called, each once. */
 export function callersOf(tenants: ReadonlyArray<Tenant | undefined>, seen: readonly Principal[]): Principal[] {
   const callers = new Map<string, Principal>()
@@ -98,59 +89,41 @@ function offeredAt(place: EndpointPlace | undefined, services: Pick<AdminService
  * The tools whose calls are not refused whatever their arguments are: listed, and with all scopes that they need. A
  * step for each, because each may be compared with thousands of rules.
  */
-function* usableTools(
-  place: EndpointPlace | undefined,
-  offered: Offered,
-  caller: Principal,
-  services: Pick<AdminServices, 'catalogOf'>
-): Steps<Names> {
-  if (place === undefined) return new Set()
-  const { auth, id } = place.tenant
-  const { name: endpoint, requiredScopes = auth.requiredScopes } = place.endpoint
-  if (!isConfiguredPrincipal(caller, auth)) return new Set()
-  const key = caller.kind === 'key' ? auth.keys.find(({ name }) => name === caller.subject) : undefined
-  if (key !== undefined && !isForEndpoint(key, endpoint)) return new Set()
-  const principal = key === undefined ? caller : keyPrincipal(id, key)
-  const has = (scope: string): boolean => principal.scopes.has(scope)
-  if (caller.kind !== 'anonymous' && !requiredScopes.every(has)) return new Set()
-  const { decide } = services.catalogOf({ ...place, principal }, undefined)
+function* usableTools(offered: Offered, standing: Standing | undefined): Steps<Names> {
   const usable = new Set<string>()
+  if (standing === undefined) return usable
   for (const [name, route] of offered) {
     yield
-    const { isListed, scopes } = decide('tool', route)
-    if (isListed && scopes.every(has)) usable.add(name)
+    const { isListed, scopes } = standing.decide('tool', route)
+    if (isListed && scopes.every((scope) => standing.scopes.has(scope))) usable.add(name)
   }
   return usable
 }
 
-/** What one caller costs: each tool may be compared with each rule. */
-export const looksAt = (place: EndpointPlace | undefined, tools: number): number =>
-  place === undefined ? 1 : (tools + 1) * (rulesAt(place.tenant, place.endpoint) + 1)
-
-/** A step for each caller, and for each tool of each. */
+/** @param looks what one class costs. A step for each tool of each class, and for each caller */
 export function* callerChanges(
-  places: readonly [was: EndpointPlace | undefined, is: EndpointPlace | undefined],
+  places: Places,
   looks: number,
-  callers: readonly Principal[],
+  known: CallerClasses,
   services: Pick<AdminServices, 'catalogOf'>,
   left: LooksLeft
 ): Steps<Static<typeof CallerChanges>> {
-  const [was, is] = places
-  const [offeredBefore, offered] = [offeredAt(was, services), offeredAt(is, services)]
+  const [offeredBefore, offered] = places.map((place) => offeredAt(place, services)) as [Offered, Offered]
   const changes: Static<typeof CallerChanges>['changes'] = []
-  let [known, differ] = [0, 0]
-  for (const caller of callers) {
-    if (left.looks < looks) break
-    left.looks -= looks
-    known++
-    yield
-    const had = yield* usableTools(was, offeredBefore, caller, services)
-    const has = yield* usableTools(is, offered, caller, services)
+  let [lookedAt, differ, notLookedAt] = [0, 0, known.notLookedAt]
+  for (const { callers, was, is } of known.classes) {
+    if (!spend(left, looks)) {
+      notLookedAt += callers.length
+      continue
+    }
+    lookedAt += callers.length
+    const had = yield* usableTools(offeredBefore, was)
+    const has = yield* usableTools(offered, is)
     const [gains, loses] = [without(has, had, maxNamesOfCaller), without(had, has, maxNamesOfCaller)]
     if (gains.count === 0 && loses.count === 0) continue
-    differ++
-    const { kind, issuer, subject } = caller
-    if (changes.length < maxCallersTold) changes.push({ kind, issuer, subject, gains, loses })
+    differ += callers.length
+    for (const { kind, issuer, subject } of callers.slice(0, maxCallersTold - changes.length))
+      changes.push({ kind, issuer, subject, gains, loses })
   }
-  return { known, notLookedAt: callers.length - known, differ, changes }
+  return { known: lookedAt, notLookedAt, differ, changes }
 }

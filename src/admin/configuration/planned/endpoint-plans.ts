@@ -1,0 +1,154 @@
+// What a change would do to the endpoints of a tenant: which tools each gains and loses, for whom, and which sessions
+// are told or end.
+
+import type { Static } from 'typebox'
+import type { Principal } from '../../../auth/principal.ts'
+import { closedObject } from '../../../config/schema/parts.ts'
+import { Type } from '../../../config/schema/type.ts'
+import type { Snapshot } from '../../../config/snapshot.ts'
+import { canonicalJsonOf } from '../../../protocol/json-text.ts'
+import { tenantId } from '../../../protocol/messages.ts'
+import { definitionsOf } from '../../../relay/catalog/client-catalogs.ts'
+import type { Steps } from '../../../time/turns.ts'
+import type { AdminServices } from '../../route.ts'
+import { CallerChanges, callerChanges, ToolNames, without } from '../access-changes.ts'
+import { catalogWithoutRules, type EndpointPlace } from '../rule-effects.ts'
+import {
+  callerClasses,
+  looksAtCaller,
+  looksAtClass,
+  type CallerClasses,
+  type LooksLeft,
+  type Places
+} from './caller-classes.ts'
+
+export const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
+export const EndpointPlan = closedObject({
+  endpoint: Type.String(),
+  change: kindOfChange,
+  gains: ToolNames,
+  loses: ToolNames,
+  rulesChange: Type.Boolean({
+    description: 'Of its policy or that of the tenant: `gains` and `loses` leave rules out, `callers` does not.'
+  }),
+  callers: CallerChanges,
+  unknown: Type.Array(Type.String(), {
+    description: 'Upstreams, as they would be, whose lists are not known now: their tools are missing here.'
+  }),
+  sessions: Type.Integer({
+    description:
+      'Open ones, of the thousand of the tenant that were opened last: they are told of changed lists, or end.'
+  })
+})
+
+type Names = ReadonlySet<string>
+
+export const changeOf = (before: unknown, after: unknown): 'made' | 'changed' | 'removed' =>
+  before === undefined ? 'made' : after === undefined ? 'removed' : 'changed'
+
+export const differs = (one: unknown, other: unknown): boolean =>
+  canonicalJsonOf(one ?? null) !== canonicalJsonOf(other ?? null)
+
+function toolsOf(place: EndpointPlace | undefined, services: Pick<AdminServices, 'catalogOf'>): Names {
+  if (place === undefined) return new Set()
+  // What rules let a caller see is what `catalog` and `explain` answer.
+  return new Set(catalogWithoutRules(place, services).tools.map(({ name }) => String(name)))
+}
+
+/** An endpoint that changes for its clients, or for whom it lets in. */
+export interface ChangedEndpoint extends Pick<
+  Static<typeof EndpointPlan>,
+  'endpoint' | 'gains' | 'loses' | 'rulesChange'
+> {
+  readonly places: Places
+  /** Also where nobody gains or loses anything. */
+  readonly isOther: boolean
+  /** What each caller costs, and then each class of them. */
+  readonly looks: { readonly caller: number; readonly class: number }
+}
+
+interface ClassedEndpoint extends ChangedEndpoint {
+  readonly classes: CallerClasses
+}
+
+/** A step for each endpoint: its catalog is built, as it is and as it would be. */
+export function* changedEndpoints(
+  [before, after]: readonly [Snapshot, Snapshot],
+  id: string,
+  services: AdminServices
+): Steps<ChangedEndpoint[]> {
+  const places = [before, after].map((snapshot) => {
+    const tenant = snapshot.tenants.get(tenantId(id))
+    return new Map(
+      [...(tenant?.endpoints.values() ?? [])].map((endpoint) => [
+        String(endpoint.name),
+        tenant && { snapshot, tenant, endpoint }
+      ])
+    )
+  })
+  const [old, now] = places
+  const changed: ChangedEndpoint[] = []
+  for (const name of [...new Set(places.flatMap((each) => [...each.keys()]))].sort()) {
+    yield
+    const [was, is] = [old?.get(name), now?.get(name)]
+    const [had, has] = [toolsOf(was, services), toolsOf(is, services)]
+    const rulesOf = (place: EndpointPlace | undefined): unknown => [
+      place?.tenant.policy,
+      place?.endpoint.policy,
+      [...(place?.tenant.tags ?? [])]
+    ]
+    const rulesChange = differs(rulesOf(was), rulesOf(is))
+    const { policy: _was, ...rest } = was?.endpoint ?? { policy: undefined }
+    const { policy: _is, ...next } = is?.endpoint ?? { policy: undefined }
+    const [gains, loses] = [without(has, had), without(had, has)]
+    const isOther = rulesChange || differs(rest, next) || gains.count > 0 || loses.count > 0
+    if (!isOther && !differs(was?.tenant.auth, is?.tenant.auth)) continue
+    const looks = {
+      caller: looksAtCaller(was) + looksAtCaller(is),
+      class: looksAtClass(was, had.size) + looksAtClass(is, has.size)
+    }
+    changed.push({ endpoint: name, places: [was, is], gains, loses, rulesChange, isOther, looks })
+  }
+  return changed
+}
+
+/** Steps for each caller at each endpoint: of whom the same rules hold. */
+export function* withClasses(
+  changed: readonly ChangedEndpoint[],
+  callers: readonly Principal[],
+  services: AdminServices,
+  left: LooksLeft
+): Steps<Array<ClassedEndpoint>> {
+  const classified: Array<ClassedEndpoint> = []
+  for (const each of changed)
+    classified.push({ ...each, classes: yield* callerClasses(each.places, callers, services, left) })
+  return classified
+}
+
+/** Steps for each class of callers at each endpoint. */
+export function* endpointPlans(
+  changed: ReadonlyArray<ClassedEndpoint>,
+  sessions: ReadonlyMap<string, number>,
+  services: AdminServices,
+  left: LooksLeft
+): Steps<Array<Static<typeof EndpointPlan>>> {
+  const plans: Array<Static<typeof EndpointPlan>> = []
+  for (const { endpoint, places, gains, loses, rulesChange, isOther, looks, classes } of changed) {
+    const [was, is] = places
+    const callers = yield* callerChanges(places, looks.class, classes, services, left)
+    if (!isOther && callers.differ === 0) continue
+    const definitions = is === undefined ? [] : definitionsOf(is)
+    const unknown = definitions.filter((each) => services.listings.peek(each) === undefined)
+    plans.push({
+      endpoint,
+      change: changeOf(was, is),
+      gains,
+      loses,
+      rulesChange,
+      callers,
+      unknown: unknown.map((each) => String(each.name)),
+      sessions: sessions.get(endpoint) ?? 0
+    })
+  }
+  return plans
+}
