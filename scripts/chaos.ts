@@ -1,4 +1,4 @@
-// `npm run chaos -- [--faults N] [--minutes N] [--clients N] [--seed N] [--sentinel] [--only kill,pause] [--report FILE]`:
+// `npm run chaos -- [--faults N] [--minutes N] [--clients N] [--seed N] [--spares N] [--sentinel] [--only kill,pause] [--report FILE]`:
 // parts of a deployment fail under load, one after the other. After so many minutes, or at Ctrl+C, nothing fails any more,
 // and what has happened so far is judged. The exit code is 1 where a promise of docs/reliability.md was broken.
 
@@ -15,18 +15,21 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '1440' },
     clients: { type: 'string', default: '12' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+    spares: { type: 'string', default: '0' },
     sentinel: { type: 'boolean', default: false },
     only: { type: 'string' },
     report: { type: 'string', default: join(import.meta.dirname, '..', '.tap', 'chaos.json') }
   }
 })
-const [count, clients, seed, minutes] = [values.faults, values.clients, values.seed, values.minutes].map(Number)
+const { spares, seed } = { spares: Number(values.spares), seed: Number(values.seed) }
+const [count, clients, minutes] = [values.faults, values.clients, values.minutes].map(Number)
 const only = values.only?.split(',').filter((name): name is FaultName => name in faults)
 const positive = [count, clients, minutes].every((value) => value !== undefined && value > 0)
 const fitting = only?.every((name) => values.sentinel || name !== 'fail over Redis') ?? true
-if (!positive || !Number.isSafeInteger(seed) || only?.length === 0 || !fitting) {
+const whole = [seed, spares].every((value) => Number.isSafeInteger(value) && value >= 0)
+if (!positive || !whole || only?.length === 0 || !fitting) {
   process.stderr.write(
-    `--faults, --minutes and --clients take a positive number, --seed a whole one, --only some of: ${Object.keys(faults).join(', ')} (the failover with --sentinel).\n`
+    `--faults, --minutes and --clients take a positive number, --seed and --spares a whole one, --only some of: ${Object.keys(faults).join(', ')} (the failover with --sentinel).\n`
   )
   process.exit(2)
 }
@@ -41,9 +44,10 @@ async function run() {
     return await chaos(
       { teardown: (close) => closers.push(close) },
       {
-        seed: seed!,
+        seed,
         faults: count!,
         clients: clients!,
+        spares,
         sentinel: values.sentinel,
         enough: enough.signal,
         ...(only === undefined ? {} : { only }),

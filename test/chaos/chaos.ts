@@ -30,6 +30,11 @@ export interface ChaosOptions {
   /** Default: all of them, in an order of chance. */
   readonly only?: readonly FaultName[]
   readonly clients: number
+  /**
+   * Replicas beyond the three that have to be ready before the next part fails: what a killed one leaves is taken at
+   * once, so that nothing waits for a process to start. Default: none.
+   */
+  readonly spares?: number
   /** The store is a primary and a replica with a Sentinel, where others have one server. */
   readonly sentinel?: boolean
   /** From when on nothing fails any more, and what there is is judged. */
@@ -70,6 +75,7 @@ const mix = (sentinel: boolean): readonly FaultName[] => [
 /** Each write is on disk before it is answered, so that what a restart loses was not acknowledged. */
 const durable = ['--appendonly', 'yes', '--appendfsync', 'always']
 const probeMs = 150
+const serving = 3
 /** Of the load between two faults. */
 const restMs = 400
 
@@ -95,7 +101,7 @@ async function probe({ targets }: Replicas, nodes: () => readonly { readonly url
 const lossyFaults: ReadonlySet<FaultName> = new Set(['kill', 'restart Redis', 'pause Redis', 'fail over Redis'])
 
 export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, sentinel = false, enough, onFault } = options
+  const { seed, spares = 0, sentinel = false, enough, onFault } = options
   const only = options.only ?? mix(sentinel)
   const chance = random(seed)
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-chaos-'))
@@ -113,14 +119,18 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
       limits: { readyDelayMs: 1_000, drainMs: 15_000 },
       top: { logLevel: 'warn' }
     },
-    undefined,
+    Array.from({ length: serving + spares }, () => ({})),
     group === undefined ? await redis(t, durable) : { ...group.primary, url: group.url }
   )
   const scene: Scene = {
     nodes: [...rig.nodes],
     start: () => rig.start(),
-    async ready(count) {
-      await until('all replicas are ready', () => rig.targets.length === count)
+    starting: [],
+    async ready() {
+      const failed = Promise.all(scene.starting)
+      const isReady = ({ url }: { readonly url: string }): boolean => rig.targets.includes(url)
+      const isServed = until(`${serving} replicas are ready`, () => scene.nodes.filter(isReady).length >= serving)
+      await Promise.race([isServed, failed.then(() => isServed)])
     },
     store: rig.store,
     ...(group === undefined ? {} : { failOver: () => failOver(group) }),
@@ -154,7 +164,7 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     if (lossyFaults.has(name)) lossy.push([began - 2_000, load.now() + 10_000])
   }
   load.over = true
-  await Promise.all(clients)
+  await Promise.all([...clients, ...scene.starting])
   isOver = true
   await probing
 

@@ -11,8 +11,10 @@ export interface Scene {
   /** The replicas that run; changed by faults. */
   readonly nodes: Served[]
   start(): Promise<Served>
-  /** Resolves when the load balancer sends requests to so many replicas. */
-  ready(replicas: number): Promise<void>
+  /** Those that take the place of others. */
+  readonly starting: Array<Promise<void>>
+  /** Resolves when the load balancer sends requests to as many replicas as shall serve. */
+  ready(): Promise<void>
   readonly store: PrivateRedis
   /** Where the store is Redis with a Sentinel: kills the primary, and resolves when there are two again. */
   failOver?(): Promise<void>
@@ -27,61 +29,43 @@ export type FaultName =
   | ('restart Redis' | 'pause Redis' | 'fail over Redis')
   | ('break upstream' | 'kill children')
 
-/** Puts a new replica in the place of one, before it goes or after. */
-async function replace(
-  scene: Scene,
-  chance: Random,
-  end: (old: Served) => Promise<void>,
-  first: boolean
-): Promise<void> {
-  const old = chance.pick(scene.nodes)
-  const started = first ? await scene.start() : undefined
-  await end(old)
-  scene.nodes.splice(scene.nodes.indexOf(old), 1, started ?? (await scene.start()))
-  await scene.ready(scene.nodes.length)
-}
-
 export const faults: Readonly<Record<FaultName, (scene: Scene, chance: Random) => Promise<void>>> = {
-  kill: (scene, chance) =>
-    replace(
-      scene,
-      chance,
-      async ({ signal, ended }) => {
-        signal('SIGKILL')
-        await ended
-      },
-      false
-    ),
-  roll: (scene, chance) =>
-    replace(
-      scene,
-      chance,
-      async (old) => {
-        scene.ends.push(await old.stop())
-      },
-      true
-    ),
+  async kill(scene, chance) {
+    const old = chance.pick(scene.nodes)
+    old.signal('SIGKILL')
+    await old.ended
+    scene.nodes.splice(scene.nodes.indexOf(old), 1)
+    scene.starting.push(scene.start().then((node) => void scene.nodes.push(node)))
+    await scene.ready()
+  },
+  async roll(scene, chance) {
+    const started = await scene.start()
+    const old = chance.pick(scene.nodes)
+    scene.ends.push(await old.stop())
+    scene.nodes.splice(scene.nodes.indexOf(old), 1, started)
+    await scene.ready()
+  },
   async pause({ nodes, ready }, chance) {
     const node = chance.pick(nodes)
     node.signal('SIGSTOP')
     await wait(500 + chance.below(4_000))
     node.signal('SIGCONT')
-    await ready(nodes.length)
+    await ready()
   },
-  async 'restart Redis'({ store, ready, nodes }) {
+  async 'restart Redis'({ store, ready }) {
     await store.restart()
-    await ready(nodes.length)
+    await ready()
   },
-  async 'pause Redis'({ store, ready, nodes }, chance) {
+  async 'pause Redis'({ store, ready }, chance) {
     store.pause()
     await wait(300 + chance.below(2_000))
     store.resume()
-    await ready(nodes.length)
+    await ready()
   },
-  async 'fail over Redis'({ failOver, ready, nodes }) {
+  async 'fail over Redis'({ failOver, ready }) {
     if (failOver === undefined) throw new Error('one Redis alone cannot be failed over')
     await failOver()
-    await ready(nodes.length)
+    await ready()
   },
   async 'break upstream'({ web }) {
     web.pass()
