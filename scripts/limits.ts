@@ -847,6 +847,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'left to the idle time of the servers'
     ],
     ['relay/connections/ended-sessions.ts maxAtOnce', 'of these, at a time', 'tenant and process', 'wait'],
+    [
+      'store/keys.ts upstreamSessionsListed',
+      'sessions for which servers over HTTP keep one, that are looked through when callers are gone',
+      'tenant',
+      'those of before are left to the idle time of the servers'
+    ],
     ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
     ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],

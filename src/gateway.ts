@@ -208,7 +208,7 @@ export async function createGateway(
     calls.endStopped(next.tenants)
     if (differentTenants(before, next)) void sessions.endRemovedTenants()
     audit?.releaseRemovedTenants()
-    relay.tellChanges(before)
+    relay.tellChanges(before, next)
     // Callers whose credential is gone are let go at once, in the middle of a call too.
     void revalidator.revalidateAll().then(relay.letGo)
   }

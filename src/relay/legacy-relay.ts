@@ -88,7 +88,7 @@ export function createLegacyRelay({
   const catalogOf = createCatalogCache(listings, log)
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
   const levels = createLogLevels(log)
-  const kept = createKeptSessions(store, sealer, runtime)
+  const kept = createKeptSessions(store, sealer, runtime, sessions.keepers)
   const endedSessions = createEndedSessions({ ...runtime, pool, kept, contextOf: contextNow, sessions })
   const events = clients.events(sessionLists, catalogs, (session, ...update) => subscribers.updated(session, ...update))
   const connections = createSessionConnections({ pool, live, listings, levels, kept, clientInfo, events, log })
@@ -184,7 +184,10 @@ export function createLegacyRelay({
       subscriptions.retain(hashes)
     },
     /** After a reload: ends sessions whose endpoint is gone, and tells the others which of their lists differ. */
-    tellChanges: (before: Snapshot) => tellViewChanges(before, live, contextOf, catalogs),
+    tellChanges(before: Snapshot, next: Snapshot): void {
+      tellViewChanges(before, live, contextOf, catalogs)
+      endedSessions.reloaded(before, next)
+    },
     /** What a person has connected is another thing than before. @param person as `quotaKeyOf` */
     tellPerson: (person: string) => tellSessions(sessionsOf(live, person), services.pagesAsked, contextOf),
     /** After a reload, once their calls have ended: closes what this process holds for callers who are gone. */

@@ -65,6 +65,12 @@ export function createSessionIndex(
   ]
 
   return {
+    /** As it stands in the store, also of a tenant that is gone. @throws GatewayError unavailable */
+    async recordOf(key: string): Promise<SessionRecord | undefined> {
+      const text = await store.get(key)
+      return text === undefined ? undefined : decodeSessionRecord(text)
+    },
+
     /** The session was opened. @throws GatewayError unavailable */
     async add(tenant: TenantId, key: string): Promise<void> {
       const { admin, limits } = snapshot()

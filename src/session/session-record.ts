@@ -36,6 +36,8 @@ export interface SessionRecord {
   readonly logLevel: LogLevel | undefined
   /** The process where its child processes, subscriptions and tasks are (http/legacy/session-homes.ts). */
   readonly home: string
+  /** The process that opened it, where that keeps its sessions at servers (session-keepers.ts). */
+  readonly firstHome?: string
   /** Epoch ms. */
   readonly openedAt: number
   readonly touchedAt: number
@@ -56,7 +58,7 @@ export function decodeSessionRecord(text: string): SessionRecord | undefined {
   }
   if (!isObject(value) || !isObject(value['owner'])) return undefined
   const { owner, endpoint, epoch, seat, tenantSeat = 0, revision, clientInfo, capabilities, logLevel } = value
-  const { openedAt, touchedAt, home } = value
+  const { openedAt, touchedAt, home, firstHome } = value
   const texts = [owner['tenant'], owner['issuer'], owner['subject'], owner['clientId'], endpoint]
   const whole =
     texts.every((each) => typeof each === 'string') &&
@@ -66,7 +68,7 @@ export function decodeSessionRecord(text: string): SessionRecord | undefined {
       (isObject(clientInfo) && typeof clientInfo['name'] === 'string' && typeof clientInfo['version'] === 'string')) &&
     isObject(capabilities) &&
     (logLevel === undefined || isLogLevel(logLevel)) &&
-    (home === undefined || typeof home === 'string') &&
+    [home, firstHome].every((each) => each === undefined || typeof each === 'string') &&
     [openedAt, touchedAt].every(Number.isFinite)
   return whole ? ({ ...value, clientInfo, logLevel, home: home ?? '' } as unknown as SessionRecord) : undefined
 }

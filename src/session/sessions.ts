@@ -9,6 +9,7 @@ import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionEpochs } from './session-epochs.ts'
 import { createSessionIndex, type SessionSettings, timeLeft } from './session-index.ts'
+import { createSessionKeepers } from './session-keepers.ts'
 import { createSessionSlots } from './session-limit.ts'
 import {
   createKeyMaker,
@@ -92,16 +93,8 @@ export async function createSessions(options: SessionsOptions) {
       const perTenant = tenants.get(owner.tenant)?.resources?.sessions
       const seats = await slots.take({ owner, epoch }, key, { perPrincipal, perTenant, idleMs: sessionIdleMs }, ttlMs)
       const times = { openedAt: clock.now(), touchedAt: clock.now() }
-      const record: SessionRecord = {
-        owner,
-        endpoint,
-        epoch,
-        ...seats,
-        ...client,
-        logLevel: undefined,
-        home: node,
-        ...times
-      }
+      const place = { owner, endpoint, epoch, home: node, firstHome: node }
+      const record: SessionRecord = { ...place, ...seats, ...client, logLevel: undefined, ...times }
       await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
       await index.add(owner.tenant, key)
       copy(key, record)
@@ -110,6 +103,7 @@ export async function createSessions(options: SessionsOptions) {
 
     find,
     index,
+    keepers: createSessionKeepers(store, node, randomBytes),
     /** Of what is kept for a tenant beside sessions, and ends with them. @throws GatewayError unavailable */
     epochOf: epochs.current,
     isCurrentEpoch: epochs.isCurrent,

@@ -8,7 +8,9 @@ export const keyTable = {
   session: ['tenant', 'endpoint', 'session id'],
   'dpop-proof': ['tenant', 'thumbprint', 'jti'],
   'session-home': ['key of the session', 'process'],
+  'session-keeper': ['key of the session', 'process'],
   'upstream-session': ['key of the session', 'hash of the upstream definition'],
+  'upstream-sessions': ['tenant'],
   'session-ends': ['tenant'],
   'tenant-sessions': ['tenant'],
   tenants: [],
@@ -89,6 +91,8 @@ export const foreverMs = 100 * 365 * 24 * 60 * 60 * 1000
 export const tenantsKept = 10_000
 /** Of a tenant, for the admin API: those opened last. */
 export const sessionsListed = 1_000
+/** Of a tenant: sessions for which servers over HTTP keep one, those that began one last. */
+export const upstreamSessionsListed = 5_000
 export const listingTtlMs = 30 * 24 * 60 * 60 * 1000
 export const eventsTtlMs = 10 * 60 * 1000
 export const eventsKept = 1_000
@@ -140,7 +144,9 @@ export function sessionKeys(tenant: string, endpoint: string): (sessionId: strin
 }
 
 export const sessionHomeKey = keyMaker('session-home')
+export const sessionKeeperKey = keyMaker('session-keeper')
 export const upstreamSessionKey = keyMaker('upstream-session')
+export const upstreamSessionsKey = keyMaker('upstream-sessions')
 export const sessionEndsKey = keyMaker('session-ends')
 export const tenantSessionsKey = keyMaker('tenant-sessions')
 export const tenantsKey = key('tenants')

@@ -17,7 +17,10 @@ const endpointPath = 't/acme/mcp'
 
 export async function startReplicas(
   t: Test,
-  options: Pick<ReplicaOptions, 'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth' | 'callLimits' | 'top'>,
+  options: Pick<
+    ReplicaOptions,
+    'upstreams' | 'endpoints' | 'limits' | 'policy' | 'auth' | 'callLimits' | 'tenants' | 'top'
+  >,
   places?: readonly Place[]
 ): Promise<Rig> {
   const keys = [

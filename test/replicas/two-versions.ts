@@ -3,6 +3,9 @@
 
 import t from 'tap'
 import { callUntilServerRequest, post } from '../kit/server-request.ts'
+import type { LegacyClient } from '../kit/client.ts'
+import type { Served } from '../kit/process.ts'
+import { startStateful } from '../kit/stateful-server.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { canaries, mirror, mirrored } from './held-calls.ts'
 import { sessionAt, startReplicas } from './rig.ts'
@@ -37,6 +40,47 @@ t.test('sessions of either version go on at the other one: calls, server request
     }
   }
 })
+
+t.test(
+  'no version goes on in a session of a server that knows nothing of the other, or ends one of the other',
+  async (t) => {
+    const server = await startStateful(t)
+    const upstreams = { state: { type: 'http', url: server.url } }
+    const endpoints = { default: { upstreams: ['state'], prefix: '' } }
+    const rig = await startReplicas(t, { upstreams, endpoints }, [{}])
+    const at = ({ url }: Served): string => `${url}/t/acme/mcp`
+    const tool = async (url: string, client: LegacyClient, name: string, args: object = {}): Promise<string> => {
+      const params = { name, arguments: args }
+      const { json, text } = await post(url, client, { id: `${name} ${Math.random()}`, method: 'tools/call', params })
+      return String(json?.result?.content?.[0]?.text ?? text)
+    }
+    for (const places of [
+      [{}, other, {}],
+      [other, {}, other],
+      [{}, other, other, {}]
+    ]) {
+      const homes: Served[] = []
+      for (const place of places) homes.push(await rig.start(place))
+      const client = await sessionAt(at(homes[0]!))
+      for (const [turn, home] of homes.entries()) {
+        const found = await tool(at(home), client, 'get')
+        t.ok(['nothing', `at ${turn - 1}`].includes(found), `turn ${turn} of ${homes.length}: ${found}`)
+        t.equal(await tool(at(home), client, 'set', { value: `at ${turn}` }), `at ${turn}`)
+        // One that hangs, and goes on when another one has the session.
+        if (turn < homes.length - 1) home.signal('SIGSTOP')
+      }
+      for (const home of homes) home.signal('SIGCONT')
+      const last = homes.length - 1
+      for (const home of homes) t.equal(await tool(at(home), client, 'get'), `at ${last}`, 'wherever it comes to')
+      t.notOk(
+        server.seen.some(({ method }) => method === 'DELETE'),
+        'nobody ends a session that another one may be in'
+      )
+      for (const home of homes) home.signal('SIGKILL')
+      await Promise.all(homes.map(({ ended }) => ended))
+    }
+  }
+)
 
 t.test(
   'three replicas upgraded under load and brought back: no request fails, each call is executed once',

@@ -173,6 +173,31 @@ t.test('a home that hung, and goes on, takes nothing from the next', async (t) =
   t.notOk(saidIn('of one that hung').some(({ method }) => method === 'DELETE'))
 })
 
+t.test('a home of a version that keeps nothing had the session: what was kept before is out of date', async (t) => {
+  const [first, other] = [await rig.start(), await rig.start()]
+  const [url, url2] = [first, other].map((home) => `${home.url}/t/acme/mcp`) as [string, string]
+  for (const each of [url, url2]) await readLists([each])
+  const [outOfDate, control] = [await begun(url, 'out of date'), await begun(url, 'of homes that all keep')]
+  const keepers = (): Promise<string[]> => store.keys('gatehouse:session-keeper:*')
+  first.signal('SIGKILL')
+  await first.ended
+  const before = await keepers()
+  t.equal(await tool(url2, outOfDate.client, 'get'), 'out of date')
+  const [keeper = '', ...others] = (await keepers()).filter((each) => !before.includes(each))
+  t.same(others, [], 'one process has followed')
+  t.equal(await tool(url2, control.client, 'get'), 'of homes that all keep')
+  // Such a version writes nothing of itself, and leaves what it finds.
+  t.equal(await store.del(keeper), 1)
+  other.signal('SIGKILL')
+  await other.ended
+
+  t.equal(await tool(rig.at(0), outOfDate.client, 'get'), 'nothing', 'a new one is begun')
+  t.equal(await tool(rig.at(0), outOfDate.client, 'set', { value: 'of the new one' }), 'of the new one')
+  t.ok(server.knows(saidIn('out of date')[0]?.session), 'that of before is not ended: somebody may be in it')
+  t.equal(await tool(rig.at(1), control.client, 'get'), 'of homes that all keep', 'the control')
+  t.equal(await tool(rig.at(1), outOfDate.client, 'get'), 'of the new one')
+})
+
 const replaced: Record<string, (own: string, foreign: string) => Promise<unknown>> = {
   'that of another session': async (own, foreign) => await store.set(own, (await store.get(foreign)) ?? ''),
   'a hash': async (own) => await store.multi().del(own).hset(own, 'x', 'y').exec(),

@@ -75,6 +75,7 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
   const { bus, store, sessions, log } = options
   const { node, shared } = bus
   const { memory, contextOf } = options
+  const replacements = new Map<string, Promise<string>>()
 
   /**
    * The process that follows a home that is gone: whoever asks for it first.
@@ -82,7 +83,10 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
    */
   async function replace(session: LiveSession, gone: string, ttlMs: number): Promise<string> {
     const key = sessionHomeKey(session.key, gone)
+    await sessions.keepers.follow(session.session, gone, ttlMs)
     const isOurs = await store.set(key, node, { ttlMs, when: 'absent' })
+    // Who once followed this process follows it no more: the two would name each other when both are gone.
+    if (isOurs) await store.delete(sessionHomeKey(session.key, node))
     const home = isOurs ? node : ((await store.get(key)) ?? node)
     // Also where another process won: a copy that was out of date may have brought back the home before.
     const now = await sessions.update(session.session, { home })
@@ -91,6 +95,14 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
     if (isOurs) becameHome(session)
     log.info({ tenant: session.tenant, gone, home }, 'the process of a session is gone; another one takes over')
     return home
+  }
+
+  /** For all requests of the session that find out here at the same time. */
+  function replaceOnce(session: LiveSession, gone: string, ttlMs: number): Promise<string> {
+    const name = `${session.key} ${gone}`
+    const replacing = replacements.get(name) ?? replace(session, gone, ttlMs).finally(() => replacements.delete(name))
+    replacements.set(name, replacing)
+    return replacing
   }
 
   return {
@@ -136,7 +148,7 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
           // Nothing was run, so it can be run elsewhere.
           if (!(error instanceof ProcessGone)) throw error
         }
-        home = await replace(session, home, snapshot.limits.sessionMaxMs)
+        home = await replaceOnce(session, home, snapshot.limits.sessionMaxMs)
       }
       if (home === node) return undefined
       throw new GatewayError('unavailable', 'No process of the gateway holds this session. Retry in a second.', {

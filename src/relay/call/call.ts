@@ -61,7 +61,7 @@ export const upstreamHashesOf = ({ tenants }: Snapshot): Set<string> =>
   new Set([...tenants.values()].flatMap(({ upstreams }) => [...upstreams.values()].map(({ hash }) => hash)))
 
 /** @returns undefined where the configuration has no such endpoint */
-function contextIn(snapshot: Snapshot, id: TenantId, name: EndpointName): EndpointContext | undefined {
+export function contextIn(snapshot: Snapshot, id: TenantId, name: EndpointName): EndpointContext | undefined {
   const tenant = snapshot.tenants.get(id)
   const endpoint = tenant?.endpoints.get(name)
   return tenant === undefined || endpoint === undefined ? undefined : { snapshot, tenant, endpoint }

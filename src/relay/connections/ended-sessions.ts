@@ -1,13 +1,15 @@
-// Sessions at servers over HTTP whose client's session was ended where no process has a connection to them: its home
-// was killed or has stopped. The process that ended it tells the servers, once, in the background.
+// Sessions at servers over HTTP whose client's session was ended, or whose caller is let in no more, where no process has
+// a connection to them: its home was killed or has stopped. Their servers are told, once, in the background.
 
-import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { isConfiguredPrincipal } from '../../auth/principal.ts'
+import type { Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import { createSemaphore } from '../../limits/limits.ts'
 import type { Implementation, TenantId } from '../../protocol/messages.ts'
 import type { Session, Sessions } from '../../session/sessions.ts'
 import { pause } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { quotaKeyOf, type ContextOf, type Runtime } from '../call/call.ts'
+import { contextIn, quotaKeyOf, type ContextOf, type EndpointContext, type Runtime } from '../call/call.ts'
 import { definitionsOf } from '../catalog/client-catalogs.ts'
 import type { KeptSessions } from './kept-sessions.ts'
 
@@ -19,10 +21,10 @@ const maxAtOnce = 4
 
 interface EndedSessionsOptions extends Pick<Runtime, 'clock' | 'log'> {
   readonly pool: Pick<Pool, 'endSession'>
-  readonly kept: Pick<KeptSessions, 'placeOf'>
+  readonly kept: Pick<KeptSessions, 'placeOf' | 'listed'>
   readonly clientInfo: Implementation
   readonly contextOf: ContextOf
-  readonly sessions: Pick<Sessions, 'onEnded'>
+  readonly sessions: Pick<Sessions, 'onEnded' | 'index'>
 }
 
 export function createEndedSessions(options: EndedSessionsOptions) {
@@ -30,45 +32,72 @@ export function createEndedSessions(options: EndedSessionsOptions) {
   const tenants = new Map<TenantId, { waiting: number; readonly limited: ReturnType<typeof createSemaphore> }>()
   const stop = new AbortController()
 
-  async function endAll({ key, record }: Session): Promise<void> {
+  /** @param before the endpoint as it was, where it may be gone */
+  async function endAll({ key, record }: Session, before?: EndpointContext): Promise<void> {
     const { owner, endpoint } = record
     // What its person has connected decides under which name it is kept.
-    const context = await contextOf.load(owner.tenant, endpoint, owner)
+    const context = (await contextOf.load(owner.tenant, endpoint, owner)) ?? before
     if (context === undefined) return
     const of = { key, tenant: owner.tenant, session: { key, record } }
     for (const definition of definitionsOf(context).filter(hasSessions)) {
-      const place = kept.placeOf(definition, context, of)
-      const left = await place?.load()
-      if (left === undefined || (await place?.end(left.id)) !== true) continue
-      await pool.endSession(definition, left, { clientInfo, quotaKey: quotaKeyOf(owner) })
+      const left = await kept.placeOf(definition, context, of)?.take()
+      if (left !== undefined) await pool.endSession(definition, left, { clientInfo, quotaKey: quotaKeyOf(owner) })
     }
   }
 
-  function endLater(session: Session): void {
-    const { owner, endpoint } = session.record
-    const { tenant } = owner
-    const context = contextOf(tenant, endpoint, owner)
-    if (context === undefined || !definitionsOf(context).some(hasSessions)) return
+  function later(tenant: TenantId, run: () => Promise<void>): void {
     const turns = tenants.get(tenant) ?? { waiting: 0, limited: createSemaphore(maxAtOnce) }
     if (turns.waiting >= maxWaiting)
       return log.debug({ tenant }, 'sessions at servers stay until those end them: too many ended at once')
     tenants.set(tenant, turns)
     turns.waiting++
     void pause(clock, ownersFirstMs, stop.signal)
-      .then(() => turns.limited(async () => (stop.signal.aborted ? undefined : await endAll(session))))
+      .then(() => turns.limited(async () => (stop.signal.aborted ? undefined : await run())))
       .catch((err: unknown) => log.debug({ err, tenant }, 'sessions at servers stay until those end them'))
       .finally(() => {
         if (--turns.waiting === 0) tenants.delete(tenant)
       })
   }
 
+  function endLater(session: Session): void {
+    const { owner, endpoint } = session.record
+    const context = contextOf(owner.tenant, endpoint, owner)
+    if (context !== undefined && definitionsOf(context).some(hasSessions)) later(owner.tenant, () => endAll(session))
+  }
+
+  /** Of callers whom the tenant lets in no more, or whose endpoint is gone. */
+  async function endOfGone(tenant: TenantId, before: Snapshot): Promise<void> {
+    for (const key of await kept.listed(tenant)) {
+      if (stop.signal.aborted) return
+      const record = await sessions.index.recordOf(key)
+      // It may have ended, and been seen to.
+      if (record?.owner.tenant !== tenant) continue
+      const now = contextOf(tenant, record.endpoint, record.owner)
+      if (now !== undefined && isConfiguredPrincipal(record.owner, now.tenant.auth)) continue
+      await endAll({ key, record }, contextIn(before, tenant, record.endpoint))
+    }
+  }
+
   sessions.onEnded((_key, session) => session && endLater(session))
 
   return {
+    /** After a reload: of sessions whose caller is gone, where no process has a connection to close. */
+    reloaded(before: Snapshot, next: Snapshot): void {
+      for (const [id, tenant] of before.tenants) {
+        const mayBeLeft = [...tenant.upstreams.values()].some(hasSessions)
+        if (mayBeLeft && letsInFewer(tenant, next.tenants.get(id))) later(id, () => endOfGone(id, before))
+      }
+    },
     /** What waits is left to the servers. */
     close: (): void => stop.abort()
   }
 }
+
+/** Does the tenant let in others than before? Some of those of before may be gone. */
+const letsInFewer = (before: Tenant, now: Tenant | undefined): boolean =>
+  now === undefined ||
+  [...before.endpoints.keys()].some((name) => !now.endpoints.has(name)) ||
+  !isDeepStrictEqual(before.auth, now.auth)
 
 const hasSessions = (definition: UpstreamDefinition): definition is UpstreamDefinition & { readonly type: 'http' } =>
   definition.type === 'http' && definition.isolation === 'session'

@@ -26,6 +26,8 @@ const session: UpstreamSession = {
 }
 
 async function rig(t: Test, wrap = (store: Store): Store => store, wall = wallClock) {
+  const lapse = { now: '' }
+  const keepers = { lapseOf: () => Promise.resolve(lapse.now) }
   const store = await createSqliteStore({ path: `${t.testdir()}/store.db`, clock: wallClock, log: quiet })
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log: quiet })
   t.teardown(async () => {
@@ -33,7 +35,7 @@ async function rig(t: Test, wrap = (store: Store): Store => store, wall = wallCl
     await store.close()
   })
   const newId = (): string => randomBytes(16).toString('base64url')
-  const process = () => createKeptSessions(wrap(store), sealer, { wall, newId, log: quiet })
+  const process = () => createKeptSessions(wrap(store), sealer, { wall, newId, log: quiet }, keepers)
   type Asked = Parameters<ReturnType<typeof process>['placeOf']>
   const context = { snapshot: { limits: { sessionIdleMs: 10_000, sessionMaxMs: 60_000 } } } as unknown as Asked[1]
   const placeOf = (
@@ -43,8 +45,29 @@ async function rig(t: Test, wrap = (store: Store): Store => store, wall = wallCl
     const of = { key, tenant: tenantId(tenant), session: { record: { openedAt: Date.now() } } } as unknown as Asked[2]
     return process().placeOf(definition, context, of)
   }
-  return { store, placeOf, process, context }
+  return { store, sealer, placeOf, process, context, lapse }
 }
+
+t.test('what was kept before a home that keeps nothing is out of date, and can be ended all the same', async (t) => {
+  const { placeOf, lapse } = await rig(t)
+  const before = placeOf()
+  await before?.load()
+  await before?.keep(session)
+  t.same(await placeOf()?.load(), session, 'the control')
+  lapse.now = 'a home'
+  const [next, ending] = [placeOf(), placeOf()]
+  t.equal(await next?.load(), undefined)
+  t.equal(await next?.keep({ ...session, id: 'another' }), true, 'in place of it')
+  t.equal((await placeOf()?.load())?.id, 'another')
+  lapse.now = ''
+  t.equal(await placeOf()?.load(), undefined, 'nor does what was kept since go on under another name')
+  const taken = await Promise.all([ending?.take(), placeOf()?.take(), placeOf()?.take()])
+  t.same(
+    taken.filter((each) => each !== undefined).map(({ id }) => id),
+    ['another'],
+    'by one alone'
+  )
+})
 
 t.test('another process has it as it was kept, and whoever kept it last may end it', async (t) => {
   const { placeOf } = await rig(t)
