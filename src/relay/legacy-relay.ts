@@ -153,13 +153,7 @@ export function createLegacyRelay({
     /** Does the request have to run where those before it of its session ran? */
     isBound: (call: Parameters<typeof isBoundRequest>[0]): boolean => isBoundRequest(call, catalogs, listings),
     /** A notification of a client that is about none of its requests. */
-    notify(session: LiveSession, notification: Notification): void {
-      // The roots are the session's own: no connection that others use hears of them.
-      if (notification.method === 'notifications/roots/list_changed') return connections.notify(session, notification)
-      if (notification.method !== 'notifications/tasks/status') return
-      const hosted = tasks.hostedFor(session, notification)
-      if (hosted !== undefined) connections.notify(session, hosted.notification, hosted.upstream)
-    },
+    notify: (session: LiveSession, said: Notification): void => notifyServers(services, session, said),
     /** A client that keeps its stream open keeps its connections. */
     touch(context: Viewer, session: LiveSession): void {
       if (context.principal !== undefined) principals.set(session, context.principal)
@@ -204,6 +198,14 @@ export function createLegacyRelay({
       for (const each of [endedSessions, listings, subscriptions, tasks]) each.close()
     }
   }
+}
+
+function notifyServers({ connections, tasks }: LegacyServices, session: LiveSession, said: Notification): void {
+  // The roots are the session's own: no connection that others use hears of them.
+  if (said.method === 'notifications/roots/list_changed') return connections.notify(session, said)
+  if (said.method !== 'notifications/tasks/status') return
+  const hosted = tasks.hostedFor(session, said)
+  if (hosted !== undefined) connections.notify(session, hosted.notification, hosted.upstream)
 }
 
 const sessionsOf = (live: Pick<LiveSessions, 'all'>, person: string): LiveSession[] =>

@@ -62,6 +62,7 @@ export function createListings(options: ListingsOptions) {
   /** Of what the configuration names; undefined until it was reloaded. */
   let retained: Pick<ReadonlySet<string>, 'has'> | undefined
   let [isClosed, changeCount] = [false, 0]
+  const sessionless = createSessionless()
 
   const report: ChangeListener = (change) => {
     if (change.kinds.size > 0) for (const listener of listeners) listener(change)
@@ -122,7 +123,7 @@ export function createListings(options: ListingsOptions) {
     // Where a server speaks both eras, its lists are read in the modern one, which has more to say.
     const upstream = await pool.acquire(definition, scope, { ...handshake, era: 'modern' }, events, 'listing')
     reached(definition)
-    return upstream
+    return sessionless.seen(definition, upstream)
   }
 
   /** A list of the upstream changed, or may have. */
@@ -148,6 +149,7 @@ export function createListings(options: ListingsOptions) {
       (viewKey === undefined ? undefined : views.last(definition, viewKey)) ?? watchers.get(definition.hash)?.last(),
     reached,
     spokeOlder: views.spokeOlder,
+    sessionless,
     /** The shared listing and the views that differ from it. */
     all: (definition: UpstreamDefinition): Listing[] =>
       [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
@@ -183,9 +185,7 @@ export function createListings(options: ListingsOptions) {
     changed,
     /** The connection of one session reported a change: clients that declare the same may see something else. */
     recheckView: views.recheck,
-    onChange(listener: ChangeListener): void {
-      listeners.push(listener)
-    },
+    onChange: (listener: ChangeListener): unknown => listeners.push(listener),
     /** Forgets what no configuration names any more. */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       retained = hashes
@@ -196,11 +196,29 @@ export function createListings(options: ListingsOptions) {
         for (const versions of [sharedVersions, viewVersions]) versions.delete(hash)
         watcher.close()
       }
-      views.retain(hashes)
+      for (const each of [views, sessionless]) each.retain(hashes)
     },
     close(): void {
       isClosed = true
       for (const { close } of [...watchers.values(), views]) close()
+    }
+  }
+}
+
+/** Upstreams that gave the last connection, over HTTP in the older era, no session: no request depends on another. */
+function createSessionless() {
+  const known = new Set<string>()
+  return {
+    /** False while nothing is known. */
+    has: ({ hash }: UpstreamDefinition): boolean => known.has(hash),
+    /** @returns the connection */
+    seen({ hash }: UpstreamDefinition, upstream: Upstream): Upstream {
+      if (upstream.hasSession === false) known.add(hash)
+      else known.delete(hash)
+      return upstream
+    },
+    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
+      for (const hash of known) if (!hashes.has(hash)) known.delete(hash)
     }
   }
 }

@@ -1,5 +1,5 @@
-// Sessions at servers over HTTP whose client's session was ended, or whose caller is let in no more, where no process has
-// a connection to them: its home was killed or has stopped. Their servers are told, once, in the background.
+// Sessions at servers over HTTP whose client's session was ended, or whose caller is let in no more, where no process
+// has a connection to them: its home was killed or has stopped. Their servers are told, once, in the background.
 
 import { isDeepStrictEqual } from 'node:util'
 import { isConfiguredPrincipal } from '../../auth/principal.ts'

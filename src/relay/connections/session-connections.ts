@@ -145,6 +145,7 @@ export function createSessionConnections({
       }
     })
     listings.reached(definition)
+    if (own) listings.sessionless.seen(definition, current)
     if (current.hasSession === true) listings.spokeOlder(definition)
     if (!own) return current
     // The session ended while we connected: nobody would close the connection.
@@ -199,8 +200,8 @@ export function createSessionConnections({
       pool.touch(sessionScopeOf(session.key))
       for (const hash of open.get(session.key)?.keys() ?? []) kept.used(session, hash)
     },
-    /** Does this process have connections of the session's own? */
-    has: (key: string): boolean => open.has(key),
+    /** Does this process have connections of the session's own? Those without a session may be at every process. */
+    has: (key: string): boolean => [...(open.get(key)?.values() ?? [])].some(({ hasSession }) => hasSession !== false),
     /** The session lives at another process now: lets go of the upstream sessions that it goes on with. */
     leave: (key: string): void => pool.leave(sessionScopeOf(key)),
     /** Closes the session's own connections. */

@@ -19,7 +19,7 @@ const alwaysBound = /^(?:resources\/(?:un)?subscribe|tasks\/.*)$/
 export function isBoundRequest(
   call: Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 'snapshot'>,
   catalogs: ClientCatalogs<SessionViewer>,
-  listings: Pick<Listings, 'peek'>
+  listings: Pick<Listings, 'peek' | 'sessionless'>
 ): boolean {
   const { method, params } = call.request
   if (method === 'ping') return false
@@ -33,10 +33,14 @@ export function isBoundRequest(
   return route === undefined || bound.some((definition) => definition.name === route.upstream)
 }
 
-/** A shared one keeps no state, and a modern one over HTTP has no session. A process may have state in any era. */
-function isBoundUpstream(definition: UpstreamDefinition, listings: Pick<Listings, 'peek'>): boolean {
+/**
+ * A shared one keeps no state; a modern one over HTTP has no session, and not every older one has. A process may have
+ * state in any era.
+ */
+function isBoundUpstream(definition: UpstreamDefinition, listings: Pick<Listings, 'peek' | 'sessionless'>): boolean {
   if (definition.isolation === 'shared') return false
   if (definition.type === 'stdio') return true
+  if (listings.sessionless.has(definition)) return false
   const revision = listings.peek(definition)?.revision
   return definition.era !== 'modern' && (revision === undefined || !isModernRevision(revision))
 }

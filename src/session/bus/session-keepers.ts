@@ -2,9 +2,9 @@
 // them begins sessions of its own at the servers and leaves in the store what is kept: whoever comes after it would go
 // on in sessions that know nothing of what was said meanwhile.
 
-import { sessionKeeperKey } from '../store/keys.ts'
-import type { Store } from '../store/port.ts'
-import type { Session } from './sessions.ts'
+import { sessionKeeperKey } from '../../store/keys.ts'
+import type { Store } from '../../store/port.ts'
+import type { Session } from '../sessions.ts'
 
 export type SessionKeepers = ReturnType<typeof createSessionKeepers>
 
@@ -32,7 +32,7 @@ export function createSessionKeepers(
     },
     /**
      * For this process, the home of the session.
-     * @returns names the last home that kept nothing; '' where all have. What was kept under another name is out of date
+     * @returns names the last home that kept nothing; '' where all have. What was kept under another is out of date
      */
     lapseOf: async (key: string): Promise<string> => (await read(key, node)) ?? ''
   }

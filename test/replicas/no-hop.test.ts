@@ -1,0 +1,58 @@
+// Which calls of a session need no other replica than the one that they came to: counted are the messages that replicas
+// send each other.
+
+import t from 'tap'
+import { Redis } from 'ioredis'
+import { post } from '../kit/server-request.ts'
+import { canaryServer } from '../kit/canary-server.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
+import { sessionAt, startReplicas } from './rig.ts'
+
+const [kept, free] = [await canaryServer(t), await startUpstream({ sessions: false })]
+t.teardown(() => free.close())
+const upstreams = { kept: { type: 'http', url: kept.url }, free: { type: 'http', url: free.url } }
+const rig = await startReplicas(t, { upstreams }, [{}, {}])
+const heard = new Redis(rig.store.url)
+t.teardown(() => heard.disconnect())
+let messages = 0
+await heard.psubscribe('*node:*')
+let markers = 0
+heard.on('pmessage', (_pattern, channel: string) => (channel === 'marker-node:' ? markers++ : messages++))
+const said = new Redis(rig.store.url)
+t.teardown(() => said.disconnect())
+
+/** All that was published before has been counted. */
+async function settled(): Promise<void> {
+  const before = markers
+  await said.publish('marker-node:', '')
+  await until('the marker has come', () => markers > before)
+}
+
+t.test(
+  'a call at a server over HTTP that gives no session runs where it comes; one with a session at its home',
+  async (t) => {
+    const [client, elsewhere] = [await sessionAt(rig.at(0)), await sessionAt(rig.at(1))]
+    const call = (node: number, name: string, args: object = {}, of = client) =>
+      post(rig.at(node), of, {
+        id: `${name} ${Math.random()}`,
+        method: 'tools/call',
+        params: { name, arguments: args }
+      })
+    // Each replica has read the lists, and knows what its servers are: they are, each, read for those who come to it.
+    for (const [node, of] of [client, elsewhere].entries())
+      await until('the tool is known', async () => {
+        const { json } = await call(node, 'free__echo', { text: 'a' }, of)
+        return json?.result !== undefined
+      })
+    await elsewhere.end()
+    await settled()
+    const before = messages
+    for (let n = 0; n < 10; n++) t.match(await call(n % 2, 'free__echo', { text: String(n) }), { json: { result: {} } })
+    await settled()
+    t.equal(messages, before, 'no message to another replica')
+    t.match(await call(1, 'kept__mirror', { canary: 'b' }), { json: { result: {} } }, 'the control')
+    await settled()
+    t.ok(messages >= before + 4, `${messages - before} messages`)
+  }
+)
