@@ -88,16 +88,33 @@ async function checkMcpJson(file: string, text: string, connects: boolean, io: I
     GATEHOUSE_KEY: 'any-key-that-is-long-enough',
     GATEHOUSE_VAULT_KEY: Buffer.alloc(32).toString('base64')
   }
-  const { snapshot, notes, leftOut } = compileMcpJson(importMcpJson(text, file), { path: file, env })
-  const upstreams = [...snapshot.tenants.values()].flatMap((tenant) => [...tenant.upstreams.values()])
-  stdout.write(`this is an mcp.json: ${countOf(upstreams.length, 'server')} can be used as they stand`)
-  stdout.write(`${leftOut.length === 0 ? '' : `, ${countOf(leftOut.length, 'problem')}`}\n`)
+  const imported = importMcpJson(text, file)
+  const { snapshot, notes, leftOut } = compileMcpJson(imported, { path: file, env })
+  const upstreams = [...snapshot.tenants.values()].flatMap((tenant) => [...tenant.upstreams.keys()])
+  const noted = new Set(notes.map(serverIn))
+  const withNotes = upstreams.filter((name) => noted.has(imported.placeOf(name).server)).length
+  const plain = upstreams.length - withNotes
+  const disabled = Object.values(imported.config.tenants.demo.upstreams).filter((each) => each['disabled'] === true)
+  const counts = [
+    `${countOf(plain, 'server')} can be used as ${plain === 1 ? 'it stands' : 'they stand'}`,
+    ...(withNotes === 0 ? [] : [`${withNotes} with notes`]),
+    ...(disabled.length === 0 ? [] : [`${disabled.length} disabled`]),
+    ...(leftOut.length === 0 ? [] : [countOf(leftOut.length, 'problem')])
+  ]
+  stdout.write(`this is an mcp.json: ${counts.join(', ')}\n`)
   for (const line of leftOut) stdout.write(`  ! ${line}\n`)
-  for (const note of notes) stdout.write(`  note: ${note}\n`)
+  for (const note of notes) {
+    const server = serverIn(note)
+    const line = server === undefined ? undefined : imported.placeOf(server).line
+    stdout.write(`  note: ${line === undefined ? '' : `line ${line}: `}${note}\n`)
+  }
   stdout.write(`Serve it: gatehouse serve --mcp-json ${file}. Make a configuration of it: gatehouse import ${file}\n`)
   const code = connects ? await tryOut(snapshot, io) : 0
   return leftOut.length > 0 ? 1 : code
 }
+
+/** Of which server a note is. */
+const serverIn = (note: string): string | undefined => /^Server "((?:[^"\\]|\\.)*)"/.exec(note)?.[1]
 
 /** @throws ConfigError for everything else */
 function withoutVariables(file: string, { problems }: ConfigError, stdout: Output): number {

@@ -60,6 +60,12 @@ const settingsFolder = ({ home, platform }: Place): string =>
       : join(home, '.config')
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+/** As one word of a shell. */
+const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : quote(text))
+
+/** mcp-remote takes other URLs without TLS only where it is told to. */
+const allowHttp = (url: string): string[] =>
+  /^http:\/\/(?!(?:localhost|127\.0\.0\.1)[:/])/.test(url) ? ['--allow-http'] : []
 
 export const hosts: Readonly<Record<string, Host>> = {
   'claude-code': {
@@ -71,7 +77,7 @@ export const hosts: Readonly<Record<string, Host>> = {
       entry: { type: 'http', url, ...headers(key) }
     }),
     command: ({ name, url, key }) =>
-      `claude mcp add --transport http ${name} ${url}` +
+      `claude mcp add --transport http ${name} ${word(url)}` +
       (key === undefined ? '' : ` --header ${quote(`Authorization: ${bearer(key)}`)}`),
     notes: (connection) => [
       ...signsIn(connection, 'Then type /mcp and choose Authenticate.'),
@@ -87,7 +93,13 @@ export const hosts: Readonly<Record<string, Host>> = {
       // Spaces inside of an argument get lost on some systems: the header has none, and its value stands in env.
       entry: {
         command: 'npx',
-        args: ['-y', 'mcp-remote', url, ...(key === undefined ? [] : ['--header', 'Authorization:${AUTH_HEADER}'])],
+        args: [
+          '-y',
+          'mcp-remote',
+          url,
+          ...allowHttp(url),
+          ...(key === undefined ? [] : ['--header', 'Authorization:${AUTH_HEADER}'])
+        ],
         ...(key !== undefined && { env: { AUTH_HEADER: bearer(key) } })
       }
     }),
@@ -186,7 +198,7 @@ export const hosts: Readonly<Record<string, Host>> = {
   inspector: {
     title: 'MCP Inspector',
     command: ({ url, key }) =>
-      `npx @modelcontextprotocol/inspector --cli ${url} --transport http` +
+      `npx @modelcontextprotocol/inspector --cli ${word(url)} --transport http` +
       (key === undefined ? '' : ` --header ${quote(`Authorization: ${bearer(key)}`)}`) +
       ' --method tools/list',
     notes: () => ['Without --cli and --method it opens a page in the browser.']

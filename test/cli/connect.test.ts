@@ -1,7 +1,7 @@
 // `connect`: what is printed for each host is what `import` reads back, and --write changes a host's file and nothing
 // else in it.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
 import t from 'tap'
@@ -46,6 +46,42 @@ t.test('links hold the name, the URL and the key', async (t) => {
     headers: { Authorization: `Bearer ${key}` }
   })
 })
+
+t.test('a URL that is not as every host expects it', async (t) => {
+  const home = t.testdir()
+  const to = (given: string, host: string) =>
+    cli(['connect', given, '--host', host], { HOME: home, GATEHOUSE_KEY: key })
+  for (const given of ['http://gw.internal:8080/t/acme/mcp', 'http://[::1]:8080/t/acme/mcp'])
+    t.match((await to(given, 'claude-desktop')).out, '"--allow-http"', given)
+  for (const given of [url, 'http://localhost:8080/t/acme/mcp', 'http://127.0.0.1/t/acme/mcp'])
+    t.notMatch((await to(given, 'claude-desktop')).out, 'allow-http', given)
+  t.match((await to(`${url}?x=1&y=2`, 'claude-code')).out, `gatehouse '${url}?x=1&y=2' --header`)
+  t.match((await to(`${url}?x=1&y=2`, 'inspector')).out, `--cli '${url}?x=1&y=2' --transport`)
+  t.match((await to('https://mcp.example.com/t/acme', 'cursor')).err, /names no endpoint of a gateway: those end with/)
+  t.notMatch((await to(url, 'cursor')).err, 'names no endpoint')
+})
+
+t.test(
+  '--write again keeps the file from before the first change, its indentation, and the key from others',
+  async (t) => {
+    const before =
+      '{\n    "mcpServers": {\n        "own": { "command": "x" },\n        "two": {\n            "command": "y"\n        }\n    }\n}\n'
+    const home = t.testdir({ '.cursor': { 'mcp.json': before } })
+    const path = join(home, '.cursor', 'mcp.json')
+    chmodSync(path, 0o644)
+    t.match(await connect(home, 'cursor', '--write'), {
+      code: 0,
+      out: /which only you can read now; the file of before/
+    })
+    t.equal(statSync(path).mode & 0o777, 0o600)
+    const after = readFileSync(path, 'utf8')
+    for (const line of before.split('\n').filter((line) => /[^}\s]/.test(line))) t.match(after, line)
+    t.match(after, /\n {8}"gatehouse": \{\n {12}"url"/)
+    t.match(await connect(home, 'cursor', '--write', '--name', 'second'), { code: 0, out: /is written/ })
+    t.equal(readFileSync(`${path}.before-gatehouse`, 'utf8'), before)
+    t.match(readFileSync(path, 'utf8'), '"second"')
+  }
+)
 
 t.test('--write puts it into the file, keeps all else with its comments, and keeps the file as it was', async (t) => {
   const [home, folder] = [t.testdir(), process.cwd()]

@@ -1,10 +1,12 @@
 // What stands on the way from a host to an endpoint, for the doctor to find fault with: a proxy that can misbehave, and
 // an authorization server as MCP wants it, each on real sockets.
 
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { readFileSync } from 'node:fs'
-import type { AddressInfo, Server } from 'node:net'
+import { connect, createServer as createNetServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { errors, Provider, type Configuration } from 'oidc-provider'
 import { browser } from '../kit/browser.ts'
@@ -14,7 +16,9 @@ import type { Teardown } from '../kit/until.ts'
 
 const pem = (name: string): string => readFileSync(join(import.meta.dirname, '../kit/tls', name), 'utf8')
 export const authority = pem('authority.crt')
-/** `good`, `expired`, `other-name`, `below-intermediate`: of the authority, for localhost. `localhost`: self-signed. */
+/** Signed by itself. */
+export const notYetValid = pem('not-yet.crt')
+/** `good`, `expired`, `not-yet`, `other-name`, `below-intermediate`: of the authority, for localhost. `localhost`: self-signed. */
 const certificate = (name: string) => ({
   cert: pem(`${name}.crt`),
   key: pem(name === 'localhost' ? 'localhost.key' : 'leaf.key')
@@ -81,6 +85,41 @@ function forward(
   outgoing.on('error', () => response.writeHead(502, { 'Content-Type': 'text/html' }).end('<h1>502 Bad Gateway</h1>'))
   incoming.pipe(outgoing)
   response.on('close', () => outgoing.destroy())
+}
+
+/** A server of TLS that wants a certificate of whoever comes. */
+export async function wantsClientCertificate(t: Teardown): Promise<string> {
+  const wants = { requestCert: true, rejectUnauthorized: true, ca: authority }
+  const server = createTlsServer({ ...certificate('good'), ...wants }, (_request, response) => response.end())
+  await listen(t, server as ReturnType<typeof createServer>)
+  return `https://localhost:${((server as Server).address() as AddressInfo).port}/t/acme/mcp`
+}
+
+/** A server of bare sockets. @returns its host and port */
+export async function socketServer(t: Teardown, each: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = createNetServer((socket) => {
+    sockets.add(socket.on('error', () => {}))
+    each(socket)
+  })
+  const closeAllConnections = (): void => sockets.forEach((socket) => socket.destroy())
+  return new URL(await listen(t, Object.assign(server, { closeAllConnections }) as never)).host
+}
+
+/** A port whose queue is full, since its process takes no connection: nothing answers there. @returns host and port */
+export async function fullQueue(t: Teardown): Promise<string> {
+  const code = `const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+    process.stdout.write(String(server.address().port))
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0))
+  })`
+  const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const [port] = (await once(child.stdout, 'data')) as [Buffer]
+  for (let each = 0; each < 4; each++) {
+    const socket = connect(Number(port.toString()), '127.0.0.1').on('error', () => {})
+    t.teardown(() => socket.destroy())
+  }
+  return `127.0.0.1:${port.toString()}`
 }
 
 /** What a person does at the page of a device login: both forms are sent as they are, the code and that it is theirs. */

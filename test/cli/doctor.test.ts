@@ -1,7 +1,7 @@
 // Every misconfiguration of the catalogue, made for real, is diagnosed as what it is. Its table is the catalogue's.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createServer as createNetServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { catalogue, Diagnosis, type FaultCode } from '../../src/hosts/doctor/catalogue.ts'
 import { examine, type DoctorOptions } from '../../src/hosts/doctor/examine.ts'
@@ -18,8 +18,12 @@ import { cli } from './kit.ts'
 import {
   allowDevice,
   authority,
+  fullQueue,
   loginProvider,
+  notYetValid,
+  socketServer,
   testProxy,
+  wantsClientCertificate,
   type LoginProvider,
   type Misbehaviour
 } from './doctor-kit.ts'
@@ -105,18 +109,21 @@ const loopbackClient = (more: object) => ({
   ]
 })
 
+const cuts = (socket: Socket): void => void socket.once('data', () => socket.destroy())
+const greets = (socket: Socket): void => void socket.write('SSH-2.0-OpenSSH_9.6\r\n')
+
 const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
   url_invalid: () => ({ url: 'mcp.example.com' }),
   url_without_endpoint: async (t) => ({ url: (await gateway(t, { upstreams })).publicUrl }),
   dns_unknown: () => ({ url: 'http://nobody.invalid/t/acme/mcp' }),
   connection_refused: () => ({ url: 'http://127.0.0.1:1/t/acme/mcp' }),
-  no_answer: async (t) => {
-    const sockets = new Set<Socket>()
-    const silent = createNetServer((socket) => sockets.add(socket))
-    const closeAllConnections = (): void => sockets.forEach((socket) => socket.destroy())
-    const url = await listen(t, Object.assign(silent, { closeAllConnections }) as never)
-    return { url, timeoutMs: 200 }
-  },
+  no_answer: async (t) => ({ url: `http://${await socketServer(t, () => {})}/t/acme/mcp`, timeoutMs: 200 }),
+  not_reachable: async (t) => ({ url: `http://${await fullQueue(t)}/t/acme/mcp`, timeoutMs: 200 }),
+  connection_cut: async (t) => ({ url: `http://${await socketServer(t, cuts)}/t/acme/mcp` }),
+  not_http: async (t) => ({ url: `http://${await socketServer(t, greets)}/t/acme/mcp` }),
+  tls_not_yet_valid: async (t) => ({ ...(await behind(t, {}, {}, 'not-yet')), ca: notYetValid }),
+  tls_refused: async (t) => ({ url: `https://${await socketServer(t, cuts)}/t/acme/mcp` }),
+  client_certificate_wanted: async (t) => ({ url: await wantsClientCertificate(t), ca: authority }),
   tls_expired: async (t) => ({ ...(await behind(t, {}, {}, 'expired')), ca: authority }),
   tls_wrong_name: async (t) => ({ ...(await behind(t, {}, {}, 'other-name')), ca: authority }),
   tls_unknown_ca: async (t) => await behind(t, {}, {}, 'localhost'),
@@ -127,6 +134,7 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
   login_page: async (t) => await behind(t, says(200, page)),
   own_authentication: async (t) => await behind(t, says(401, '', { 'WWW-Authenticate': 'Basic realm="staging"' })),
   bad_gateway: async (t) => ({ url: `${(await testProxy(t)).url}/t/acme/mcp` }),
+  refused_on_the_way: async (t) => await behind(t, says(429, 'slow down', { 'Retry-After': '30' })),
   path_not_passed: async (t) => await behind(t, only(/^\/t\//, ['POST'], says(404, '<h1>404 Not Found</h1>'))),
   not_mcp: async (t) => ({ url: (await behind(t, says(200, '<h1>It works!</h1>'))).url }),
   host_refused: async (t) => await behind(t, { requestHeaders: { host: 'gateway.internal:8080' } }),
@@ -236,6 +244,7 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     return { url, login: 'browser', clientId: 'host' }
   },
   key_unknown: async (t) => ({ ...(await behind(t)), token: 'gh_this_is_the_key_of_somebody_else' }),
+  admin_key: async (t) => ({ ...(await behind(t)), token: 'gha_an_admin_key_of_somebody' }),
   authorization_not_passed: async (t) => ({
     ...(await behind(t, { requestHeaders: { authorization: undefined } })),
     token: key
@@ -301,6 +310,53 @@ for (const [code, make] of Object.entries(made) as Array<[FaultCode, (typeof mad
     t.notMatch(`${fault?.message} ${fault?.remedy}`, /\{\w+\}/, 'nothing is left to fill in')
   })
 }
+
+/** What is easily taken for something else. */
+const alike: ReadonlyArray<readonly [what: string, code: FaultCode, (t: Test) => Promise<Made>]> = [
+  [
+    'SSH where TLS is expected',
+    'not_http',
+    async (t) => ({ url: `https://${await socketServer(t, greets)}/t/acme/mcp` })
+  ],
+  [
+    'an answer that is cut short',
+    'connection_cut',
+    async (t) => {
+      const half = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{'
+      const halves = (socket: Socket): void => void socket.once('data', () => socket.end(half))
+      return { url: `http://${await socketServer(t, halves)}/t/acme/mcp` }
+    }
+  ],
+  [
+    'a redirect of a tenant whose name holds the word of a login',
+    'redirects',
+    async (t) => {
+      const { url } = await behind(t, says(301, '', { Location: 'https://mcp.example.com/t/authors/mcp' }))
+      return { url: url.replace('acme', 'authors') }
+    }
+  ],
+  ['a redirect to a login', 'login_page', async (t) => await behind(t, says(302, '', { Location: '/oauth2/sign_in' }))],
+  [
+    'a login by Bearer',
+    'own_authentication',
+    async (t) => await behind(t, says(401, '', { 'WWW-Authenticate': 'Bearer' }))
+  ],
+  ['a filter', 'refused_on_the_way', async (t) => await behind(t, says(403, '<h1>Blocked</h1>'))],
+  ['an error of the proxy', 'refused_on_the_way', async (t) => await behind(t, says(500, 'internal'))]
+]
+for (const [what, code, make] of alike)
+  t.test(`${what} is ${code}`, async (t) => {
+    const { fault } = await diagnosed(await make(t))
+    t.equal(fault?.code, code, fault?.message ?? 'nothing')
+  })
+
+t.test('at the address of HTTP+SSE its endpoint is tried, and its stream', async (t) => {
+  const { url } = await behind(t)
+  const { hops, fault } = await diagnosed({ url: url.replace(/mcp$/, 'sse'), token: key })
+  t.equal(fault?.message, undefined)
+  t.same([hops[0], hops.at(-1)], ['url', 'ping'])
+  t.equal(hops.filter((hop) => hop === 'ping').length, 2)
+})
 
 t.test('without a fault every hop passes: with a key over TLS, and by signing in', async (t) => {
   const overTls = await behind(t, {}, {}, 'good')

@@ -66,11 +66,18 @@ t.test('twelve servers of which five are broken: it starts, and says what to do 
 t.test('check says the same of the file before anything is started, and --connect tries the rest', async (t) => {
   const folder = t.testdir()
   const file = join(folder, 'mcp.json')
-  const servers = { good: stdio('a'), broken: { ...stdio('b'), env: { A: '${TOKEN_OF_A}' } }, url: { url: 'htp:/x' } }
+  const servers = {
+    good: stdio('a'),
+    off: { ...stdio('c'), disabled: true },
+    home: { ...stdio('d'), cwd: '~/work' },
+    broken: { ...stdio('b'), env: { A: '${TOKEN_OF_A}' } },
+    url: { url: 'htp:/x' }
+  }
   writeFileSync(file, JSON.stringify({ mcpServers: servers }))
   const { code, out } = await cli(['check', file])
   t.equal(code, 1)
-  t.match(out, /^this is an mcp\.json: 1 server can be used as they stand, 2 problems\n/)
+  t.match(out, /^this is an mcp\.json: 1 server can be used as it stands, 1 with notes, 1 disabled, 2 problems\n/)
+  t.match(out, /^  note: line 1: Server "home": nothing expands "~" here/m)
   t.match(out, new RegExp(`${file} line 1, server broken: TOKEN_OF_A is not set; left out until it is`))
   t.match(out, /server url: url is not an absolute URL; left out\. Write it like/)
   t.match(out, /gatehouse serve --mcp-json .*gatehouse import/)

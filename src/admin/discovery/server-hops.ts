@@ -6,7 +6,7 @@ import { createEgressGuard, type EgressLimits } from '../../auth/egress-guard.ts
 import { portOf } from '../../auth/fetch.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import { Diagnosis, catalogue } from '../../hosts/doctor/catalogue.ts'
-import { addressesOf, ConnectionFault, diagnosisOf, sender } from '../../hosts/doctor/exchange.ts'
+import { addressesOf, ConnectionFault, diagnosisOf, sender, type SendOnce } from '../../hosts/doctor/exchange.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
 import { cellText } from '../../observe/text-log.ts'
 import { GatewayError, type Implementation, latestModern, requestMessage } from '../../protocol/messages.ts'
@@ -71,7 +71,7 @@ async function reachable(
     passed('dns', `${url.hostname} is found, and public`)
     return lookup
   } catch (error) {
-    throw stoppedBy(error, url)
+    throw await stoppedBy(error, url, undefined)
   }
 }
 
@@ -97,7 +97,7 @@ async function firstAnswer(
     })
     return { status, challenge: headers['www-authenticate'] }
   } catch (error) {
-    throw stoppedBy(error, url)
+    throw await stoppedBy(error, url, lookup)
   }
 }
 
@@ -110,7 +110,7 @@ const remedies: Readonly<Record<string, string>> = {
   tls_unknown_ca: 'If it is of your own authority, give that to the gateway: NODE_EXTRA_CA_CERTS.'
 }
 
-function stoppedBy(error: unknown, url: URL): unknown {
+async function stoppedBy(error: unknown, url: URL, lookup: LookupFunction | undefined): Promise<unknown> {
   const cause = error instanceof ConnectionFault ? error.cause : error
   if ((cause as NodeJS.ErrnoException | undefined)?.code === 'EGRESS_REFUSED')
     return new Stopped(
@@ -120,7 +120,8 @@ function stoppedBy(error: unknown, url: URL): unknown {
       'If it is meant, a platform-admin lists its range under egress.allow, or its name under admin.allowedHosts.'
     )
   const way = { ca: undefined, timeoutMs: hopMs }
-  const told = error instanceof ConnectionFault ? diagnosisOf(error, url, way) : unknownName(error, url)
+  const send: SendOnce = (to, wanted) => sender(way)(to, { ...wanted, lookup })
+  const told = error instanceof ConnectionFault ? await diagnosisOf(error, url, way, send) : unknownName(error, url)
   if (!(told instanceof Diagnosis)) return told
   const { code, message, remedy } = told
   return new Stopped(code, catalogue[code].hop, message, remedies[code] ?? remedy)

@@ -1,7 +1,8 @@
 // `connect`: the snippet, link or command with which a host reaches an endpoint; with --write the host's file is
 // changed, and nothing else in it.
 
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { chmod, copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { applyEdits, modify, parseTree, findNodeAtLocation, type ParseError } from 'jsonc-parser'
 import { stringify as toml, parse as parseToml } from 'smol-toml'
@@ -25,7 +26,7 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
   if (write !== undefined) {
     if (file === undefined)
       throw new UsageError(`${host.title} has no file that could be written. Leave --write out: what to do is printed.`)
-    const done = await written(file)
+    const done = await written(file, connection.key !== undefined)
     stdout.write(`${file.path}: ${done}\n`)
   } else {
     if (file !== undefined) stdout.write(`Into ${file.path}:\n\n${indented(snippetOf(file))}\n`)
@@ -38,13 +39,17 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
   for (const note of notes) output.write(`${note}\n`)
   if (connection.url.startsWith('http://') && !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(connection.url))
     stderr.write('note: the URL begins with http://: keys and tokens go over the network in clear.\n')
+  if (!/\/(?:mcp|sse)\/?$/.test(new URL(connection.url).pathname))
+    stderr.write(
+      'note: the URL names no endpoint of a gateway: those end with /mcp, as https://HOST/t/TENANT/mcp does.\n'
+    )
   return 0
 }
 
 const indented = (text: string): string => text.trimEnd().replaceAll(/^(?=.)/gm, '  ') + '\n'
 
 /** @returns what was done. @throws {Error} where the file cannot be read as what it should be */
-async function written(file: HostFile): Promise<string> {
+async function written(file: HostFile, holdsKey: boolean): Promise<string> {
   const { path, at } = file
   const before = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -53,10 +58,35 @@ async function written(file: HostFile): Promise<string> {
   const after = changed(before ?? '', file)
   if (after === before) return `has ${at.join('.')} already; nothing is changed`
   await mkdir(dirname(path), { recursive: true })
-  if (before !== undefined) await copyFile(path, `${path}.before-gatehouse`)
-  await writeFile(path, after, { mode: 0o600 })
-  const kept = before === undefined ? 'made' : `changed; the file as it was is ${path}.before-gatehouse`
-  return `${at.join('.')} is written, ${kept}`
+  if (before === undefined) {
+    await writeFile(path, after, { mode: 0o600 })
+    return `${at.join('.')} is written, made`
+  }
+  await keepFirst(path)
+  await writeFile(path, after)
+  const closed = holdsKey && (await closeToOthers(path)) ? ', which only you can read now' : ''
+  return `${at.join('.')} is written, changed${closed}; the file of before is ${path}.before-gatehouse`
+}
+
+/** Later changes leave the copy as it is: it is the file without anything of ours. */
+async function keepFirst(path: string): Promise<void> {
+  await copyFile(path, `${path}.before-gatehouse`, constants.COPYFILE_EXCL).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+}
+
+/** @returns whether others could read it before */
+async function closeToOthers(path: string): Promise<boolean> {
+  const { mode } = await stat(path)
+  if ((mode & 0o077) === 0) return false
+  await chmod(path, mode & 0o700)
+  return true
+}
+
+/** As the file itself is indented, so that the lines around stay as they are. */
+function indentationOf(text: string): { insertSpaces: boolean; tabSize: number } {
+  const [, first = '  '] = /\n([ \t]+)\S/.exec(text) ?? []
+  return { insertSpaces: !first.startsWith('\t'), tabSize: first.startsWith('\t') ? 1 : first.length }
 }
 
 /** Comments and order of the rest stay. @throws {Error} */
@@ -70,7 +100,7 @@ function changed(text: string, { path, format, at, entry }: HostFile): string {
     if (root?.type !== 'object' || errors.length > 0) throw unreadable('JSON')
     const parent = findNodeAtLocation(root, at.slice(0, -1))
     if (parent !== undefined && parent.type !== 'object') throw unreadable(`object at ${at.slice(0, -1).join('.')}`)
-    const formattingOptions = { insertSpaces: true, tabSize: 2, insertFinalNewline: true }
+    const formattingOptions = { ...indentationOf(start), insertFinalNewline: true }
     return applyEdits(start, modify(start, [...at], entry, { formattingOptions }))
   }
   if (format === 'yaml') {

@@ -59,7 +59,7 @@ function SchemaField({ name, schema, isRequired, value, onChange }) {
         html`<select
           ...${attributes}
           required=${isRequired}
-          onChange=${(/** @type {Event} */ event) => onChange(choices[Number(inputOf(event).value)])}
+          onChange=${(/** @type {Event} */ event) => onChange(choices[inputOf(event).value === '' ? -1 : Number(inputOf(event).value)])}
         >
           <option value="">–</option>
           ${choices.map(

@@ -22,6 +22,7 @@ export function judgeCredential(token: string, announced: Announced | undefined,
   if (status !== 401) return
   // RFC 6750 section 3.1: no error where no credential was presented.
   if (!/error=/.test(headers['www-authenticate'] ?? '')) throw new Diagnosis('authorization_not_passed')
+  if (token.startsWith('gha_')) throw new Diagnosis('admin_key')
   if (announced === undefined || token.startsWith('gh_')) throw new Diagnosis('key_unknown')
   const claims = claimsOf(token)
   if (claims === undefined) throw new Diagnosis('token_opaque')

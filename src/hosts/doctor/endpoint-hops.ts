@@ -5,7 +5,7 @@ import { capabilitiesKey, clientInfoKey, versionKey } from '../../protocol/envel
 import { isObject, latestLegacy, latestModern, type JsonObject } from '../../protocol/messages.ts'
 import { cellText } from '../../observe/text-log.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
-import { ConnectionFault, diagnosisOf, type Exchanged, type SendOnce, type Way } from './exchange.ts'
+import { ConnectionFault, diagnosisOf, noAnswerInTime, type Exchanged, type SendOnce, type Way } from './exchange.ts'
 
 export interface ExaminedEndpoint {
   readonly url: URL
@@ -33,13 +33,13 @@ const initializeBody = (version: string): string =>
 
 /** @throws Diagnosis where there is no answer */
 export async function reached(
-  { url, way }: Pick<ExaminedEndpoint, 'url' | 'way'>,
+  { url, way, send }: Pick<ExaminedEndpoint, 'url' | 'way' | 'send'>,
   exchange: () => Promise<Exchanged>
 ): Promise<Exchanged> {
   try {
     return await exchange()
   } catch (error) {
-    throw error instanceof ConnectionFault ? diagnosisOf(error, url, way) : error
+    throw error instanceof ConnectionFault ? await diagnosisOf(error, url, way, send) : error
   }
 }
 
@@ -66,7 +66,7 @@ async function openStream(endpoint: ExaminedEndpoint, headers: Readonly<Record<s
     return await send(url, { headers: { ...headers, Accept: 'text/event-stream' }, headOnly: true })
   } catch (error) {
     if (!(error instanceof ConnectionFault)) throw error
-    if (error.code !== 'ETIMEDOUT') throw diagnosisOf(error, url, way)
+    if (error.code !== noAnswerInTime) throw await diagnosisOf(error, url, way, send)
     throw new Diagnosis('stream_held_back', { seconds: way.timeoutMs / 1_000 })
   }
 }
@@ -119,6 +119,9 @@ const ofReason: Readonly<Record<string, FaultCode>> = {
   shutting_down: 'gateway_busy'
 }
 
+/** Words of a path that end with their segment: of `authors` it is none. */
+const isLoginPath = /(?:^|[/_.-])(?:log-?in|sign-?in|auth|oauth2?|authorize|sso|saml2?|adfs|accounts?)(?:[/_.-]|$)/i
+
 /** Does the answer come from the gateway, and from this endpoint? @throws Diagnosis where not */
 export function judgeFirstAnswer(endpoint: ExaminedEndpoint, answer: Exchanged): void {
   const { status, headers, text } = answer
@@ -136,17 +139,20 @@ export function judgeFirstAnswer(endpoint: ExaminedEndpoint, answer: Exchanged):
   }
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers['location'] ?? '', endpoint.url.href)
-    const isLogin = /login|sign-?in|auth|sso/i.test(to?.pathname ?? '')
-    throw isLogin ? found('login_page', { detail: `a redirect to ${to?.href}` }) : found('redirects')
+    throw to !== null && to.pathname !== endpoint.url.pathname && isLoginPath.test(to.pathname)
+      ? found('login_page', { detail: `a redirect to ${to?.href}` })
+      : found('redirects')
   }
   const scheme = headers['www-authenticate']?.split(' ')[0]
-  if (status === 407 || (status === 401 && scheme !== undefined && !/^bearer$/i.test(scheme)))
+  if (status === 407 || (status === 401 && scheme !== undefined))
     throw found('own_authentication', { detail: scheme ?? 'Proxy-Authenticate' })
   if (status === 502 || status === 503 || status === 504) throw found('bad_gateway')
   if (isPage && /type=["']?password|sign in|log ?in/i.test(text)) {
     throw found('login_page', { detail: /<title>([^<]*)/i.exec(text)?.[1]?.trim() ?? `HTTP ${status}` })
   }
-  if (status === 404 || status === 403 || status === 405) {
+  if (status === 413 || status === 429 || status >= 500 || status === 401 || status === 403)
+    throw found('refused_on_the_way')
+  if (status === 404 || status === 405) {
     throw found(endpoint.url.pathname.startsWith('/t/') ? 'path_not_passed' : 'not_mcp')
   }
   throw found('not_mcp')
@@ -165,6 +171,13 @@ export function judgeInitialize(endpoint: ExaminedEndpoint, answer: Exchanged): 
     throw new Diagnosis('answer_changed', { detail: `${type}, beginning with ${JSON.stringify(text.slice(0, 60))}` })
   }
   throw new Diagnosis('initialize_refused', facts(endpoint, answer))
+}
+
+/** The stream of a host that knows HTTP+SSE only. @throws Diagnosis where the gateway does not open it */
+export async function openSseStream(endpoint: ExaminedEndpoint, token: string | undefined): Promise<void> {
+  const answer = await openStream(endpoint, bearer(token))
+  if (answer.status !== 200)
+    throw new Diagnosis('request_refused', { ...facts(endpoint, answer), method: `GET ${endpoint.url.pathname}` })
 }
 
 /** What a host of 2026-07-28 asks first, without a session. @throws Diagnosis. @returns the revisions that it hears */

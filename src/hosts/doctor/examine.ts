@@ -8,6 +8,7 @@ import {
   judgeFirstAnswer,
   discover,
   judgeInitialize,
+  openSseStream,
   postInitialize,
   trySession,
   type ExaminedEndpoint
@@ -50,14 +51,21 @@ export interface Surroundings {
   readonly waitMs: number
 }
 
+/** Where hosts that know HTTP+SSE only begin. */
+const ofSse = /\/sse(?=\/?$)/
+
 /** @throws Diagnosis at the first hop that fails. @returns what was not tried, and why; '' where all was */
 export async function examine(options: DoctorOptions, surroundings: Surroundings): Promise<string> {
   const { passed } = surroundings
-  const url = URL.parse(options.url)
-  if (url === null || !/^https?:$/.test(url.protocol)) throw new Diagnosis('url_invalid', { url: options.url })
+  const given = URL.parse(options.url)
+  if (given === null || !/^https?:$/.test(given.protocol)) throw new Diagnosis('url_invalid', { url: options.url })
+  const url = new URL(given)
+  url.pathname = given.pathname.replace(ofSse, '/mcp')
+  if (url.href !== given.href) passed('url', `an address of HTTP+SSE: ${url.href} is tried, which has the same login`)
   const way = { ca: options.ca, timeoutMs: options.timeoutMs }
   const send = onlyTo(surroundings, sender(way))
   const endpoint: ExaminedEndpoint = { url, origin: options.origin, send, way, version: options.version }
+  const sse = url.href === given.href ? undefined : { ...endpoint, url: given }
   passed('dns', `${url.hostname} is ${(await addressesOf(url)).join(', ')}`)
 
   const first = await postInitialize(endpoint)
@@ -66,18 +74,18 @@ export async function examine(options: DoctorOptions, surroundings: Surroundings
   passed('host', `the gateway answers as ${url.host}${options.origin === undefined ? '' : ` to ${options.origin}`}`)
   if (first.status !== 401) {
     passed('challenge', 'none: the endpoint lets everybody in')
-    return await useEndpoint(endpoint, undefined, undefined, surroundings)
+    return await useEndpoint(endpoint, { sse }, surroundings)
   }
   if (first.headers['www-authenticate'] === undefined) throw new Diagnosis('challenge_missing')
   const metadataUrl = metadataUrlIn(first)
   const { token } = options
   if (metadataUrl === undefined && token === undefined) throw new Diagnosis('key_needed')
   passed('challenge', metadataUrl === undefined ? 'asks for an API key' : `leads to ${metadataUrl}`)
-  if (metadataUrl === undefined) return await useEndpoint(endpoint, token, undefined, surroundings)
+  if (metadataUrl === undefined) return await useEndpoint(endpoint, { token, sse }, surroundings)
 
   const announced = await readMetadata(endpoint, metadataUrl)
   passed('metadata', `the login is at ${announced.issuers.join(', ')}`)
-  if (token !== undefined) return await useEndpoint(endpoint, token, announced, surroundings)
+  if (token !== undefined) return await useEndpoint(endpoint, { token, announced, sse }, surroundings)
   const server = await discoverLogin(send, announced.issuers[0] ?? '', options.clientId !== undefined)
   passed('discovery', `${server.authorize.origin}${server.authorize.pathname}`)
   if (options.login === undefined)
@@ -85,7 +93,7 @@ export async function examine(options: DoctorOptions, surroundings: Surroundings
   const got = await signIn(send, server, announced, options, surroundings)
   passed('authorization', 'signed in and allowed')
   passed('token', `${got.length} characters`)
-  return await useEndpoint(endpoint, got, announced, surroundings)
+  return await useEndpoint(endpoint, { token: got, announced, sse }, surroundings)
 }
 
 /** @returns the access token. @throws Diagnosis */
@@ -122,10 +130,16 @@ const onlyTo =
     return await send(to, { ...wanted, lookup: lookupFor?.(to) })
   }
 
+interface Use {
+  readonly token?: string | undefined
+  readonly announced?: Announced
+  /** The same endpoint where its stream of HTTP+SSE is, if that was given. */
+  readonly sse: ExaminedEndpoint | undefined
+}
+
 async function useEndpoint(
   endpoint: ExaminedEndpoint,
-  token: string | undefined,
-  announced: Announced | undefined,
+  { token, announced, sse }: Use,
   { passed }: Surroundings
 ): Promise<string> {
   const answer = await postInitialize(endpoint, token)
@@ -138,5 +152,9 @@ async function useEndpoint(
   passed('initialize', `revision ${revision}`)
   passed('discover', `revisions ${await discover(endpoint, token)}`)
   await trySession(endpoint, answer, revision, token, passed)
+  if (sse !== undefined) {
+    await openSseStream(sse, token)
+    passed('ping', `${sse.url.pathname} opens its stream, too`)
+  }
   return ''
 }

@@ -42,7 +42,10 @@ export type SendOnce = (url: URL, wanted?: Wanted) => Promise<Exchanged>
 /** Of an answer that is kept, in characters. */
 const maxBodyChars = 1_048_576
 
-/** No answer, with the code of the system: `ECONNREFUSED`, `CERT_HAS_EXPIRED`, `ETIMEDOUT`. */
+/** An answer, or the rest of one, that did not come in time on a connection that was made. */
+export const noAnswerInTime = 'NO_ANSWER'
+
+/** No answer, with the code of the system (`ECONNREFUSED`, `CERT_HAS_EXPIRED`, `ETIMEDOUT`) or `NO_ANSWER`. */
 export class ConnectionFault extends Error {
   override readonly name = 'ConnectionFault'
   readonly code: string
@@ -92,9 +95,10 @@ export const sender =
         answer.on('error', fail)
       }
     )
-    const timer = steadyClock.timer(timeoutMs, () =>
-      outgoing.destroy(new ConnectionFault('ETIMEDOUT', 'no answer in time'))
-    )
+    const timer = steadyClock.timer(timeoutMs, () => {
+      const isConnected = outgoing.socket?.connecting === false
+      outgoing.destroy(new ConnectionFault(isConnected ? noAnswerInTime : 'ETIMEDOUT', 'no answer in time'))
+    })
     function fail(error: NodeJS.ErrnoException): void {
       timer.close()
       const isRefused = error.code === 'EGRESS_REFUSED'
@@ -127,30 +131,63 @@ export async function addressesOf({ hostname }: URL): Promise<string[]> {
 
 const tlsFaults: Readonly<Record<string, FaultCode>> = {
   CERT_HAS_EXPIRED: 'tls_expired',
+  CERT_NOT_YET_VALID: 'tls_not_yet_valid',
   ERR_TLS_CERT_ALTNAME_INVALID: 'tls_wrong_name',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_unknown_ca',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls_unknown_ca',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls_unknown_ca',
   UNABLE_TO_GET_ISSUER_CERT: 'tls_unknown_ca',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls_incomplete_chain',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'tls_at_plain_port',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'tls_at_plain_port',
-  EPROTO: 'tls_at_plain_port',
-  ETIMEDOUT: 'no_answer'
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls_incomplete_chain'
 }
 
-/** Why the endpoint's own address gives no answer. */
-export function diagnosisOf({ code, message }: ConnectionFault, url: URL, { timeoutMs }: Way): Diagnosis {
-  const port = url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port
+const connectFaults: Readonly<Record<string, FaultCode>> = {
+  [noAnswerInTime]: 'no_answer',
+  ETIMEDOUT: 'not_reachable',
+  EHOSTUNREACH: 'not_reachable',
+  ENETUNREACH: 'not_reachable',
+  ECONNRESET: 'connection_cut',
+  EPIPE: 'connection_cut'
+}
+
+/** Why the endpoint's own address gives no answer. Where that may be another protocol, that one is tried. */
+export async function diagnosisOf(
+  { code, message }: ConnectionFault,
+  url: URL,
+  { timeoutMs }: Way,
+  send: SendOnce
+): Promise<Diagnosis> {
+  const isTls = url.protocol === 'https:'
   const facts = {
     hostname: url.hostname,
-    address: `${url.hostname}:${port}`,
+    address: `${url.hostname}:${portOf(url)}`,
     code: code === '' ? message : code,
     detail: message,
     seconds: timeoutMs / 1_000
   }
-  // A TLS server answers HTTP with an alert, or closes.
-  if (url.protocol === 'http:' && (code === 'ECONNRESET' || code.startsWith('HPE_')))
-    return new Diagnosis('plain_at_tls_port', facts)
-  return new Diagnosis(tlsFaults[code] ?? 'connection_refused', facts)
+  const found = (fault: FaultCode): Diagnosis => new Diagnosis(fault, facts)
+  const ofTls = tlsFaults[code]
+  if (ofTls !== undefined) return found(ofTls)
+  if (/_CERTIFICATE_REQUIRED$|_BAD_CERTIFICATE$/.test(code)) return found('client_certificate_wanted')
+  const isOtherProtocol = code.startsWith('HPE_') || code.startsWith('ERR_SSL_') || code === 'EPROTO'
+  if (isOtherProtocol || code === 'ECONNRESET') {
+    if (await speaks(url, isTls ? 'http:' : 'https:', send))
+      return found(isTls ? 'tls_at_plain_port' : 'plain_at_tls_port')
+    if (isTls && (/_ALERT_|UNRECOGNIZED_NAME/.test(code) || /before secure TLS connection/.test(message)))
+      return found('tls_refused')
+    if (isOtherProtocol) return found('not_http')
+  }
+  return found(connectFaults[code] ?? 'connection_refused')
+}
+
+const portOf = (url: URL): string => (url.port !== '' ? url.port : url.protocol === 'https:' ? '443' : '80')
+
+/** Whether HTTP is spoken at the same port with TLS, or without. A certificate that is not trusted is TLS, too. */
+async function speaks(url: URL, protocol: 'http:' | 'https:', send: SendOnce): Promise<boolean> {
+  try {
+    await send(new URL(`${protocol}//${url.hostname}:${portOf(url)}/`), { headOnly: true })
+    return true
+  } catch (error) {
+    if (!(error instanceof ConnectionFault)) throw error
+    return tlsFaults[error.code] !== undefined || /_ALERT_/.test(error.code)
+  }
 }

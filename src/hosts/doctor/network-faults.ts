@@ -29,10 +29,44 @@ export const networkFaults = {
     'Something else than the gateway listens there, or a firewall or proxy swallows what is sent. Try from ' +
       'the machine of the gateway itself.'
   ),
+  not_reachable: tls(
+    'network',
+    '{address} cannot be reached ({code}): nothing takes the connection.',
+    'Is the address right, and does a firewall or security group let this port through? An address of a private ' +
+      'network is reached from inside of it only.'
+  ),
+  connection_cut: tls(
+    'proxy',
+    '{address} takes the connection and ends it before its answer is whole ({code}).',
+    'Something before the gateway drops it, or what answers crashes: the log of the proxy says which. Try from the ' +
+      'machine of the gateway itself.'
+  ),
+  not_http: tls(
+    'host',
+    'What listens on {address} speaks neither HTTP nor TLS ({code}).',
+    'Correct the port of the URL: it is that of another service.'
+  ),
   tls_expired: tls(
     'proxy',
     'The certificate of {hostname} has expired ({code}).',
     'Renew it, and have the proxy read it anew.'
+  ),
+  tls_not_yet_valid: tls(
+    'proxy',
+    'The certificate of {hostname} is not valid yet ({code}).',
+    'Compare the clock of this machine with that of others (NTP), then the first day of the certificate.'
+  ),
+  tls_refused: tls(
+    'proxy',
+    '{address} takes the connection and refuses its TLS ({code}).',
+    'The proxy has no site or certificate for {hostname} (SNI), or takes none of the versions of TLS that hosts ' +
+      'speak (1.2 and 1.3).'
+  ),
+  client_certificate_wanted: tls(
+    'proxy',
+    '{address} wants a certificate of the client ({code}).',
+    'Switch mutual TLS off for /t/ and /.well-known/: hosts have no certificate of their own, and the gateway checks ' +
+      'every request itself.'
   ),
   tls_wrong_name: tls(
     'proxy',
@@ -78,6 +112,12 @@ export const networkFaults = {
     'The proxy answers {status}: it does not reach the gateway.',
     'Is the gateway running, and is the upstream address of the proxy right? In containers that is the name ' +
       'of the service, not localhost.'
+  ),
+  refused_on_the_way: host(
+    'proxy',
+    'Something before the gateway refuses with HTTP {status}: {said}',
+    'Its log says why: a limit of rate or size, a filter, a list of addresses. Let /t/ and /.well-known/ pass: the ' +
+      'gateway has limits of its own.'
   ),
   path_not_passed: host(
     'proxy',

@@ -18,6 +18,11 @@ export const useFaults = {
     'Is it whole, without quotes, and of this tenant? "gatehouse key list TENANT" names its keys, "key new" ' +
       'makes one.'
   ),
+  admin_key: credential(
+    'host',
+    'This is an admin key (gha_…), and endpoints take API keys (gh_…) and tokens.',
+    'Give an API key of the tenant: "gatehouse key new" makes one. Admin keys are for the admin API only.'
+  ),
   authorization_not_passed: credential(
     'proxy',
     'The gateway did not get the Authorization header.',
