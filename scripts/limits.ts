@@ -579,6 +579,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     ['observe/call-text.ts maxUriChars chars', 'the URI or template of a resource in the log', 'line', 'cut off'],
+    [
+      'observe/call-text.ts maxMadeUpChars chars',
+      'the name of a tool or prompt that a server which is away never listed, in the log',
+      'line',
+      'cut off'
+    ],
     ['audit/entries/call-entry.ts maxNameChars chars', 'the name or URI in a record', 'record', 'cut off'],
     [
       'audit/entries/call-entry.ts maxArgumentChars chars',

@@ -72,7 +72,7 @@ ${rows.join('\n')}
 A server cannot be reached. \`GET /v1/tenants/{tenant}/upstreams/{upstream}\` of the admin API says why (\`lastError\`, \`lastStderr\`) and when it is tried next. Its calls are answered with \`upstream_unavailable\`; nothing of the others suffers.
 
 ### GatehouseCallsFail
-\`jq -c 'select(.msg == "call" and .outcome != "ok")'\` of the log says which calls, of whom, at which upstream, and with which error. \`upstream_timeout\`: the server is slow, or \`callTimeoutMs\` is too short for it. \`unavailable\`: the store does not answer.
+\`jq -c 'select(.msg == "call" and .outcome != "ok")'\` of the log says which calls, of whom, at which upstream, and with which error. \`upstream_timeout\`: the server is slow, or \`timeoutMs\` is too short for it. \`unavailable\`: the store does not answer.
 
 ### GatehouseFault
 A defect of the gateway. The log has a line at level \`error\` with the stack: please report it.

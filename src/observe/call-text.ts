@@ -4,7 +4,7 @@
 
 import { isObject } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import type { CallOutcome, CallRecord, ObservedCall, ObservedPrincipal } from './calls.ts'
+import type { CallOutcome, CallRecord, ObservedCall, ObservedPrincipal, RecordedRoute } from './calls.ts'
 
 type Fields = Readonly<Record<string, string | number | undefined>>
 
@@ -35,6 +35,8 @@ export const jsonForm: FieldForm = {
   field: (name, value) => `,"${name}":${jsonOf(value)}`
 }
 
+/** Of a name that its caller made up. */
+const maxMadeUpChars = 200
 /** Of the URI or template of a resource. */
 const maxUriChars = 200
 
@@ -128,12 +130,14 @@ function targetFields({ request: { method, params }, record = noRecord }: Observ
   const { route } = record
   const fields = { method: method.slice(0, 64), upstream: route?.upstream }
   if (route === undefined) return fields
-  if (method === 'tools/call') return { ...fields, tool: route.name }
+  if (method === 'tools/call') return { ...fields, tool: shownName(route) }
   const ref = params?.['ref']
   if (method === 'prompts/get' || (isObject(ref) && ref['type'] === 'ref/prompt'))
-    return { ...fields, prompt: route.name }
+    return { ...fields, prompt: shownName(route) }
   return aboutResources.test(method) ? { ...fields, resource: shownUri(route) } : fields
 }
+
+const shownName = ({ name, isUnlisted }: RecordedRoute): string => (isUnlisted ? firstOf(name, maxMadeUpChars) : name)
 
 const aboutResources = /^(?:resources\/(?:read|(?:un)?subscribe)|completion\/complete)$/
 
@@ -141,7 +145,7 @@ const aboutResources = /^(?:resources\/(?:read|(?:un)?subscribe)|completion\/com
  * A URI that its upstream lists, or the template that it was made from, is the name of something; any other is an
  * argument of its caller, of which only the scheme is told. Users, queries and fragments may hold secrets.
  */
-function shownUri({ name, listedAs }: NonNullable<CallRecord['route']>): string {
+function shownUri({ name, listedAs }: RecordedRoute): string {
   if (listedAs === undefined) return `${/^[a-z][a-z0-9+.-]{0,31}:/i.exec(name)?.[0] ?? ''}…`
   const [plain = ''] = /^(?:[^?#{]|\{[^}]*\})*/.exec(listedAs) ?? []
   return firstOf(plain.replace(/^([^/?#]*:\/\/)[^/]*@/, '$1'), maxUriChars)

@@ -64,7 +64,7 @@ export interface CallRecord {
   sample?: CallSample
   startedAt?: number
   /** The upstream and the original name that a public name leads to; of a resource, as what it is listed, if it is. */
-  route?: { readonly upstream: string; readonly name: string; readonly listedAs?: string }
+  route?: RecordedRoute
   /** What was stopped while it was not known yet where the call leads; undefined: nothing. */
   stopped?: Pick<Tenant, 'kills'> | undefined
   /** The rule by which a name is as unknown to the caller as what nobody has; `default` where no rule allows it. */
@@ -107,8 +107,23 @@ export interface CallStep {
   ms?: number
 }
 
-/** `tool_error`: the upstream's tool answered that it has failed. `rpc_error`: the upstream answered with an error. */
-export type Outcome = 'ok' | 'tool_error' | 'rpc_error' | ErrorCode
+/** Where a call leads. Of an unlisted one the name is what its caller wrote: it is shown, and nothing is counted by it. */
+export interface RecordedRoute {
+  readonly upstream: string
+  readonly name: string
+  readonly listedAs?: string
+  readonly isUnlisted?: boolean
+}
+
+/** What a call may be counted by: the name of something that its upstream has listed. */
+export const countedName = (route: RecordedRoute | undefined): string | undefined =>
+  route?.isUnlisted === true ? undefined : route?.name
+
+/**
+ * `denied`: a rule or kill switch hides what it names; its caller was told what one of an unknown name is told.
+ * `tool_error`: the upstream's tool answered that it has failed. `rpc_error`: the upstream answered with an error.
+ */
+export type Outcome = 'ok' | 'tool_error' | 'rpc_error' | 'denied' | ErrorCode
 
 export interface CallOutcome {
   readonly outcome: Outcome
@@ -208,7 +223,7 @@ function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): Ca
   if (err instanceof RpcError) return { outcome: 'rpc_error', code: err.error.code, ms, rule: undefined, error }
   if (!(err instanceof GatewayError)) return { outcome: 'internal', code: undefined, ms, rule: undefined, error }
   const rule = (err.data['rule'] as string | undefined) ?? record?.denied
-  return { outcome: err.code, code: rpcCodeOf(err.code), ms, rule, error }
+  return { outcome: record?.denied === undefined ? err.code : 'denied', code: rpcCodeOf(err.code), ms, rule, error }
 }
 
 function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {

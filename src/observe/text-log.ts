@@ -68,10 +68,15 @@ function callLine(fields: Record<string, unknown>, paint: Paint): string {
   const how = outcome === 'rpc_error' ? `rpc_error ${code}` : `${outcome}`
   const took = `${Math.round(Number(ms))} ms`
   const who = `${user ?? apiKey}`
-  const why = error === undefined ? '' : `: ${visible(error)}`
+  const said = outcome === 'denied' ? deniedText(fields['rule']) : error
+  const why = said === undefined ? '' : `: ${visible(said)}`
   const colour = outcome === 'ok' ? 'green' : 'yellow'
   return `${visible(what)} ${paint(colour, how)} ${took} ${visible(who)}${why}`
 }
+
+/** By which rule: its caller was told that there is no such thing. */
+const deniedText = (rule: unknown): string =>
+  rule === 'default' ? 'no rule allows it' : rule === 'kill switch' ? 'a kill switch' : `the rule ${String(rule)}`
 
 /** Such as `POST /t/x/mcp 202 notifications/initialized 1 ms alice`. */
 function requestLine(fields: Record<string, unknown>): string {

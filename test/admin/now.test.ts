@@ -145,6 +145,9 @@ t.test(
       sentence: /^tickets of acme: down for \d+ s, \d+ calls failed; last error: .*; it is tried again in /,
       remedy: /reconnect/
     })
+    await ada.request('tools/call', { name: 'tickets__find', arguments: {} })
+    const failed = (await read()).find(({ upstream: name }) => name === 'tickets')
+    t.match(failed, { count: 1, sentence: /: down for \d+ s, 1 call failed;/ }, 'of one that listed nothing yet, too')
     const viewed = (await read(adminKeys.viewer)).find(({ kind }) => kind === 'upstream')
     t.notMatch(viewed?.['sentence'], /last error/, 'what a server said is for administrators')
     for (let at = 0; at < 3; at++) await ada.request('tools/call', { name: 'up__echo', arguments: { text: 'x' } })

@@ -90,7 +90,7 @@ t.test('each call, refusal and session of both eras is one record, in its order,
     { ...echo, by: { kind: 'key', name: 'ada' }, decision: 'allowed', outcome: 'ok', from: '127.0.0.1', bytes: Number },
     { ...echo, decision: 'denied', rule: 'short', outcome: 'refused_by_policy' },
     // The caller is told that there is no such tool; the record says why.
-    { name: 'slow', decision: 'denied', rule: 'no-slow', outcome: 'invalid_params' },
+    { name: 'slow', upstream: 'up', original: 'slow', decision: 'denied', rule: 'no-slow', outcome: 'denied' },
     { name: 'nobody-has-it', decision: 'allowed', outcome: 'invalid_params', rule: undefined },
     { ...echo, by: { kind: 'token', issuer: acme.issuer.issuer, subject: 'bob', client: 'app-of-bob' }, outcome: 'ok' }
   ])

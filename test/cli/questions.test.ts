@@ -55,7 +55,8 @@ const failed = await alice.request('tools/call', { name: 'up__fail', arguments: 
 await alice.request('tools/call', { name: 'up__echo', arguments: { a: 1 } })
 await alice.request('tools/call', { name: 'up__ehco', arguments: {} })
 const bob = await legacyClient(made.url(), 'gh_key_of_bob_0123456789')
-await bob.request('tools/call', { name: 'up__fail', arguments: {} })
+const denied = await bob.request('tools/call', { name: 'up__fail', arguments: {} })
+await alice.request('tools/call', { name: 'gone__search', arguments: {} })
 const wrong = { authorization: 'Bearer gh_an_old_key_of_nobody_at_all', 'content-type': 'application/json' }
 await send(made.url(), { headers: wrong, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
 writeFileSync(change, 'tenants: { hooli: { auth: {}, upstreams: {} } }')
@@ -84,6 +85,21 @@ const questions: ReadonlyArray<readonly [question: string, argv: readonly string
     'Which tool did the model make up?',
     ['tail', log, '--outcome', 'invalid_params'],
     /tools\/call invalid_params .*alice/
+  ],
+  [
+    'Which calls do rules and kill switches refuse?',
+    ['tail', log, '--outcome', 'denied', '--tool', 'fail', '--user', 'bob', '--upstream', 'up'],
+    /^\S+ up__fail denied \d+ ms bob: the rule no-failing\n$/
+  ],
+  [
+    'What was he told, and why?',
+    ['tail', log, '--request', String(denied.headers['x-request-id'])],
+    /outcome +denied[^]*rule +no-failing[^]*error +Unknown tool: up__fail[^]*meaning +A rule or a kill switch/
+  ],
+  [
+    'Whom does the server that is away keep waiting?',
+    ['tail', log, '--upstream', 'gone'],
+    /^\S+ gone__search upstream_unavailable \d+ ms alice: Upstream gone is away/
   ],
   ['Who used this tool?', ['tail', log, '--tool', 'echo', '--json'], /"apiKey":"alice"/],
   ['Which calls are slow?', ['tail', log, '--slower', '0', '--upstream', 'up'], /up__echo ok/],
@@ -147,6 +163,13 @@ for (const [question, argv, answer, expected = 0] of questions)
     if (argv[0] === 'check')
       t.match(err, /FAILS broken: .*\(exit code 3\) before it answered\.\n +standard error: cannot start: bad/)
   })
+
+t.test('Does this tool work, whose server is away?', async (t) => {
+  const { code, err } = await cli(['call', 'acme/all', 'gone__search', '{}'], env)
+  t.match(err, /Upstream gone is away.* \[-?\d+ \(upstream_unavailable\), HTTP 200, request [\w-]+\]\n/)
+  t.notMatch(err, /There is no tool/)
+  t.equal(code, 1)
+})
 
 t.test('What is going on right now?', async (t) => {
   const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')

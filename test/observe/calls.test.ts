@@ -25,7 +25,7 @@ t.test('every way in which a call ends stands in its line, in both eras', async 
     ['echo', {}, { outcome: 'ok', upstream: 'up', tool: 'echo' }],
     ['fail', {}, { outcome: 'tool_error', tool: 'fail' }],
     ['rpcerror', { code: 7 }, { outcome: 'rpc_error', code: 7, error: 'refused by the tool' }],
-    ['env', {}, { outcome: 'invalid_params', code: -32602, rule: 'no-env', tool: undefined }],
+    ['env', {}, { outcome: 'denied', code: -32602, rule: 'no-env', upstream: 'up', tool: 'env' }],
     ['nobody-has-it', {}, { outcome: 'invalid_params', rule: undefined, error: 'Unknown tool: nobody-has-it' }]
   ] as const
   const who = {

@@ -25,7 +25,8 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   const gateway = await adminGateway(t, {
     upstreams: { up: { type: 'http', url: upstream.url } },
     endpoints: { default: { upstreams: ['up'], prefix: '' } },
-    limits: { bodyBytes: 4_096 }
+    limits: { bodyBytes: 4_096 },
+    policy: { default: 'allow', rules: [{ name: 'no-pid', effect: 'deny', what: { names: ['pid'] } }] }
   })
   const client = await legacyClient(gateway.url(), key)
   const call = (name: string, args = {}) => client.request('tools/call', { name, arguments: { ...args, canary } })
@@ -33,6 +34,7 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   await call('echo')
   await call('fail')
   await call('rpcerror', { code: 7 })
+  await call('pid')
   await call(canary)
   await client.request(canary, {})
   await modernRequest(gateway.url(), 'tools/call', { name: 'echo', arguments: {} }, { token: key })
@@ -74,6 +76,7 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   t.equal(served({ ...tool('echo', '2026-07-28'), gatehouse_outcome: 'ok', error_type: '' }), 1)
   t.equal(served({ ...tool('fail', '2025-11-25'), gatehouse_outcome: 'tool_error', error_type: 'tool_error' }), 1)
   t.equal(served({ ...tool('rpcerror', '2025-11-25'), gatehouse_outcome: 'rpc_error', error_type: '7' }), 1)
+  t.equal(served({ ...tool('pid', '2025-11-25'), gatehouse_outcome: 'denied', error_type: '-32602' }), 1)
   t.equal(served({ ...tool('', '2025-11-25'), error_type: '-32602', rpc_response_status_code: '-32602' }), 1)
   t.equal(served({ mcp_method_name: '_OTHER', error_type: '-32601' }), 1)
   t.equal(served({ mcp_method_name: 'initialize', gatehouse_outcome: 'ok' }), 2)
@@ -139,6 +142,14 @@ t.test('a call that runs and an upstream that is away can be seen', async (t) =>
     'one is away',
     async () => (await value('gatehouse_upstream_available_ratio', upstreamLabels('gone'))) === 0
   )
+  const nameOfCaller = { name: 'gone__made-up', arguments: {} }
+  const lost = await modernRequest(gateway.url(), 'tools/call', nameOfCaller, { token: key })
+  t.equal(lost.json.error.data.reason, 'upstream_unavailable')
+  const counted = samplesOf((await gateway.call('GET', '/metrics')).text)
+    .filter(({ name }) => name === 'mcp_server_operation_duration_seconds_count')
+    .map(({ labels }) => labels)
+  t.ok(counted.some((each) => each['gatehouse_upstream'] === 'gone' && each['gen_ai_tool_name'] === undefined))
+  t.notMatch(JSON.stringify(counted), 'made-up')
   stop.abort()
   await running
   await until('the call is over', async () => (await value('gatehouse_calls_running', acme)) === 0)

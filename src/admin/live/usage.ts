@@ -1,7 +1,7 @@
 // How much each tenant uses, by day: counted in each process, and written to the store some times a minute, so that it
 // outlives the process and is told at every one. What a process counted since it last wrote ends with it.
 
-import type { CallMeter } from '../../observe/calls.ts'
+import { countedName, type CallMeter } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { usageIndexKey, usageKey, usageProcessesKept, usageTtlMs } from '../../store/keys.ts'
@@ -119,9 +119,10 @@ export function createUsage({
         day.bytesIn += record?.bodyBytes ?? 0
         day.bytesOut += record?.answerBytes ?? 0
         if (record?.route === undefined) return
-        const { upstream, name } = record.route
+        const { upstream } = record.route
+        const name = countedName(record.route)
         count(day.upstreams, upstream, outcome !== 'ok', Infinity)
-        if (isTool) count(day.tools, `${upstream}/${name}`, outcome !== 'ok', maxToolsCounted)
+        if (isTool && name !== undefined) count(day.tools, `${upstream}/${name}`, outcome !== 'ok', maxToolsCounted)
       }
     } satisfies CallMeter,
     /** @param count of days, with today. @returns the newest first. @throws GatewayError unavailable */

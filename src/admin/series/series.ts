@@ -1,7 +1,7 @@
 // How calls went in the last hour, in steps of ten seconds, from the same record as metrics: for the plots of whoever
 // looks now. Of this process and in its memory only; what is older is told by metrics.
 
-import type { CallMeter } from '../../observe/calls.ts'
+import { countedName, type CallMeter } from '../../observe/calls.ts'
 import type { Clock } from '../../time/clock.ts'
 import { callsSince, countCall, errorsSince, minuteOf, minutesKept, spanOf, stepsOf, type Row } from './call-steps.ts'
 
@@ -90,9 +90,11 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
     const { parts } = found
     countCall(rowOf(parts.endpoint, endpoint.name), now, outcome, ms)
     if (record?.route === undefined) return
-    const { upstream, name } = record.route
+    const { upstream } = record.route
+    const name = countedName(record.route)
     countCall(rowOf(parts.upstream, upstream), now, outcome, ms)
-    if (method === 'tools/call') countCall(rowOf(parts.tool, `${upstream}/${name}`), now, outcome, ms)
+    if (method === 'tools/call' && name !== undefined)
+      countCall(rowOf(parts.tool, `${upstream}/${name}`), now, outcome, ms)
   }
 
   function named(kind: SeriesKind, isWanted: (tenant: string) => boolean): NamedRows[] {

@@ -83,27 +83,33 @@ async function withClient(
     stderr.write(`gatehouse: ${url}: ${visible(said)}\n`)
     if (error instanceof McpRefusal && error.answer.status === 401)
       stderr.write('Give an API key or token: --key-file FILE, or GATEHOUSE_KEY.\n')
-    stderr.write(`What a host would meet on its way: gatehouse doctor --url ${url}\n`)
+    const { advice } = error instanceof McpRefusal ? error : {}
+    stderr.write(
+      `${advice === undefined ? `What a host would meet on its way: gatehouse doctor --url ${url}` : visible(advice)}\n`
+    )
     return 1
   } finally {
     await client?.close()
   }
 }
 
-/** Names of tools are easily misspelt, and the endpoint does not tell what there is. */
-async function withNearest(error: McpRefusal, tool: string, client: McpClient): Promise<Error> {
-  let names: string[]
+/** Names of tools are easily misspelt, and a refusal does not tell what there is. */
+async function withNearest(error: McpRefusal, tool: string, client: McpClient): Promise<McpRefusal> {
+  if (reasonOf(error) !== 'invalid_params') return error
   try {
-    names = (await client.list('tools/list', 'tools')).map(({ name }) => String(name))
+    const names = (await client.list('tools/list', 'tools')).map(({ name }) => String(name))
+    const near = nearest(tool, names)
+    const known = near === undefined ? `Tools: ${names.slice(0, 20).join(', ') || 'none'}.` : `Did you mean "${near}"?`
+    if (!names.includes(tool)) error.advice = `There is no tool "${tool}" here. ${known}`
   } catch {
-    return error // What was refused first says more.
+    // What was refused first says more.
   }
-  if (names.includes(tool)) return error
-  const near = nearest(tool, names)
-  return new UsageError(
-    `There is no tool "${tool}" here. ` +
-      (near === undefined ? `Tools: ${names.slice(0, 20).join(', ') || 'none'}.` : `Did you mean "${near}"?`)
-  )
+  return error
+}
+
+function reasonOf({ answer }: McpRefusal): unknown {
+  const error = answer.message?.['error']
+  return isObject(error) && isObject(error['data']) ? error['data']['reason'] : undefined
 }
 
 /** @throws UsageError */

@@ -18,6 +18,8 @@ export interface McpAnswer {
 export class McpRefusal extends Error {
   override readonly name = 'McpRefusal'
   readonly answer: McpAnswer
+  /** What else those who asked should know. */
+  advice: string | undefined
 
   constructor(answer: McpAnswer) {
     super(saidBy(answer))

@@ -2,7 +2,7 @@
 // counted by name only as long as there are few of them.
 
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
-import type { CallOutcome, ObservedCall } from '../calls.ts'
+import { countedName, type CallOutcome, type ObservedCall } from '../calls.ts'
 
 /** Of tools, prompts and upstreams, and codes of errors, by tenant and of all; further ones count as `other`. */
 const maxNamesPerTenant = 200
@@ -51,8 +51,8 @@ export function createCallAttributes() {
       const status = nameIn(tenant.id, code?.toString())
       return {
         ...ofMethod(method),
-        'gen_ai.tool.name': method === 'tools/call' ? nameIn(tenant.id, route?.name) : undefined,
-        'gen_ai.prompt.name': method === 'prompts/get' ? nameIn(tenant.id, route?.name) : undefined,
+        'gen_ai.tool.name': method === 'tools/call' ? nameIn(tenant.id, countedName(route)) : undefined,
+        'gen_ai.prompt.name': method === 'prompts/get' ? nameIn(tenant.id, countedName(route)) : undefined,
         'error.type': outcome === 'ok' ? undefined : (status ?? outcome),
         'rpc.response.status_code': status,
         'mcp.protocol.version': record?.revision,

@@ -26,7 +26,7 @@ import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
 import { loggedSessionChars } from '../call-text.ts'
-import { maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
+import { countedName, maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
 
 /** Spans that wait to be sent; what is beyond is dropped, and no call waits. */
 const maxQueuedSpans = 4_096
@@ -110,7 +110,7 @@ export function createTraces({ place, samplePercent, resource, version, losses }
       ended(call, ended) {
         span.setAttributes(attributesOf(call, ended))
         const { method } = call.request
-        const name = call.record?.route?.name
+        const name = countedName(call.record?.route)
         if (name !== undefined && namesSpan.test(method)) span.updateName(`${method} ${name}`)
         const type = ended.outcome === 'ok' ? undefined : (ended.code?.toString() ?? ended.outcome)
         // What the upstream answered is what the client got, or why it got nothing.
@@ -189,8 +189,10 @@ function attributesOf({ request, record, principal }: ObservedCall, { outcome, c
     record ?? {}
   return {
     ...(request.method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
-    ...(request.method === 'tools/call' && route !== undefined && { 'gen_ai.tool.name': route.name }),
-    ...(request.method === 'prompts/get' && route !== undefined && { 'gen_ai.prompt.name': route.name }),
+    ...(request.method === 'tools/call' &&
+      route !== undefined && { 'gen_ai.tool.name': firstOf(route.name, maxLoggedChars) }),
+    ...(request.method === 'prompts/get' &&
+      route !== undefined && { 'gen_ai.prompt.name': firstOf(route.name, maxLoggedChars) }),
     ...(revision !== undefined && { 'mcp.protocol.version': revision }),
     ...(code !== undefined && { 'rpc.response.status_code': String(code) }),
     ...(route !== undefined && { 'gatehouse.upstream': route.upstream }),

@@ -37,6 +37,8 @@ export interface Route {
   readonly name: string
   /** Of a resource: its URI or its template as the upstream lists it; undefined where it lists neither. */
   readonly listedAs?: string
+  /** Its upstream could not be asked: the name is what the caller wrote. */
+  readonly isUnlisted?: true
   /** What the endpoint changes of a tool. */
   readonly change?: ToolChange
   /** Of a tool, in the words of its server. */
@@ -153,8 +155,9 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     decide: (_kind: RouteKind, _route: Route): Decision => allowed,
     /** Where the entries of each list lead, in the same order. */
     routes: (name: ListName): readonly Route[] => routesOf[name],
-    /** The rule because of which the caller does not see something that is there. */
-    deniedBy: (_kind: NamedKind, _name: string): string | undefined => undefined,
+    /** What is there and the caller does not see, and the rule because of which; for those who run the gateway. */
+    hidden: (_kind: NamedKind, _name: string): { readonly route: Route; readonly rule: string } | undefined =>
+      undefined,
     isTemplate: ({ upstream, name }: Route): boolean =>
       name.includes('{') || routes.templates.get(uriMap(upstream)(name))?.route.upstream === upstream,
     /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else to the first. */

@@ -127,11 +127,12 @@ function visibleCatalog(catalog: Catalog, access: Access): Catalog {
     tool: (name: string) => permitted('tool', catalog.tool(name)),
     prompt: (name: string) => permitted('prompt', catalog.prompt(name)),
     resource: (uri: string) => permitted('resource', catalog.resource(uri)),
-    deniedBy(kind: NamedKind, name: string) {
+    hidden(kind: NamedKind, name: string) {
       const route = catalog[kind](name)
       if (route === undefined) return undefined
       const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
-      return access(judged, route).deniedBy
+      const { deniedBy } = access(judged, route)
+      return deniedBy === undefined ? undefined : { route, rule: deniedBy }
     },
     reference(uri: string) {
       const route = catalog.reference(uri)

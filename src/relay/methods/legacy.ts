@@ -39,7 +39,8 @@ async function callTool(call: LegacyCall, services: LegacyServices): Promise<Res
   checkArguments(call)
   const found = resolve(call, catalogs, 'tool', name)
   const target = found instanceof Promise ? await found : found
-  if (target === undefined) return connectedResult(call, name, unknownEntry(catalogs.of(call), 'tool', name))
+  if (target === undefined)
+    return connectedResult(call, name, () => unknownEntry(call, catalogs.of(call), 'tool', name))
   const { route } = target
   const filled = route.change === undefined ? request : withArguments(request, route.change)
   checkConditions(call, target, 'tool', filled, services.wall)
@@ -80,7 +81,7 @@ async function getPrompt(call: LegacyCall, services: LegacyServices): Promise<Re
   const name = stringParam(call, 'name')
   checkArguments(call)
   const target = await resolve(call, services.catalogs, 'prompt', name)
-  if (target === undefined) throw unknownEntry(services.catalogs.of(call), 'prompt', name)
+  if (target === undefined) throw unknownEntry(call, services.catalogs.of(call), 'prompt', name)
   checkConditions(call, target, 'prompt', call.request, services.wall)
   const request = withParam(call.request, 'name', target.route.name)
   const forward = (): Promise<Result> => forwardLegacy(call, target, request, services)
@@ -101,7 +102,7 @@ async function atResource(
   const target = await resolve(call, catalogs, 'resource', uri)
   if (target === undefined) {
     const error = new GatewayError('resource_not_found', 'Resource not found', { data: { uri: excerpt(uri) } })
-    throw unknownName(catalogs.of(call).unlistedOwnerOfUri(uri), error)
+    throw unknownName(call, catalogs.of(call), 'resource', uri, error)
   }
   try {
     return await run(target, uri)

@@ -60,7 +60,7 @@ async function callTool(call: ModernCall, services: ModernServices): Promise<Res
   checkArguments(call)
   const found = resolve(call, services.catalogs, 'tool', name)
   const target = found instanceof Promise ? await found : found
-  if (target === undefined) return connectedResult(call, name, unknownTo(call, services, 'tool', name))
+  if (target === undefined) return connectedResult(call, name, () => unknownTo(call, services, 'tool', name))
   const { route, definition, uris } = target
   const knowsTasks =
     !changesResults(route.change) && hasCapability(call.client.capabilities, ['extensions', tasksExtension])
@@ -97,8 +97,7 @@ async function readResource(call: ModernCall, services: ModernServices): Promise
   const target = await resolve(call, services.catalogs, 'resource', uri)
   if (target === undefined) {
     const error = new GatewayError('unknown_resource', 'Resource not found', { data: { uri: excerpt(uri) } })
-    const owner = services.catalogs.of(call).unlistedOwnerOfUri(uri)
-    throw unknownName(owner, services.states.lost(call) ?? error)
+    throw unknownName(call, services.catalogs.of(call), 'resource', uri, services.states.lost(call) ?? error)
   }
   checkConditions(call, target, 'resource', call.request, services.wall)
   const { route, definition, uris } = target
@@ -116,8 +115,7 @@ async function readResource(call: ModernCall, services: ModernServices): Promise
 
 function unknownTo(call: ModernCall, services: ModernServices, kind: 'tool' | 'prompt', name: string): Error {
   const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
-  const owner = services.catalogs.of(call).unlistedOwnerOfName(kind, name)
-  return unknownName(owner, services.states.lost(call) ?? error)
+  return unknownName(call, services.catalogs.of(call), kind, name, services.states.lost(call) ?? error)
 }
 
 /** server/resources "Error Handling": a client learns which URI was not found; older servers did not have to say. */

@@ -4,15 +4,7 @@ import { askedFor } from '../../auth/bearer.ts'
 import { adviceOnScopes } from '../../auth/principal.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
-import {
-  GatewayError,
-  RpcError,
-  isObject,
-  rpcCodes,
-  type Request,
-  type Result,
-  type UpstreamName
-} from '../../protocol/messages.ts'
+import { GatewayError, RpcError, isObject, rpcCodes, type Request, type Result } from '../../protocol/messages.ts'
 import { killOfRoute } from '../../policy/kills.ts'
 import { omittedPaths } from '../../protocol/translate/change-tool.ts'
 import { withoutParts } from '../../protocol/translate/omit.ts'
@@ -23,7 +15,7 @@ import { definitionOf, excerpt, type Call } from '../call/call.ts'
 import type { Catalog, NamedKind, Route } from '../catalog/catalog.ts'
 import type { ClientCatalogs } from '../catalog/client-catalogs.ts'
 import { judgedCall, type Viewer } from '../catalog/visible.ts'
-import { routeOfUnconnected } from './unconnected.ts'
+import { routeOfUnconnected, unlistedRoute } from './unconnected.ts'
 
 /** A resolved name: everything that the rest of the call needs to know about its upstream. */
 export interface Target {
@@ -62,11 +54,7 @@ function lookUp<V>(
 ): Target | undefined {
   const catalog = catalogs.of(call)
   const route = catalog[kind](name)
-  if (route === undefined) {
-    if (call.record !== undefined) call.record.denied = catalog.deniedBy(kind, name)
-    return undefined
-  }
-  if (call.record?.denied !== undefined) call.record.denied = undefined
+  if (route === undefined) return undefined
   const target = targetOf(call, catalog, route)
   const judged = kind !== 'reference' ? kind : catalog.isTemplate(route) ? 'template' : 'resource'
   const decision = catalog.decide(judged, route)
@@ -127,17 +115,36 @@ function requireScopes({ tenant, endpoint, principal }: Viewer, scopes: readonly
   throw new GatewayError('insufficient_scope', message, { data: { scopes: asked } })
 }
 
-/** @param owner would own the name: while it cannot be asked, it is not known that the name is wrong */
-export function unknownName(owner: UpstreamName | undefined, error: GatewayError): GatewayError {
+/**
+ * What the client is told of a name that leads nowhere. The record has besides whom it is about: what a rule hides, or
+ * the upstream that would own the name. While that cannot be asked, it is not known that the name is wrong.
+ */
+export function unknownName(
+  { endpoint, record }: RecordedContext,
+  catalog: Catalog,
+  kind: NamedKind,
+  name: string,
+  error: GatewayError
+): GatewayError {
+  const hidden = catalog.hidden(kind, name)
+  const owner =
+    kind === 'tool' || kind === 'prompt'
+      ? catalog.unlistedOwnerOfName(kind, name)
+      : kind === 'resource'
+        ? catalog.unlistedOwnerOfUri(name)
+        : undefined
+  const route = hidden?.route ?? (owner && unlistedRoute(endpoint, owner, name))
+  if (record !== undefined && route !== undefined) {
+    record.denied = hidden?.rule
+    record.route = route
+  }
   if (owner === undefined) return error
   const message = `Upstream ${owner} is away, and nobody else would know this name. Retry when it is back.`
   return new GatewayError('upstream_unavailable', message, { data: { upstream: owner } })
 }
 
-export function unknownEntry(catalog: Catalog, kind: 'tool' | 'prompt', name: string): GatewayError {
-  const error = new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`)
-  return unknownName(catalog.unlistedOwnerOfName(kind, name), error)
-}
+export const unknownEntry = (call: RecordedContext, catalog: Catalog, kind: 'tool' | 'prompt', name: string) =>
+  unknownName(call, catalog, kind, name, new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`))
 
 const stoppedBeforeSent = (): GatewayError =>
   new GatewayError('call_stopped', 'Those who run this gateway have stopped what is called. It was not called.')
@@ -196,10 +203,10 @@ export async function completion<V>(
   }
   const target = await resolve(call, catalogs, kind, name, true)
   if (target === undefined) {
+    if (kind === 'prompt') throw unknownEntry(call, catalogs.of(call), kind, name)
     // Messages of errors are logged, and a URI may hold arguments.
-    const [message, uri] =
-      kind === 'prompt' ? [`Unknown prompt: ${excerpt(name)}`] : ['Unknown resource', excerpt(name)]
-    throw new GatewayError('invalid_params', message, uri === undefined ? {} : { data: { uri } })
+    const error = new GatewayError('invalid_params', 'Unknown resource', { data: { uri: excerpt(name) } })
+    throw unknownName(call, catalogs.of(call), kind, name, error)
   }
   const none = { completion: { values: [] } }
   if (!catalogs.offers(call, target.route.upstream, 'completions')) return none

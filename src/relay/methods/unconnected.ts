@@ -3,7 +3,7 @@
 import { isPersonal } from '../../vault/personal-views.ts'
 import { connectToolOf } from '../../upstream/connect/unconnected-upstream.ts'
 import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'
-import type { Result } from '../../protocol/messages.ts'
+import type { Result, UpstreamName } from '../../protocol/messages.ts'
 import { definitionOf, type EndpointContext } from '../call/call.ts'
 import type { Route } from '../catalog/catalog.ts'
 
@@ -21,20 +21,27 @@ export function routeOfUnconnected(context: EndpointContext, name: string): Rout
   for (const member of membersOf(context)) {
     const [start, definition] = [startOf(member, context.endpoint), definitionOf(context, member.upstream)]
     if (start !== '' && name.startsWith(start) && isPersonal(definition) && definition.person === undefined)
-      return { upstream: member.upstream, name: name.slice(start.length) }
+      return unlistedRoute(context.endpoint, member.upstream, name)
   }
   return undefined
+}
+
+/** Of a name that its upstream has not listed: it is whatever the caller wrote. */
+export function unlistedRoute(endpoint: Endpoint, upstream: UpstreamName, name: string): Route {
+  const member = endpoint.members.find((each) => each.upstream === upstream)
+  const start = member === undefined ? '' : startOf(member, endpoint)
+  return { upstream, name: name.startsWith(start) ? name.slice(start.length) : name, isUnlisted: true }
 }
 
 /**
  * For a call that asked for the link and is repeated afterwards, as it should be.
  * @throws `unknown` for every other name
  */
-export function connectedResult(context: EndpointContext, name: string, unknown: Error): Result {
+export function connectedResult(context: EndpointContext, name: string, unknown: () => Error): Result {
   const member = membersOf(context).find(
     (each) => name === startOf(each, context.endpoint) + connectToolOf(each.upstream)
   )
-  if (member === undefined || definitionOf(context, member.upstream).person === undefined) throw unknown
+  if (member === undefined || definitionOf(context, member.upstream).person === undefined) throw unknown()
   const text = `${member.upstream} is connected. List the tools again to see what it has.`
   return { resultType: 'complete', content: [{ type: 'text', text }] }
 }
