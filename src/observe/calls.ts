@@ -107,7 +107,7 @@ export interface CallStep {
   ms?: number
 }
 
-/** Where a call leads. Of an unlisted one the name is what its caller wrote: it is shown, and nothing is counted by it. */
+/** Where a call leads. Of an unlisted one the name is what its caller wrote: shown, but nothing is counted by it. */
 export interface RecordedRoute {
   readonly upstream: string
   readonly name: string

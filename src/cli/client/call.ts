@@ -83,10 +83,8 @@ async function withClient(
     stderr.write(`gatehouse: ${url}: ${visible(said)}\n`)
     if (error instanceof McpRefusal && error.answer.status === 401)
       stderr.write('Give an API key or token: --key-file FILE, or GATEHOUSE_KEY.\n')
-    const { advice } = error instanceof McpRefusal ? error : {}
-    stderr.write(
-      `${advice === undefined ? `What a host would meet on its way: gatehouse doctor --url ${url}` : visible(advice)}\n`
-    )
+    const advice = error instanceof McpRefusal ? error.advice : undefined
+    stderr.write(`${visible(advice ?? `What a host would meet on its way: gatehouse doctor --url ${url}`)}\n`)
     return 1
   } finally {
     await client?.close()

@@ -18,8 +18,7 @@ type Line = Readonly<Record<string, unknown>>
 const otherOutcomes: Readonly<Record<string, string>> = {
   ok: 'The upstream answered with a result.',
   tool_error: 'The tool answered that it has failed (isError); what it said went to the client.',
-  denied:
-    'A rule or a kill switch (rule) hides what was called from its caller, who was told what is told of an unknown name.',
+  denied: 'A rule or a kill switch (rule) hides it from its caller, who was told what is told of an unknown name.',
   rpc_error: 'The upstream answered with a JSON-RPC error.'
 }
 
