@@ -11,12 +11,13 @@ import { memory } from './memory.ts'
 import { pathOfACall } from './path.ts'
 import { topOfProfile } from './profile.ts'
 import { addedLatency, machine, page, ratioHead, ratioRow, startsHead, startsRow, type Section } from './report.ts'
+import { neighbour } from './neighbour.ts'
 import { measureWorkload, profileOf } from './rounds.ts'
 import { starts } from './starts.ts'
 import { telling } from './telling.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path', 'telling', 'console', 'denied']
+const others = ['start', 'W7', 'memory', 'path', 'telling', 'console', 'denied', 'neighbour']
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
@@ -37,7 +38,7 @@ if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name
   process.exit(2)
 }
 /** They take minutes, or a browser, and answer other questions: only when asked for. */
-const rare = new Set(['memory', 'console', 'denied'])
+const rare = new Set(['memory', 'console', 'denied', 'neighbour'])
 const wanted = (name: string): boolean =>
   only === undefined ? !rare.has(name) : only.some((pattern) => matches(name, pattern))
 
@@ -101,6 +102,11 @@ if (wanted('denied')) {
   const told = await denied()
   figures['denied'] = told.figures
   print(told.section)
+}
+if (wanted('neighbour')) {
+  const kept = await neighbour(rounds)
+  figures['neighbour'] = kept.figures
+  print(kept.section)
 }
 process.stdout.write(`${machine()}\n${JSON.stringify(figures)}\n`)
 

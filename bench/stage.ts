@@ -35,6 +35,8 @@ interface GatewayOptions {
   readonly flags?: readonly string[]
   readonly ipc?: boolean
   readonly root?: string
+  /** With the limits that everybody has. */
+  readonly asShipped?: boolean
 }
 type Json = Readonly<Record<string, unknown>>
 
@@ -93,10 +95,10 @@ export async function createStage(): Promise<Stage> {
       const child = start(script, side, args)
       return { child, pid: child.pid ?? 0, origin: (await nextMessage(child, script)) as string }
     },
-    async gateway(name, config, { flags = [], ipc = false, root = checkout } = {}) {
+    async gateway(name, config, { flags = [], ipc = false, root = checkout, asShipped = false } = {}) {
       const base = join(folder, name)
       const listen = { host: '127.0.0.1', port: 0 }
-      const limits = { ...wideLimits, ...(config['limits'] as Json | undefined) }
+      const limits = { ...(!asShipped && wideLimits), ...(config['limits'] as Json | undefined) }
       const whole = { listen, store: `file:${base}.db`, ...config, limits }
       writeFileSync(`${base}.json`, JSON.stringify(whole))
       const program = join(root, 'bin', 'gatehouse.mjs')

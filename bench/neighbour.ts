@@ -1,0 +1,138 @@
+// What a noisy tenant takes from its neighbour: the latency of the neighbour's calls, at a fixed rate and counted from
+// when each should have begun, quiet and noisy in turn. The gateway has the limits that everybody has, and a core of its
+// own. The same calls go to the neighbour's server directly, too: what these lose is the machine's, and not the
+// gateway's. `npm run bench -- --only neighbour`.
+
+import { once } from 'node:events'
+import { setPriority } from 'node:os'
+import { median, quantile } from './figures.ts'
+import type { Job, Load } from './load/load.ts'
+import type { Section } from './report.ts'
+import { apiKey, createStage, type Peer, type Stage } from './stage.ts'
+
+const noises = {
+  calls: 'small calls, 64 at a time',
+  long: 'calls with half a MiB of arguments, 64 at a time',
+  sessions: 'sessions opened and ended, 64 at a time'
+} as const
+type Kind = keyof typeof noises
+
+const noisyKey = 'gh_noisy_key_0123456789abcdef'
+const connections = 16
+const load = { connections, rate: 200, warmMs: 1_000, ms: 4_000 }
+
+interface Told {
+  readonly answered: number
+  readonly refused: number
+}
+
+interface Round {
+  readonly quiet: Load
+  readonly noisy: Load
+  readonly directQuiet: Load
+  readonly directNoisy: Load
+  readonly told: Told
+}
+
+export async function neighbour(rounds: number): Promise<{ section: Section; figures: Record<string, unknown> }> {
+  const stage = await createStage()
+  try {
+    const own = await stage.peer('peers/upstream.ts', 'ends')
+    const foreign = await stage.peer('peers/upstream.ts', 'ends')
+    setPriority(foreign.pid, 19)
+    const tenant = (key: string, { origin }: Peer) => ({
+      auth: { keys: [{ name: 'bench', key }] },
+      upstreams: { up: { type: 'http', url: `${origin}/legacy/4` } },
+      endpoints: { default: { upstreams: ['up'], prefix: '' } }
+    })
+    const tenants = { calm: tenant(apiKey, own), noisy: tenant(noisyKey, foreign) }
+    const gateway = await stage.gateway('neighbour', { tenants }, { asShipped: true })
+    const job = (url: string): Job => ({
+      ...load,
+      target: { url, token: apiKey, kind: 'call', tool: 'echo', sessions: connections },
+      middle: [gateway.pid],
+      servers: [own.pid]
+    })
+    const through = job(`${gateway.origin}/t/calm/mcp`)
+    const direct = job(`${own.origin}/legacy/4`)
+    const rows: string[][] = []
+    const figures: Record<string, unknown> = {}
+    for (const kind of Object.keys(noises) as Kind[]) {
+      const noise = await stage.peer('peers/noise.ts', 'ends', [`${gateway.origin}/t/noisy/mcp`, noisyKey, kind])
+      const measured: Round[] = []
+      for (let round = 0; round < rounds; round++)
+        measured.push(await roundOf(stage, noise, through, direct, round % 2 === 0))
+      await stage.stop(noise.child)
+      rows.push(rowOf(kind, measured))
+      figures[kind] = figuresOf(measured)
+    }
+    return { section: { head, rows, notes }, figures }
+  } finally {
+    await stage.close()
+  }
+}
+
+async function roundOf(stage: Stage, noise: Peer, through: Job, direct: Job, quietFirst: boolean): Promise<Round> {
+  const pair = async () => [await stage.measure(through), await stage.measure(direct)] as const
+  const noisy = async () => {
+    noise.child.send('go')
+    const loads = await pair()
+    const told = once(noise.child, 'message')
+    noise.child.send('rest')
+    return { loads, told: (await told)[0] as Told }
+  }
+  const first = quietFirst ? await pair() : undefined
+  const { loads, told } = await noisy()
+  const [quiet, directQuiet] = first ?? (await pair())
+  return { quiet, directQuiet, noisy: loads[0], directNoisy: loads[1], told }
+}
+
+const head = [
+  'noise of another tenant',
+  'p99 ms quiet',
+  'p99 ms noisy',
+  'ratio',
+  'quartiles',
+  'p50 ms quiet',
+  'p50 ms noisy',
+  'direct p99 quiet',
+  'direct p99 noisy',
+  'requests of the noise',
+  'refused'
+]
+const notes = [
+  `${load.rate} calls a second of the neighbour, counted from when each was due; the noise and its server have the lowest ` +
+    'priority. Medians of the rounds, ratios of each round.'
+]
+
+const ratiosOf = (rounds: readonly Round[]): number[] => rounds.map(({ quiet, noisy }) => noisy.p99Ms / quiet.p99Ms)
+
+function rowOf(kind: Kind, rounds: readonly Round[]): string[] {
+  const middle = (value: (round: Round) => number): number => median(rounds.map(value))
+  const ratios = ratiosOf(rounds)
+  const sum = (value: (told: Told) => number): number => rounds.reduce((all, { told }) => all + value(told), 0)
+  return [
+    noises[kind],
+    middle(({ quiet }) => quiet.p99Ms).toFixed(2),
+    middle(({ noisy }) => noisy.p99Ms).toFixed(2),
+    median(ratios).toFixed(2),
+    `${quantile(ratios, 0.25).toFixed(2)}-${quantile(ratios, 0.75).toFixed(2)}`,
+    middle(({ quiet }) => quiet.p50Ms).toFixed(2),
+    middle(({ noisy }) => noisy.p50Ms).toFixed(2),
+    middle(({ directQuiet }) => directQuiet.p99Ms).toFixed(2),
+    middle(({ directNoisy }) => directNoisy.p99Ms).toFixed(2),
+    String(sum(({ answered, refused }) => answered + refused)),
+    String(sum(({ refused }) => refused))
+  ]
+}
+
+const figuresOf = (rounds: readonly Round[]): Record<string, unknown> => ({
+  ratio: median(ratiosOf(rounds)),
+  quartiles: [0.25, 0.75].map((share) => quantile(ratiosOf(rounds), share)),
+  rounds: rounds.map(({ quiet, noisy, directQuiet, directNoisy, told }) => ({
+    p99Ms: [quiet.p99Ms, noisy.p99Ms],
+    p50Ms: [quiet.p50Ms, noisy.p50Ms],
+    direct: [directQuiet.p99Ms, directNoisy.p99Ms],
+    ...told
+  }))
+})
