@@ -1,6 +1,7 @@
 // `npm run interop`: peers of other languages, the official Python and Go SDKs, through the gateway in both directions;
-// AWS KMS, as moto speaks it; and Keycloak. Installs them into .interop/, says what is missing, and ends with `N passed,
-// N failed`. Arguments: python, go, kms, keycloak; none: all.
+// AWS KMS, as moto speaks it; Keycloak; and the client that openapi-typescript makes of the admin API. Installs them into
+// .interop/, says what is missing, and ends with `N passed, N failed`. Arguments: python, go, kms, keycloak, openapi; none:
+// all.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,11 +10,13 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { meetHost } from '../test/interop/kit/foreign-hosts.ts'
 import { meetClient, meetServer, type Outcome } from '../test/interop/kit/foreign.ts'
+import { generator, meetGeneratedClient } from '../test/interop/kit/generated-client.ts'
 import { meetKeyService } from '../test/interop/kit/key-service.ts'
 import { meetKeycloak } from '../test/interop/kit/meet-keycloak.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, '.interop')
+const adminClient = join(folder, 'admin-client')
 const sources = join(root, 'test', 'interop')
 const installMs = 300_000
 /** As docker-compose.yml has it. */
@@ -105,6 +108,15 @@ function languages(): Language[] {
         runs('java', ['-version']) && runs('mvn', ['-version']) ? undefined : 'no java of 17 or later, or no mvn',
       install: installKeycloak,
       meet: () => meetKeycloak('Keycloak', join(folder, keycloak))
+    },
+    {
+      name: 'openapi',
+      missing: () => (runs('npm', ['--version']) ? undefined : 'no npm'),
+      install: async () => {
+        mkdirSync(adminClient, { recursive: true })
+        await step('npm', ['install', '--silent', '--no-audit', '--no-fund', '--prefix', adminClient, ...generator])
+      },
+      meet: () => meetGeneratedClient('openapi-typescript', adminClient)
     }
   ]
 }
