@@ -31,19 +31,19 @@ function bytes(method: string, body: string, session?: string): Buffer {
 
 const initialize = bytes('POST', request(1, 'initialize', initializeParams))
 const counts = { answered: 0, refused: 0 }
-let going = false
+const state = { going: false }
 
 async function talk(): Promise<void> {
   const caller = createCaller(url)
   const ask = async (message: Buffer): Promise<string> => {
     const { head } = await caller.ask(message)
-    counts[/^HTTP\/1\.1 2/.test(head) ? 'answered' : 'refused']++
+    counts[head.startsWith('HTTP/1.1 2') ? 'answered' : 'refused']++
     return head
   }
   const open = async () => headerOf(await ask(initialize), 'mcp-session-id')
   try {
     let session = kind === 'sessions' ? undefined : await open()
-    while (going) {
+    while (state.going) {
       if (kind === 'sessions') {
         session = await open()
         if (session !== undefined) await ask(bytes('DELETE', '', session))
@@ -63,14 +63,14 @@ async function talk(): Promise<void> {
 
 /** Whoever is cut off comes again. */
 const keepTalking = async (): Promise<void> => {
-  while (going) await talk().catch(() => counts.refused++)
+  while (state.going) await talk().catch(() => counts.refused++)
 }
 
 let all: Promise<unknown> = Promise.resolve()
 process.once('disconnect', () => process.exit())
 process.on('message', (word) => {
-  going = word === 'go'
-  if (going) {
+  state.going = word === 'go'
+  if (state.going) {
     Object.assign(counts, { answered: 0, refused: 0 })
     all = Promise.all(Array.from({ length: Number(connections) }, keepTalking))
   } else void all.then(() => process.send?.({ ...counts }))
