@@ -22,7 +22,7 @@ const outputSchema = {
     meta: { type: 'object' }
   }
 }
-const tools = [tool('echo', outputSchema), tool('big'), tool('fail')]
+const tools = [tool('echo', outputSchema), tool('big'), tool('fail'), tool('say')]
 
 type Ask = (method: string, params?: Json) => Promise<Json>
 
@@ -62,6 +62,31 @@ t.test('parts of results are left out, wherever the server repeats them, and the
     const listed = (await ask('tools/list'))['result'] as { tools: Json[] }
     for (const { name, outputSchema: shown } of listed.tools)
       t.same(shown, undefined, `${String(name)}: what is left is held against no schema that wants more`)
+  }
+})
+
+t.test('what cannot be looked through is refused, and what stands around JSON hides nothing in it', async (t) => {
+  const change = { omit: ['$.customer.email'] }
+  const withEcho = (echo: string) => `{"customer":{"name":"Ada","email":"canary-of-the-result"},"echo":${echo}}`
+  for (const [era, ask] of await doors(t, { tools: { 'old/say': change, 'modern/say': change } })) {
+    for (const upstream of ['old', 'modern']) {
+      const say = (text: string) => ask('tools/call', { name: `${upstream}__say`, arguments: { text } })
+      for (const [what, text] of [
+        ['nested 70 deep', withEcho('['.repeat(70) + ']'.repeat(70))],
+        ['of 250,001 values', withEcho(`[${'0,'.repeat(250_000)}0]`)]
+      ] as const) {
+        const { error, result } = await say(text)
+        t.match(error, { data: { reason: 'upstream_protocol', upstream }, message: /for parts of it to be left/ }, what)
+        t.equal(result, undefined, `${era}, ${upstream}: JSON ${what}`)
+      }
+      for (const text of [`\ufeff${withEcho('1')}`, `\u00a0${withEcho('1')}\u2003`, withEcho('[[[[]]]]')])
+        t.match(
+          (await say(text)).result,
+          { content: [{ text: /^\{"customer":\{"name":"Ada"\},"echo":/ }] },
+          `${era}, ${upstream}: ${JSON.stringify(text.slice(0, 4))}`
+        )
+      t.match((await say('[note] canary')).result, { content: [{ text: '[note] canary' }] }, 'what is no JSON is said')
+    }
   }
 })
 

@@ -278,6 +278,8 @@ export function createMcpServer(script: Script = {}): McpServer {
       }
       case 'big':
         return text('x'.repeat(Number(args['bytes'] ?? 1_000_000)))
+      case 'say':
+        return text(String(args['text'] ?? ''))
       case 'raw':
         peer.raw(String(args['text'] ?? ''))
         return text('written')

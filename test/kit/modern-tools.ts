@@ -182,6 +182,8 @@ export function callTool(server: ModernServer, id: Id, params: Json, peer: Moder
     case 'crash':
       peer.drop()
       return undefined
+    case 'say':
+      return text(String(args['text'] ?? ''))
     case 'big':
       return text('x'.repeat(Number(args['bytes'] ?? 1_000_000)))
     default:

@@ -2,6 +2,7 @@
 // are JSON, because servers repeat the one in the other (server/tools "Structured Content"). A path is of the part of
 // RFC 9535 that names members and all elements: it finds each part once, in time that grows with the result alone.
 
+import { JsonLimitError } from '../json-scan.ts'
 import { finished, jsonSteps } from '../json-steps.ts'
 import { isObject, type JsonObject, type Result } from '../messages.ts'
 import { maxDepth, maxValues } from '../json.ts'
@@ -27,7 +28,10 @@ export function parseJsonPath(text: string): JsonPath | undefined {
   return path
 }
 
-/** A result without these parts, in one turn of the event loop. A text that is no JSON stays as it is. */
+/**
+ * A result without these parts, in one turn of the event loop. A text that is no JSON stays as it is.
+ * @throws JsonLimitError where a text may be JSON, and is nested too deeply or too long to be looked through
+ */
 export function withoutParts(result: Result, paths: readonly JsonPath[]): Result {
   const { structuredContent, content } = result
   const structured = structuredContent === undefined ? undefined : withoutStructured(structuredContent, paths)
@@ -54,12 +58,15 @@ function withoutInBlock(block: unknown, paths: readonly JsonPath[]): unknown {
 }
 
 function withoutInText(holder: JsonObject, paths: readonly JsonPath[]): JsonObject {
-  const { text } = holder
-  if (typeof text !== 'string' || !/^\s*[[{]/.test(text)) return holder
+  if (typeof holder['text'] !== 'string') return holder
+  // Without a byte order mark and the spaces that JSON has not: clients that take them off read JSON all the same.
+  const text = holder['text'].trim()
+  if (!text.startsWith('{') && !text.startsWith('[')) return holder
   let value: unknown
   try {
     value = finished(jsonSteps(text, { maxDepth, maxValues }))
-  } catch {
+  } catch (error) {
+    if (error instanceof JsonLimitError) throw error
     return holder // No JSON: what it says, nobody can tell.
   }
   const left = without(value, paths)

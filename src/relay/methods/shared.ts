@@ -7,6 +7,7 @@ import { jsonSizeOf } from '../../limits/limits.ts'
 import { GatewayError, RpcError, isObject, rpcCodes, type Request, type Result } from '../../protocol/messages.ts'
 import { killOfRoute } from '../../policy/kills.ts'
 import { omittedPaths } from '../../protocol/translate/change-tool.ts'
+import { JsonLimitError } from '../../protocol/json-scan.ts'
 import { withoutParts } from '../../protocol/translate/omit.ts'
 import { shapeCompletion } from '../../protocol/translate/revision-shape.ts'
 import { withParam, type UriMap } from '../../protocol/translate/rewrite.ts'
@@ -165,13 +166,19 @@ const maxOmitBytes = 4_194_304
 
 /**
  * A result of a tool without the parts that its endpoint leaves out.
- * @throws GatewayError upstream_protocol where it is too large for that
+ * @throws GatewayError upstream_protocol where it is too large for that, or a text in it nested too deeply
  */
 export function shownResult(result: Result, { change, upstream }: Route): Result {
   const paths = change === undefined ? [] : omittedPaths(change)
   if (paths.length === 0) return result
-  if (jsonSizeOf(result, maxOmitBytes) <= maxOmitBytes) return withoutParts(result, paths)
-  const message = `Upstream ${upstream} gave a result that is too large for parts of it to be left out. Ask for less.`
+  try {
+    if (jsonSizeOf(result, maxOmitBytes) <= maxOmitBytes) return withoutParts(result, paths)
+  } catch (error) {
+    if (!(error instanceof JsonLimitError)) throw error
+  }
+  const message =
+    `Upstream ${upstream} gave a result that is too large, or nested too deeply, for parts of it to be left out. ` +
+    'Ask for less.'
   throw new GatewayError('upstream_protocol', message, { data: { upstream, outcome: 'unknown' } })
 }
 
