@@ -1,14 +1,22 @@
 // A tenant made by the admin API: what may be put, who may put it, what is shown of it, and that it serves.
 
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { documentPrefix } from '../../src/control/compiled-documents.ts'
+import { textOfDocument } from '../../src/control/document/tenant-document.ts'
+import { createJournal } from '../../src/control/journal.ts'
+import { createSealer } from '../../src/store/seal.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { steadyClock, wallClock } from '../../src/time/clock.ts'
 import { adminGateway, adminKeys, adminSection, type AdminGateway } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { configOf } from '../kit/gateway.ts'
+import { modernRequest } from '../kit/modern-client.ts'
 import { until, type Teardown } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
+import { quiet } from '../store/kit.ts'
 
 const apiKey = 'gh_key_of_a_tenant_made_by_api'
 const canary = 'CANARYk3Vb8Xw2Zr9Lq7'
@@ -106,6 +114,60 @@ t.test('a change needs the version that it changes; the same thing put again cha
   const client = await legacyClient(made.url('default', 'initech'), apiKey)
   await client.request('tools/call', { name: 'up__echo', arguments: {} })
   t.equal(made.upstream.seen.at(-1)?.headers['x-api-key'], canary)
+})
+
+t.test('a key for one endpoint does not become one for all by an empty list', async (t) => {
+  const made = await start(t)
+  const endpoints = { default: { upstreams: ['up'] }, x: { upstreams: ['up'] } }
+  await put(made, { ...made.document, endpoints })
+  const at = '/v1/tenants/initech'
+  const only = await made.call('POST', `${at}/keys`, { body: { name: 'only-x', endpoints: ['x'] } })
+  const { key } = only.json as { key: string }
+  const status = async (endpoint?: string) =>
+    (await modernRequest(made.url(endpoint, 'initech'), 'tools/list', {}, { token: key })).status
+  t.same([await status('x'), await status()], [200, 401])
+  const { configuration } = (await made.call('GET', at)).json as { configuration: { auth: { keys: object[] } } }
+  t.match(configuration.auth.keys, [{ name: 'ci' }, { name: 'only-x', endpoints: ['x'] }])
+  const emptied = configuration.auth.keys.map((each) => ('endpoints' in each ? { ...each, endpoints: [] } : each))
+  const patch = (keys: object[]) => made.call('PATCH', at, { body: { auth: { keys } }, headers: { 'If-Match': '*' } })
+  const refused = await patch(emptied)
+  t.equal(refused.status, 422)
+  t.match(problemsIn(refused), [
+    { path: 'auth.keys[1].endpoints', message: 'is empty', suggestion: /for all endpoints/ }
+  ])
+  t.equal(await status(), 401, 'it is for the one still')
+  const none = await made.call('POST', `${at}/keys`, { body: { name: 'none', endpoints: [] } })
+  t.equal(none.status, 400)
+  t.match(problemsIn(none), [{ path: 'endpoints', message: /is empty/ }])
+  const all = await made.call('POST', `${at}/keys`, { body: { name: 'all' } })
+  t.match(all.json, { name: 'all', endpoints: undefined }, 'what is for all names none')
+  const wide = await patch(configuration.auth.keys.map((each) => ({ ...each, endpoints: undefined })))
+  t.equal(wide.status, 200, 'whoever means all leaves the list out')
+  t.equal(await status(), 200)
+})
+
+t.test('a document of the first version, which wrote empty lists, is read as it was meant', async (t) => {
+  const store = `file:${join(t.testdir(), 'gatehouse.db')}`
+  const before = await createSqliteStore({ path: store.slice('file:'.length), clock: wallClock, log: quiet })
+  const sealer = await createSealer({ store: before, randomBytes, timer: steadyClock.timer, log: quiet })
+  const journal = createJournal({ store: before, sealer, log: quiet })
+  await journal.pull()
+  const key = { name: 'ci', sha256: createHash('sha256').update(apiKey).digest('hex'), scopes: [], endpoints: [] }
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const tree = { auth: { keys: [key] }, upstreams: { up: { url: upstream.url } } }
+  const about = { author: { name: 'ops', role: 'platform-admin' }, action: 'tenant.put', at: '2026-07-28T09:00:00Z' }
+  await journal.append(
+    about,
+    new Map([[`${documentPrefix}initech`, textOfDocument({ tree, byPlatform: false, tenantHosts: [] })]])
+  )
+  sealer.close()
+  await before.close()
+  const made = await adminGateway(t, { upstreams: {}, store })
+  const shown = (await made.call('GET', '/v1/tenants/initech')).json as { configuration: object; problems: unknown }
+  t.match(shown, { problems: [], configuration: { auth: { keys: [{ name: 'ci', endpoints: undefined }] } } })
+  t.equal((await modernRequest(made.url('default', 'initech'), 'tools/list', {}, { token: apiKey })).status, 200)
+  t.equal((await put(made, shown.configuration)).status, 200, 'and put again as it is shown')
 })
 
 t.test('a kept secret does not go elsewhere', async (t) => {

@@ -77,7 +77,7 @@ export const keyRoutes = [
       body: closedObject({
         name: KeySchema.properties.name,
         scopes: scopes('What the holder may do, such as `mcp`.'),
-        endpoints: Type.Optional(KeySchema.properties.endpoints),
+        endpoints: KeySchema.properties.endpoints,
         expires: KeySchema.properties.expires
       }),
       makes: true,

@@ -54,7 +54,7 @@ function compileKey({
     name,
     sha256: keyDigest(key) ?? '',
     scopes,
-    ...(endpoints.length > 0 && { endpoints }),
+    ...(endpoints !== undefined && { endpoints }),
     ...(expires !== undefined && { expires: Date.parse(expires) }),
     ...(previousSha256 !== undefined &&
       previousUntil !== undefined && {

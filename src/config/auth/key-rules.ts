@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { checkDoubles, didYouMean, type Path, type Report } from '../problems.ts'
-import { isTree, listOf, stringOrNone, treeOf } from '../shape.ts'
+import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 
 /**
  * @param endpoints names of those of the tenant; empty where it has only the default one
@@ -51,6 +51,25 @@ export function checkKeys(keys: readonly unknown[], endpoints: readonly string[]
       )
     })
   })
+}
+
+export const hasEmptyEndpoints = (key: unknown): boolean =>
+  isTree(key) && Array.isArray(key['endpoints']) && key['endpoints'].length === 0
+
+/**
+ * The tree of a tenant without `endpoints: []` in its keys. The first version wrote that into documents for keys that
+ * are for all endpoints; whoever gives it now is refused.
+ */
+export function forAllEndpoints(tree: Tree): Tree {
+  const { auth } = tree
+  const keys = listOf(treeOf(auth)['keys'])
+  if (!keys.some(hasEmptyEndpoints)) return tree
+  const mended = keys.map((key) => {
+    if (!hasEmptyEndpoints(key)) return key
+    const { endpoints: _none, ...rest } = treeOf(key)
+    return rest
+  })
+  return { ...tree, auth: { ...treeOf(auth), keys: mended } }
 }
 
 /** SHA-256 of an API key in lower-case hexadecimal, given as itself or as its digest. */

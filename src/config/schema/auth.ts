@@ -171,7 +171,13 @@ export const KeySchema = closedObject({
     })
   ),
   scopes: scopes('Scopes that the holder has, such as `mcp`.'),
-  endpoints: list(Type.String(), 'Names of the endpoints that it is for. Not given: all of the tenant.'),
+  // An empty list would be read as "none", and a key for one endpoint would become one for all by losing its name.
+  endpoints: Type.Optional(
+    Type.Array(Type.String(), {
+      minItems: 1,
+      description: 'Names of the endpoints that it is for. Not given: all of the tenant.'
+    })
+  ),
   expires: Type.Optional(
     formatted('date-or-time', 'From then on it is refused, such as `2027-01-31` or `2027-01-31T09:00:00Z`.')
   ),

@@ -2,7 +2,7 @@
 // in it can be written and never read: where one stands, a reader gets `{ "secret": true }`, and a writer who sends
 // that back keeps what is there.
 
-import { keyDigest } from '../../config/auth/key-rules.ts'
+import { forAllEndpoints, hasEmptyEndpoints, keyDigest } from '../../config/auth/key-rules.ts'
 import { createReport, type Path } from '../../config/problems.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
@@ -28,7 +28,7 @@ export function documentOf(text: string, version: number): TenantDocument | unde
   const value: unknown = JSON.parse(text)
   if (!isTree(value) || !isTree(value['tree'])) return undefined
   const tenantHosts = listOf(value['tenantHosts']).map(String)
-  return { version, tree: value['tree'], byPlatform: value['byPlatform'] === true, tenantHosts, text }
+  return { version, tree: forAllEndpoints(value['tree']), byPlatform: value['byPlatform'] === true, tenantHosts, text }
 }
 
 /** In place of a secret. */
@@ -173,6 +173,12 @@ export function storedDocument(wanted: Tree, before: Tree | undefined): Tree {
   const oldKeys = new Map(listOf(treeOf(before?.['auth'])['keys']).map((key) => [treeOf(key)['name'], treeOf(key)]))
   const storedKey = (key: unknown, index: number): unknown => {
     if (!isTree(key)) return key
+    if (hasEmptyEndpoints(key))
+      report.add(
+        ['auth', 'keys', index, 'endpoints'],
+        'is empty',
+        'Give at least one entry, or remove it: then the key is for all endpoints of the tenant.'
+      )
     const { key: plain, ...rest } = key
     // A reference is a key of the file's kind: what it stands for is not known here.
     if (typeof plain === 'string' && rest['sha256'] === undefined && plain.length >= 16 && !plain.includes('${'))
