@@ -17,7 +17,7 @@ const said = text.live
 
 /** What is kept to look through, and what of it is shown: less while it moves, which nobody reads to its end. */
 const maxKept = 2_000
-const maxShown = { still: 200, moving: 60 }
+const maxShown = { still: 200, moving: 30 }
 /** However many calls come, the page is drawn so often. */
 const drawMs = 200
 
