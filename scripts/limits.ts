@@ -300,6 +300,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['observe/call-notes.ts maxStepNameChars chars', 'the name of a step', 'step', 'cut off'],
     ['admin/paging.ts maxEntries usualEntries', 'entries, and how many where the request does not say', 'page', '400'],
     ['admin/paging.ts maxCursorLength chars', 'a cursor', 'request', '400'],
+    ['admin/clients/past-catalogs.ts maxMoments', 'moments of a catalog that are told', 'request', 'the newest are'],
+    ['admin/clients/past-catalogs.ts maxVersionsRead', 'versions that a moment may be in', 'tenant', 'not kept'],
     [
       'admin/discovery/discover-route.ts maxDiscoveries',
       'servers that are looked at, at once',
@@ -315,6 +317,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/discovery/discover-route.ts maxToolNames', 'tools of it that are named', 'request', 'left out'],
     ['admin/discovery/sign-in-hops.ts maxMetadataBytes', 'metadata of it', 'answer', 'given up'],
     ['admin/discovery/sign-in-hops.ts hopMs', 'time for one answer of it', 'request', 'given up'],
+    [
+      'relay/catalog/past/past-listings.ts maxChangesKept',
+      'changes of a listing that are kept',
+      'upstream',
+      'the oldest goes'
+    ],
+    ['relay/catalog/past/past-listings.ts maxPastChars chars', 'the same, as JSON', 'upstream', 'the oldest goes'],
     [
       'admin/clients/catalog.ts maxListingWaitMs',
       'wait for upstreams whose lists are not known',

@@ -13,6 +13,7 @@ import { policyTestsRoute } from './configuration/policy-tests.ts'
 import { ruleEffectsRoute } from './configuration/rule-effects.ts'
 import { versionRoutes } from './configuration/versions.ts'
 import { catalogRoutes } from './clients/catalog.ts'
+import { momentsRoute } from './clients/past-catalogs.ts'
 import { doctorRoute } from './clients/doctor.ts'
 import { hostsRoute } from './clients/hosts.ts'
 import { tryRoute } from './clients/try.ts'
@@ -61,6 +62,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...planRoutes,
   ...killRoutes,
   ...catalogRoutes,
+  momentsRoute,
   ...questionRoutes,
   tryRoute,
   doctorRoute,

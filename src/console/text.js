@@ -477,9 +477,11 @@ export const text = {
     seenBy: 'As seen by',
     first: 'First',
     second: 'Second',
+    firstWhen: 'The first, as it is',
+    secondWhen: 'The second, as it is',
     sum: (/** @type {number} */ count, /** @type {string} */ kind, /** @type {number} */ tokens) =>
       `${counted(count, kind, `${kind}s`)}, about ${counted(tokens, 'token', 'tokens')}.`,
-    unknown: (/** @type {string} */ names) => `Not known now, and missing here: what ${names} offers.`,
+    unknown: (/** @type {string} */ names) => `Not known, and missing here: what ${names} offers.`,
     nothing: (/** @type {string} */ kind) => `No ${kind} is offered to this caller`,
     nothingWhy: 'Under “Policy” you can ask why.',
     caption: (/** @type {string} */ kind) => `What is offered: ${kind}s`,
@@ -499,6 +501,17 @@ export const text = {
     onlyFirst: (/** @type {number} */ count) => `Only the first sees ${count}`,
     onlySecond: (/** @type {number} */ count) => `Only the second sees ${count}`,
     changed: (/** @type {number} */ count) => `${count} differ`
+  },
+  moments: {
+    now: 'now',
+    configuration: (/** @type {string} */ at, /** @type {number} */ version, /** @type {string} */ actor) =>
+      `before ${at}: version ${version}, by ${actor}`,
+    listing: (
+      /** @type {string} */ at,
+      /** @type {string} */ upstream,
+      /** @type {{ came: number, gone: number, altered: number }} */ { came, gone, altered }
+    ) => `before ${at}: ${upstream} listed ${came} more, ${gone} less, ${altered} differently`,
+    since: (/** @type {string} */ at) => `What upstreams list is known since ${at}.`
   },
   audit: {
     verification: 'Are the records whole?',

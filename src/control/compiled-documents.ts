@@ -125,6 +125,11 @@ export function createCompiledDocuments({
     },
     killsOf: (id: string): readonly DatedKill[] => kills.get(id)?.kills ?? [],
     compileApart,
+    /** undefined: it cannot be used here. */
+    async tenantOfDocument(id: string, document: TenantDocument | undefined): Promise<Tenant | undefined> {
+      const made = document && (await compileApart(id, document))
+      return made !== undefined && 'tenant' in made ? made.tenant : undefined
+    },
     /** They are about to be written. */
     expect(changes: readonly DocumentChange[]): void {
       drafts = new Map(changes.flatMap(({ tenant, after }) => (after === undefined ? [] : [[tenant, after]])))

@@ -5,7 +5,7 @@
 import { withTenants } from '../config/compile.ts'
 import type { Problem } from '../config/problems.ts'
 import type { Environment } from '../config/references.ts'
-import type { Snapshot } from '../config/snapshot.ts'
+import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { tenantId } from '../protocol/messages.ts'
 import { controlChannel } from '../store/keys.ts'
@@ -54,6 +54,8 @@ const ownerOf = (tenant: 'change' | 'kill', { author }: Pick<Wish, 'author'>): W
   caller: author.name
 })
 const [own, reading] = ['own', 'reading'].map((tenant): WorkOwner => ({ tenant, caller: '' })) as [WorkOwner, WorkOwner]
+
+const textNamesIn = (tenant: string | undefined) => (tenant === undefined ? undefined : textNamesOf(tenant))
 
 const textsOf = (changes: readonly DocumentChange[]): Map<string, string | undefined> =>
   new Map(changes.map(({ tenant, after }) => [documentPrefix + tenant, after?.text]))
@@ -120,6 +122,9 @@ export async function createControl(options: ControlOptions) {
   }
 
   const isKnown = (tenant: string): boolean => file().tenants.has(tenantId(tenant)) || compiled.documents.has(tenant)
+
+  const documentsAt = (version: number, tenant?: string): Promise<Documents | undefined> =>
+    inTurn(reading, async () => wholeDocumentsIn(await journal.at(version, textNamesIn(tenant))))
 
   const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, tenantOf: compiled.tenantOf, commit, wall })
 
@@ -188,10 +193,10 @@ export async function createControl(options: ControlOptions) {
      * The documents of a version, or that of one tenant; undefined where they are not all kept.
      * @throws GatewayError unavailable
      */
-    at: (version: number, tenant?: string): Promise<Documents | undefined> =>
-      inTurn(reading, async () =>
-        wholeDocumentsIn(await journal.at(version, tenant === undefined ? tenant : textNamesOf(tenant)))
-      ),
+    at: documentsAt,
+    /** A tenant as its document of a version makes it; undefined where that is not kept, or cannot be used here. */
+    tenantAt: async (version: number, tenant: string): Promise<Tenant | undefined> =>
+      await compiled.tenantOfDocument(tenant, (await documentsAt(version, tenant))?.get(tenant)),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
       inTurn(reading, async () => {

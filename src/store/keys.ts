@@ -17,6 +17,7 @@ export const keyTable = {
   'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
   'tenant-seat': ['tenant', 'seat'],
   listing: ['hash of the upstream definition'],
+  'listing-past': ['hash of the upstream definition'],
   'shared-tools': ['hash of the upstream definition'],
   'shared-tools-of': ['hash of the upstream definition'],
   events: ['key of the session', 'stream id'],
@@ -153,6 +154,7 @@ export const tenantsKey = key('tenants')
 export const principalSeatKey = keyMaker('principal-seat')
 export const tenantSeatKey = keyMaker('tenant-seat')
 export const listingKey = keyMaker('listing')
+export const pastListingKey = keyMaker('listing-past')
 export const sharedToolsKey = keyMaker('shared-tools')
 export const sharedToolsOfKey = keyMaker('shared-tools-of')
 export const eventsKey = keyMaker('events')

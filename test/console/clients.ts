@@ -78,6 +78,24 @@ t.test('two revisions are compared, and a viewer reads what it may not try', asy
   t.same(complaints, [])
 })
 
+t.test('what an endpoint offers is compared with what it offered before a change', async (t) => {
+  const { page, complaints } = await rig.signedIn('catalog?tenant=team')
+  await page.getByRole('button', { name: 'tickets__slow', exact: true }).waitFor()
+  const policy = { default: 'allow', rules: [{ name: 'nothing-slow', effect: 'deny', what: { names: ['slow'] } }] }
+  t.equal((await rig.call('PUT', '/v1/tenants/team/policy', { body: policy })).status, 201)
+  await page.getByLabel('Compare two').check()
+  await page.getByText('Only the first sees 0').waitFor()
+  const moments = page.getByLabel('The first, as it is')
+  const [, newest = ''] = await moments.locator('option').allInnerTexts()
+  t.match(newest, /^before .*: version \d+, by platform$/)
+  await moments.selectOption(newest)
+  await page.getByText('Only the first sees 2').waitFor()
+  await page.getByText('notes__slow').waitFor()
+  t.same(await violationsOf(page), [])
+  await rig.call('DELETE', '/v1/tenants/team/policy', { headers: { 'If-Match': '*' } })
+  t.same(complaints, [])
+})
+
 t.test('hosts are set up by what the page shows, and the way to the endpoint is examined', async (t) => {
   const { page, complaints } = await rig.signedIn('connect?tenant=acme&endpoint=support')
   const url = `${rig.publicUrl}/t/acme/support/mcp`

@@ -1,7 +1,7 @@
 // Listings read back from the store.
 
 import t from 'tap'
-import { parseListing } from '../../src/relay/catalog/stored-listing.ts'
+import { parseListing } from '../../src/relay/catalog/past/listing-text.ts'
 
 const whole = {
   tools: [{ name: 'x' }],

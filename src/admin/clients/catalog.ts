@@ -10,9 +10,11 @@ import { latestLegacy, legacyRevisions, modernRevisions, type JsonObject } from 
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { describedPrincipal } from '../../relay/methods/explain.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
+import { AdminProblem } from '../problem.ts'
 import { asked, catalogKind } from './questions.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { namedEndpoint } from './own-way.ts'
+import { catalogsThen, tenantThen } from './past-catalogs.ts'
 
 /** How long a question waits for upstreams whose lists are not known yet, in milliseconds. */
 const maxListingWaitMs = 5_000
@@ -37,7 +39,7 @@ const CatalogEntry = closedObject({
 })
 
 const unknownUpstreams = Type.Array(Type.String(), {
-  description: 'Upstreams of the endpoint whose lists are not known now: what they have is missing here.'
+  description: 'Upstreams of the endpoint whose lists are not known, now or then: what they have is missing here.'
 })
 
 const CatalogPage = closedObject({
@@ -47,7 +49,17 @@ const CatalogPage = closedObject({
   unknown: unknownUpstreams
 })
 
-const Seen = closedObject({ caller: defaulted(CallerSchema), revision })
+const Seen = closedObject({
+  caller: defaulted(CallerSchema),
+  revision,
+  at: Type.Optional(
+    Type.String({
+      description:
+        'As it was then (RFC 3339), by the configuration of the tenant and the lists of its upstreams that are kept; ' +
+        'not given: now. The configuration of a tenant of the file is always that of now.'
+    })
+  )
+})
 
 const CatalogDiff = closedObject({
   onlyFrom: Type.Array(Type.String(), { description: 'Names that only the first one sees.' }),
@@ -68,25 +80,36 @@ const lists = {
   template: ['templates', 'uriTemplate']
 } as const
 
-interface SeenEntry {
+export interface SeenEntry {
   readonly name: string
   readonly upstream: string
   readonly upstreamName: string
   readonly definition: JsonObject
 }
 
+/** @throws AdminProblem invalid_request */
+function momentOf(at: string): number {
+  const ms = /^\d{4}-\d\d-\d\dT/.test(at) ? Date.parse(at) : Number.NaN
+  if (!Number.isNaN(ms)) return ms
+  throw new AdminProblem('invalid_request', '"at" is no time.', 'Write it as 2026-11-27T12:00:00Z.')
+}
+
 /** @throws AdminProblem not_found, invalid_request */
 async function seenBy(
-  tenant: Tenant,
+  now: Tenant,
   endpoint: string,
   kind: keyof typeof lists,
-  { caller, revision: wanted }: Static<typeof Seen>,
-  { snapshot, listings, catalogOf }: AdminServices
+  { caller, revision: wanted, at }: Static<typeof Seen>,
+  services: AdminServices
 ): Promise<{ readonly entries: SeenEntry[]; readonly unknown: string[] }> {
-  const context = { snapshot: snapshot(), tenant, endpoint: namedEndpoint(tenant, endpoint) }
+  const moment = at === undefined ? undefined : momentOf(at)
+  const tenant = moment === undefined ? now : await tenantThen(now, moment, services)
+  const context = { snapshot: services.snapshot(), tenant, endpoint: namedEndpoint(tenant, endpoint) }
   const principal = await asked(() => describedPrincipal(tenant, caller))
   const definitions = definitionsOf(context)
-  await listings.awaitListings(definitions, Math.min(maxListingWaitMs, context.snapshot.limits.coldStartMs))
+  const { listings, catalogOf } = moment === undefined ? services : await catalogsThen(definitions, moment, services)
+  const waitMs = Math.min(maxListingWaitMs, context.snapshot.limits.coldStartMs)
+  if (moment === undefined) await services.listings.awaitListings(definitions, waitMs)
   const catalog = catalogOf({ ...context, principal }, undefined)
   const [list, member] = lists[kind]
   const routes = catalog.routes(list)
@@ -139,7 +162,7 @@ export const catalogRoutes = [
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog/diff',
       onlyTells: true,
       roles: everyRole,
-      summary: 'In what that differs between two callers, or between two revisions.',
+      summary: 'In what that differs between two callers, two revisions, or two moments.',
       body: closedObject({ kind: catalogKind, from: Seen, to: Seen }),
       response: CatalogDiff
     },
@@ -147,7 +170,8 @@ export const catalogRoutes = [
       const seen = (each: Static<typeof Seen>) => seenBy(tenant, params['endpoint'] ?? '', body.kind, each, services)
       const from = await seen(body.from)
       const to = await seen(body.to)
-      return { ...diffOf(from.entries, to.entries), unknown: to.unknown }
+      const unknown = [...new Set([...from.unknown, ...to.unknown])]
+      return { ...diffOf(from.entries, to.entries), unknown }
     }
   )
 ] as const

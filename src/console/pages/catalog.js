@@ -1,5 +1,5 @@
-// What an endpoint offers, as a chosen caller sees it in a chosen revision; what each thing is; in what two callers, or
-// two revisions, differ; and a tool tried.
+// What an endpoint offers, as a chosen caller sees it in a chosen revision; what each thing is; in what two callers,
+// two revisions, or two moments differ; and a tool tried.
 
 import { useSignal } from '@preact/signals'
 import { administrator, get, path, post } from '../core/api.js'
@@ -12,6 +12,7 @@ import { Empty, Loading } from '../parts/notice.js'
 import { JsonText, SchemaView } from '../parts/schema.js'
 import { Table } from '../parts/table.js'
 import { text } from '../text.js'
+import { Moments } from './moments.js'
 import { TryDialog } from './try.js'
 
 const said = text.catalog
@@ -29,6 +30,7 @@ function OfEndpoint({ endpoint, choice }) {
   const from = useSignal(anybody())
   const to = useSignal(anybody())
   const isCompared = useSignal(false)
+  const moments = useSignal(/** @type {(string | undefined)[]} */ ([]))
   const details = useLoaded((signal) => get(path`/v1/tenants/${tenant.value}`, signal), [])
   const keys = (details.value?.keys ?? []).map(({ name }) => name)
   const inputs = { endpoint: endpoint.name, kind }
@@ -61,8 +63,20 @@ function OfEndpoint({ endpoint, choice }) {
       }
     </div>
     ${
+      isCompared.value &&
+      html`<${Moments}
+        endpoint=${endpoint.name}
+        labels=${[said.firstWhen, said.secondWhen]}
+        onChange=${(chosen) => (moments.value = chosen)}
+      />`
+    }
+    ${
       isCompared.value
-        ? html`<${Difference} ...${inputs} from=${from.value} to=${to.value} />`
+        ? html`<${Difference}
+            ...${inputs}
+            from=${{ ...from.value, at: moments.value[0] }}
+            to=${{ ...to.value, at: moments.value[1] }}
+          />`
         : html`<${Entries} ...${inputs} seen=${from.value} />`
     }`
 }

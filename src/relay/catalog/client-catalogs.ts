@@ -16,7 +16,7 @@ import { declaredCapabilities, declaredForCaller } from '../client/declared-capa
 import { createCallerLists } from './caller-lists.ts'
 import { buildCatalog, capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
 import { remainingDiscoveryMs, remainingTtlMs } from './freshness.ts'
-import type { Listings } from './listings.ts'
+import type { Listings, ListingSource } from './listings.ts'
 import { type OwnLists, type OwnListsByUpstream, withOwnLists } from './own-lists.ts'
 import { reportNames } from './public-names.ts'
 import type { ViewKey } from './view.ts'
@@ -64,7 +64,7 @@ export const definitionsOf = ({ tenant, endpoint }: EndpointContext): UpstreamDe
   endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
 
 /** @returns the catalog, built anew only where a listing of the endpoint has changed */
-export function createCatalogCache(listings: Listings, log: Log) {
+export function createCatalogCache(listings: ListingSource, log: Log) {
   const shared = new WeakMap<Endpoint, Entry>()
   const byView = new WeakMap<Endpoint, LRUCache<string, Entry>>()
   const bySession = new WeakMap<OwnListsByUpstream, Entry>()

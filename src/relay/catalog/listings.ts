@@ -48,6 +48,9 @@ type ChangeListener = (change: ListChange) => void
 /** Everywhere: without `viewKey`, for clients that declare nothing. */
 export type Listings = ReturnType<typeof createListings>
 
+/** What catalogs are made of: what upstreams list now, or listed once. */
+export type ListingSource = Pick<Listings, 'catalogs' | 'peek' | 'last' | 'version' | 'changeCount'>
+
 const sharedSource = {
   retryMs: (failures: number) => backoffMs(failures, { firstMs: 1_000, maxMs: 60_000 }),
   downMessage: 'upstream is down; it is left out of the lists and tried again',

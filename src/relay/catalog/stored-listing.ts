@@ -2,17 +2,16 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { parseOwnJson } from '../../protocol/json.ts'
-import { isObject } from '../../protocol/messages.ts'
 import { listingKey, listingTtlMs } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { shareTools } from '../../vault/shared-tools.ts'
+import { parseListing } from './past/listing-text.ts'
+import { notePast } from './past/past-listings.ts'
 
 // Lists that are read again every second are not written every second.
 const minWriteIntervalMs = 60_000
-const entryKeys = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' } as const
 
 /** Its methods never reject: a store that is away costs a restart its memory, and nobody else anything. */
 export function createStoredListing(store: Store, definition: UpstreamDefinition, clock: Clock, log: Log) {
@@ -35,8 +34,10 @@ export function createStoredListing(store: Store, definition: UpstreamDefinition
     async save(listing: Listing, hasChanged: boolean): Promise<void> {
       const now = clock.now()
       if (!hasChanged && now - writtenAt < minWriteIntervalMs) return
+      const isFirst = writtenAt === -Infinity
       writtenAt = now
       try {
+        if (hasChanged || isFirst) await notePast(store, hash, listing, now)
         await store.set(listingKey(hash), JSON.stringify(listing), { ttlMs: listingTtlMs })
         if (!listing.failed.includes('tools')) await shareTools(store, definition, listing.tools)
       } catch (err) {
@@ -44,18 +45,4 @@ export function createStoredListing(store: Store, definition: UpstreamDefinition
       }
     }
   }
-}
-
-/**
- * Another version of the gateway may have written it: what does not look like a listing is none.
- * @throws SyntaxError for what is no JSON
- */
-export function parseListing(text: string): Listing | undefined {
-  const value: unknown = parseOwnJson(text)
-  if (!isObject(value) || !isObject(value['capabilities'])) return undefined
-  const isListing = Object.entries(entryKeys).every(([member, key]) => {
-    const list = value[member]
-    return Array.isArray(list) && list.every((entry) => isObject(entry) && typeof entry[key] === 'string')
-  })
-  return isListing ? (value as unknown as Listing) : undefined
 }

@@ -1,0 +1,108 @@
+// Catalogs as they were: by the configuration of then, as far as its versions are kept, and by what upstreams listed
+// then, as far as the changes of their lists are. And the moments at which they changed.
+
+import type { Static } from 'typebox'
+import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import { createCatalogCache, definitionsOf, type CatalogCache } from '../../relay/catalog/client-catalogs.ts'
+import type { ListingSource } from '../../relay/catalog/listings.ts'
+import { listingAt, pastOf, type ListingChangeKept } from '../../relay/catalog/past/past-listings.ts'
+import type { Listing } from '../../upstream/listing/listing.ts'
+import { AdminProblem } from '../problem.ts'
+import { defineRoute, everyRole, type AdminServices } from '../route.ts'
+import { namedEndpoint } from './own-way.ts'
+
+/** The newest, of the configuration and of lists together. */
+const maxMoments = 100
+/** Of a tenant, as many as are kept of it alone. */
+const maxVersionsRead = 20
+
+/** @throws AdminProblem not_found where that is not kept */
+export async function tenantThen({ id }: Tenant, at: number, { control, snapshot }: AdminServices): Promise<Tenant> {
+  const now = snapshot().tenants.get(id)
+  if (now !== undefined && control.isOfFile(id)) return now
+  const versions = await control.history([id], Infinity, maxVersionsRead)
+  const then = versions.find((each) => Date.parse(each.at) <= at)
+  const tenant = then && (await control.tenantAt(then.version, id))
+  if (tenant !== undefined) return tenant
+  throw new AdminProblem(
+    'not_found',
+    'The configuration of then is not kept, or there was none.',
+    'Choose a later moment: GET …/catalog/moments has those that are kept.'
+  )
+}
+
+/** Catalogs over what upstreams listed then. Where that is not known, they are missing, as those that are away now. */
+export async function catalogsThen(
+  definitions: readonly UpstreamDefinition[],
+  at: number,
+  { store, log }: AdminServices
+): Promise<{ readonly listings: Pick<ListingSource, 'peek'>; readonly catalogOf: CatalogCache }> {
+  const found = await Promise.all(
+    definitions.map(async ({ hash }) => [hash, await listingAt(store, hash, at)] as const)
+  )
+  const known = new Map<string, Listing | undefined>(found)
+  const peek = ({ hash }: UpstreamDefinition): Listing | undefined => known.get(hash)
+  const counts = { asked: 0, misses: 0 }
+  const listings = { catalogs: counts, peek, last: peek, version: () => 0, changeCount: () => 0 }
+  return { listings, catalogOf: createCatalogCache(listings, log) }
+}
+
+const Moment = closedObject({
+  at: Type.String({ description: 'RFC 3339. What was before it is seen with an `at` that is earlier.' }),
+  version: Type.Union([Type.Integer(), Type.Null()], { description: 'Of the configuration. null: a list changed.' }),
+  actor: Type.Union([Type.String(), Type.Null()], { description: 'Who changed the configuration.' }),
+  upstream: Type.Union([Type.String(), Type.Null()], { description: 'Whose list changed.' }),
+  came: Type.Integer({ description: 'Entries of its lists that came.' }),
+  gone: Type.Integer({ description: 'Entries that went.' }),
+  altered: Type.Integer({ description: 'Entries that were altered.' })
+})
+
+const countsOf = ({ lists }: ListingChangeKept) => {
+  const all = Object.values(lists)
+  const sum = (member: 'came' | 'gone' | 'altered'): number =>
+    all.reduce((total, each) => total + each[member].length, 0)
+  return { came: sum('came'), gone: sum('gone'), altered: sum('altered') }
+}
+
+export const momentsRoute = defineRoute(
+  {
+    method: 'GET',
+    path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog/moments',
+    roles: everyRole,
+    summary:
+      'When what an endpoint offers may have changed, the newest first: versions of the configuration of its tenant, ' +
+      'and changes of the lists of its upstreams.',
+    response: closedObject({
+      items: Type.Array(Moment),
+      since: Type.Union([Type.String(), Type.Null()], {
+        description: 'Since when the lists of all its upstreams are known (RFC 3339). null: not of all.'
+      })
+    })
+  },
+  async ({ tenant, params }, { control, store, snapshot }) => {
+    const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
+    const versions = control.isOfFile(tenant.id) ? [] : await control.history([tenant.id], Infinity, maxVersionsRead)
+    const definitions = definitionsOf({ snapshot: snapshot(), tenant, endpoint })
+    const pasts = await Promise.all(
+      definitions.map(async ({ name, hash }) => [name, await pastOf(store, hash)] as const)
+    )
+    const none = { came: 0, gone: 0, altered: 0 }
+    const items: Array<Static<typeof Moment>> = [
+      ...versions.map(({ at, version, author }) => ({ at, version, actor: author.name, upstream: null, ...none })),
+      ...pasts.flatMap(([upstream, past]) =>
+        (past?.changes ?? []).map((change) => ({
+          ...{ at: new Date(change.at).toISOString(), version: null, actor: null, upstream },
+          ...countsOf(change)
+        }))
+      )
+    ]
+    const isWhole = pasts.every(([, past]) => past !== undefined)
+    const since = Math.max(...pasts.map(([, past]) => past?.since ?? 0))
+    return {
+      items: items.sort((one, other) => Date.parse(other.at) - Date.parse(one.at)).slice(0, maxMoments),
+      since: isWhole && pasts.length > 0 ? new Date(since).toISOString() : null
+    }
+  }
+)

@@ -1,0 +1,48 @@
+// Moments at which what an endpoint offers may have changed, to look at it as it was before one of them.
+
+import { useSignal } from '@preact/signals'
+import { get, path } from '../core/api.js'
+import { html } from '../core/html.js'
+import { useLoaded } from '../core/load.js'
+import { tenant } from '../core/route.js'
+import { Choice } from '../parts/choice.js'
+import { ProblemNote } from '../parts/notice.js'
+import { dateTime } from '../parts/time.js'
+import { text } from '../text.js'
+
+const said = text.moments
+
+const titleOf = ({ at, version, actor, upstream, came, gone, altered }) =>
+  version === null
+    ? said.listing(dateTime(at), upstream, { came, gone, altered })
+    : said.configuration(dateTime(at), version, actor)
+
+/** @param {string} at */
+const before = (at) => new Date(Date.parse(at) - 1).toISOString()
+
+/** @param {{ endpoint: string, labels: string[], onChange: (at: (string | undefined)[]) => void }} props a choice for each label */
+export function Moments({ endpoint, labels, onChange }) {
+  const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/catalog/moments`
+  const { value, problem } = useLoaded((signal) => get(target, signal), [target])
+  const chosen = useSignal(labels.map(() => ''))
+  const choices = [['', said.now], ...(value?.items ?? []).map((each) => [before(each.at), titleOf(each)])]
+
+  function choose(index, at) {
+    chosen.value = chosen.value.with(index, at)
+    onChange(chosen.value.map((each) => each || undefined))
+  }
+  return html`<div class="row moments">
+      ${labels.map(
+        (label, index) =>
+          html`<${Choice}
+            key=${label}
+            label=${label}
+            value=${chosen.value[index]}
+            choices=${choices}
+            onChange=${(at) => choose(index, at)}
+          />`
+      )}
+    </div>
+    ${problem && html`<${ProblemNote} problem=${problem} />`}
+    ${value?.since && html`<p class="muted">${said.since(dateTime(value.since))}</p>`}`
+}
