@@ -1,13 +1,28 @@
-// `npm run chaos -- [--faults N] [--minutes N] [--clients N] [--seed N] [--spares N] [--sentinel] [--only kill,pause] [--report FILE]`:
-// parts of a deployment fail under load, one after the other. After so many minutes, or at Ctrl+C, nothing fails any more,
-// and what has happened so far is judged. The exit code is 1 where a promise of docs/reliability.md was broken.
+// `npm run chaos -- [--faults N] [--minutes N] [--clients N] [--seed N] [--spares N] [--sentinel] [--only kill,pause]
+// [--report FILE] [--add]`: parts of a deployment fail under load, one after the other. After so many minutes, or at
+// Ctrl+C, nothing fails any more, and what has happened so far is judged. `--add` adds the run to those of the report.
+// The exit code is 1 where a promise of docs/reliability.md was broken.
 
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { chaos } from '../test/chaos/chaos.ts'
+import { chaos, type ChaosReport } from '../test/chaos/chaos.ts'
 import { faults, type FaultName } from '../test/chaos/faults.ts'
+
+type Counts = Readonly<Record<string, number>>
+const sumOf = (counts: readonly Counts[]): Counts =>
+  counts.reduce<Record<string, number>>((sum, each) => {
+    for (const [name, count] of Object.entries(each)) sum[name] = (sum[name] ?? 0) + count
+    return sum
+  }, {})
+
+const totalOf = (runs: readonly ChaosReport[]) => ({
+  ...sumOf(runs.map(({ seconds, calls, sessions, resumed, asked }) => ({ seconds, calls, sessions, resumed, asked }))),
+  faults: sumOf(runs.map(({ faults: each }) => each)),
+  outcomes: sumOf(runs.map(({ outcomes }) => outcomes)),
+  broken: runs.flatMap(({ violations }) => violations).length
+})
 
 const { values } = parseArgs({
   options: {
@@ -18,6 +33,7 @@ const { values } = parseArgs({
     spares: { type: 'string', default: '0' },
     sentinel: { type: 'boolean', default: false },
     only: { type: 'string' },
+    add: { type: 'boolean', default: false },
     report: { type: 'string', default: join(import.meta.dirname, '..', '.tap', 'chaos.json') }
   }
 })
@@ -59,9 +75,13 @@ async function run() {
   }
 }
 const report = await run()
+const cores = availableParallelism()
+const runs = [{ cores, ...report }]
+if (values.add && existsSync(values.report)) runs.unshift(...JSON.parse(readFileSync(values.report, 'utf8')).runs)
 mkdirSync(dirname(values.report), { recursive: true })
-writeFileSync(values.report, JSON.stringify({ cores: availableParallelism(), ...report }, null, 1))
+writeFileSync(values.report, JSON.stringify({ total: totalOf(runs), runs }, null, 1))
 const { violations, ...figures } = report
 process.stdout.write(`${JSON.stringify(figures)}\n`)
+if (runs.length > 1) process.stdout.write(`${runs.length} runs: ${JSON.stringify(totalOf(runs))}\n`)
 process.stdout.write(violations.length === 0 ? 'no promise was broken\n' : `${violations.join('\n')}\n`)
 process.exit(violations.length === 0 ? 0 : 1)

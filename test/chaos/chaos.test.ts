@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { chaos } from './chaos.ts'
+import { nothingSeen, see, type Message } from './load.ts'
 import { streamViolations, type Heard } from './heard.ts'
 import { reasonsOf, violations, type Asked, type Call, type Servers } from './history.ts'
 
@@ -61,6 +62,21 @@ t.test('what must not be is found in a history', (t) => {
   t.same(reasonsOf([call, { ...call, outcome: { kind: 'refused', why: '503 {"reason":"unavailable"}' } }]), {
     'refused: unavailable': 1
   })
+  t.end()
+})
+
+t.test('a question of a call that its client has left is told from one of another client', (t) => {
+  const question = (canary: string): Message => ({
+    id: canary,
+    method: 'elicitation/create',
+    params: { message: canary }
+  })
+  const left = new Map([['left', 'word']])
+  const seen = nothingSeen()
+  for (const canary of ['own', 'left', 'left']) see(question(canary), 'own', seen, left)
+  t.same([seen.foreign, [...seen.questions], [...seen.ofLeft]], [0, ['own'], ['left']])
+  t.ok(see(question('of another'), 'own', seen, left))
+  t.equal(seen.foreign, 1)
   t.end()
 })
 

@@ -13,6 +13,7 @@ import {
   look,
   lost,
   mirrors,
+  leftCallOf,
   nothingSeen,
   outcomeOf,
   parsed,
@@ -26,6 +27,9 @@ export const capabilities = { elicitation: { form: {} } }
 export const isQuestion = (tool: string): boolean => tool.endsWith('__ask')
 /** How long a person takes to answer. */
 const thinkingMs = 400
+
+/** Of sessions: calls at servers over stdio that ended without an answer, and may still ask. */
+const leftCalls = new WeakMap<LegacyClient, Map<string, string>>()
 
 /** In milliseconds: a stream is looked at so often. */
 const lookMs = 20
@@ -49,6 +53,8 @@ export async function callOf(load: Load, client: LegacyClient, chance: Random, t
   const canary = randomUUID()
   const word = randomUUID()
   const seen = nothingSeen()
+  const left = leftCalls.get(client) ?? new Map<string, string>()
+  leftCalls.set(client, left)
   const begun = load.now()
   const steps = isQuestion(tool) || tool.endsWith('__tell') ? 0 : chance.below(6)
   let refused: string | undefined
@@ -74,9 +80,14 @@ export async function callOf(load: Load, client: LegacyClient, chance: Random, t
     for (let from = 0, over = false; !over;) {
       over = stream.closed
       if (stream.type?.startsWith('text/event-stream') === true) {
-        const asked = look(stream, from, canary, seen)
+        const asked = look(stream, from, canary, seen, left)
         from = stream.events().length
-        for (const { id } of asked) refused = await answer(load, client, id, word, chance)
+        for (const question of asked) {
+          const leftCall = leftCallOf(question, left)
+          const given = leftCall === undefined ? word : (left.get(leftCall) ?? '')
+          const taken = await answer(load, client, question.id, given, chance)
+          if (leftCall === undefined) refused = taken
+        }
       }
       if (!over) await Promise.race([stream.ended, wait(lookMs)])
     }
@@ -114,6 +125,7 @@ export async function callOf(load: Load, client: LegacyClient, chance: Random, t
     outcome = lost(error)
   }
   outcome ??= outcomeOf(200, JSON.stringify(seen.answer), seen.answer)
+  if (outcome.kind !== 'answered' && tool === 'local__ask') left.set(canary, word)
   const { progress, foreign, twice } = seen
   const asked: Asked = { word, questions: seen.questions.size, heard: textAt(seen.answer, 1), refused }
   return {

@@ -75,6 +75,8 @@ export interface Seen {
   readonly progress: number[]
   /** Ids of questions. */
   readonly questions: Set<string | number>
+  /** Ids of questions of calls that this client has left. */
+  readonly ofLeft: Set<string | number>
   foreign: number
   twice: number
   answer: Message | undefined
@@ -85,14 +87,22 @@ export const nothingSeen = (): Seen => ({
   ids: new Set(),
   progress: [],
   questions: new Set(),
+  ofLeft: new Set(),
   foreign: 0,
   twice: 0,
   answer: undefined,
   lastId: undefined
 })
 
+/** Canaries of calls of the same session that were given up and may still run, and the answers to their questions. */
+export type LeftCalls = ReadonlyMap<string, string>
+
+/** A server over stdio does not say for which call of its session it asks: only a reader of the question can tell. */
+export const leftCallOf = ({ params }: Message, left: LeftCalls): string | undefined =>
+  [...left.keys()].find((canary) => params?.message?.includes(canary) === true)
+
 /** @returns the question that it is, if it has not been seen before */
-export function see(message: Message, canary: string, seen: Seen): Message | undefined {
+export function see(message: Message, canary: string, seen: Seen, left: LeftCalls = new Map()): Message | undefined {
   const { id, method, params } = message
   if (method === undefined) seen.answer = message
   if (method === 'notifications/progress') {
@@ -101,6 +111,11 @@ export function see(message: Message, canary: string, seen: Seen): Message | und
     seen.progress.push(Number(params?.progress))
   }
   if (method === undefined || id === undefined) return undefined
+  if (leftCallOf(message, left) !== undefined) {
+    const isNew = !seen.ofLeft.has(id)
+    seen.ofLeft.add(id)
+    return isNew ? message : undefined
+  }
   // The gateway says ahead of it which server asks.
   if (params?.message?.includes(canary) !== true) seen.foreign++
   if (seen.questions.has(id)) return undefined
@@ -112,7 +127,7 @@ export function see(message: Message, canary: string, seen: Seen): Message | und
  * @param from how many events of this connection were looked at before
  * @returns the questions among the others
  */
-export function look(stream: EventStream, from: number, canary: string, seen: Seen): Message[] {
+export function look(stream: EventStream, from: number, canary: string, seen: Seen, left: LeftCalls): Message[] {
   const events = stream.events() as ReadonlyArray<{ id: string | undefined; message: Message | undefined }>
   return events.slice(from).flatMap(({ id, message }) => {
     seen.lastId = id ?? seen.lastId
@@ -120,6 +135,6 @@ export function look(stream: EventStream, from: number, canary: string, seen: Se
     // An event without a message only says where to come back to.
     if (id !== undefined && seen.ids.has(id)) seen.twice++
     if (id !== undefined) seen.ids.add(id)
-    return see(message, canary, seen) ?? []
+    return see(message, canary, seen, left) ?? []
   })
 }
