@@ -66,6 +66,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'call',
       'upstream_unavailable'
     ],
+    [
+      'vault/oauth/first-issuers.ts maxKept',
+      'clients of which it is kept whom their secret was for first',
+      'tenant',
+      'no token: the issuer has to be named'
+    ],
+    ['vault/oauth/first-issuers.ts maxTries', 'tries to write one down while others do', 'token', 'no token'],
     ['vault/oauth/shared-exchanges.ts pollMs', 'time between looks for its end', 'call', '-'],
     ['vault/signed/assertions.ts lifetimeSeconds', 'life of an assertion of who calls', 'assertion', 'signed anew'],
     ['vault/signed/assertions.ts usedMs', 'time that requests carry the same one', 'caller', 'signed anew'],

@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { loginPath } from '../config/auth/login-config.ts'
+import { exposedSecrets } from '../config/auth/exposed-secrets.ts'
 import { isProviderName, productOf, providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
 import { unobtainableScopes } from '../config/auth/unobtainable-scopes.ts'
 import { importMcpJson, plainJson } from '../config/hosts/mcpjson.ts'
@@ -50,7 +51,8 @@ export function runCheck(file: string, { connects, withoutEnv = false }: CheckOp
         `${countOf(endpoints.length, 'endpoint')}\n`
     )
     stdout.write(all.map((tenant) => providerSteps(tenant, snapshot.publicUrl)).join(''))
-    for (const note of all.flatMap(unobtainableScopes)) stdout.write(`  note: ${note}\n`)
+    const notes = [...all.flatMap(unobtainableScopes), ...exposedSecrets(all)]
+    for (const note of notes) stdout.write(`  note: ${note}\n`)
     for (const { id, auth } of all)
       if (auth.dpop === 'required')
         stdout.write(

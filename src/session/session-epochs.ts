@@ -8,6 +8,7 @@
 import type { Log } from '../observe/log.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
 import {
+  firstIssuersKey,
   foreverMs,
   grantEndsKey,
   grantIndexKey,
@@ -82,6 +83,7 @@ export function createSessionEpochs(store: Store, log: Log) {
     await store.delete(vaultKeyKey(tenant))
     await store.delete(grantIndexKey(tenant))
     await store.delete(grantEndsKey(tenant))
+    await store.delete(firstIssuersKey(tenant))
     saw(tenant, await store.count(sessionEndsKey(tenant), perEpoch, foreverMs))
     leaving.delete(tenant)
     gone.add(tenant)

@@ -47,6 +47,7 @@ export const keyTable = {
   'grant-index': ['tenant'],
   'grant-ends': ['tenant'],
   'grant-client': ['tenant', 'issuer'],
+  'first-issuers': ['tenant'],
   'grant-pending': ['tenant', 'state'],
   'grant-begun': ['tenant', 'issuer', 'subject'],
   'grant-renewal': ['tenant', 'issuer', 'subject', 'upstream'],
@@ -182,6 +183,7 @@ export const grantUsedKey = keyMaker('grant-used')
 export const grantIndexKey = keyMaker('grant-index')
 export const grantEndsKey = keyMaker('grant-ends')
 export const grantClientKey = keyMaker('grant-client')
+export const firstIssuersKey = keyMaker('first-issuers')
 export const grantPendingKey = keyMaker('grant-pending')
 export const grantBegunKey = keyMaker('grant-begun')
 export const grantRenewalKey = keyMaker('grant-renewal')

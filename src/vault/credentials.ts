@@ -10,6 +10,7 @@ import { GatewayError } from '../protocol/messages.ts'
 import { createAssertions } from './signed/assertions.ts'
 import type { SigningKeys } from './signed/signing-keys.ts'
 import { createClientCredentials } from './oauth/client-credentials.ts'
+import type { FirstIssuers } from './oauth/first-issuers.ts'
 import { followsCaller } from './caller-definitions.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
@@ -19,7 +20,7 @@ import { createUserAccount } from './oauth/user-account.ts'
 import { createUserSecret } from './user-secret.ts'
 
 interface CredentialsOptions {
-  readonly fetch: FetchFor
+  readonly servers: { readonly fetch: FetchFor; readonly firstIssuers: Pick<FirstIssuers, 'of'> }
   readonly grants: Grants
   readonly signing: { readonly keys: SigningKeys; readonly publicUrl: () => string }
   readonly exchanges: Pick<TokenExchanges, 'credentialOf'>
@@ -32,13 +33,15 @@ interface CredentialsOptions {
 
 /** One for a process: connections of the same definition share a token. */
 export function createCredentials(options: CredentialsOptions) {
-  const { fetch, grants, pages, signing, clock, wall, log } = options
+  const { servers, grants, pages, signing, clock, wall, log } = options
+  const { fetch, firstIssuers } = servers
   const known = new Map<string, UpstreamCredential>()
 
   function clientCredentials(definition: HttpDefinition, auth: ClientCredentialsAuth): UpstreamCredential {
     const { tenant, url, publicHosts } = definition
     const own = fetch(tenant, [url, auth.issuer, auth.tokenUrl], publicHosts)
-    return createClientCredentials(definition, auth, own, wall, log)
+    const first = firstIssuers.of(definition, auth)
+    return createClientCredentials({ definition, auth, fetch: own, first, wall, log })
   }
 
   function userAccount(definition: HttpDefinition, person: Person, auth: UserAuth): UpstreamCredential {

@@ -21,6 +21,7 @@ import { createGrants, newGrantId } from './grants.ts'
 import { createSharedTools } from './shared-tools.ts'
 import { createPersonalViews, grantTargetOf, personalUpstreamsOf } from './personal-views.ts'
 import { createSealedValues } from './sealed-values.ts'
+import { createFirstIssuers } from './oauth/first-issuers.ts'
 import { createSharedExchanges } from './oauth/shared-exchanges.ts'
 import { createSigningKeys } from './signed/signing-keys.ts'
 import { createTokenExchanges, type IdTokenOf } from './oauth/token-exchange.ts'
@@ -66,20 +67,21 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const grants = await createGrants({ store, values, epochs, upstreamsOf, clock, log })
   const uses = createGrantUses({ store, wall, log })
   const fetch = createFetchFor({ maxBytes, timeoutMs, guard: createEgressGuard(egress) })
+  const firstIssuers = createFirstIssuers(store, log)
   const pages = createConnectPages(sealer, publicUrl, wall)
-  const accounts = createAccounts({ store, values, grants, fetch, publicUrl, wall, log })
+  const accounts = createAccounts({ store, values, grants, servers: { fetch, firstIssuers }, publicUrl, wall, log })
   const signingKeys = createSigningKeys(values, (tenant) => epochs.epochOf(tenant), wall)
   const callers = createCallerDefinitions(clock)
   const exchanges = createTokenExchanges({
     callers,
     idTokenOf: login.idTokenOf,
-    fetch,
+    servers: { fetch, firstIssuers },
     shared: createSharedExchanges({ store, values, hasKeys: () => snapshot().vault !== undefined, clock }),
     clock,
     wall,
     log
   })
-  const common = { fetch, grants, pages, clock, wall, log }
+  const common = { servers: { fetch, firstIssuers }, grants, pages, clock, wall, log }
   const credentials = createCredentials({ ...common, signing: { keys: signingKeys, publicUrl }, exchanges })
   const views = createPersonalViews(grants, callers, exchanges)
   const sharedTools = await createSharedTools(store, log)

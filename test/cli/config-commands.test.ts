@@ -81,6 +81,52 @@ t.test('check says which scopes nobody can get, and which keys open nothing', as
   t.match(shut, 'note: the API key ci of acme lacks scopes that each of its endpoints requires')
 })
 
+t.test('check says which secrets may come to others than those they are for', async (t) => {
+  async function said(upstream: object, b?: object): Promise<string> {
+    const upstreams = { a: upstream, ...(b && { b }) }
+    const auth = { issuers: [{ issuer: 'https://idp.example.com' }] }
+    const vault = { keys: [{ id: '1', key: Buffer.alloc(32, 1).toString('base64') }] }
+    const config = {
+      vault,
+      publicUrl: 'https://mcp.example.com',
+      tenants: { acme: { auth, upstreams } }
+    }
+    const io = collected()
+    t.equal(await check(join(t.testdir({ 'c.json': JSON.stringify(config) }), 'c.json'), io), 0, io.out())
+    return io.out()
+  }
+  const url = 'https://a.example/mcp'
+  const client = { clientId: 'c', clientSecret: 'of the client' }
+  const machine = { type: 'clientCredentials', ...client }
+  const issuer = 'https://as.example.com'
+  const exchange = { type: 'tokenExchange', issuer: 'https://idp.example.com', ...client }
+  for (const [auth, named] of [
+    [machine, { ...machine, tokenUrl: 'https://as.example.com/token' }],
+    [
+      { type: 'user', ...client },
+      { type: 'user', ...client, provider: 'github' }
+    ],
+    [{ type: 'user', ...client }, { type: 'user' }],
+    [
+      { ...exchange, identityAssertion: client },
+      { ...exchange, identityAssertion: { ...client, issuer } }
+    ]
+  ]) {
+    t.match(await said({ url, auth }), 'note: clientSecret of the upstream a of acme is for the authorization server')
+    t.notMatch(await said({ url, auth: named }), 'note:')
+  }
+  t.notMatch(await said({ url, auth: { ...machine, issuer } }), 'note:')
+  const program = { command: 'notes-mcp', auth: { type: 'userSecret', env: 'NOTES_TOKEN' } }
+  t.match(
+    await said(program),
+    /note: what people enter for the upstream a of acme .*\(NOTES_TOKEN\).* those of a of acme\./
+  )
+  t.match(await said({ ...program, sandbox: 'preferred' }), 'note:')
+  t.notMatch(await said({ ...program, sandbox: 'required' }), 'note:')
+  t.match(await said({ ...program, sandbox: 'required' }, { command: 'b' }), /\(NOTES_TOKEN\).* those of b of acme\./)
+  t.notMatch(await said({ command: 'notes-mcp' }), 'note:')
+})
+
 t.test('check says of each directory of a product what is to be set there', async (t) => {
   const [one, other] = ['11111111-2222-3333-4444-555555555555', '66666666-7777-8888-9999-000000000000']
   const issuers = [one, other].map((id) => ({

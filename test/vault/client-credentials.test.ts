@@ -1,23 +1,30 @@
 // `auth: clientCredentials`: one token for all callers, from the authorization server that the upstream names.
 
 import { moveClock } from '../kit/moving-clock.ts'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { decodeJwt, exportJWK, exportPKCS8, generateKeyPair } from 'jose'
 import t from 'tap'
 import { authorizationServer, robot } from '../kit/authorization-server.ts'
 import { legacyClient } from '../kit/client.ts'
 import { gateway, key, type TestGateway } from '../kit/gateway.ts'
-import type { Teardown } from '../kit/listen.ts'
+import { listen, type Teardown } from '../kit/listen.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
+import { until } from '../kit/until.ts'
 
 const loopback = { egress: { allow: ['127.0.0.0/8'] } }
 const auth = { type: 'clientCredentials', clientId: 'robot', clientSecret: robot.client_secret }
 
-async function setup(t: Teardown, { top = loopback, own = {} }: { top?: object; own?: object } = {}) {
+async function setup(
+  t: Teardown,
+  { top = loopback, own = {}, coldStartMs = 2_000 }: { top?: object; own?: object; coldStartMs?: number } = {}
+) {
   const server = await authorizationServer(t)
   const upstream = await protectedUpstream(t, server)
   const made = await gateway(t, {
     upstreams: { up: { type: 'http', url: upstream.url, auth: { ...auth, ...own } } },
     endpoints: { default: { upstreams: ['up'], prefix: '' } },
-    limits: { coldStartMs: 2_000 },
+    limits: { coldStartMs },
     top: { ...top }
   })
   return { server, upstream, made }
@@ -33,7 +40,7 @@ const said = JSON.stringify({ text: 'hello' })
 const echo = { name: 'echo', arguments: { text: 'hello' } }
 
 t.test('the upstream gets a token that was made for it, once for all calls, and never that of a caller', async (t) => {
-  const { server, upstream, made } = await setup(t)
+  const { server, upstream, made } = await setup(t, { coldStartMs: 30_000 })
   const client = await legacyClient(made.url(), key)
   const answers = await Promise.all(Array.from({ length: 20 }, () => client.request('tools/call', echo)))
   t.ok(answers.every(({ json }) => json.result?.content?.[0]?.text === said))
@@ -97,6 +104,82 @@ t.test(
       t.match(json.error?.message ?? '', /refused our credentials|has no token/)
     }
     t.equal(upstream.server.calls('echo'), 1)
+  }
+)
+
+t.test('a scope that cannot be had spoils no later token, also where nobody waits for its refusal', async (t) => {
+  const server = await authorizationServer(t)
+  const upstream = await protectedUpstream(t, server)
+  const asked: string[] = []
+  let refuse: () => void = () => {}
+  const refused = new Promise<void>((resolve) => {
+    refuse = resolve
+  })
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await text(request)
+    const scope = new URLSearchParams(body).get('scope') ?? ''
+    asked.push(scope)
+    const isRare = scope.includes('rare')
+    if (isRare) await refused
+    const headers = {
+      authorization: request.headers.authorization ?? '',
+      'content-type': 'application/x-www-form-urlencoded'
+    }
+    const given = isRare ? undefined : await fetch(`${server.url}/token`, { method: 'POST', headers, body })
+    response.writeHead(given?.status ?? 400, { 'content-type': 'application/json' })
+    response.end((await given?.text()) ?? JSON.stringify({ error: 'invalid_scope' }))
+  }
+  const tokenUrl = await listen(
+    t,
+    createServer((request, response) => void answer(request, response))
+  )
+  const made = await gateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url, auth: { ...auth, scopes: ['read'], tokenUrl } } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  })
+  const client = await legacyClient(made.url(), key)
+  t.ok((await client.request('tools/call', echo)).json.result)
+  upstream.scopes = ['rare']
+  const cancelled = client.request('tools/call', echo, { id: 'rare' })
+  await until('the scope is asked for', () => asked.at(-1) === 'read rare')
+  await client.notify('notifications/cancelled', { requestId: 'rare' })
+  await cancelled
+  refuse()
+  await until('its refusal is known', () => reasons(made).includes('invalid_scope'))
+  upstream.scopes = []
+  t.teardown(() => moveClock(0))
+  moveClock(11_000)
+  upstream.withdrawn.add(upstream.presented.at(-1)?.replace('Bearer ', '') ?? '')
+  t.ok((await client.request('tools/call', echo)).json.result)
+  t.same(asked, ['read', 'read rare', 'read'])
+})
+
+t.test(
+  'what the key of a client signs is for the issuer, and for the token endpoint where no issuer is known',
+  async (t) => {
+    const pair = await generateKeyPair('ES256', { extractable: true })
+    const jwks = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: '1', alg: 'ES256', use: 'sig' as const }] }
+    const { client_secret: _, ...rest } = robot
+    const server = await authorizationServer(t, {
+      clients: [{ ...rest, token_endpoint_auth_method: 'private_key_jwt', jwks }]
+    })
+    const upstream = await protectedUpstream(t, server)
+    const own = { type: 'clientCredentials', clientId: 'robot', privateKey: await exportPKCS8(pair.privateKey) }
+    const tokenUrl = `${server.url}/token`
+    for (const [named, audience] of [
+      [{ issuer: server.url }, server.url],
+      [{ issuer: server.url, tokenUrl }, server.url],
+      [{ tokenUrl }, tokenUrl]
+    ] as const) {
+      const made = await gateway(t, {
+        upstreams: { up: { type: 'http', url: upstream.url, auth: { ...own, scopes: ['read'], ...named } } },
+        endpoints: { default: { upstreams: ['up'], prefix: '' } }
+      })
+      const { json } = await (await legacyClient(made.url(), key)).request('tools/call', echo)
+      t.equal(json.result?.content?.[0]?.text, said, JSON.stringify(named))
+      t.equal(decodeJwt(server.tokenRequests.at(-1)?.get('client_assertion') ?? '').aud, audience)
+      await made.close()
+    }
   }
 )
 

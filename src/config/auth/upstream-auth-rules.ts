@@ -130,14 +130,7 @@ function checkSigned({ claims }: Tree, place: Path, report: Report): void {
 }
 
 function checkClientCredentials(auth: Tree, place: Path, report: Report): void {
-  const { issuer, tokenUrl } = auth
   checkOneProof(auth, place, report)
-  if (issuer !== undefined && tokenUrl !== undefined)
-    report.add(
-      place,
-      'has both issuer and tokenUrl',
-      'Remove one of the two: tokenUrl is for servers without metadata.'
-    )
 }
 
 function checkOneProof({ clientSecret, privateKey }: Tree, place: Path, report: Report): void {

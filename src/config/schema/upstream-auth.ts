@@ -54,7 +54,11 @@ export const ClientCredentialsSchema = closedObject(
     }),
     ...tokenSource,
     tokenUrl: Type.Optional(
-      formatted('jwks-url', 'The token endpoint, where the authorization server has no metadata. Instead of `issuer`.')
+      formatted(
+        'jwks-url',
+        'The token endpoint, where the authorization server has no metadata. What `privateKey` signs is for the ' +
+          '`issuer` beside it (`aud`), and without one for this URL.'
+      )
     ),
     ...clientKey
   },

@@ -5,8 +5,9 @@ import { type AccountProvider, accountProviders } from '../../config/auth/accoun
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import { ConnectRefused } from './account-client.ts'
+import { OtherIssuer } from './first-issuers.ts'
 import { fetchOfProvider } from './provider-answers.ts'
-import { discoverAuthorization, readChallenge, type ServerAuthorization } from './discovery.ts'
+import { discoverAuthorization, type FirstIssuer, readChallenge, type ServerAuthorization } from './discovery.ts'
 
 /** What is known of the provider that the configuration names. */
 export const providerOf = ({ provider }: UserAuth): AccountProvider | undefined =>
@@ -27,7 +28,8 @@ export function accountFetch(fetch: FetchFor, { tenant, url, publicHosts }: Http
 export async function accountSourceOf(
   definition: HttpDefinition,
   auth: UserAuth,
-  fetch: Fetch
+  fetch: Fetch,
+  first?: FirstIssuer
 ): Promise<ServerAuthorization> {
   const { url } = definition
   const provider = providerOf(auth)
@@ -47,7 +49,12 @@ export async function accountSourceOf(
       }
     }
   const { resourceMetadata, scopes } = await readChallenge(await firstChallenge(url, fetch))
-  const found = await discoverAuthorization(url, resourceMetadata, auth.issuer, fetch)
+  const found = await discoverAuthorization(url, resourceMetadata, auth.issuer, fetch, first).catch(
+    (error: unknown) => {
+      if (!(error instanceof OtherIssuer)) throw error
+      throw new ConnectRefused(`Nothing was connected. Tell those who run the gateway: ${error.message}`)
+    }
+  )
   checkAccountServer(found.server, auth)
   return { ...found, scopes: scopes ?? found.scopes }
 }

@@ -12,11 +12,13 @@ import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import { authenticationOf, oauthRefusalOf } from './client-authentication.ts'
 import {
   discoverAuthorization,
+  type FirstIssuer,
   readChallenge,
   scopesBesides,
   serverMetadata,
   type ServerAuthorization
 } from './discovery.ts'
+import { OtherIssuer } from './first-issuers.ts'
 import { isGood, type Tokens, tokensFrom } from './tokens.ts'
 
 /** After a failure nobody is asked again so soon: the callers in between hear of that one. */
@@ -26,13 +28,17 @@ const replaceMs = 10_000
 
 const noSecrets: readonly string[] = []
 
-export function createClientCredentials(
-  definition: HttpDefinition,
-  auth: ClientCredentialsAuth,
-  fetch: Fetch,
-  wall: Pick<Clock, 'now'>,
-  log: Log
-): UpstreamCredential {
+interface ClientCredentialsOptions {
+  readonly definition: HttpDefinition
+  readonly auth: ClientCredentialsAuth
+  readonly fetch: Fetch
+  readonly first: FirstIssuer | undefined
+  readonly wall: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+export function createClientCredentials(options: ClientCredentialsOptions): UpstreamCredential {
+  const { definition, auth, fetch, wall, log } = options
   const { name, tenant } = definition
   let held: { readonly tokens: Tokens; readonly since: number } | undefined
   /** As the server wants it; learned from its refusal, or written in the configuration. */
@@ -47,7 +53,9 @@ export function createClientCredentials(
   const failed = (err: unknown): GatewayError => {
     const answer = oauthRefusalOf(err)
     log.warn({ err, answer, upstream: name, tenant }, 'no token can be had for an upstream')
-    const why = answer === undefined ? 'see the log' : `its authorization server answers ${answer}`
+    const others =
+      err instanceof OtherIssuer ? 'it names another authorization server than before; the log says' : 'see the log'
+    const why = answer === undefined ? others : `its authorization server answers ${answer}`
     const error = new GatewayError(
       'upstream_unavailable',
       `Upstream ${name} was not called: the gateway has no token for it (${why}).`,
@@ -60,7 +68,7 @@ export function createClientCredentials(
   /** @param more scopes, asked for from now on once there is a token with them: else all others would fail with them */
   async function obtain(more: readonly string[]): Promise<void> {
     try {
-      source ??= await sourceOf(definition, auth, undefined, fetch)
+      source ??= await sourceOf(options, undefined)
       const { server, resource } = source
       const scopes = [...new Set([...(auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])), ...more])]
       const parameters = new URLSearchParams(scopes.length === 0 ? {} : { scope: scopes.join(' ') })
@@ -122,7 +130,7 @@ export function createClientCredentials(
       }
       if (source === undefined) {
         try {
-          source = await abortable(sourceOf(definition, auth, resourceMetadata, fetch), signal)
+          source = await abortable(sourceOf(options, resourceMetadata), signal)
         } catch (err) {
           throw failed(err)
         }
@@ -134,18 +142,14 @@ export function createClientCredentials(
 }
 
 async function sourceOf(
-  { url }: HttpDefinition,
-  { issuer, tokenUrl, resource }: ClientCredentialsAuth,
-  metadataUrl: string | undefined,
-  fetch: Fetch
+  { definition: { url }, auth: { issuer, tokenUrl, resource }, fetch, first }: ClientCredentialsOptions,
+  metadataUrl: string | undefined
 ): Promise<ServerAuthorization> {
   const own = resource ?? url
+  // Of an assertion of the client the issuer is the audience (draft-ietf-oauth-rfc7523bis), and where none is known the
+  // token endpoint (RFC 7523 section 3): an operator wrote both, so that no other server had a say in it.
   if (tokenUrl !== undefined)
-    return {
-      resource: own,
-      server: { issuer: new URL(tokenUrl).origin, token_endpoint: tokenUrl },
-      scopes: undefined
-    }
+    return { resource: own, server: { issuer: issuer ?? tokenUrl, token_endpoint: tokenUrl }, scopes: undefined }
   if (issuer !== undefined) return { resource: own, server: await serverMetadata(issuer, fetch), scopes: undefined }
-  return await discoverAuthorization(url, metadataUrl, undefined, fetch)
+  return await discoverAuthorization(url, metadataUrl, undefined, fetch, first)
 }

@@ -4,7 +4,7 @@
 
 import * as oauth from 'oauth4webapi'
 import { personKeyOf } from '../../auth/principal.ts'
-import type { Fetch, FetchFor } from '../../auth/fetch.ts'
+import type { FetchFor } from '../../auth/fetch.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
@@ -15,6 +15,7 @@ import { createGiveBack } from './account-renewal.ts'
 import { accountNameOf } from './account-name.ts'
 import { accountFetch, accountSourceOf, providerOf } from './account-source.ts'
 import { authenticationOf, isOfClient } from './client-authentication.ts'
+import type { FirstIssuers } from './first-issuers.ts'
 import type { Account } from '../grant.ts'
 import { type Grants, newGrantId } from '../grants.ts'
 import { grantTargetOf } from '../personal-views.ts'
@@ -44,15 +45,14 @@ interface AccountsOptions {
   readonly store: Store
   readonly values: SealedValues
   readonly grants: Grants
-  readonly fetch: FetchFor
+  readonly servers: { readonly fetch: FetchFor; readonly firstIssuers: FirstIssuers }
   readonly publicUrl: () => string
   readonly wall: { now(): number }
   readonly log: Log
 }
 
-export function createAccounts({ store, values, grants, fetch, publicUrl, wall, log }: AccountsOptions) {
-  const fetchFor = (definition: HttpDefinition, auth: UserAuth): Fetch => accountFetch(fetch, definition, auth)
-
+export function createAccounts({ store, values, grants, servers, publicUrl, wall, log }: AccountsOptions) {
+  const { fetch, firstIssuers } = servers
   const giveBack = createGiveBack(fetch, log)
   /** It may have been renewed meanwhile, or another one connected. */
   async function nameAccount(person: Person, upstream: string, id: string, name: string): Promise<void> {
@@ -71,8 +71,8 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
       // Each is kept for a while, and asks servers several times.
       if ((await store.count(grantBegunKey(tenant, person.issuer, person.subject), 1, pendingMs)) > maxBegun)
         throw new ConnectRefused(`You have begun ${maxBegun} connections in ten minutes. Wait some, and begin again.`)
-      const own = fetchFor(definition, auth)
-      const source = await accountSourceOf(definition, auth, own)
+      const own = accountFetch(fetch, definition, auth)
+      const source = await accountSourceOf(definition, auth, own, firstIssuers.of(definition, auth))
       const { server } = source
       const client = await clientAt({ tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall, log })
       const before = await grants.get(person, name)
@@ -138,7 +138,7 @@ export function createAccounts({ store, values, grants, fetch, publicUrl, wall, 
       const definition = definitionOf(upstream)
       if (definition?.auth?.type !== 'user')
         throw new ConnectRefused(`${upstream} takes no accounts any more. Nothing was connected.`)
-      const own = fetchFor(definition, definition.auth)
+      const own = accountFetch(fetch, definition, definition.auth)
       const as: oauth.Client = { client_id: client.id }
       const response = await oauth.authorizationCodeGrantRequest(
         server,

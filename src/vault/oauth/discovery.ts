@@ -28,6 +28,14 @@ export interface BearerChallenge {
   readonly error: string | undefined
 }
 
+/** Of a client with a secret: the authorization server that it was for first. */
+export interface FirstIssuer {
+  /** @returns undefined where there was none yet */
+  read(): Promise<string | undefined>
+  /** @throws OtherIssuer where it is for another one */
+  keep(issuer: string): Promise<void>
+}
+
 /** What a server or its authorization server says cannot be used. Its message goes to operators. */
 class DiscoveryError extends Error {}
 
@@ -69,13 +77,27 @@ export const scopesBesides = (known: readonly string[], more: readonly string[] 
  * @param url of the MCP server
  * @param metadataUrl that its challenge names, if it does
  * @param issuer that the operator wants, where the server names several or none
- * @throws DiscoveryError, EgressRefused, Error where nobody answers
+ * @param first where a secret is to be shown there, and no operator says where
+ * @throws DiscoveryError, OtherIssuer, EgressRefused, Error where nobody answers
  */
 export async function discoverAuthorization(
   url: string,
   metadataUrl: string | undefined,
   issuer: string | undefined,
-  fetch: Fetch
+  fetch: Fetch,
+  first?: FirstIssuer
+): Promise<ServerAuthorization> {
+  const found = await authorizationAt(url, metadataUrl, issuer, fetch, first)
+  await first?.keep(found.server.issuer)
+  return found
+}
+
+async function authorizationAt(
+  url: string,
+  metadataUrl: string | undefined,
+  issuer: string | undefined,
+  fetch: Fetch,
+  first: FirstIssuer | undefined
 ): Promise<ServerAuthorization> {
   const target = new URL(url)
   const found = await protectedResource(target, metadataUrl, fetch)
@@ -86,23 +108,29 @@ export async function discoverAuthorization(
   const { scopes_supported: scopes } = found
   return {
     resource: found.resource,
-    server: await authorizationServerOf(found, issuer, fetch),
+    server: await authorizationServerOf(found, issuer, fetch, await first?.read()),
     scopes: scopesIn(Array.isArray(scopes) ? scopes.join(' ') : undefined)
   }
 }
 
-/** Of those that a resource names. @throws as `discoverAuthorization` */
+/**
+ * Of those that a resource names.
+ * @param before the one that was used, and is taken again where it is still among them
+ * @throws as `discoverAuthorization`
+ */
 export async function authorizationServerOf(
   { resource, authorization_servers: named = [] }: ResourceServer,
   issuer: string | undefined,
-  fetch: Fetch
+  fetch: Fetch,
+  before?: string
 ): Promise<AuthorizationServer> {
   const { origin } = new URL(resource)
   if (named.length === 0 || named.length > maxServers || !named.every((each) => typeof each === 'string'))
     throw new DiscoveryError(`the resource metadata of ${origin} names no usable list of authorization servers`)
   if (issuer !== undefined && !named.includes(issuer))
     throw new DiscoveryError(`${origin} takes tokens of ${named.join(', ')}, and the configuration names ${issuer}`)
-  return await serverMetadata(issuer ?? (named[0] as string), fetch)
+  const usual = before !== undefined && named.includes(before) ? before : (named[0] as string)
+  return await serverMetadata(issuer ?? usual, fetch)
 }
 
 /** @returns undefined where the server has none, as before 2025-06-18 */

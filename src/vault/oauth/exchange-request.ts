@@ -8,7 +8,7 @@ import type { Fetch } from '../../auth/fetch.ts'
 import type { TokenExchangeAuth } from '../../config/auth/upstream-auth.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import { authenticationOf } from './client-authentication.ts'
-import { discoverAuthorization, serverMetadata } from './discovery.ts'
+import { discoverAuthorization, type FirstIssuer, serverMetadata } from './discovery.ts'
 import { type Tokens, tokensFrom } from './tokens.ts'
 
 export type ExchangingDefinition = HttpDefinition & { readonly auth: TokenExchangeAuth }
@@ -32,13 +32,15 @@ class ExchangeFailed extends Error {}
  * @param subjectToken of the caller: of the type that `auth.subjectToken` names
  * @param fetch to where the definition leads
  * @param now epoch ms
+ * @param first of the client that an assertion is presented by
  * @throws oauth4webapi's errors, ExchangeFailed, and those of discovery
  */
 export async function exchangedTokens(
   definition: ExchangingDefinition,
   subjectToken: string,
   fetch: Fetch,
-  now: () => number
+  now: () => number,
+  first?: FirstIssuer
 ): Promise<Tokens> {
   const { auth, url } = definition
   const { scopes, identityAssertion } = auth
@@ -49,7 +51,7 @@ export async function exchangedTokens(
     const wanted = { ...subject, requested_token_type: tokenType.accessToken, ...named({ audience, resource }) }
     return tokensFrom(await granted(auth, provider, exchangeGrant, wanted, { scopes, fetch }), now())
   }
-  const target = await discoverAuthorization(url, undefined, identityAssertion.issuer, fetch)
+  const target = await discoverAuthorization(url, undefined, identityAssertion.issuer, fetch, first)
   const wanted = {
     ...subject,
     requested_token_type: tokenType.identityAssertion,

@@ -14,6 +14,7 @@ import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import type { AskingCaller, CallerDefinitions } from '../caller-definitions.ts'
 import { exchangedTokens, type ExchangingDefinition } from './exchange-request.ts'
 import type { ExchangedToken, SharedExchanges } from './shared-exchanges.ts'
+import type { FirstIssuers } from './first-issuers.ts'
 import { isGood } from './tokens.ts'
 
 /** After a failure nobody is asked again so soon for the same token. */
@@ -51,7 +52,7 @@ export type IdTokenOf = (tenant: Tenant, subject: string) => Promise<string | un
 interface ExchangeOptions {
   readonly callers: Pick<CallerDefinitions, 'of'>
   readonly idTokenOf: IdTokenOf
-  readonly fetch: FetchFor
+  readonly servers: { readonly fetch: FetchFor; readonly firstIssuers: Pick<FirstIssuers, 'of'> }
   readonly shared: SharedExchanges
   readonly clock: Pick<Clock, 'timer'>
   /** The time of day. */
@@ -65,7 +66,7 @@ const exchanges = (definition: UpstreamDefinition): definition is ExchangingDefi
 export type TokenExchanges = ReturnType<typeof createTokenExchanges>
 
 export function createTokenExchanges(options: ExchangeOptions) {
-  const { callers, idTokenOf, fetch, shared, clock, wall, log } = options
+  const { callers, idTokenOf, servers, shared, clock, wall, log } = options
   const heldOf = new Map<string, Held>()
 
   function held(definitionHash: string): Held {
@@ -105,7 +106,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
     const { name, tenant, url, publicHosts, auth } = definition
     const { issuer, tokenUrl, identityAssertion } = auth
     const written = [issuer, tokenUrl, identityAssertion && url, identityAssertion?.issuer]
-    const reach = fetch(tenant, written, publicHosts)
+    const reach = servers.fetch(tenant, written, publicHosts)
     const told = (work: Promise<unknown>): Promise<unknown> =>
       work.catch((err: unknown) =>
         log.warn({ err, upstream: name, tenant }, 'other processes are not told what a token was exchanged for')
@@ -119,7 +120,8 @@ export function createTokenExchanges(options: ExchangeOptions) {
     )
     let outcome: Outcome
     try {
-      const tokens = await exchangedTokens(definition, await subjectToken(), reach, wall.now)
+      const first = identityAssertion && servers.firstIssuers.of(definition, identityAssertion)
+      const tokens = await exchangedTokens(definition, await subjectToken(), reach, wall.now, first)
       outcome = { tokens, since: wall.now() }
       await told(shared.keep(definition, outcome))
     } catch (err) {

@@ -1,0 +1,77 @@
+// Which authorization server the secret of a client is for, where the configuration does not say: the first one that
+// the upstream named. Whoever gets hold of the upstream, and has it name a server of theirs, is not shown the secret.
+
+import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import { firstIssuersKey } from '../../store/keys.ts'
+import { type Store, unavailable } from '../../store/port.ts'
+import type { FirstIssuer } from './discovery.ts'
+
+/** Of one tenant: upstreams with the clients that it has had there. */
+const maxKept = 1_000
+/** How often one is written down while others do the same. */
+const maxTries = 8
+
+/** Its message goes to operators, and to who connects an account. */
+export class OtherIssuer extends Error {}
+
+type Kept = readonly [upstream: string, clientId: string, issuer: string]
+
+export type FirstIssuers = ReturnType<typeof createFirstIssuers>
+
+/** They are no secrets, and whoever can write to the store could delete them: they are not sealed. */
+export function createFirstIssuers(store: Pick<Store, 'get' | 'set'>, log: Log) {
+  return {
+    /**
+     * @param auth of the definition, or the part of it that says which client the gateway is there
+     * @returns undefined where there is nothing to keep from others, or the configuration says whom it is for
+     */
+    of(
+      { tenant, name }: UpstreamDefinition,
+      auth: {
+        readonly clientId?: string
+        readonly clientSecret?: string
+        readonly privateKey?: string
+        readonly issuer?: string
+        readonly tokenUrl?: string
+      }
+    ): FirstIssuer | undefined {
+      const { clientId = '', clientSecret, privateKey, issuer: said, tokenUrl } = auth
+      if (said !== undefined || tokenUrl !== undefined || (clientSecret ?? privateKey) === undefined) return undefined
+      const key = firstIssuersKey(tenant)
+      const keptIn = (text: string | undefined): readonly Kept[] =>
+        text === undefined ? [] : (JSON.parse(text) as readonly Kept[])
+      const firstIn = (all: readonly Kept[]): string | undefined =>
+        all.find(([upstream, client]) => upstream === name && client === clientId)?.[2]
+
+      return {
+        read: async () => firstIn(keptIn(await store.get(key))),
+        async keep(issuer) {
+          for (let tries = 0; tries < maxTries; tries++) {
+            const text = await store.get(key)
+            const all = keptIn(text)
+            const first = firstIn(all)
+            if (first === issuer) return
+            if (first !== undefined) {
+              const message =
+                `${name} names ${issuer} as its authorization server, and the secret of its client (${clientId}) was ` +
+                `for ${first} first: it is shown to no other. If ${name} has moved there, write beside that clientId ` +
+                `issuer: ${issuer}. If not, write issuer: ${first}, and find out who changed ${name}.`
+              log.error({ tenant, upstream: name, issuer, first }, message)
+              throw new OtherIssuer(message)
+            }
+            if (all.length >= maxKept)
+              throw new OtherIssuer(
+                `of ${maxKept} clients of this tenant it is kept whom their secrets are for, and not of another one: ` +
+                  `write issuer: ${issuer} beside clientId of ${name}`
+              )
+            const next: readonly Kept[] = [...all, [name, clientId, issuer]]
+            const when = text === undefined ? 'absent' : { is: text }
+            if (await store.set(key, JSON.stringify(next), { when })) return
+          }
+          throw unavailable('Whom secrets of clients are for is being written by others. Try again in a moment.')
+        }
+      }
+    }
+  }
+}
