@@ -100,7 +100,7 @@ async function startPeers(
 ): Promise<ReadonlyMap<string, Peer>> {
   const upstream = await stage.peer('peers/upstream.ts', 'ends')
   const peers = new Map([['direct', upstream]])
-  if (workload.name === 'observe-traces') stage.collector = (await stage.peer('peers/collector.ts', 'ends')).origin
+  if (workload.name === 'traces') stage.collector = (await stage.peer('peers/collector.ts', 'ends')).origin
   for (const name of ['bare', 'fastify']) {
     if (workload.ways.some(({ via }) => via === name))
       peers.set(name, await stage.peer(`peers/${name}-proxy.ts`, 'middle', [upstream.origin]))

@@ -8,6 +8,7 @@ import { consoleFigures } from './console.ts'
 import { denied } from './denied.ts'
 import { table } from './figures.ts'
 import { memory } from './memory.ts'
+import { observeCosts } from './observe.ts'
 import { pathOfACall } from './path.ts'
 import { topOfProfile } from './profile.ts'
 import { addedLatency, machine, page, ratioHead, ratioRow, startsHead, startsRow, type Section } from './report.ts'
@@ -17,7 +18,7 @@ import { starts } from './starts.ts'
 import { telling } from './telling.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path', 'telling', 'console', 'denied', 'neighbour']
+const others = ['start', 'W7', 'memory', 'path', 'telling', 'observe', 'console', 'denied', 'neighbour']
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
@@ -38,7 +39,7 @@ if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name
   process.exit(2)
 }
 /** They take minutes, or a browser, and answer other questions: only when asked for. */
-const rare = new Set(['memory', 'console', 'denied', 'neighbour'])
+const rare = new Set(['memory', 'observe', 'console', 'denied', 'neighbour'])
 const wanted = (name: string): boolean =>
   only === undefined ? !rare.has(name) : only.some((pattern) => matches(name, pattern))
 
@@ -92,6 +93,11 @@ if (wanted('telling')) {
   figures['telling'] = told
   const rows = Object.entries(told).map(([what, us]) => [what, us.toFixed(2)])
   print({ head: ['told of a call', 'us'], rows, notes: [] })
+}
+if (wanted('observe')) {
+  const told = await observeCosts({ rounds: rounds * 15, sets: 3, operations: 400, profile: values.profile })
+  figures['observe'] = told.figures
+  print(told.section)
 }
 if (wanted('console')) {
   const seen = await consoleFigures()

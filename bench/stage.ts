@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline'
 import { findCores, type Cores } from './cpu.ts'
 import { startIssuer, type Issuer } from './issuer.ts'
 import type { Job, Load } from './load/load.ts'
+import type { Turns, TurnsUs } from './load/turns.ts'
 
 export const apiKey = 'gh_bench_key_0123456789abcdef'
 
@@ -47,13 +48,17 @@ export interface Stage {
   collector: string
   /** A script of this folder that sends its origin when it is ready. */
   peer(script: string, side: Side, args?: readonly string[]): Promise<Peer>
+  /** A script of this folder that is sent messages. @param flags for Node */
+  fork(script: string, side: Side, flags?: readonly string[]): ChildProcess
+  /** Over the defaults of the bench: a port of its own, a store in a file. */
+  configFor(name: string, config: Json): Json
   /**
    * The real command.
-   * @param config over the defaults of the bench: a port of its own, a store in a file
    * @param options `flags` for Node; with a channel to the process where `ipc` is set; `root` of another installation
    */
   gateway(name: string, config: Json, options?: GatewayOptions): Promise<Peer>
   measure(job: Job): Promise<Load>
+  turns(turns: Turns): Promise<TurnsUs>
   /** Anything else that has to end with the bench. */
   own(child: ChildProcess): void
   stop(child: ChildProcess): Promise<void>
@@ -81,11 +86,28 @@ export async function createStage(): Promise<Stage> {
   const children: ChildProcess[] = []
   let load: ChildProcess | undefined
 
-  const start = (script: string, side: Side, args: readonly string[] = []): ChildProcess => {
-    const [command, ...rest] = pinned(cores, side, [process.execPath, join(import.meta.dirname, script), ...args])
+  const start = (
+    script: string,
+    side: Side,
+    args: readonly string[] = [],
+    flags: readonly string[] = []
+  ): ChildProcess => {
+    const file = join(import.meta.dirname, script)
+    const [command, ...rest] = pinned(cores, side, [process.execPath, ...flags, file, ...args])
     const child = spawn(command, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     children.push(child)
     return child
+  }
+  const configFor = (name: string, config: Json, wide: Json = wideLimits): Json => {
+    const limits = { ...wide, ...(config['limits'] as Json | undefined) }
+    return { listen: { host: '127.0.0.1', port: 0 }, store: `file:${join(folder, name)}.db`, ...config, limits }
+  }
+  const asked = async (job: Job | Turns, what: string): Promise<unknown> => {
+    load ??= start('load/load.ts', 'ends')
+    load.send(job)
+    const { load: measured, error } = (await nextMessage(load, 'the load')) as { load?: unknown; error?: string }
+    if (measured === undefined) throw new Error(`${what}: ${error}`)
+    return measured
   }
   return {
     folder,
@@ -95,12 +117,11 @@ export async function createStage(): Promise<Stage> {
       const child = start(script, side, args)
       return { child, pid: child.pid ?? 0, origin: (await nextMessage(child, script)) as string }
     },
+    fork: (script, side, flags) => start(script, side, [], flags),
+    configFor,
     async gateway(name, config, { flags = [], ipc = false, root = checkout, asShipped = false } = {}) {
       const base = join(folder, name)
-      const listen = { host: '127.0.0.1', port: 0 }
-      const limits = { ...(!asShipped && wideLimits), ...(config['limits'] as Json | undefined) }
-      const whole = { listen, store: `file:${base}.db`, ...config, limits }
-      writeFileSync(`${base}.json`, JSON.stringify(whole))
+      writeFileSync(`${base}.json`, JSON.stringify(configFor(name, config, asShipped ? {} : wideLimits)))
       const program = join(root, 'bin', 'gatehouse.mjs')
       const serve = [process.execPath, ...flags, program, 'serve', '--config', `${base}.json`]
       const [command, ...rest] = pinned(cores, 'middle', serve)
@@ -115,13 +136,8 @@ export async function createStage(): Promise<Stage> {
       }
       throw new Error(`the gateway ended before it was ready:\n${readFileSync(`${base}.log`, 'utf8')}`)
     },
-    async measure(job) {
-      load ??= start('load/load.ts', 'ends')
-      load.send(job)
-      const { load: measured, error } = (await nextMessage(load, 'the load')) as { load?: Load; error?: string }
-      if (measured === undefined) throw new Error(`${job.target.url}: ${error}`)
-      return measured
-    },
+    measure: async (job) => (await asked(job, job.target.url)) as Load,
+    turns: async (turns) => (await asked(turns, 'turns')) as TurnsUs,
     own: (child) => children.push(child),
     stop,
     async close() {

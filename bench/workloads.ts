@@ -153,7 +153,7 @@ export const workloads: readonly Workload[] = [
   ...(['tenants', 'tools', 'sessions', 'rules'] as const).map(growth),
   limited(),
   introspected(),
-  ...(['log', 'metrics', 'pseudonyms', 'traces'] as const).map(observed),
+  traced(),
   audited('audit', 'W1 with the audit log in the store', false),
   audited('audit-required', 'the same, each call answered after its record', true),
   acrossReplicas('replica', 'tasks/get at a replica that has to ask another one, over Redis; CPU of both', task),
@@ -261,36 +261,21 @@ function introspected(): Workload {
   }
 }
 
-/** What each kind of telling costs, against a gateway that tells nothing. */
-function observed(what: 'log' | 'metrics' | 'pseudonyms' | 'traces'): Workload {
+/** Against a gateway that tells nothing; what the log and metrics cost alone `observe.ts` says. */
+function traced(): Workload {
   const way: Way = { via: 'told', path: endpoint(), client: call }
-  const whats = {
-    log: 'W1 with a line of the log for each call',
-    metrics: 'the same, and metrics, an admin listener and live calls',
-    pseudonyms: 'the same, under pseudonyms',
-    traces: 'with the log, and a collector that gets the trace of one call in ten, all lines and metrics'
-  }
   return {
-    name: `observe-${what}`,
-    what: whats[what],
+    name: 'traces',
+    what: 'W1 with a collector that gets the trace of one call in ten, all lines and metrics',
     connections: 32,
     of: 'W1 without a log',
     ways: [{ ...way, via: 'quiet' }, way],
     aim: 1.05,
-    least: what === 'traces' ? 1.2 : 1.1,
+    least: 1.2,
     gateways: (stage, upstream) => {
       const config = configOf(tenantOf(stage, { upstreams: { json: http(upstream, legacyPath) } }))
-      const admin = {
-        listen: { host: '127.0.0.1', port: 0 },
-        keys: [{ name: 'bench', sha256: '0'.repeat(64), role: 'metrics' }]
-      }
-      const told = {
-        log: {},
-        metrics: { admin },
-        pseudonyms: { admin, pseudonyms: { key: 'a secret of the bench, 32 characters' } },
-        traces: { telemetry: { otlp: { endpoint: stage.collector }, samplePercent: 10 } }
-      }
-      return { quiet: { logLevel: 'error', ...config }, told: { ...told[what], ...config } }
+      const telemetry = { otlp: { endpoint: stage.collector }, samplePercent: 10 }
+      return { quiet: { logLevel: 'error', ...config }, told: { telemetry, ...config } }
     }
   }
 }

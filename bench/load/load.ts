@@ -1,4 +1,4 @@
-// Process of its own: the load. Takes a `Job` as a message and sends back a `Load`. Closed loop: each connection begins
+// Process of its own: the load. Takes a `Job` as a message and sends back a `Load`, or `Turns`. Closed loop: each connection begins
 // the next operation when the last one has ended. Open loop: operations begin at a fixed rate, whatever has ended, and
 // latency counts from when one should have begun, so that a stall is felt by all whom it kept waiting (coordinated
 // omission).
@@ -6,8 +6,9 @@
 import { cpuUs } from '../cpu.ts'
 import { quantile } from '../figures.ts'
 import { progressMs } from '../messages.ts'
-import { openConnection } from './connection.ts'
-import { prepareOperations, type Operation, type Target } from './operations.ts'
+import type { Target } from './operations.ts'
+import { runTurns, type Turns } from './turns.ts'
+import { operationsFor, workerOf, type Worker } from './worker.ts'
 
 export interface Job {
   readonly target: Target
@@ -31,23 +32,6 @@ export interface Load {
   /** CPU time for each operation: of the middle; of this process and the servers. */
   readonly middleUs: number
   readonly endsUs: number
-}
-
-/** Sessions outlive a round, sockets do not. */
-const known = new Map<string, Promise<Operation[]>>()
-
-function operationsFor({ target, connections }: Job): Promise<Operation[]> {
-  const key = JSON.stringify([target, connections])
-  let operations = known.get(key)
-  if (operations === undefined) known.set(key, (operations = prepareOperations(target, connections)))
-  return operations
-}
-
-interface Worker {
-  readonly busy: boolean
-  /** @param startedAt when it should begin, which may be earlier */
-  begin(startedAt: number): void
-  end(): void
 }
 
 async function run(job: Job): Promise<Load> {
@@ -99,42 +83,6 @@ async function run(job: Job): Promise<Load> {
     loop.stop()
     for (const worker of workers) worker.end()
   }
-}
-
-function workerOf(
-  url: URL,
-  operation: Operation,
-  fail: (error: unknown) => void,
-  onEnd: (worker: Worker, startedAt: number) => void
-): Worker {
-  let began = 0
-  let busy = false
-  const connection = openConnection(
-    url,
-    (head, body) => {
-      try {
-        const next = operation.next(head, body)
-        if (next !== undefined) return connection.send(next)
-        busy = false
-        onEnd(worker, began)
-      } catch (error) {
-        fail(error)
-      }
-    },
-    fail
-  )
-  const worker: Worker = {
-    get busy() {
-      return busy
-    },
-    begin(startedAt) {
-      began = startedAt
-      busy = true
-      connection.send(operation.begin())
-    },
-    end: () => connection.end()
-  }
-  return worker
 }
 
 interface Loop {
@@ -202,8 +150,9 @@ const wait = (ms: number): Promise<void> =>
   })
 
 process.once('disconnect', () => process.exit())
-process.on('message', (job) => {
-  run(job as Job).then(
+process.on('message', (job: Job | Turns) => {
+  const measured = 'jobs' in job ? runTurns(job) : run(job)
+  measured.then(
     (load) => process.send?.({ load }),
     (error: unknown) => process.send?.({ error: String(error) })
   )

@@ -71,16 +71,17 @@ export function createLineLog(level: string, take: (line: Readonly<Record<string
 }
 
 /** Between two writes under load, in milliseconds; and characters that do not wait so long. */
-const writeEveryMs = 10
+const writeEveryMs = 50
 const maxHeldChars = 65_536
 
 /**
  * JSON with further control, format and direction characters as `\uXXXX`: servers and clients decide what some fields
  * say, and a terminal would obey them.
  */
-function shown(lines: string): string {
-  if (Buffer.byteLength(lines) === lines.length) return lines
-  return lines.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
+function shown(line: string): string {
+  // Which also makes one text of the pieces that a line is put together from: these would outlive many calls.
+  if (Buffer.byteLength(line) === line.length) return line
+  return line.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
     each
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -89,7 +90,7 @@ function shown(lines: string): string {
 }
 
 /**
- * Writes many lines together: under load, a system call for each costs more than the line. Where nothing was written a
+ * Writes many lines together: a system call costs as much as the text of some twenty lines. Where nothing was written a
  * moment ago, a line goes out with the turn of the event loop that made it.
  */
 export function batched(destination: { write(text: string): unknown }, clock: Clock = steadyClock) {
@@ -105,11 +106,11 @@ export function batched(destination: { write(text: string): unknown }, clock: Cl
     delay.close()
     if (text === '') return
     writtenAt = clock.now()
-    destination.write(shown(text))
+    destination.write(text)
   }
   return {
     write(line: string): void {
-      lines += line
+      lines += shown(line)
       if (ended || lines.length > maxHeldChars) return flushSync()
       if (isDue) return
       isDue = true

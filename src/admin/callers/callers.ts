@@ -2,7 +2,7 @@
 // memory only, and of a bounded number: the audit log has all.
 
 import type { Principal } from '../../auth/principal.ts'
-import type { CallMeter, ObservedCaller } from '../../observe/calls.ts'
+import type { CallMeter, CallRecord, ObservedCaller } from '../../observe/calls.ts'
 import type { Clock } from '../../time/clock.ts'
 
 /** Of the process, and of one tenant: beyond, whoever called longest ago is forgotten. */
@@ -20,49 +20,82 @@ export interface SeenCaller {
   readonly lastAt: number
 }
 
+interface Seen {
+  principal: ObservedCaller
+  software: CallRecord['software']
+  calls: number
+  readonly tenant: string
+  readonly firstAt: number
+  lastAt: number
+  /** Of its last call among all: many calls end in one millisecond. */
+  turn: number
+  isForgotten: boolean
+}
+
 export type Callers = ReturnType<typeof createCallers>
 
 /** @param wall the time of day */
 export function createCallers(wall: Pick<Clock, 'now'>) {
-  /** Of each tenant in the order of their last calls. */
-  const tenants = new Map<string, Map<string, SeenCaller>>()
-  let count = 0
+  const tenants = new Map<string, Map<string, Seen>>()
+  /** By who was let in, as the object that stands for them in many calls. */
+  const known = new WeakMap<ObservedCaller, Seen>()
+  let [count, turns] = [0, 0]
 
-  function forgetOldest(seen: Map<string, SeenCaller>): void {
-    const [oldest] = seen.keys()
-    if (oldest !== undefined && seen.delete(oldest)) count--
+  function forgetOldest(callers: Map<string, Seen>): void {
+    let oldest: readonly [string, Seen] | undefined
+    for (const each of callers) if (oldest === undefined || each[1].turn < oldest[1].turn) oldest = each
+    if (oldest === undefined) return
+    oldest[1].isForgotten = true
+    callers.delete(oldest[0])
+    count--
   }
 
   /** The tenant with the most makes room: whoever floods forgets their own. */
-  function makeRoom(own: Map<string, SeenCaller>): void {
+  function makeRoom(own: Map<string, Seen>): void {
     if (own.size >= maxCallersOfTenant) forgetOldest(own)
     if (count < maxCallers) return
     const [most = own] = [...tenants.values()].sort((a, b) => b.size - a.size)
     forgetOldest(most)
   }
 
+  function seenOf(tenant: string, principal: ObservedCaller, now: number): Seen {
+    const callers = tenants.get(tenant) ?? new Map<string, Seen>()
+    tenants.set(tenant, callers)
+    const { kind, issuer, subject, clientId } = principal
+    const key = JSON.stringify([kind, issuer, subject, clientId])
+    const before = callers.get(key)
+    if (before !== undefined) return before
+    makeRoom(callers)
+    count++
+    const times = { calls: 0, firstAt: now, lastAt: now, turn: 0, isForgotten: false }
+    const seen: Seen = { principal, software: undefined, tenant, ...times }
+    callers.set(key, seen)
+    return seen
+  }
+
   return {
     meter: {
       callEnded({ tenant, principal, record }) {
         const now = wall.now()
-        const seen = tenants.get(tenant.id) ?? new Map<string, SeenCaller>()
-        tenants.set(tenant.id, seen)
-        const { kind, issuer, subject, clientId } = principal
-        const key = JSON.stringify([kind, issuer, subject, clientId])
-        const before = seen.get(key)
-        if (before === undefined) {
-          makeRoom(seen)
-          count++
-        } else seen.delete(key)
-        const software = record?.software && `${record.software.name} ${record.software.version}`
-        const { calls = 0, firstAt = now } = before ?? {}
-        seen.set(key, { principal, software: software ?? before?.software, calls: calls + 1, firstAt, lastAt: now })
+        let seen = known.get(principal)
+        if (seen === undefined || seen.isForgotten || seen.tenant !== tenant.id) {
+          seen = seenOf(tenant.id, principal, now)
+          known.set(principal, seen)
+        }
+        seen.principal = principal
+        seen.software = record?.software ?? seen.software
+        seen.calls++
+        seen.lastAt = now
+        seen.turn = ++turns
       }
     } satisfies CallMeter,
     /** Those who called since the day began (UTC), the last one first. */
     today(tenant: string): SeenCaller[] {
       const since = Math.floor(wall.now() / dayMs) * dayMs
-      return [...(tenants.get(tenant)?.values() ?? [])].filter(({ lastAt }) => lastAt >= since).toReversed()
+      return [...(tenants.get(tenant)?.values() ?? [])]
+        .filter(({ lastAt }) => lastAt >= since)
+        .toSorted((a, b) => b.turn - a.turn)
+        .map(({ software, ...seen }) => ({ ...seen, software: software && `${software.name} ${software.version}` }))
     }
   }
 }

@@ -1,7 +1,7 @@
 // How much each tenant uses, by day: counted in each process, and written to the store some times a minute, so that it
 // outlives the process and is told at every one. What a process counted since it last wrote ends with it.
 
-import { countedName, type CallMeter } from '../../observe/calls.ts'
+import { countedName, type CallMeter, type ObservedCall } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { usageIndexKey, usageKey, usageProcessesKept, usageTtlMs } from '../../store/keys.ts'
@@ -16,7 +16,11 @@ const dayMs = 24 * 60 * 60 * 1000
 /** What is counted, and of which calls. */
 export const usageCounts = ['requests', 'toolCalls', 'toolErrors', 'errors', 'bytesIn', 'bytesOut'] as const
 type Counts = Record<(typeof usageCounts)[number], number>
-type Parts = Map<string, { calls: number; errors: number }>
+interface Part {
+  calls: number
+  errors: number
+}
+type Parts = Map<string, Part>
 
 interface Day extends Counts {
   readonly tenant: string
@@ -26,6 +30,13 @@ interface Day extends Counts {
   readonly tools: Parts
   isListed: boolean
   isChanged: boolean
+}
+
+interface Counted {
+  readonly day: Day
+  readonly method: string
+  readonly upstream: Part | undefined
+  readonly tool: Part | undefined
 }
 
 export interface UsageOfDay extends Readonly<Counts> {
@@ -56,15 +67,12 @@ export function createUsage({
   readonly log: Log
 }) {
   const days = new Map<string, Day>()
+  /** What the last call of a route was counted with, by the route in the catalog. */
+  const known = new WeakMap<object, Counted>()
   let [today, until] = ['', 0]
   let writing: Promise<void> = Promise.resolve()
 
   function dayOf(tenant: string): Day {
-    const now = wall.now()
-    if (now >= until) {
-      today = dayAt(now)
-      until = Date.parse(today) + dayMs
-    }
     const key = `${tenant}\n${today}`
     const known = days.get(key)
     if (known !== undefined) return known
@@ -72,6 +80,25 @@ export function createUsage({
     const day = { ...made, isListed: false, isChanged: true }
     days.set(key, day)
     return day
+  }
+
+  function countedOf({ tenant, request: { method }, record }: ObservedCall): Counted {
+    const now = wall.now()
+    if (now >= until) {
+      today = dayAt(now)
+      until = Date.parse(today) + dayMs
+    }
+    const route = record?.route
+    const last = route && known.get(route)
+    if (last?.method === method && last.day.day === today && last.day.tenant === tenant.id) return last
+    const day = dayOf(tenant.id)
+    if (route === undefined) return { day, method, upstream: undefined, tool: undefined }
+    const upstream = partOf(day.upstreams, route.upstream, Infinity)
+    const name = method === 'tools/call' ? countedName(route) : undefined
+    const tool = name === undefined ? undefined : partOf(day.tools, `${route.upstream}/${name}`, maxToolsCounted)
+    const counted = { day, method, upstream, tool }
+    known.set(route, counted)
+    return counted
   }
 
   async function write(key: string, day: Day): Promise<void> {
@@ -107,22 +134,18 @@ export function createUsage({
 
   return {
     meter: {
-      callEnded({ tenant, request: { method }, record }, { outcome }) {
-        const day = dayOf(tenant.id)
-        const isTool = method === 'tools/call'
-        const isError = outcome !== 'ok' && outcome !== 'tool_error'
+      callEnded(call, { outcome }) {
+        const { day, upstream, tool } = countedOf(call)
+        const { request, record } = call
         day.isChanged = true
         day.requests++
-        if (isTool) day.toolCalls++
+        if (request.method === 'tools/call') day.toolCalls++
         if (outcome === 'tool_error') day.toolErrors++
-        if (isError) day.errors++
+        if (outcome !== 'ok' && outcome !== 'tool_error') day.errors++
         day.bytesIn += record?.bodyBytes ?? 0
         day.bytesOut += record?.answerBytes ?? 0
-        if (record?.route === undefined) return
-        const { upstream } = record.route
-        const name = countedName(record.route)
-        count(day.upstreams, upstream, outcome !== 'ok', Infinity)
-        if (isTool && name !== undefined) count(day.tools, `${upstream}/${name}`, outcome !== 'ok', maxToolsCounted)
+        count(upstream, outcome !== 'ok')
+        count(tool, outcome !== 'ok')
       }
     } satisfies CallMeter,
     /** @param count of days, with today. @returns the newest first. @throws GatewayError unavailable */
@@ -139,11 +162,15 @@ export function createUsage({
   }
 }
 
-function count(parts: Parts, name: string, isError: boolean, max: number): void {
-  const known = parts.get(name)
-  if (known === undefined && parts.size >= max) return
-  const part = known ?? { calls: 0, errors: 0 }
-  parts.set(name, part)
+/** @returns undefined where there are too many to be told apart */
+function partOf(parts: Parts, name: string, max: number): Part | undefined {
+  let part = parts.get(name)
+  if (part === undefined && parts.size < max) parts.set(name, (part = { calls: 0, errors: 0 }))
+  return part
+}
+
+function count(part: Part | undefined, isError: boolean): void {
+  if (part === undefined) return
   part.calls++
   if (isError) part.errors++
 }

@@ -23,9 +23,25 @@ interface Minute {
 /** By the minute, modulo those that are kept. */
 export type Row = Map<number, Minute>
 
-/** @param now the time of day, in milliseconds */
-export function countCall(row: Row, now: number, outcome: CallOutcome['outcome'], ms: number): void {
+/**
+ * @param rows each counts it
+ * @param now the time of day, in milliseconds
+ */
+export function countCall(rows: readonly Row[], now: number, outcome: CallOutcome['outcome'], ms: number): void {
   const at = minuteOf(now)
+  const start = (Math.floor(now / stepMs) % stepsPerMinute) * columns
+  const size = ms <= 1 ? 0 : Math.min(classes - 1, Math.ceil(Math.log(ms) / logOfRatio))
+  const failed = outcome === 'ok' ? undefined : outcome === 'tool_error' ? toolErrorsAt : errorsAt
+  for (const row of rows) {
+    const counts = countsOf(row, at)
+    count(counts, start + classesAt + size)
+    if (failed !== undefined) count(counts, start + failed)
+  }
+}
+
+const count = (counts: Uint32Array, place: number): void => void (counts[place] = (counts[place] ?? 0) + 1)
+
+function countsOf(row: Row, at: number): Uint32Array {
   let minute = row.get(at % minutesKept)
   if (minute === undefined) {
     minute = { at, counts: new Uint32Array(columns * stepsPerMinute) }
@@ -34,13 +50,7 @@ export function countCall(row: Row, now: number, outcome: CallOutcome['outcome']
     minute.counts.fill(0)
     minute.at = at
   }
-  const { counts } = minute
-  const start = (Math.floor(now / stepMs) % stepsPerMinute) * columns
-  const size = ms <= 1 ? 0 : Math.min(classes - 1, Math.ceil(Math.log(ms) / logOfRatio))
-  const count = (column: number): void => void (counts[start + column] = (counts[start + column] ?? 0) + 1)
-  count(classesAt + size)
-  if (outcome === 'tool_error') count(toolErrorsAt)
-  else if (outcome !== 'ok') count(errorsAt)
+  return minute.counts
 }
 
 /** @param since a minute */

@@ -1,7 +1,7 @@
 // How calls went in the last hour, in steps of ten seconds, from the same record as metrics: for the plots of whoever
 // looks now. Of this process and in its memory only; what is older is told by metrics.
 
-import { countedName, type CallMeter } from '../../observe/calls.ts'
+import { countedName, type CallMeter, type ObservedCall } from '../../observe/calls.ts'
 import type { Clock } from '../../time/clock.ts'
 import { callsSince, countCall, errorsSince, minuteOf, minutesKept, spanOf, stepsOf, type Row } from './call-steps.ts'
 
@@ -61,12 +61,24 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
     return row
   }
 
+  /** Those of the last call of a route, by the route in the catalog. */
+  const known = new WeakMap<
+    object,
+    Readonly<Record<'tenant' | 'endpoint' | 'method', string>> & {
+      /** How often rows had been forgotten by then: they may have been among them. */
+      readonly since: number
+      readonly rows: readonly Row[]
+    }
+  >()
+  let forgotten = 0
+
   /** What had no call within the hour makes room. */
   let forgottenAt = -1
   function forgetIdle(): void {
     const now = minuteOf(wall.now())
     if (now === forgottenAt) return
     forgottenAt = now
+    forgotten++
     const isIdle = (row: Row): boolean => [...row.values()].every(({ at }) => at <= now - minutesKept)
     for (const [tenant, { all, parts }] of tenants) {
       for (const part of Object.values(parts))
@@ -81,20 +93,34 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
     }
   }
 
-  const callEnded: CallMeter['callEnded'] = ({ tenant, endpoint, request: { method }, record }, { outcome, ms }) => {
-    if (openEnded.has(method)) return
-    const now = wall.now()
+  function rowsOf({ tenant, endpoint, request: { method }, record }: ObservedCall): readonly Row[] {
+    const route = record?.route
+    const last = route && known.get(route)
+    if (
+      last !== undefined &&
+      last.since === forgotten &&
+      last.tenant === tenant.id &&
+      last.endpoint === endpoint.name &&
+      last.method === method
+    )
+      return last.rows
     const found = tenantRows(tenant.id)
-    countCall(found?.all ?? others, now, outcome, ms)
-    if (found === undefined) return
-    const { parts } = found
-    countCall(rowOf(parts.endpoint, endpoint.name), now, outcome, ms)
-    if (record?.route === undefined) return
-    const { upstream } = record.route
-    const name = countedName(record.route)
-    countCall(rowOf(parts.upstream, upstream), now, outcome, ms)
-    if (method === 'tools/call' && name !== undefined)
-      countCall(rowOf(parts.tool, `${upstream}/${name}`), now, outcome, ms)
+    if (found === undefined) return [others]
+    const { all, parts } = found
+    if (route === undefined) return [all, rowOf(parts.endpoint, endpoint.name)]
+    const name = method === 'tools/call' ? countedName(route) : undefined
+    const tool = name && `${route.upstream}/${name}`
+    const rows = [all, rowOf(parts.endpoint, endpoint.name), rowOf(parts.upstream, route.upstream)]
+    if (tool !== undefined) rows.push(rowOf(parts.tool, tool))
+    // What counts as `other` gets a row of its own as soon as there is room.
+    if (parts.endpoint.has(endpoint.name) && parts.upstream.has(route.upstream) && (!tool || parts.tool.has(tool)))
+      known.set(route, { tenant: tenant.id, endpoint: endpoint.name, method, since: forgotten, rows })
+    return rows
+  }
+
+  const callEnded: CallMeter['callEnded'] = (call, { outcome, ms }) => {
+    if (openEnded.has(call.request.method)) return
+    countCall(rowsOf(call), wall.now(), outcome, ms)
   }
 
   function named(kind: SeriesKind, isWanted: (tenant: string) => boolean): NamedRows[] {

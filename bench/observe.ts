@@ -1,0 +1,148 @@
+// What telling costs on a call: gateways that tell more and more take turns with one that tells nothing, and with
+// another one that tells nothing either, which says how far two of the same are apart. All are in one process: two
+// processes of the same tree differ by more than what is to be found.
+
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { findCores } from './cpu.ts'
+import { median, quantile } from './figures.ts'
+import type { Section } from './report.ts'
+import { createStage, tenantAuth, type Stage } from './stage.ts'
+import type { Turns } from './load/turns.ts'
+import type { GatewayOfMany } from './peers/gateways.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+export interface ObserveOptions {
+  /** Of turns, in each set of processes. */
+  readonly rounds: number
+  /** Processes, one after the other: which code was compiled when is chance. */
+  readonly sets: number
+  readonly operations: number
+  /** Where gateways write a CPU profile when they end. */
+  readonly profile?: string | undefined
+}
+
+/** Of each gateway until its code is hot. */
+const warmOperations = 12_000
+const connections = 32
+const what = { kind: 'call', tool: 'echo' } as const
+
+/** The first is what the others are compared with. */
+const admin = {
+  listen: { host: '127.0.0.1', port: 0 },
+  keys: [{ name: 'bench', sha256: '0'.repeat(64), role: 'metrics' }]
+}
+const kinds: Readonly<Record<string, Json>> = {
+  quiet: { logLevel: 'error' },
+  again: { logLevel: 'error' },
+  log: {},
+  metrics: { admin },
+  pseudonyms: { admin, pseudonyms: { key: 'a secret of the bench, 32 characters' } }
+}
+
+/** @returns by kind, of each set: microseconds of CPU time for each call, round after round */
+async function measureSet({
+  rounds,
+  operations,
+  profile
+}: ObserveOptions): Promise<ReadonlyMap<string, readonly number[]>> {
+  const stage = await createStage()
+  try {
+    const upstream = await stage.peer('peers/upstream.ts', 'ends')
+    const many = stage.fork('peers/gateways.ts', 'middle', flagsOf(profile))
+    const jobs: Array<Turns['jobs'][number]> = []
+    for (const [kind, told] of Object.entries(kinds)) {
+      const logFile = join(stage.folder, `${kind}.log`)
+      const config = { ...stage.configFor(kind, { ...told, ...one(stage, upstream.origin) }) }
+      many.send({ config: JSON.stringify(config), logFile } satisfies GatewayOfMany)
+      const url = `${await messageOf(many)}/t/bench/mcp`
+      const target = { url, token: await stage.issuer.token(url), ...what, sessions: connections } as const
+      jobs.push({ target, connections, middle: [many.pid ?? 0] })
+    }
+    await stage.turns({ jobs, operations, rounds: Math.ceil(warmOperations / operations) })
+    const us = await stage.turns({ jobs, operations, rounds })
+    return new Map(Object.keys(kinds).map((kind, at) => [kind, us[at] ?? []]))
+  } finally {
+    await stage.close()
+  }
+}
+
+const one = (stage: Stage, upstream: string): Json => ({
+  tenants: {
+    bench: { auth: tenantAuth(stage.issuer), upstreams: { json: { type: 'http', url: `${upstream}/legacy/4` } } }
+  }
+})
+
+const flagsOf = (profile: string | undefined): string[] =>
+  profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`, '--cpu-prof-name=observe.cpuprofile']
+
+async function messageOf(child: ChildProcess): Promise<string> {
+  const [message] = (await once(child, 'message')) as [string]
+  return message
+}
+
+/** Of one kind, in relation to the reference: each with the limits between which it is with a chance of 95 %. */
+interface Cost {
+  readonly us: number
+  /** Of the middle pair of turns. */
+  readonly middle: Estimate
+  /** Of all turns together, with whatever collections and disturbances fell into them. */
+  readonly whole: Estimate
+  /** The middle pair of each set. */
+  readonly sets: readonly number[]
+}
+
+type Estimate = readonly [ratio: number, from: number, to: number]
+
+export async function observeCosts(
+  options: ObserveOptions
+): Promise<{ section: Section; figures: Record<string, Cost> }> {
+  const sets: Array<ReadonlyMap<string, readonly number[]>> = []
+  for (let set = 0; set < options.sets; set++) sets.push(await measureSet(options))
+  const figures: Record<string, Cost> = {}
+  for (const kind of Object.keys(kinds))
+    figures[kind] = costOf(sets.map((each) => pairsOf(each.get(kind) ?? [], each.get('quiet') ?? [])))
+  const text = ([ratio, from, to]: Estimate): string[] => [ratio.toFixed(3), `${from.toFixed(3)}-${to.toFixed(3)}`]
+  return {
+    figures,
+    section: {
+      head: ['told of a call', 'us', 'middle pair', '95 %', 'all turns', '95 %', 'middle pair of each set'],
+      rows: Object.entries(figures).map(([kind, { us, middle, whole, sets: each }]) => [
+        kind,
+        us.toFixed(1),
+        ...text(middle),
+        ...text(whole),
+        each.map((value) => value.toFixed(3)).join(' ')
+      ]),
+      notes: findCores() === undefined ? ['Not pinned: say nothing of these figures.'] : []
+    }
+  }
+}
+
+type Pair = readonly [own: number, reference: number]
+
+const pairsOf = (own: readonly number[], reference: readonly number[]): Pair[] =>
+  own.map((us, at) => [us, reference[at] ?? Number.NaN])
+
+const middleOf = (pairs: readonly Pair[]): number => median(pairs.map(([own, reference]) => own / reference))
+const wholeOf = (pairs: readonly Pair[]): number => sum(pairs.map(([own]) => own)) / sum(pairs.map(([, of]) => of))
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0)
+
+function costOf(sets: ReadonlyArray<readonly Pair[]>): Cost {
+  const pairs = sets.flat()
+  return {
+    us: median(pairs.map(([own]) => own)),
+    middle: estimated(pairs, middleOf),
+    whole: estimated(pairs, wholeOf),
+    sets: sets.map(middleOf)
+  }
+}
+
+/** By pairs that are drawn from those measured, again and again (bootstrap). */
+function estimated(pairs: readonly Pair[], statistic: (pairs: readonly Pair[]) => number): Estimate {
+  const drawn = (): Pair[] => pairs.map((pair) => pairs[Math.floor(Math.random() * pairs.length)] ?? pair)
+  const found = Array.from({ length: 1_000 }, () => statistic(drawn()))
+  return [statistic(pairs), quantile(found, 0.025), quantile(found, 0.975)]
+}
