@@ -655,6 +655,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'written at once'
     ],
     [
+      'observe/calls.ts maxHeldBytes',
+      'request whose call has its line made when that is written, and is held until then',
+      'call',
+      'made at once'
+    ],
+    [
       'upstream/stdio/warm-children.ts maxUnreadBytes',
       'what a process that waits may write before it is asked anything',
       'process',
@@ -1943,6 +1949,7 @@ observe/call-text.ts loggedSessionChars
 upstream/stdio/warm-children.ts fillAfterMs
 upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
+observe/log.ts callLineChars
 observe/pseudonyms.ts pseudonymChars
 vault/sealed-values.ts maxTries
 cli/crash-files.ts timeoutMs

@@ -181,6 +181,9 @@ export interface CallObservers {
   readonly shownCaller?: ((tenant: string, caller: ObservedPrincipal) => ObservedPrincipal) | undefined
 }
 
+/** Of a request, in bytes: it is held until its line is made, which is when that is written. Longer ones are not. */
+const maxHeldBytes = 16_384
+
 /** Of what a client, a caller, an upstream or a stranger chose, in characters. */
 export const maxLoggedChars = 200
 
@@ -231,10 +234,11 @@ function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Lo
   // What is the matter with an upstream or the store is said once, by whoever watches it.
   if (ended.outcome === 'internal')
     log.error({ ...callLine(call, ended), ...(sample && sampleFields(sample)), err }, 'call')
-  else if (log.isLevelEnabled('info')) writeCall(log, call.record?.trace?.traceId, (form) => textIn(form))
-
-  function textIn(form: FieldForm): string {
-    const text = callText(call, ended, form)
-    return sample === undefined ? text : text + fieldsText(sampleFields(sample), form)
+  else if (log.isLevelEnabled('info')) {
+    const mayWait = sample === undefined && (call.record?.bodyBytes ?? Infinity) <= maxHeldBytes
+    writeCall(log, { traceId: call.record?.trace?.traceId, mayWait }, (form: FieldForm) => {
+      const text = callText(call, ended, form)
+      return sample === undefined ? text : text + fieldsText(sampleFields(sample), form)
+    })
   }
 }

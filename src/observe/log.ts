@@ -42,6 +42,8 @@ export interface LineTaker {
 interface LineWriter {
   write(text: string): unknown
   writeCall?(line: string, call: LoggedCall): void
+  /** A line that is made when it is written. */
+  later?(make: () => string): void
   flushSync?(): void
 }
 
@@ -73,15 +75,16 @@ export function createLineLog(level: string, take: (line: Readonly<Record<string
 /** Between two writes under load, in milliseconds; and characters that do not wait so long. */
 const writeEveryMs = 50
 const maxHeldChars = 65_536
+/** What the line of a call counts as while it is not made. */
+const callLineChars = 512
 
 /**
  * JSON with further control, format and direction characters as `\uXXXX`: servers and clients decide what some fields
  * say, and a terminal would obey them.
  */
-function shown(line: string): string {
-  // Which also makes one text of the pieces that a line is put together from: these would outlive many calls.
-  if (Buffer.byteLength(line) === line.length) return line
-  return line.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
+function shown(lines: string): string {
+  if (Buffer.byteLength(lines) === lines.length) return lines
+  return lines.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
     each
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -95,28 +98,36 @@ function shown(line: string): string {
  */
 export function batched(destination: { write(text: string): unknown }, clock: Clock = steadyClock) {
   const delay = createDelay(clock)
-  let lines = ''
+  let lines: Array<string | (() => string)> = []
+  let chars = 0
   let isDue = false
   let writtenAt = -Infinity
   let ended = false
   function flushSync(): void {
-    const text = lines
-    lines = ''
+    const held = lines
+    lines = []
+    chars = 0
     isDue = false
     delay.close()
-    if (text === '') return
+    if (held.length === 0) return
     writtenAt = clock.now()
-    destination.write(text)
+    let text = ''
+    for (const each of held) text += typeof each === 'string' ? each : each()
+    destination.write(shown(text))
+  }
+  function hold(line: string | (() => string), length: number): void {
+    lines.push(line)
+    chars += length
+    if (ended || chars > maxHeldChars) return flushSync()
+    if (isDue) return
+    isDue = true
+    if (clock.now() - writtenAt < writeEveryMs) delay.start(writeEveryMs, flushSync)
+    else setImmediate(flushSync)
   }
   return {
-    write(line: string): void {
-      lines += shown(line)
-      if (ended || lines.length > maxHeldChars) return flushSync()
-      if (isDue) return
-      isDue = true
-      if (clock.now() - writtenAt < writeEveryMs) delay.start(writeEveryMs, flushSync)
-      else setImmediate(flushSync)
-    },
+    write: (line: string): void => hold(line, line.length),
+    /** Many at once cost less than half of what each does between calls, whose code and data are others. */
+    later: (make: () => string): void => hold(make, callLineChars),
     /** pino calls it after a fatal line. */
     flushSync,
     /** At the exit of the process: writes what is there, and further lines one by one. */
@@ -132,16 +143,22 @@ const infoLevel = pino.levels.values['info']
 /**
  * As `log.info` with the message `call`, byte for byte, for the line of each call: pino writes field by field, which
  * costs three times as much.
+ * @param mayWait what `fieldsIn` holds is small: it is called when the line is written
  * @param fieldsIn each with a comma before it; of names that are no secret
  */
-export function writeCall(log: Log, traceId: string | undefined, fieldsIn: (form: FieldForm) => string): void {
+export function writeCall(
+  log: Log,
+  { traceId, mayWait }: { readonly traceId: string | undefined; readonly mayWait: boolean },
+  fieldsIn: (form: FieldForm) => string
+): void {
   const inner = log as unknown as Readonly<Record<symbol, unknown>>
   const destination = inner[pino.symbols.streamSym] as LineWriter
   const bindings = inner[pino.symbols.chindingsSym] as string
   const time = Date.now()
-  const line = `{"level":${infoLevel},"time":${time}${bindings}${fieldsIn(jsonForm)},"msg":"call"}\n`
-  if (bindings === '' && destination.writeCall !== undefined) destination.writeCall(line, { time, traceId, fieldsIn })
-  else destination.write(line)
+  const line = (): string => `{"level":${infoLevel},"time":${time}${bindings}${fieldsIn(jsonForm)},"msg":"call"}\n`
+  if (bindings === '' && destination.writeCall !== undefined) destination.writeCall(line(), { time, traceId, fieldsIn })
+  else if (mayWait && destination.later !== undefined) destination.later(line)
+  else destination.write(line())
 }
 
 // Defence in depth: fields of these names are never logged, whatever a caller passes.

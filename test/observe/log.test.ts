@@ -84,10 +84,28 @@ t.test('a line goes out with its turn; under load, lines of some milliseconds ar
   lines.write('f\n')
   lines.end()
   lines.write('g\n')
-  t.same(written.slice(4), ['f\n', 'g\n'])
+  lines.later(() => 'h\n')
+  t.same(written.slice(4), ['f\n', 'g\n', 'h\n'])
   clock.advance(100)
   await turn()
-  t.equal(written.length, 6)
+  t.equal(written.length, 7)
+})
+
+t.test('the line of a call is made when it is written, in its place among the others', async (t) => {
+  const written: string[] = []
+  let made = 0
+  const lines = batched({ write: (text) => written.push(text) }, handClock())
+  lines.write('before\n')
+  lines.later(() => `call ${++made}\u202e\n`)
+  lines.write('after\n')
+  t.equal(made, 0)
+  await turn()
+  t.same(written, ['before\ncall 1\\u202e\nafter\n'])
+  for (let call = 0; call < 200; call++) lines.later(() => `call ${++made}\n`)
+  t.equal(written.length, 2, 'many do not wait')
+  t.match(written[1], /^call 2\n/)
+  lines.flushSync()
+  t.equal(made, 201, 'none is lost')
 })
 
 t.test('names of secrets carry no value, in a line and in the objects of a line', async (t) => {
