@@ -206,6 +206,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the oldest without a right key is closed, else one of the key that has most'
     ],
     ['admin/server.ts maxAdminBody bytes', 'a body', 'request', '413'],
+    ['admin/changes.ts maxTargetLength chars', 'the path of a refused change in its record', 'record', 'cut off'],
     ['admin/server.ts maxParamLength chars', 'a name in a path', 'request', '404'],
     [
       'admin/access.ts requestsPerAddress',

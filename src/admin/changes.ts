@@ -1,13 +1,18 @@
 // Where every change that an administrator makes is noted, whatever route makes it: in the log, and in the audit log
 // where there is one.
 
+import type { FastifyRequest } from 'fastify'
 import { createHash, hash } from 'node:crypto'
 import type { AdministrativeChange } from '../audit/entries/refused-entry.ts'
 import type { Audit } from '../audit/audit.ts'
+import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { tenantId } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { longTextSteps } from '../protocol/json-writer.ts'
 import { runSteps } from '../time/turns.ts'
+import { AdminProblem } from './problem.ts'
+import { changesSomething, maySee, type AdminRoute } from './route.ts'
 
 /**
  * Called once for each change that has been made, before it is answered: resolves when its record is written, or cannot
@@ -19,6 +24,46 @@ export async function recordChange(
 ): Promise<void> {
   log.info({ change }, 'an administrator made a change')
   await audit?.changed(change)
+}
+
+/** In characters: whoever is refused chooses it. */
+const maxTargetLength = 256
+
+/** A change that whoever asked for it may not make. Of a tenant that it may see; otherwise of the gateway itself. */
+export function recordRefusedChange(
+  { audit, snapshot }: { readonly audit: Pick<Audit, 'changeRefused'> | undefined; readonly snapshot: () => Snapshot },
+  change: Omit<AdministrativeChange, 'before' | 'after'>,
+  outcome: string
+): void {
+  const { tenant, target } = change
+  // A tenant that there is not has no record: anybody could make up as many as there are names.
+  const isThere = tenant !== undefined && snapshot().tenants.has(tenantId(tenant))
+  const named = { ...change, tenant: isThere ? tenant : undefined, target: target.slice(0, maxTargetLength) }
+  audit?.changeRefused(named, outcome)
+}
+
+/** Makes the check: whoever is refused what would have changed something is in the audit log. @throws AdminProblem */
+export function notingRefusal<T>(
+  services: Parameters<typeof recordRefusedChange>[0],
+  route: Pick<AdminRoute, 'method' | 'onlyTells' | 'path'>,
+  { administrator, params, url, ip: address }: FastifyRequest,
+  check: () => T
+): T {
+  try {
+    return check()
+  } catch (error) {
+    if (administrator !== undefined && error instanceof AdminProblem && changesSomething(route)) {
+      const { name: actor, role } = administrator
+      const { tenant: id = '' } = params as Readonly<Record<string, string>>
+      const tenant = maySee(administrator, id) ? id : undefined
+      const [target = ''] = url.split('?', 1)
+      const action = `${route.method} ${route.path}`
+      // Whoever may see the tenant has mistyped it, where there is none.
+      if (error.code === 'forbidden' || tenant === undefined)
+        recordRefusedChange(services, { actor, role, action, tenant, target, address }, error.code)
+    }
+    throw error
+  }
 }
 
 /** @returns SHA-256 in hexadecimal of the canonical form, for `before` and `after` */

@@ -208,4 +208,7 @@ export function tenantOf(
   return tenant
 }
 
+export const changesSomething = ({ method, onlyTells }: Pick<AdminRoute, 'method' | 'onlyTells'>): boolean =>
+  method !== 'GET' && onlyTells !== true
+
 export const maySee = ({ tenants }: Administrator, id: string): boolean => tenants === undefined || tenants.has(id)

@@ -19,6 +19,7 @@ import { addConsole } from './console/routes.ts'
 import { createProviderSignIn } from './console/provider-sign-in.ts'
 import { createConsoleSessions } from './console/sessions.ts'
 import { adminSocketLimits, localHostOf, refuseUnreadable, serveOneRequest } from './connection.ts'
+import { notingRefusal } from './changes.ts'
 import { createEventStreams } from './live/event-streams.ts'
 import { openApiOf } from './reference/openapi.ts'
 import { limitAdminConnections } from './places.ts'
@@ -140,7 +141,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
       method: route.method,
       url: urlOf(route.path),
       onRequest: (request, _reply, done) => {
-        checkRole(route, request.administrator)
+        notingRefusal(options, route, request, () => checkRole(route, request.administrator))
         checkContentType(route, request)
         done()
       },
@@ -149,7 +150,9 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
         if (administrator === undefined) throw new Error('a request came past the checks')
         const params = request.params as Readonly<Record<string, string>>
         // Before anything is said of the query or body: another tenant is as unknown as what there is not.
-        const tenant = route.path.includes('{tenant}') && tenantOf(route, snapshot(), administrator, params['tenant'])
+        const tenant =
+          route.path.includes('{tenant}') &&
+          notingRefusal(options, route, request, () => tenantOf(route, snapshot(), administrator, params['tenant']))
         const answer = await handledOnce(
           route,
           {

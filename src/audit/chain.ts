@@ -2,7 +2,7 @@
 // removes or inserts a record afterwards is found out (verify.ts). Of each tenant a process has one chain at a time.
 
 import { type KeyObject, hash, sign } from 'node:crypto'
-import type { JsonObject } from '../protocol/messages.ts'
+import { isObject, type JsonObject } from '../protocol/messages.ts'
 
 /** Where a chain stood at some time. */
 export interface ChainHead {
@@ -32,6 +32,8 @@ export function createChain(
   wall: { now(): number }
 ) {
   let head: ChainHead = { chain: name, seq: 0, hash: '', time: '' }
+  /** The time of the last signed record. */
+  let since: string | undefined
 
   /** @param finish makes the line of the record, of its line without a signature */
   function add(kind: string, members: JsonObject, finish: (line: string) => string): string {
@@ -49,11 +51,14 @@ export function createChain(
     },
     /** @returns the line of the next record, without a line break */
     record: (kind: string, members: JsonObject): string => add(kind, members, (line) => line),
-    /** The same for one whose signature vouches for all before it. */
-    signedRecord: (kind: SignedKind, members: JsonObject): string =>
-      add(kind, { publicKey, ...members }, (line) =>
-        withSignature(line, sign(null, Buffer.from(line), privateKey).toString('base64url'))
+    /** The same for one whose signature vouches for all before it, and says when the one before it was made. */
+    signedRecord(kind: SignedKind, members: JsonObject): string {
+      const line = add(kind, { publicKey, ...(since !== undefined && { since }), ...members }, (unsigned) =>
+        withSignature(unsigned, sign(null, Buffer.from(unsigned), privateKey).toString('base64url'))
       )
+      since = head.time
+      return line
+    }
   }
 }
 
@@ -76,3 +81,36 @@ export function splitSignature(line: string): { readonly signed: string; readonl
   const [, head = '', signature = ''] = match
   return { signed: `${head}}`, signature: Buffer.from(signature, 'base64url') }
 }
+
+/** Nothing that a report prints is chosen by whoever wrote the log. */
+const chainName = /^[\w()-]{1,100}\/[\w-]{1,100}$/
+
+/** As a reader finds it. */
+export interface AuditRecord extends Pick<ChainHead, 'chain' | 'seq' | 'time'> {
+  readonly prev: string
+  readonly kind: string
+  readonly members: JsonObject
+}
+
+/** @returns undefined for what is none */
+export function parsedRecord(line: string): AuditRecord | undefined {
+  try {
+    const members: unknown = JSON.parse(line)
+    if (!isObject(members)) return undefined
+    const { chain, seq, prev, time, kind } = members
+    if (!isChainName(chain) || typeof prev !== 'string' || typeof kind !== 'string') return undefined
+    if (typeof time !== 'string' || !Number.isSafeInteger(seq) || Number(seq) < 1) return undefined
+    return { chain, seq: Number(seq), prev, time, kind, members }
+  } catch {
+    return undefined
+  }
+}
+
+const isChainName = (value: unknown): value is string => typeof value === 'string' && chainName.test(value)
+
+export const isChainHead = (value: unknown): value is ChainHead =>
+  isObject(value) &&
+  isChainName(value['chain']) &&
+  typeof value['hash'] === 'string' &&
+  typeof value['time'] === 'string' &&
+  typeof value['seq'] === 'number'

@@ -55,3 +55,14 @@ function auditKeysOf(privateKey: KeyObject): AuditKeys {
 /** @param text the 32 bytes of the key, base64url, as the gateway logs them. @throws Error for anything else */
 export const auditPublicKey = (text: string): KeyObject =>
   createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: text }, format: 'jwk' })
+
+const publicKeyText = /^[\w-]{43}$/
+
+/** @returns undefined for what is none */
+export function namedKey(text: unknown): KeyObject | undefined {
+  try {
+    return typeof text === 'string' && publicKeyText.test(text) ? auditPublicKey(text) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -74,7 +74,8 @@ export function createSegments(
       store.append(auditHeadsKey(tenant), JSON.stringify(head), { ttlMs, keep: headsKept }),
     /**
      * What a signed record says of the other chains of the tenant: `heads`, how far they are, of those that went on
-     * since they were last named here; and `deleted`, of which records were deleted for the limit of bytes.
+     * since they were last named here; and `deleted`, of which records were deleted for the limit of bytes. And for how
+     * long records are kept.
      */
     async others(): Promise<JsonObject> {
       const oldest = wall.now() - ttlMs
@@ -89,7 +90,7 @@ export function createSegments(
       for (const head of heads) named.set(head.chain, head.seq)
       const gone = [...deleted]
       deleted.clear()
-      return { ...(heads.length > 0 && { heads, retentionMs: ttlMs }), ...(gone.length > 0 && { deleted: gone }) }
+      return { retentionMs: ttlMs, ...(heads.length > 0 && { heads }), ...(gone.length > 0 && { deleted: gone }) }
     }
   }
 }

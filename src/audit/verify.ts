@@ -2,16 +2,25 @@
 // off; and what nothing vouches for, or is gone because its time was over.
 
 import { type KeyObject, verify } from 'node:crypto'
-import { isObject, type JsonObject } from '../protocol/messages.ts'
-import { type ChainHead, checkpointMs, hashOfRecord, recordsPerSignature, splitSignature } from './chain.ts'
-import { auditPublicKey } from './keys.ts'
+import type { JsonObject } from '../protocol/messages.ts'
+import {
+  type AuditRecord,
+  type ChainHead,
+  checkpointMs,
+  hashOfRecord,
+  isChainHead,
+  parsedRecord,
+  recordsPerSignature,
+  splitSignature
+} from './chain.ts'
+import { namedKey } from './keys.ts'
 
 /** Of a chain: records that are told from repeated ones, which a write that had to be made again leaves. */
 const hashesKept = 10_000
 /** Of a chain without a signature between them: a few come while one is being signed. */
 const maxUnsigned = recordsPerSignature + 10
-/** A chain that is written to now has a signature after so long, in milliseconds. */
-const signedWithinMs = 2 * checkpointMs
+/** Between the first and the last record after a signature: a store that answers slowly holds signing up. */
+const maxUnsignedMs = 5 * checkpointMs
 /** Problems that are listed, and notes. */
 const maxListed = 100
 
@@ -34,8 +43,14 @@ interface ChainState {
   /** As its first signed record names it. */
   key: KeyObject | undefined
   signatures: number
+  signedAt: number
   /** Since the last signature. */
   unsigned: number
+  unsignedFrom: number
+  /** How far they are apart, in milliseconds. NaN: one has no time. */
+  unsignedMs: number
+  /** Of the first signed record: what it says of the one signed before it, and for how long records are kept. */
+  cut: { readonly since: number; readonly retentionMs: number } | undefined
   hasEnded: boolean
   readonly hashes: Map<number, string>
 }
@@ -80,7 +95,7 @@ export async function verifyAudit(
   const wrong = (text: string): void => list(problems, text)
 
   function read(line: string): void {
-    const record = parsed(line)
+    const record = parsedRecord(line)
     if (record === undefined) {
       // What matters is whether its chain misses it.
       if (line.startsWith('{"chain":"')) return list(notes, `line ${records} was cut off while it was written`)
@@ -102,11 +117,18 @@ export async function verifyAudit(
     state.last = record
     state.hash = hash
     state.hashes.set(seq, hash).delete(seq - hashes)
+    const time = Date.parse(record.time)
     if (isSignedWell(state, record, line, at)) {
-      state.unsigned = 0
+      const { since, retentionMs } = record.members
+      state.cut ??= { since: Date.parse(String(since)), retentionMs: msOrEver(retentionMs) }
+      ;[state.unsigned, state.signedAt] = [0, time]
       state.signatures++
       if (kind === 'end') state.hasEnded = true
-    } else if (++state.unsigned === maxUnsigned + 1) wrong(`${at} and ${maxUnsigned} before it have no signature`)
+      return
+    }
+    if (state.unsigned === 0) [state.unsignedFrom, state.unsignedMs] = [time, Math.max(0, state.signedAt - time)]
+    state.unsignedMs = Math.max(state.unsignedMs, Math.abs(time - state.unsignedFrom))
+    if (++state.unsigned === maxUnsigned + 1) wrong(`${at} and ${maxUnsigned} before it have no signature`)
   }
 
   function checkPlace({ last, hash, hasEnded }: ChainState, { chain, seq, prev }: AuditRecord, at: string): void {
@@ -123,7 +145,7 @@ export async function verifyAudit(
       return false
     }
     signatures++
-    const named = keyOf(members['publicKey'])
+    const named = namedKey(members['publicKey'])
     if (named !== undefined) keys.add(String(members['publicKey']))
     state.key ??= named
     const candidates = trusted ?? (state.key === undefined ? [] : [state.key])
@@ -138,8 +160,8 @@ export async function verifyAudit(
   function learn({ heads: others, deleted: gone, retentionMs, time }: JsonObject): void {
     if (Date.parse(String(time)) > readFrom) return
     for (const other of Array.isArray(others) ? (others as unknown[]) : []) {
-      if (!isHead(other) || (heads.get(other.chain)?.seq ?? 0) >= other.seq) continue
-      heads.set(other.chain, { ...other, retentionMs: typeof retentionMs === 'number' ? retentionMs : Infinity })
+      if (!isChainHead(other) || (heads.get(other.chain)?.seq ?? 0) >= other.seq) continue
+      heads.set(other.chain, { ...other, retentionMs: msOrEver(retentionMs) })
     }
     for (const chain of Array.isArray(gone) ? (gone as unknown[]) : []) deleted.add(String(chain))
   }
@@ -157,15 +179,26 @@ export async function verifyAudit(
     else wrong(`${chain} is missing: another run knew it with ${seq} records`)
   }
 
-  function checkWhole(chain: string, { first, last, signatures, unsigned, hasEnded }: ChainState): void {
-    const ageMs = now - Date.parse(last.time)
-    if (first.seq > 1 && !isPart)
-      list(notes, `${chain} begins with record ${first.seq}: those before had to go, or were removed`)
-    if (signatures === 0 && !(isPart && first.seq > 1) && !(Math.abs(ageMs) < signedWithinMs))
+  function checkWhole(chain: string, state: ChainState): void {
+    const { first, last, signatures, unsigned, unsignedMs, hasEnded } = state
+    if (first.seq > 1 && !isPart) checkBeginning(chain, state)
+    if (signatures === 0 && !(isPart && first.seq > 1))
       wrong(`${chain} has no valid signature: nothing vouches for its records`)
-    else if (unsigned > 0)
-      list(notes, `nothing vouches yet for what follows record ${last.seq - unsigned} of ${chain}: ${unsigned}`)
+    else if (unsigned > 0) {
+      const unvouched = `what follows record ${last.seq - unsigned} of ${chain}: ${unsigned}`
+      if (unsignedMs <= maxUnsignedMs) list(notes, `nothing vouches yet for ${unvouched}`)
+      else wrong(`nothing vouches, over more than five minutes, for ${unvouched}; a gateway signs each minute`)
+    }
     if (!hasEnded) list(notes, `${chain} has no end: its gateway runs, was killed, or its last records were cut off`)
+  }
+
+  /** The last record that is missing is younger than the signature before it: it may be gone where that is too old. */
+  function checkBeginning(chain: string, { first: { seq }, cut }: ChainState): void {
+    const begins = `${chain} begins with record ${seq}: those before`
+    if (deleted.has(chain)) list(notes, `${begins} had to make room for others`)
+    else if (cut !== undefined && cut.since + cut.retentionMs > now + maxUnsignedMs)
+      wrong(`${begins} were removed before their time, or are in files that were not given`)
+    else list(notes, `${begins} had to go, or were removed`)
   }
 
   for await (const line of lines) {
@@ -185,49 +218,15 @@ const newState = (first: AuditRecord): ChainState => ({
   hash: '',
   key: undefined,
   signatures: 0,
+  signedAt: 0,
   unsigned: 0,
+  unsignedFrom: 0,
+  unsignedMs: 0,
+  cut: undefined,
   hasEnded: false,
   hashes: new Map()
 })
 
-/** Nothing that a report prints is chosen by whoever wrote the log. */
-const chainName = /^[\w()-]{1,100}\/[\w-]{1,100}$/
-const publicKeyText = /^[\w-]{43}$/
-
 const signedKinds: ReadonlySet<string> = new Set(['begin', 'checkpoint', 'end'])
 
-interface AuditRecord extends Pick<ChainHead, 'chain' | 'seq' | 'time'> {
-  readonly prev: string
-  readonly kind: string
-  readonly members: JsonObject
-}
-
-function parsed(line: string): AuditRecord | undefined {
-  try {
-    const members: unknown = JSON.parse(line)
-    if (!isObject(members)) return undefined
-    const { chain, seq, prev, time, kind } = members
-    if (!isChainName(chain) || typeof prev !== 'string' || typeof kind !== 'string') return undefined
-    if (typeof time !== 'string' || !Number.isSafeInteger(seq) || Number(seq) < 1) return undefined
-    return { chain, seq: Number(seq), prev, time, kind, members }
-  } catch {
-    return undefined
-  }
-}
-
-const isChainName = (value: unknown): value is string => typeof value === 'string' && chainName.test(value)
-
-const isHead = (value: unknown): value is ChainHead =>
-  isObject(value) &&
-  isChainName(value['chain']) &&
-  typeof value['hash'] === 'string' &&
-  typeof value['time'] === 'string' &&
-  typeof value['seq'] === 'number'
-
-function keyOf(text: unknown): KeyObject | undefined {
-  try {
-    return typeof text === 'string' && publicKeyText.test(text) ? auditPublicKey(text) : undefined
-  } catch {
-    return undefined
-  }
-}
+const msOrEver = (ms: unknown): number => (typeof ms === 'number' ? ms : Infinity)

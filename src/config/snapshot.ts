@@ -152,8 +152,9 @@ export interface Tenant {
   readonly audit: TenantAudit
   /** Undefined: no argument or result is in the log. */
   readonly logSample?: ConfigInput['tenants'][string]['logSample'] | undefined
-  /** Done already to the rest of it; told by explain, and looked at for calls in flight. */
+  /** Done already to the rest of it; told by explain, and looked at for calls in flight; and what it is without. */
   readonly kills?: readonly Kill[]
+  readonly unstopped?: Tenant
 }
 
 export type CallLimitsConfig = Readonly<NonNullable<ConfigInput['tenants'][string]['limits']>>

@@ -63,6 +63,7 @@ export function stoppedTenant(tenant: Tenant, dated: readonly DatedKill[]): Tena
   return {
     ...tenant,
     kills,
+    unstopped: tenant,
     // New ones: what was decided and listed for an endpoint is remembered by it.
     endpoints: frozenMap(Object.fromEntries(tenant.endpoints), endpointName, ({ members, ...rest }) => ({
       ...rest,
@@ -97,5 +98,5 @@ function stoppedPolicy(policy: PolicyConfig | undefined, kills: readonly Kill[])
       : []
   )
   if (rules.length === 0) return policy
-  return { default: policy?.default ?? 'allow', rules: [...rules, ...(policy?.rules ?? [])] }
+  return { ...policy, default: policy?.default ?? 'allow', rules: [...rules, ...(policy?.rules ?? [])] }
 }

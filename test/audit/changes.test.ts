@@ -37,6 +37,57 @@ t.test('a change by the admin API is one record of its tenant; a refused one is 
   t.match(changes[0]?.chain, /^acme\//)
 })
 
+t.test('who tries what its key may not do is in the log, whichever check refuses it; a stranger is not', async (t) => {
+  const file = join(t.testdir(), 'audit.jsonl')
+  const made = await adminGateway(t, { upstreams: {}, top: { audit: { store: false, file } } })
+  const acme = '/v1/tenants/acme'
+  const tried = [
+    [adminKeys.viewer, 'PUT', `${acme}/kills/tenant?x=1`, 403],
+    [adminKeys.auditor, 'DELETE', `${acme}/upstreams/up`, 403],
+    [adminKeys.acme, 'POST', '/v1/rollback', 403],
+    [adminKeys.globex, 'DELETE', `${acme}/kills/tenant`, 404],
+    [adminKeys.globex, 'PUT', `/v1/tenants/${'x'.repeat(400)}/kills/tenant`, 404],
+    // What changes nothing, and who is nobody:
+    [adminKeys.viewer, 'POST', '/v1/plan', 403],
+    [adminKeys.globex, 'GET', acme, 404],
+    [adminKeys.platform, 'DELETE', '/v1/tenants/nobody', 404],
+    [`${adminKeys.viewer.slice(0, -3)}xyz`, 'PUT', `${acme}/kills/tenant`, 401]
+  ] as const
+  for (const [key, method, path, status] of tried) {
+    const body = method === 'POST' ? { body: {} } : {}
+    t.equal((await made.call(method, path, { key, ...body })).status, status, `${method} ${path.slice(0, 60)}`)
+  }
+  t.equal((await made.call('PUT', `${acme}/kills/tools/up/x`, { key: adminKeys.globex })).status, 404)
+  await made.call('PUT', `${acme}/kills/tenant`)
+  t.equal((await made.call('DELETE', `${acme}/kills/tenant`, { key: adminKeys.acme })).status, 403)
+  await made.close()
+  const refused = parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'refused')
+  const by = (name: string) => refused.filter((each) => (each['by'] as { name: string }).name === name)
+  t.equal(refused.length, 7)
+  t.match(by('viewer'), [
+    {
+      chain: /^acme\//,
+      by: { kind: 'admin', name: 'viewer', role: 'viewer' },
+      from: '127.0.0.1',
+      action: 'PUT /v1/tenants/{tenant}/kills/tenant',
+      target: '/v1/tenants/acme/kills/tenant',
+      decision: 'denied',
+      outcome: 'forbidden'
+    }
+  ])
+  t.match(by('auditor'), [{ chain: /^acme\//, action: 'DELETE /v1/tenants/{tenant}/upstreams/{upstream}' }])
+  t.match(by('acme'), [
+    { chain: /^\(gateway\)\//, action: 'POST /v1/rollback', outcome: 'forbidden' },
+    { chain: /^acme\//, action: 'kill.delete', outcome: 'forbidden' }
+  ])
+  t.match(
+    by('globex'),
+    Array.from({ length: 3 }, () => ({ chain: /^\(gateway\)\//, outcome: 'not_found' })),
+    'the log of another tenant says nothing of who is not its own'
+  )
+  for (const { target } of refused) t.ok(String(target).length <= 256)
+})
+
 t.test(
   'the log of a tenant that is made by the admin API begins with its making, and ends after its removal',
   async (t) => {

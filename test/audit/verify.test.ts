@@ -59,15 +59,74 @@ t.test('a run that somebody adds without the key is found, however well its hash
   t.match((await report([other.begin(), other.end()])).problems, [/another key/, /another key/, /no valid signature/])
 })
 
-t.test('a run that is written to now may still be without a signature, of which a note tells', async (t) => {
+t.test('a run without its beginning and without a signature is found, also while it is young', async (t) => {
   const { calls } = run('a')
   calls(9)
   const lines = calls(3)
-  const young = await report(lines, startedAt + 30_000)
-  t.same(young.problems, [])
-  t.match(young.notes, [/begins with record 10/, /nothing vouches yet for what follows record 9 .*: 3/, /has no end/])
-  t.match((await report(lines, startedAt + 10 * 60_000)).problems, [/no valid signature/])
-  t.match((await report(lines, startedAt - 10 * 60_000)).problems, [/no valid signature/], 'nor is it of the future')
+  for (const now of [startedAt + 30_000, startedAt + 10 * 60_000, startedAt - 10 * 60_000])
+    t.match((await report(lines, now)).problems, [/^acme\/a has no valid signature/])
+})
+
+/** A run with a clock that is moved: each step is minutes later, and a record or the signature of a checkpoint. */
+function runOver(steps: ReadonlyArray<readonly [minutes: number, kind: 'begin' | 'call' | 'checkpoint' | 'end']>) {
+  let now = startedAt
+  const chain = createChain('acme/a', { privateKey, publicKey }, { now: () => now })
+  return steps.map(([minutes, kind]) => {
+    now += minutes * 60_000
+    return kind === 'call'
+      ? chain.record('change', { action: 'policy.put' })
+      : chain.signedRecord(kind, { retentionMs: 90 * dayMs })
+  })
+}
+
+t.test('records that nothing vouches for are of minutes, however well somebody chains them', async (t) => {
+  const begun = [
+    [0, 'begin'],
+    [1, 'call'],
+    [0, 'checkpoint']
+  ] as const
+  const young = await report(runOver([...begun, [600, 'call'], [1, 'call'], [1, 'call']]))
+  t.same(young.problems, [], 'a gateway that was idle, and is killed')
+  t.match(young.notes, [/^nothing vouches yet for what follows record 3 of acme\/a: 3$/, /no end/])
+  const spread = runOver([...begun, ...Array.from({ length: 900 }, () => [60, 'call'] as const)])
+  t.match((await report(spread, startedAt + 38 * dayMs)).problems, [
+    /^nothing vouches, over more than five minutes, for what follows record 3 of acme\/a: 900; a gateway signs/
+  ])
+  t.match((await report(runOver([...begun, [-60, 'call']]))).problems, [/^nothing vouches, over more/], 'nor before it')
+})
+
+t.test('the oldest records of a run are missed until their time is over', async (t) => {
+  const lines = runOver([
+    ...([
+      [0, 'begin'],
+      [1, 'call'],
+      [1, 'call'],
+      [0, 'checkpoint']
+    ] as const),
+    ...([
+      [60, 'call'],
+      [1, 'call'],
+      [0, 'checkpoint'],
+      [1, 'end']
+    ] as const)
+  ])
+  t.same((await report(lines)).problems, [])
+  for (const kept of [2, 3, 4, 5, 6])
+    t.match((await report(lines.slice(kept), startedAt + 2 * 60 * 60_000)).problems, [
+      new RegExp(`^acme/a begins with record ${kept + 1}: those before were removed before their time`)
+    ])
+  const late = await report(lines.slice(5), startedAt + 91 * dayMs)
+  t.same([late.problems, late.notes], [[], ['acme/a begins with record 6: those before had to go, or were removed']])
+  const other = run('b')
+  const room = [other.begin(), other.end({ deleted: ['acme/a'] })]
+  t.same((await report([...lines.slice(5), ...room])).problems, [], 'they had to make room, as another run says')
+  const forged = run('c')
+  const lied = [forged.begin(), forged.chain.record('call', { deleted: ['acme/a'] })]
+  t.match(
+    (await report([...lines.slice(5), ...lied])).problems,
+    [/removed before their time/],
+    'which has to be signed'
+  )
 })
 
 t.test('a record after the end of its run is found', async (t) => {

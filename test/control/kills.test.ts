@@ -199,6 +199,33 @@ t.test('kill switches outlast every rollback, and end with a tenant that is made
   t.match((await made.call('GET', `${path}/kills`)).json, { items: [] })
 })
 
+t.test('the tests of a policy are judged as if nothing were stopped', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const caller = { key: 'ada' }
+  const test = (name: string, expect: string) => ({ name, caller, kind: 'tool', expect, endpoint: 'default' })
+  const policy = { default: 'deny', rules: [{ name: 'echo', effect: 'allow', what: { names: ['echo'] } }] }
+  const tests = [test('up/echo', 'allowed'), test('up/slow', 'allowed')]
+  const made = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    auth: { keys: [{ name: 'ada', key: keys.ada }] },
+    policy: { ...policy, tests }
+  })
+  const judged = async () => (await made.call('GET', '/v1/tenants/acme/endpoints/default/policy-tests')).json
+  const expected = {
+    failed: 1,
+    items: [
+      { name: 'up/echo', holds: true },
+      { name: 'up/slow', holds: false }
+    ]
+  }
+  t.match(await judged(), expected)
+  for (const path of ['tools/up/echo', 'tools/up/slow', 'upstreams/up']) {
+    t.equal((await made.call('PUT', `/v1/tenants/acme/kills/${path}`)).status, 204)
+    t.match(await judged(), expected, `${path} is stopped`)
+  }
+})
+
 t.test('a kill switch of what there is not is refused: it would stop nothing', async (t) => {
   const { kill } = await start(t)
   for (const path of ['tools/upp/echo', 'tools/*/echo', 'upstreams/upp', 'keys/adda'])

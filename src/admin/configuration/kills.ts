@@ -8,7 +8,8 @@ import { reservedIssuerPrefix } from '../../auth/principal.ts'
 import { killedText } from '../../policy/kills.ts'
 import { tenantId } from '../../protocol/messages.ts'
 import { sessionsListed } from '../../store/keys.ts'
-import { changeHash, recordChange } from '../changes.ts'
+import { ControlError } from '../../control/control-error.ts'
+import { changeHash, recordChange, recordRefusedChange } from '../changes.ts'
 import { pageSchema, page, pageQuery } from '../paging.ts'
 import { noSuch } from '../problem.ts'
 import {
@@ -86,16 +87,18 @@ async function turn(
 ): Promise<void> {
   const { tenant = '' } = params
   const { name, role } = administrator
-  if (!(await services.control.switchKill({ author: { name, role }, tenant, kill, verb }))) return
+  const change = { actor: name, role, action: `kill.${verb}`, tenant, target: killedText(kill), address }
+  const isChanged = await services.control
+    .switchKill({ author: { name, role }, tenant, kill, verb })
+    .catch((error: unknown) => {
+      if (error instanceof ControlError && error.code === 'forbidden') recordRefusedChange(services, change, error.code)
+      throw error
+    })
+  if (!isChanged) return
   const recorded = recordChange(services, {
-    actor: name,
-    role,
-    action: `kill.${verb}`,
-    tenant,
-    target: killedText(kill),
+    ...change,
     before: verb === 'put' ? undefined : changeHash(kill),
-    after: verb === 'put' ? changeHash(kill) : undefined,
-    address
+    after: verb === 'put' ? changeHash(kill) : undefined
   })
   if (verb === 'put') await endSessionsOf(tenant, kill, services)
   await recorded

@@ -49,8 +49,14 @@ function* resultOf(
   }
 }
 
-/** Those of an endpoint, and those of its tenant that are about it. A step for each rule of each. */
-export function* testResults(tenant: Tenant, endpoint: Endpoint, now: number): Steps<Result[]> {
+/**
+ * Those of an endpoint, and those of its tenant that are about it. A step for each rule of each. What a kill switch has
+ * stopped is asked as if it were not: a policy is what holds again once the switch is taken back.
+ */
+export function* testResults(stopped: Tenant, { name }: Endpoint, now: number): Steps<Result[]> {
+  const { unstopped: tenant = stopped } = stopped
+  const endpoint = tenant.endpoints.get(name)
+  if (endpoint === undefined) return []
   const results: Result[] = []
   const [rules, access] = [rulesAt(tenant, endpoint), createAccess()]
   for (const of of policyLevels) {

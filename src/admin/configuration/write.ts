@@ -4,9 +4,8 @@ import type { Tree } from '../../config/shape.ts'
 import { ControlError } from '../../control/control-error.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
 import type { Wish } from '../../control/judge.ts'
-import { tenantId } from '../../protocol/messages.ts'
 import { shownDocument, type TenantDocument } from '../../control/document/tenant-document.ts'
-import { longChangeHash, recordChange } from '../changes.ts'
+import { longChangeHash, recordChange, recordRefusedChange } from '../changes.ts'
 import type { AdminRequest, AdminServices } from '../route.ts'
 
 export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | 'past' | 'isBehindFile'> {
@@ -29,16 +28,11 @@ export async function writeDocuments(
   const made = await services.control
     .change({ ...wish, author, action, charge: administrator.charge })
     .catch((error: unknown) => {
-      if (error instanceof ControlError && error.code === 'forbidden') noteRefused(error.code)
+      const { tenant } = params
+      if (error instanceof ControlError && error.code === 'forbidden')
+        recordRefusedChange(services, { actor: name, role, action, tenant, target, address }, error.code)
       throw error
     })
-  function noteRefused(outcome: string): void {
-    const { tenant } = params
-    // A tenant that there is not has no record: anybody could make up as many as there are names.
-    const isThere = tenant !== undefined && services.snapshot().tenants.has(tenantId(tenant))
-    const refused = { actor: name, role, action, tenant: isThere ? tenant : undefined, target, address }
-    services.audit?.changeRefused(refused, outcome)
-  }
   // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
   const digestOf = async (document: TenantDocument | undefined): Promise<string | undefined> => {
     const part = document && partOf(shownDocument(document.tree))
