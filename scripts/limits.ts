@@ -1675,8 +1675,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'forgotten'
     ],
     ['login/login.ts maxAtOnce', 'requests to the provider at once', 'tenant', 'the others wait'],
-    ['login/identities.ts freshMs', 'how long what the provider said of a person is good', 'person', 'asked again'],
-    ['login/identities.ts askingMs', 'wait for another process that asks the provider', 'person', 'the refresh fails'],
+    [
+      'login/people/identities.ts freshMs',
+      'how long what the provider said of a person is good',
+      'person',
+      'asked again'
+    ],
+    [
+      'login/people/identities.ts askingMs',
+      'wait for another process that asks the provider',
+      'person',
+      'the refresh fails'
+    ],
     ['login/sign-in-pages.ts interactionSeconds', 'time for all of an authorization', 'person', 'begun anew'],
     ['login/provider.ts codeSeconds', 'life of an authorization code', 'client', '`invalid_grant`'],
     ['login/provider.ts grantSeconds', 'life of a consent, in use or not', 'client', 'asked for again'],
@@ -1694,7 +1704,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'forgotten'
     ],
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
-    ['login/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
+    ['login/people/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
     [
       'login/held-answers.ts allowedMs',
       'time for which an address that somebody allowed is told of errors without a page',
@@ -1703,7 +1713,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['login/interactions.ts maxAddressChars', 'the address of an app, on the page of consent', 'page', 'cut'],
     ['login/strangers/registration.ts maxClientName', 'the name of an app, on the pages', 'page', 'cut'],
-    ['login/identity.ts maxTextBytes', 'name, groups and roles of a person as JSON', 'person', 'refused']
+    ['login/people/identity.ts maxTextBytes', 'name, groups and roles of a person as JSON', 'person', 'refused']
   ],
   'Processes over stdio': [
     [
@@ -1956,8 +1966,8 @@ vault/sealed-values.ts maxTries
 cli/crash-files.ts timeoutMs
 login/sign-in-pages.ts interactionMs
 http/connections/page-sign-in.ts maxQuery
-login/sign-in.ts maxReasonChars
-login/identities.ts pollMs
+login/people/sign-in.ts maxReasonChars
+login/people/identities.ts pollMs
 login/adapter.ts atOnceMs
 login/strangers/own-paths.ts minuteMs
 login/strangers/own-paths.ts hourMs

@@ -63,7 +63,7 @@ const url = (example: string): readonly Rule[] => [
  * Browsers take every name below `localhost` for this machine (RFC 6761 section 6.3), resolvers of networks not always:
  * good for providers that stand beside the gateway, and for nothing to which the gateway sends what it keeps.
  */
-const isLocal = (host: string): boolean => isLoopback(host) || host.endsWith('.localhost')
+export const isLocal = (host: string): boolean => isLoopback(host) || host.endsWith('.localhost')
 
 const secureUrl = (example: string, mayBePlain = isLoopback): readonly Rule[] => [
   ...url(example),

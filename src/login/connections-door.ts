@@ -7,7 +7,7 @@ import type { Provider } from 'oidc-provider'
 import { connectionsPath } from '../config/auth/upstream-auth.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { TenantId } from '../protocol/messages.ts'
-import type { createIdentities } from './identities.ts'
+import type { createIdentities } from './people/identities.ts'
 import { errorPage, sendPage, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 

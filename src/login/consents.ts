@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
-import type { createIdentities } from './identities.ts'
+import type { createIdentities } from './people/identities.ts'
 import type { LoginEvents } from './login-events.ts'
 import { consentsBody, errorPage, sendPage, startAgain } from './pages.ts'
 import { shownClient } from './strangers/registration.ts'

@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http'
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Consent } from './consents.ts'
-import type { createIdentities } from './identities.ts'
+import type { createIdentities } from './people/identities.ts'
 
 const style = `
 :root {

@@ -1,14 +1,15 @@
 // The authorization server of one tenant: the certified library oidc-provider, set up for MCP hosts (MCP
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
-import type { Configuration, errors as Errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { Fetch } from '../auth/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import type { Clock } from '../time/clock.ts'
 import { createLoginAdapter } from './adapter.ts'
-import type { createIdentities } from './identities.ts'
+import type { createIdentities } from './people/identities.ts'
+import { toldOf } from './people/identity.ts'
 import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './sign-in-pages.ts'
 import { logFailures, noteRefusals, type LoginEvents } from './login-events.ts'
@@ -17,7 +18,8 @@ import { providerPages } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { createRefreshRate } from './refresh-rate.ts'
 import { registeredId, withCheckedRedirects } from './strangers/registration.ts'
-import { saidByProvider } from './sign-in.ts'
+import { resourceIndicatorsOf, revocationPolicy } from './token-rules.ts'
+import { saidByProvider } from './people/sign-in.ts'
 import { giveBackUnbegun, type StrangerLimits } from './strangers/stranger-limits.ts'
 
 interface ProviderOptions {
@@ -31,8 +33,6 @@ interface ProviderOptions {
   readonly note: LoginEvents
   readonly log: Log
 }
-
-type Features = NonNullable<Configuration['features']>
 
 const codeSeconds = 60
 /** Of what a person has allowed, however often it is used. */
@@ -166,7 +166,7 @@ export async function createProvider(
     extraTokenClaims: async (_ctx, token) => {
       const subject = 'accountId' in token ? token.accountId : undefined
       const identity = subject === undefined ? undefined : await identities.get(subject)
-      return identity && { groups: [...identity.groups], roles: [...identity.roles] }
+      return identity && toldOf(identity)
     },
     // The Origin of every request was compared with those of the tenant before it came here.
     clientBasedCORS: () => true,
@@ -184,41 +184,6 @@ export async function createProvider(
   logFailures(provider, tenant.id, log)
   return { provider, answer: provider.callback() }
 }
-
-/** A token for exactly one endpoint of the tenant (RFC 8707). */
-function resourceIndicatorsOf(config: LoginConfig, errors: typeof Errors): NonNullable<Features['resourceIndicators']> {
-  const endpoints = [...new Set(Object.values(config.resources))].join(' ')
-  return {
-    enabled: true,
-    defaultResource: (_ctx, _client, oneOf) => {
-      if (Array.isArray(oneOf)) return oneOf[0] as string
-      if (config.defaultResource !== undefined) return config.defaultResource
-      throw new errors.InvalidTarget('name the endpoint with the parameter resource')
-    },
-    useGrantedResource: () => true,
-    getResourceServerInfo: (_ctx, resource) => {
-      if (!Object.hasOwn(config.resources, resource))
-        throw new errors.InvalidTarget(`there is no such endpoint; there are: ${endpoints}`)
-      return {
-        scope: config.scopes.join(' '),
-        audience: resource,
-        accessTokenTTL: config.tokenSeconds,
-        accessTokenFormat: 'jwt',
-        jwt: { sign: { alg: 'ES256' } }
-      }
-    }
-  }
-}
-
-/** Of a client its own, as the library has it by default, which then writes a notice to standard output. */
-const revocationPolicy =
-  (errors: typeof Errors): NonNullable<NonNullable<Features['revocation']>['allowedPolicy']> =>
-  async (_ctx, client, token) => {
-    if (token.clientId === client.clientId) return true
-    // One without a secret says of itself who it is: it is told nothing of what others have.
-    if (client.clientAuthMethod === 'none') return false
-    throw new errors.InvalidRequest('client is not authorized to revoke the presented token')
-  }
 
 /** Who signs out here does so at the tenant's provider, too (OpenID Connect RP-Initiated Logout 1.0). */
 function signOutThere(

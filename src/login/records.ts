@@ -96,6 +96,11 @@ export function createLoginRecords(tenant: TenantId, provider: string, { store, 
       if (by === 1 && counted === 1) await store.set((await placeOf(`${kind} since`, id)).key, String(now), since)
       return counted
     },
+    /** @returns when the window of a counter began: epoch ms */
+    async windowBegan(kind: string, id: string): Promise<number | undefined> {
+      const since = await store.get((await placeOf(`${kind} since`, id)).key)
+      return since === undefined ? undefined : Number(since)
+    },
     /** @returns after how many seconds the next window of a counter begins, at the latest */
     async secondsLeft(kind: string, { id, windowMs, now }: Counted): Promise<number> {
       const since = await store.get((await placeOf(`${kind} since`, id)).key)

@@ -124,7 +124,8 @@ t.test('who cannot be asked about at the provider signs in again after a working
 })
 
 t.test('groups that the ID token only points to are not taken as none', async (t) => {
-  const front = await loginGateway(t)
+  const rules = [{ name: 'no-x', effect: 'deny', who: { groups: ['x'] }, what: { kinds: ['tool'] } }]
+  const front = await loginGateway(t, { policy: { default: 'allow', rules } })
   front.provider.claims = { _claim_names: { address: 'src1' } }
   t.equal((await logIn(front, front.url())).status, 200, 'of other claims nothing is needed')
   front.provider.claims = { _claim_names: { groups: 'src1' }, groups: undefined }

@@ -11,6 +11,11 @@ import { begin, logIn, loginGateway, redirectUri, refresh, register, use } from 
 /** It goes on from one person to the next. */
 let minutes = 0
 
+const aboutGroups = {
+  default: 'allow',
+  rules: [{ name: 'no-x', effect: 'deny', who: { groups: ['x'] }, what: { kinds: ['tool'] } }]
+}
+
 /** A person with a host that refreshes its token each minute. */
 async function signedIn(t: Test, front: Awaited<ReturnType<typeof loginGateway>>) {
   let last = await logIn(front, front.url())
@@ -87,7 +92,7 @@ t.test('where the provider wants to see the person, hosts are told to begin anew
 })
 
 t.test('whose groups cannot be used any more begins anew, and is told why', async (t) => {
-  const front = await loginGateway(t)
+  const front = await loginGateway(t, { policy: aboutGroups })
   const many = Array.from({ length: 150 }, (_, n) => `group ${String(n).padStart(30)}`)
   // Each of 36 characters, and of 90 bytes in a token.
   const japanese = Array.from(
@@ -183,10 +188,38 @@ t.test('a rule that denies a group or a role misses nobody who has many, or whos
   }
 })
 
-t.test('where no rule is about groups or roles, what is no name is left out, and the person is let in', async (t) => {
+t.test('where no rule is about groups, those that cannot be told are left out, until one is', async (t) => {
   const front = await loginGateway(t, { of: { userinfo: false } })
-  front.provider.claims = { groups: ['staff', { id: 'g1' }, 7, 'a\nb'], roles: { reader: { org: 'acme' } } }
-  const { status, body } = await logIn(front, front.url())
-  t.equal(status, 200)
-  t.match(decodeJwt(body.access_token), { groups: ['staff'], roles: [] })
+  const many = Array.from({ length: 300 }, (_, n) => `n${n}`)
+  const long = Array.from({ length: 200 }, (_, n) => `group ${String(n).padStart(30)}`)
+  const signInWith = async (claims: Record<string, unknown>) => {
+    front.provider.claims = claims
+    return await logIn(front, front.url())
+  }
+  for (const [groups, told] of [
+    [['staff', { id: 'g1' }, 7, 'a\nb'], ['staff']],
+    [{ staff: true }, []],
+    [many, many.slice(0, 256)]
+  ] as const) {
+    const { status, body } = await signInWith({ groups })
+    t.equal(status, 200)
+    t.match(decodeJwt(body.access_token), { groups: told, roles: [], _claim_names: { groups: 'left-out' } })
+    t.equal((decodeJwt(body.access_token)['groups'] as string[]).length, told.length)
+    t.equal(await use(front.url(), body.access_token), 200)
+  }
+  const whole = await signInWith({ groups: ['staff'] })
+  t.notOk('_claim_names' in decodeJwt(whole.body.access_token))
+  const cut = await signInWith({ groups: long, roles: ['reader'] })
+  const said = decodeJwt(cut.body.access_token) as { groups: string[]; roles: string[] }
+  t.ok(said.groups.length > 50 && said.groups.length < 150, `${said.groups.length} of 200 in 4,000 bytes`)
+  t.equal(await use(front.url(), cut.body.access_token), 200)
+  const last = await signInWith({ groups: undefined, _claim_names: { groups: 'src1' } })
+  t.equal(await use(front.url(), last.body.access_token), 200)
+
+  const { acme, ...others } = front.config.tenants
+  front.reload({ ...front.config, tenants: { ...others, acme: { ...(acme as object), policy: aboutGroups } } })
+  for (const { body } of [cut, last])
+    t.equal(await use(front.url(), body.access_token), 401, 'also of tokens from before')
+  t.equal(await use(front.url(), whole.body.access_token), 200)
+  t.match(await refresh(front, last), { status: 400, body: { error: 'invalid_grant' } })
 })

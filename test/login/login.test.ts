@@ -190,8 +190,9 @@ t.test('who is disabled at the provider is out at the next refresh; whose groups
   t.equal((await logIn(front, front.url('other'), person)).status, 200, 'and who comes back signs in again')
 })
 
-t.test('groups that no token could hold are refused at the sign-in, not cut', async (t) => {
-  const front = await loginGateway(t)
+t.test('groups that no token could hold are refused at the sign-in where rules are about them, not cut', async (t) => {
+  const rules = [{ name: 'no-x', effect: 'deny', who: { groups: ['x'] }, what: { kinds: ['tool'] } }]
+  const front = await loginGateway(t, { policy: { default: 'allow', rules } })
   const names = (count: number): string[] => Array.from({ length: count }, (_, n) => `group ${String(n).padStart(30)}`)
   front.provider.groups.set('ada', names(90))
   const { body } = await logIn(front, front.url())
@@ -252,12 +253,31 @@ t.test('redirect URIs: https, loopback and apps; nothing that runs or can be lis
   const web = { application_type: 'web' }
   t.equal((await register(front, { ...web, redirect_uris: ['https://a.example/cb'] })).status, 201)
   t.equal((await register(front, { ...web, redirect_uris: ['http://localhost/cb'] })).status, 201)
-  for (const uri of ['http://evil.example/cb', 'http://10.0.0.1/cb'])
-    t.match(await register(front, { ...web, redirect_uris: ['https://a.example/cb', uri] }), { status: 400 }, uri)
+  for (const uri of ['http://app.localhost:9/cb', 'http://127.0.0.2/cb'])
+    for (const type of [web, {}]) t.equal((await register(front, { ...type, redirect_uris: [uri] })).status, 201, uri)
+  for (const uri of ['http://evil.example/cb', 'http://10.0.0.1/cb', 'http://localhost.evil.example/cb'])
+    t.match(await register(front, { ...web, redirect_uris: [uri] }), { status: 400 }, uri)
   const app = 'cursor://evil.example/oauth/callback'
   const { clientId } = await register(front, { redirect_uris: [app] })
   const { html } = await browser().go(begin(front, clientId, { redirect_uri: app }), app)
   t.match(html, /an app on this device \(cursor:\/\/evil\.example\/oauth\/callback\)/, 'the page shows all of it')
+})
+
+t.test('one address that may not be used keeps a client from none of the others', async (t) => {
+  const front = await loginGateway(t, { top: ownNetwork })
+  const odd = ['http://evil.example/cb', 'javascript:alert(1)', 'smb://evil.example/x', 'https://a.example/#f', 'x']
+  const redirect_uris = [redirectUri, ...odd]
+  const registered = await register(front, { redirect_uris })
+  t.equal(registered.status, 201)
+  t.same(registered.body['redirect_uris'], [redirectUri])
+  const { clientId } = await documentedClient(t, { redirect_uris })
+  for (const id of [registered.clientId, clientId]) {
+    for (const uri of odd) {
+      const { status, url, html } = await browser().go(begin(front, id, { redirect_uri: uri }), uri)
+      t.match([status, url.href, html], [400, new RegExp(`^${front.issuer}/auth`), /has not registered/], uri)
+    }
+    t.equal((await browser().go(begin(front, id), redirectUri)).status, 200, 'it is led to the page of consent')
+  }
 })
 
 t.test('a metadata document names no address that could not be registered', async (t) => {

@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { createFetch } from '../../src/auth/fetch.ts'
 import { productOf, providerPresets } from '../../src/config/auth/providers/presets.ts'
-import { createSignIn } from '../../src/login/sign-in.ts'
+import { createSignIn } from '../../src/login/people/sign-in.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { base, compiled, withValue } from '../config/kit.ts'
 

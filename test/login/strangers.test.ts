@@ -10,7 +10,7 @@ import { unavailable } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { browser } from '../kit/browser.ts'
 import { nameServer } from '../kit/name-server.ts'
-import { dial } from '../kit/raw-http.ts'
+import { dial, untilClosed } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
 import { quiet } from '../store/kit.ts'
 import { begin, logIn, loginGateway, redirectUri, refresh, register, tokens } from './kit.ts'
@@ -176,6 +176,35 @@ t.test('one stranger keeps nobody out who comes from elsewhere', async (t) => {
     { limit: 'authorizationsPerMinute', address: '203.0.113.7' },
     { limit: 'registrationsPerHour', address: undefined }
   ])
+})
+
+t.test('what is given back late takes nothing off the window that has begun since', async (t) => {
+  let counted = 0
+  const store = new Proxy(await createSqliteStore({ path: ':memory:', clock: Date, log: quiet }), {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (name !== 'count') return member
+      return async (...args: unknown[]): Promise<unknown> => {
+        const count: unknown = await (member as (...given: unknown[]) => unknown).apply(target, args)
+        if (args[1] === 1) counted += 1
+        return count
+      }
+    }
+  })
+  const front = await loginGateway(t, { login: { registrationsPerHour: 1 }, overrides: { store } })
+  t.teardown(() => moveClock(0))
+  const body = JSON.stringify({ redirect_uris: [] })
+  const slow = dial(front.port)
+  slow.write(
+    `POST /login/acme/reg HTTP/1.1\r\nHost: 127.0.0.1:${front.port}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n`
+  )
+  await until('it is counted for its address and for all', () => counted === 2)
+  moveClock(61 * 60_000)
+  t.equal((await register(front)).status, 201, 'a window has begun anew')
+  slow.write(body)
+  t.match(await untilClosed(slow), /^HTTP\/1\.1 400/)
+  t.equal((await register(front)).status, 429)
 })
 
 t.test('while the store is away hosts are told to come back, and nothing is used up', async (t) => {

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Configuration, errors as Errors, KoaContextWithOIDC } from 'oidc-provider'
-import { isLoopback } from '../../config/formats.ts'
+import { isLocal } from '../../config/formats.ts'
 
 /**
  * The `client_id` of a host. The library asks for it before it looks at the metadata.
@@ -41,36 +41,54 @@ export function shownClient(name: unknown, id: string): string {
 /**
  * Where answers may go: https; http of the person's own machine; and the scheme of an app (RFC 8252 section 7.1),
  * such as `cursor:` or `com.example.app:`. The library lets clients of the web have http anywhere, and apps any scheme.
- * @returns why one of them may not be; undefined: all may
+ * @returns why this one may not be; undefined: it may
  */
-function refusedRedirect(uris: unknown): string | undefined {
-  for (const uri of Array.isArray(uris) ? (uris as unknown[]) : []) {
-    const { protocol } = URL.parse(String(uri)) ?? {}
-    if (protocol === undefined || protocol === 'https:') continue
-    if (protocol === 'http:') {
-      if (!staysHere(String(uri))) return 'redirect_uris with http are those of the own machine only; use https'
-      continue
-    }
-    const scheme = protocol.slice(0, -1)
-    if (notOfApps.has(scheme) || /^(?:ms|x-apple)-|-(?:extension|untrusted|devtools)$/.test(scheme))
-      return `redirect_uris must not use the scheme ${scheme}, which is of no single app`
+function refusedRedirect(uri: unknown, isOfWeb: boolean): string | undefined {
+  const { protocol, hostname = '', href = '' } = URL.parse(String(uri)) ?? {}
+  if (typeof uri !== 'string' || protocol === undefined) return 'redirect_uris must be valid URIs'
+  if (href.includes('#')) return 'redirect_uris must have no fragment'
+  if (protocol === 'https:')
+    return !isOfWeb && ofApps.has(hostname) ? 'redirect_uris of the own machine are those with http' : undefined
+  if (protocol === 'http:') {
+    if (!staysHere(String(uri))) return 'redirect_uris with http are those of the own machine only; use https'
+    return !isOfWeb && isOtherLoopback(uri) ? 'redirect_uris of an app have localhost or 127.0.0.1 there' : undefined
   }
-  return undefined
+  const scheme = protocol.slice(0, -1)
+  if (notOfApps.has(scheme) || /^(?:ms|x-apple)-|-(?:extension|untrusted|devtools)$/.test(scheme))
+    return `redirect_uris must not use the scheme ${scheme}, which is of no single app`
+  return isOfWeb ? `redirect_uris of a client with application_type web must not use the scheme ${scheme}` : undefined
 }
 
-/** Of what registers, of metadata documents, and of clients that registered before. */
+/** With http the library takes of an app these alone, with any port, and of a client of the web every host. */
+const ofApps: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+/** Of the own machine, by another name, such as http://app.localhost. */
+const isOtherLoopback = (uri: unknown): boolean =>
+  staysHere(String(uri)) && !ofApps.has(URL.parse(String(uri))?.hostname ?? '')
+
+/**
+ * Of what registers, of metadata documents, and of clients that registered before: an address that may not be used is
+ * left out, and the client has the others (RFC 7591 section 3.2.1). One that has no other is refused.
+ */
 export const withCheckedRedirects = (errors: typeof Errors): NonNullable<Configuration['extraClientMetadata']> => ({
   properties: ['redirect_uris'],
-  validator(_ctx, _name, uris) {
-    const refused = refusedRedirect(uris)
-    if (refused !== undefined) throw new errors.InvalidClientMetadata(refused)
+  validator(_ctx, _name, uris, metadata) {
+    if (!Array.isArray(uris) || uris.length === 0) return
+    const all = uris as unknown[]
+    if (all.some(isOtherLoopback) && all.every((uri) => /^https?:/i.test(String(uri))))
+      metadata['application_type'] = 'web'
+    const isOfWeb = metadata['application_type'] === 'web'
+    const usable = all.filter((uri): uri is string => refusedRedirect(uri, isOfWeb) === undefined)
+    if (usable.length === 0)
+      throw new errors.InvalidClientMetadata(refusedRedirect(all[0], isOfWeb) ?? 'redirect_uris must not be empty')
+    metadata['redirect_uris'] = usable
   }
 })
 
 /** An answer there stays on the machine of the person. */
 export function staysHere(redirectUri: string): boolean {
   const { protocol, hostname = '' } = URL.parse(redirectUri) ?? {}
-  return protocol === 'http:' && isLoopback(hostname)
+  return protocol === 'http:' && isLocal(hostname)
 }
 
 /** Schemes that lead to a server elsewhere, into the browser itself, or to a program that does what they say. */

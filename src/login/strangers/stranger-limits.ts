@@ -28,8 +28,8 @@ const everybody = ''
 
 export function createStrangerLimits({ tenant, config, records, clock, log, addressOf }: StrangerLimitsOptions) {
   const limits = limitsOf(config)
-  /** Requests under way that are counted as beginning something, and as what. */
-  const begun = new WeakMap<IncomingMessage, StrangerLimit>()
+  /** Requests under way that are counted as beginning something: as what, and when. */
+  const begun = new WeakMap<IncomingMessage, { readonly name: StrangerLimit; readonly at: number }>()
   const whoOf = (request: IncomingMessage): string => networkOf(addressOf(request) ?? 'unknown')
 
   const counterOf = (name: StrangerLimit, id: string) => ({ id, windowMs: limits[name].windowMs, now: clock.now() })
@@ -64,17 +64,21 @@ export function createStrangerLimits({ tenant, config, records, clock, log, addr
     async begin(path: string, request: IncomingMessage): Promise<number | undefined> {
       const name = begunBy(path, request.method)
       const retrySeconds = name === undefined ? undefined : await take(name, request)
-      if (name !== undefined && retrySeconds === undefined) begun.set(request, name)
+      if (name !== undefined && retrySeconds === undefined) begun.set(request, { name, at: clock.now() })
       return retrySeconds
     },
     /** It began nothing, and does not count. */
     async giveBack(request: IncomingMessage): Promise<void> {
-      const name = begun.get(request)
-      if (name === undefined) return
+      const counted = begun.get(request)
+      if (counted === undefined) return
       begun.delete(request)
-      for (const who of [whoOf(request), everybody])
-        // A new window has begun meanwhile, which it was not counted in.
+      const { name, at } = counted
+      for (const who of [whoOf(request), everybody]) {
+        const since = await records.windowBegan(name, who)
+        // A new window may have begun meanwhile, in which it was not counted.
+        if (since === undefined || since > at) continue
         if ((await count(name, who, -1)) < 0) await count(name, who, 1)
+      }
     }
   }
 }

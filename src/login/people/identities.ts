@@ -1,9 +1,9 @@
 // Those who have signed in at the tenant's provider, and whether they are still who they were: the provider is asked
 // again at each refresh, by one process at a time.
 
-import type { LoginConfig } from '../config/auth/login-config.ts'
-import { type Clock, pause } from '../time/clock.ts'
-import type { LoginRecords } from './records.ts'
+import type { LoginConfig } from '../../config/auth/login-config.ts'
+import { type Clock, pause } from '../../time/clock.ts'
+import type { LoginRecords } from '../records.ts'
 import { SignInRefused, type Identity } from './identity.ts'
 import type { createSignIn } from './sign-in.ts'
 
@@ -29,6 +29,8 @@ export function createIdentities({ records, signIn, config, clock, wall, onOut }
   const sessionMs = config.sessionHours * 60 * 60_000
   async function get(subject: string): Promise<Identity | undefined> {
     const identity = (await records.read('Identity', subject)) as Identity | undefined
+    // Rules are about them by now: whoever signs in anew is judged anew, and told why not.
+    if (identity?.leftOut?.some((kind) => config.provider.neededWhole?.includes(kind)) === true) return undefined
     if (identity === undefined || identity.refreshToken !== undefined) return identity
     // The provider cannot be asked without the person: good for a working day, then they sign in again.
     return wall.now() - identity.signedInAt < sessionMs ? identity : undefined

@@ -2,13 +2,13 @@
 // and nonce (OpenID Connect Core 1.0 section 3.1, RFC 9700); and asking it again who they are, at each refresh.
 
 import * as oauth from 'oauth4webapi'
-import { claimAt } from '../auth/claims.ts'
-import { discoverProvider, providerUrl, type Fetch } from '../auth/fetch.ts'
-import type { LoginConfig } from '../config/auth/login-config.ts'
-import { maxLoggedChars } from '../observe/calls.ts'
-import type { JsonObject } from '../protocol/messages.ts'
-import { firstOf } from '../protocol/own-text.ts'
-import type { Clock } from '../time/clock.ts'
+import { claimAt } from '../../auth/claims.ts'
+import { discoverProvider, providerUrl, type Fetch } from '../../auth/fetch.ts'
+import type { LoginConfig } from '../../config/auth/login-config.ts'
+import { maxLoggedChars } from '../../observe/calls.ts'
+import type { JsonObject } from '../../protocol/messages.ts'
+import { firstOf } from '../../protocol/own-text.ts'
+import type { Clock } from '../../time/clock.ts'
 import { identityOf, SignInRefused, type Identity } from './identity.ts'
 
 /** Of what went wrong, which may name two URLs; in characters. */
