@@ -595,6 +595,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the oldest are at debug'
     ],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
+    [
+      'upstream/stdio/stray-lines.ts quietMs',
+      'between two log lines about what a server over stdio writes that is no message',
+      'upstream',
+      'counted'
+    ],
+    ['upstream/stdio/stray-lines.ts maxServers', 'servers whose stray lines are counted', 'process', 'forgotten'],
     ['observe/call-text.ts maxUriChars chars', 'the URI or template of a resource in the log', 'line', 'cut off'],
     [
       'observe/call-text.ts maxMadeUpChars chars',

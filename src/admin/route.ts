@@ -40,7 +40,7 @@ interface Held {
   readonly memory: Pick<MemoryAccount, 'held' | 'budgetBytes' | 'ofTenant' | 'share'>
   readonly modernRelay: { readonly parkedCalls: number; readonly listenStreams: number }
   readonly httpSse: { readonly streams: { readonly size: number } }
-  readonly supervisor: Pick<Supervisor, 'count' | 'countsOf' | 'memoryByTenant' | 'usageOf'>
+  readonly supervisor: Pick<Supervisor, 'count' | 'countsOf' | 'memoryByTenant' | 'usageOf' | 'strayLines'>
   readonly authenticator: { readonly uses: CacheUses }
   readonly calls: {
     /** The tenant of each call that runs. */

@@ -7,7 +7,7 @@ import { resolve } from 'node:path'
 import { principalNames, principalPartOf, type PrincipalPart, type PrincipalText } from './auth/principal-text.ts'
 import { quoted, type Fault, type Path, type Report } from './problems.ts'
 import { isCredential } from './redis-address.ts'
-import { isSecret } from './secret-values.ts'
+import { secretForms } from './secret-values.ts'
 import { isTree } from './shape.ts'
 
 const maxReferencedBytes = 64 * 1024
@@ -97,7 +97,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
         if (given === undefined) unset.push(name)
         else {
           parts.push(given)
-          if (isSecret(name, given)) secrets.push(given)
+          secrets.push(...secretForms(name, given))
           return given
         }
       }

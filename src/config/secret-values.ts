@@ -32,8 +32,55 @@ const plainValues: readonly RegExp[] = [
 
 const isPlain = (value: string): boolean => plainValues.some((plain) => plain.test(value))
 
-export const isSecret = (name: string, value: string): boolean =>
-  !isPlain(value) || (secretName.test(name) && !placeName.test(name))
+const isNamedSecret = (name: string): boolean => secretName.test(name) && !placeName.test(name)
+
+/** Random letters and digits: no word, version or size is made so. */
+function isRandom(piece: string): boolean {
+  const changes = (piece.match(/\p{L}(?=\d)|\d(?=\p{L})/gu) ?? []).length
+  if (changes > 0 && piece.length >= (changes > 2 ? 8 : changes === 2 ? 12 : 20)) return true
+  if (/^\d{9,}$/.test(piece)) return true
+  return /^[a-z]{20,}$/i.test(piece) && (piece.match(/[aeiouy]/gi) ?? []).length < piece.length * 0.3
+}
+
+/** Is it one by its form: with random pieces, such as a token or UUID, or a word of letters, digits and signs? */
+function looksSecret(text: string): boolean {
+  const pieces = text.split(/[^\p{L}\d]+/u)
+  const mixed = pieces.filter((piece) => piece.length <= 20 && /\p{L}+\d+\p{L}|\d+\p{L}+\d/u.test(piece))
+  return (
+    pieces.some(isRandom) ||
+    (mixed.length >= 2 && mixed.join('').length >= 12) ||
+    (text.length % 4 === 0 && /^(?=.*[a-z])(?=.*[A-Z])[\w+/-]{6,}={1,2}$/.test(text)) ||
+    (text.length >= 8 && /[!#$^*]/.test(text) && /\p{L}/u.test(text) && /\d/.test(text))
+  )
+}
+
+/** Within a text, such as a connection string or JSON: `Password=…`, `"token": "…"`, `?sig=…`. */
+const assignments = /([\w.-]{1,64})["']?\s{0,4}[=:]\s{0,4}["']?([^\s;&,"')\]}]+)/g
+const scheme = /^(?:bearer|basic|bot|digest|hmac|key|api-?key|token|ssws)\s+(\S+)$/i
+
+/**
+ * What of a value is secret: the whole where its name says so, else what looks so by its form, and never a single
+ * word of a sentence. @returns also the forms in which it may come back: the token after its scheme, the password of a
+ * URL
+ */
+export function secretForms(name: string, value: string): string[] {
+  const isKey = /-----BEGIN [A-Z ]*PRIVATE KEY/.test(value)
+  const isWhole = isKey || isNamedSecret(name)
+  if (!isWhole && isPlain(value)) return []
+  const assigned = isKey
+    ? []
+    : [...value.matchAll(assignments)].flatMap(([, key = '', given = '']) =>
+        (/cookie/i.test(name) || isNamedSecret(key)) && !/^(?:true|false|null|\d*)$/.test(given) ? [given] : []
+      )
+  const words = value.split(/\s+/).map((word) => word.replace(/^[("'`<[{]+|[)"'`>\]},;:.?]+$/g, ''))
+  const parts = [
+    ...assigned,
+    scheme.exec(value)?.[1] ?? '',
+    passwordOf(value),
+    ...words.filter((word) => !isPlain(word) && looksSecret(word))
+  ].filter((part) => part !== '')
+  return isWhole || (parts.length > 0 && !/\s/.test(value)) ? [value, ...parts] : parts
+}
 
 /** Where something is: a URL or a path, which many values name that are given by reference. */
 export const isPlace = (value: string): boolean => plainValues.slice(0, 2).some((plain) => plain.test(value))
@@ -51,7 +98,7 @@ export function secretArguments(args: readonly string[]): string[] {
     // A flag, as the one before may be.
     if (/^-[\w-]*$/.test(arg)) return []
     const before = args[at - 1] ?? ''
-    return isSecret(/^-[\w-]+$/.test(before) ? before : '', arg) ? formsOf(arg) : []
+    return secretForms(/^-[\w-]+$/.test(before) ? before : '', arg)
   })
 }
 
@@ -62,11 +109,8 @@ const maxAssignments = 4
 function assignedSecrets(text: string, depth = maxAssignments): string[] {
   const [, name, value = ''] = assignment.exec(text) ?? []
   if (name === undefined || depth === 0) return []
-  return [...(isSecret(name, value) ? formsOf(value) : []), ...assignedSecrets(value, depth - 1)]
+  return [...secretForms(name, value), ...assignedSecrets(value, depth - 1)]
 }
-
-/** What of a header or variable may come back: the whole, the token after its scheme, the password of a URL. */
-export const formsOf = (value: string): string[] => [value, ...value.split(/\s+/), passwordOf(value)]
 
 export const passwordOf = (value: string): string => (URL.canParse(value) ? new URL(value).password : '')
 

@@ -1,6 +1,7 @@
 // How calls went in the last hour, and what is wrong now: of the tenants of the reader only, counted as log and metrics
 // count, in bounded memory.
 
+import { join } from 'node:path'
 import t from 'tap'
 import { createSeries } from '../../src/admin/series/series.ts'
 import type { CallOutcome, ObservedCall } from '../../src/observe/calls.ts'
@@ -122,7 +123,8 @@ t.test(
     const made = await adminGateway(t, {
       upstreams: {
         up: { type: 'http', url: upstream.url },
-        tickets: { type: 'http', url: `http://127.0.0.1:${away}/mcp` }
+        tickets: { type: 'http', url: `http://127.0.0.1:${away}/mcp` },
+        noisy: { command: process.execPath, args: [join(import.meta.dirname, '../kit/stdio-server.ts')] }
       },
       callLimits: { few: { per: ['principal'], what: { names: ['echo'], kinds: ['tool'] }, perMinute: 1 } }
     })
@@ -148,6 +150,9 @@ t.test(
     await ada.request('tools/call', { name: 'tickets__find', arguments: {} })
     const failed = (await read()).find(({ upstream: name }) => name === 'tickets')
     t.match(failed, { count: 1, sentence: /: down for \d+ s, 1 call failed;/ }, 'of one that listed nothing yet, too')
+    await ada.request('tools/call', { name: 'noisy__raw', arguments: { text: 'one\ntwo\n' } })
+    const noisy = (await read()).find(({ upstream: name }) => name === 'noisy')
+    t.match(noisy, { severity: 'warning', count: 2, sentence: /^noisy of acme writes .* 2 lines that are no messages/ })
     const viewed = (await read(adminKeys.viewer)).find(({ kind }) => kind === 'upstream')
     t.notMatch(viewed?.['sentence'], /last error/, 'what a server said is for administrators')
     for (let at = 0; at < 3; at++) await ada.request('tools/call', { name: 'up__echo', arguments: { text: 'x' } })

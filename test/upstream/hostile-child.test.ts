@@ -31,7 +31,6 @@ t.test(
   'a child that floods its standard output with what is no message is ended, and the log stays small',
   async (t) => {
     for (const text of ['x\n', '1\n', '"text"\n']) {
-      const begun = Date.now()
       const { call, events, supervisor, logged } = await open(t)
       await t.rejects(call('raw', { text: text.repeat(200_000) }), {
         code: 'upstream_protocol',
@@ -41,11 +40,8 @@ t.test(
       t.match(events.ended, [{ code: 'upstream_protocol' }], 'its owner is told once')
       await until(() => supervisor.count() === 0, 'no process is left')
       t.equal(events.ended.length, 1)
-      // A burst of 50 warnings, then 20 a second, before each of which a line may say how many were left out.
-      const most = 80 + 2 * 20 * ((Date.now() - begun) / 1_000)
-      t.ok(logged.length < most, `${logged.length} lines of log`)
-      const omitted = logged.reduce((sum, { warnings }) => sum + Number(warnings ?? 0), 0)
-      t.ok(omitted > 1_000, 'and the number of those that were left out')
+      t.equal(logged.filter(({ bytes }) => bytes !== undefined).length, 1, 'one line of log for all of them')
+      t.ok(supervisor.strayLines.of(stdioDefinition()) > 1_000, 'and their number for those who ask')
     }
   }
 )
@@ -56,12 +52,47 @@ t.test('a child that prints thousands of debug lines between its messages works'
     t.match(await call('raw', { text: 'debug: step\n'.repeat(2_000) }), { content: [{ text: 'written' }] })
   t.same(events.ended, [])
   t.match(
-    logged.find(({ line }) => line !== undefined),
-    { line: 'debug: step' }
+    logged.filter(({ bytes }) => bytes !== undefined),
+    [{ bytes: 11, reason: 'is not valid JSON', lines: 1 }]
   )
 })
 
-t.test('what a child prints of its variables and arguments is masked, on both outputs', async (t) => {
+t.test(
+  'what a child prints once it has answered, such as arguments and halves of results, is in no line',
+  async (t) => {
+    const { call, logged } = await open(t)
+    await call('raw', { text: '{"jsonrpc":"2.0","id":77,"result":{"content":[{"text":"a-result\ngot an-argument\n' })
+    t.match(
+      logged.filter(({ bytes }) => bytes !== undefined),
+      [{ bytes: Number }]
+    )
+    t.notMatch(JSON.stringify(logged), /a-result|an-argument/)
+  }
+)
+
+t.test('words of a sentence, options and addresses are no secrets, whatever stands among them', (t) => {
+  const env = {
+    PROMPT: 'You are an assistant (for billing questions).',
+    NODE_OPTIONS: '--max-old-space-size=4096',
+    USER_AGENT: 'Mozilla/5.0 (X11; Linux x86_64; rv:109.0) Gecko/20100101 AppleWebKit/537.36',
+    FILTERS: 'status=open&priority=high',
+    NO_PROXY: '10.0.0.0/8,192.168.0.0/16,localhost',
+    SETTINGS: '{"theme":"dark","max_tokens":4096}',
+    PASSPHRASE: 'correct horse battery-staple',
+    MORE: 'Say hello with ghx-9a7e55c0f4 when greeted.',
+    DSN_OF: 'Server=db.example;Password=hunter2pw;Timeout=30',
+    SHAPE: 'Tr0ub4dor&3'
+  }
+  const mask = createMask({ args: [], env })
+  const words = 'Your assistant started for billing questions. with --max-old-space-size=4096, Mozilla/5.0 (X11; Linux'
+  const kept = `${words} x86_64 status=open&priority=high 192.168.0.0/16 "max_tokens":4096 battery-staple greeted.`
+  t.equal(mask(kept), kept)
+  for (const secret of ['correct horse battery-staple', 'ghx-9a7e55c0f4', 'hunter2pw', 'Tr0ub4dor&3'])
+    t.equal(mask(`it is ${secret}, no?`), 'it is ***, no?')
+  t.end()
+})
+
+t.test('what a child prints of its variables and arguments is masked', async (t) => {
   const secrets = { API_KEY: 'hunter2-hunter2', PEM: pem, STAGE: 'production', ROOT: '/srv/files/of-acme' }
   const base = stdioDefinition()
   const { call, logged } = await open(t, {
@@ -69,14 +100,11 @@ t.test('what a child prints of its variables and arguments is masked, on both ou
     args: [...base.args, '--token=open-sesame-1', '--root=/srv/files/of-acme', 'second-argument']
   })
   const text = `key hunter2-hunter2 of open-sesame-1\nno /srv/files/of-acme in production\nsecond-argument\n${pem}`
-  await call('raw', { text })
   await call('stderr', { text, times: 1 })
   await until(() => logged.filter(({ stderr }) => stderr !== undefined).length >= 7, 'standard error is logged')
-  for (const field of ['line', 'stderr']) {
-    const lines = logged.map((line) => line[field]).filter((line) => line !== undefined)
-    const kept = ['no /srv/files/of-acme in production', 'second-argument']
-    t.same(lines, ['key *** of ***', ...kept, '***', '***', '***', '***'])
-  }
+  const lines = logged.map(({ stderr }) => stderr).filter((line) => line !== undefined)
+  const kept = ['no /srv/files/of-acme in production', 'second-argument']
+  t.same(lines, ['key *** of ***', ...kept, '***', '***', '***', '***'])
 })
 
 t.test('a secret that is cut at the end of a text is masked too, a short value is no secret', (t) => {

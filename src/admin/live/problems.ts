@@ -42,6 +42,7 @@ export async function problemsNow(administrator: Administrator, services: AdminS
     isForAll ? [...(await storeProblems(services)), ...saturation(services)] : [],
     unusedConfigurations(administrator, services),
     awayUpstreams(administrator, services),
+    noisyUpstreams(administrator, services),
     limitsHit(administrator, services),
     killsInForce(administrator, services)
   ]
@@ -129,6 +130,27 @@ function awayUpstreams(administrator: Administrator, { snapshot, pool, series, w
     }
   })
 }
+
+/** Servers over stdio that write something else among their messages, which may be an answer that is lost. */
+const noisyUpstreams = (administrator: Administrator, { snapshot, held }: AdminServices): FoundProblem[] =>
+  [...snapshot().tenants.values()]
+    .filter(({ id }) => maySee(administrator, id))
+    .flatMap(({ upstreams }) => [...upstreams.values()])
+    .flatMap((definition) => {
+      const count = definition.type === 'stdio' ? held.supervisor.strayLines.of(definition) : 0
+      if (count === 0) return []
+      const { tenant, name } = definition
+      const lines = count === 1 ? '1 line that is no message' : `${count} lines that are no messages`
+      return {
+        kind: 'upstream',
+        severity: 'warning',
+        tenant,
+        upstream: name,
+        count,
+        sentence: `${name} of ${tenant} writes to its standard output what does not belong there: ${lines} so far.`,
+        remedy: 'Have it write its log to standard error; an answer among these lines is lost, and its call fails.'
+      }
+    })
 
 const saidText = (what: string, text: string | undefined): string =>
   text === undefined || text === '' ? '' : `; ${what}: ${text.replace(/\.$/, '')}`

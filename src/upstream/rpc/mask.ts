@@ -1,7 +1,7 @@
 // Secrets of a definition in what its server says: servers print their environment when they fail, and proxies echo
 // headers. What a result says goes to a model and to whoever reads its transcript.
 
-import { formsOf, isSecret, passwordOf, writtenForms } from '../../config/secret-values.ts'
+import { passwordOf, secretForms, writtenForms } from '../../config/secret-values.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { UpstreamCredential } from './credential.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
@@ -61,7 +61,7 @@ export function createResultMask(definition: UpstreamDefinition, credential?: Pi
   const given = definition.type === 'stdio' ? definition.env : definition.headers
   const ofArguments = definition.argumentSecrets ?? []
   const forms = [
-    ...Object.entries(given).flatMap(([name, value]) => (isSecret(name, value) ? formsOf(value) : [])),
+    ...Object.entries(given).flatMap(([name, value]) => secretForms(name, value)),
     // References within a text are known apart.
     ...ofArguments,
     ...ofArguments.map(passwordOf)

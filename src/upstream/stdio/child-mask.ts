@@ -1,6 +1,6 @@
 // Secrets in what a child writes for the log: those of its definition, and what is a token by its form alone.
 
-import { formsOf, isSecret, passwordOf, secretArguments } from '../../config/secret-values.ts'
+import { passwordOf, secretArguments, secretForms } from '../../config/secret-values.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import { masked, maskParts, secretParts } from '../rpc/mask.ts'
 
@@ -31,7 +31,7 @@ export function createMask({
   argumentSecrets = [],
   references = []
 }: Pick<StdioDefinition, 'args' | 'env' | 'argumentSecrets' | 'references'>): (text: string) => string {
-  const ofEnv = Object.entries(env).flatMap(([name, value]) => (isSecret(name, value) ? formsOf(value) : []))
+  const ofEnv = Object.entries(env).flatMap(([name, value]) => secretForms(name, value))
   const given = [...argumentSecrets, ...references]
   const secrets = secretParts([...ofEnv, ...secretArguments(args), ...given, ...given.map(passwordOf)])
   return (text) => maskParts(text, secrets).replace(known, masked)

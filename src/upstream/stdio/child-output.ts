@@ -11,6 +11,7 @@ import { uncertainError } from '../rpc/errors.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
+import type { StrayLines } from './stray-lines.ts'
 
 const LF = 0x0a
 const CR = 0x0d
@@ -115,14 +116,26 @@ const sampleLength = 200
  * @param flooded too many lines are no messages
  */
 export function createMessageReader(
-  { name, maxMessageBytes }: StdioDefinition,
-  { clock, warnings, memory }: LinkContext,
-  mask: (text: string) => string,
+  definition: StdioDefinition,
+  { clock, warnings, memory, log }: LinkContext,
+  { mask, strayLines }: { readonly mask: (text: string) => string; readonly strayLines: StrayLines },
   rpc: RpcClient,
   source: StepSource,
   flooded: (reason: Error) => void
 ) {
+  const { name, maxMessageBytes } = definition
   const bucket = createTokenBucket(clock, strayPerSecond, strayBurst)
+  let hasAnswered = false
+
+  /** Until the server has answered, nothing of a call can be in what it prints: the line may be shown. */
+  function tellStray(line: Buffer, reason: string): void {
+    strayLines.note(definition, log, () => ({
+      bytes: line.length,
+      reason,
+      ...(!hasAnswered && { line: printable(mask(line.toString('utf8', 0, sampleBytes)), sampleLength) })
+    }))
+    countStray()
+  }
 
   function countStray(): void {
     if (bucket.take()) return
@@ -149,15 +162,12 @@ export function createMessageReader(
       message = yield* decodeSteps(line, (values) => incoming.reserveValues(values))
     } catch (error) {
       const { message: reason } = error as Error
-      warnings.warn(
-        () => ({ line: printable(mask(line.toString('utf8', 0, sampleBytes)), sampleLength), reason }),
-        'left out a line of the upstream that is no message'
-      )
       if (error instanceof JsonLimitError) failCall(line.subarray(0, keptBytes), line.subarray(-keptBytes), reason)
-      return countStray()
+      return tellStray(line, reason)
     }
+    if (!isObject(message) && !Array.isArray(message)) return tellStray(line, 'is not a JSON object')
+    hasAnswered = true
     rpc.receive(message)
-    if (!isObject(message) && !Array.isArray(message)) countStray()
   }
 
   const incoming = new IncomingMemory(memory)

@@ -80,10 +80,17 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     }
   })
   const stdout = lateSource(() => child.stdout)
-  const reader = createMessageReader(definition, link, mask, rpc, stdout, (reason) => {
-    lost(reason)
-    child.kill()
-  })
+  const reader = createMessageReader(
+    definition,
+    link,
+    { mask, strayLines: supervisor.strayLines },
+    rpc,
+    stdout,
+    (reason) => {
+      lost(reason)
+      child.kill()
+    }
+  )
   const child = supervisor.spawn(definition, link, {
     stdout: reader.push,
     stderr: stderr.push,

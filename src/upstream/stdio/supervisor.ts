@@ -9,6 +9,7 @@ import { createProcessLimits, isOwn, type Running, type Starter } from './proces
 import { createUsageReader } from './process-usage.ts'
 import { createSandbox } from './sandbox.ts'
 import { createStarts } from './starts.ts'
+import { createStrayLines } from './stray-lines.ts'
 import { createUsageWatch } from './usage-watch.ts'
 import { createWarmChildren } from './warm-children.ts'
 import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
@@ -110,6 +111,7 @@ export function createSupervisor(options: SupervisorOptions) {
   const nextEnd = (): Promise<void> => (ending ??= Promise.withResolvers()).promise
 
   return {
+    strayLines: createStrayLines(clock),
     /**
      * @throws GatewayError upstream_unavailable; too_many when `maxProcesses` run, or those that are free are kept for
      * others; for calls when `maxPerTenant` of the tenant run, or three quarters of these for one caller
