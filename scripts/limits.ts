@@ -596,12 +596,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['observe/calls.ts maxLoggedChars chars', 'an error, path, host or origin in the log', 'line', 'cut off'],
     [
-      'upstream/stdio/stray-lines.ts quietMs',
+      'upstream/rpc/stray-lines.ts quietMs',
       'between two log lines about what a server over stdio writes that is no message',
       'upstream',
       'counted'
     ],
-    ['upstream/stdio/stray-lines.ts maxServers', 'servers whose stray lines are counted', 'process', 'forgotten'],
+    ['upstream/rpc/stray-lines.ts maxServers', 'servers whose stray lines are counted', 'process', 'forgotten'],
     ['observe/call-text.ts maxUriChars chars', 'the URI or template of a resource in the log', 'line', 'cut off'],
     [
       'observe/call-text.ts maxMadeUpChars chars',
@@ -1958,6 +1958,7 @@ admin/callers/callers.ts dayMs
 admin/live/processes.ts digestChars
 login/login-events.ts maxEventChars
 admin/live/connections.ts maxNameChars
+cli/client/tail.ts maxSeen
 control/document/judge-apart.ts shortChars
 limits/open-table.ts leastBuckets
 session/random-bytes.ts blockBytes

@@ -1,6 +1,7 @@
 // The sessions of a tenant, for whoever runs the gateway: the keys of those opened last, in the store, so that every
 // process lists those of all. What names a session here opens none.
 
+import { loggedSessionChars } from '../observe/call-text.ts'
 import { hash } from 'node:crypto'
 import type { Resources } from '../config/snapshot.ts'
 import type { TenantId } from '../protocol/messages.ts'
@@ -36,8 +37,12 @@ interface ListedSession {
 const readAtOnce = 50
 const handleLength = 22
 
-/** @returns 128 bits of a digest, for people: the key tells where the record stands */
-export const sessionHandle = (key: string): string => hash('sha256', key, 'base64url').slice(0, handleLength)
+/**
+ * @returns for people, because the key tells where the record stands: what the log calls the session, and as much of a
+ * digest as makes it one among all
+ */
+export const sessionHandle = (key: string): string =>
+  (key.slice(-loggedSessionChars) + hash('sha256', key, 'base64url')).slice(0, handleLength)
 
 /** @param epochOf sessions of an earlier epoch have ended */
 export function createSessionIndex(

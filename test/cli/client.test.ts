@@ -72,6 +72,22 @@ t.test('tail finds requests by who, what, when and how they ended, and explains 
   t.match(one.out, /reason +unauthenticated/)
   t.match(one.out, /meaning +\w/)
   t.match(await cli(['tail', file, '--user', 'nobody']), { code: 1, out: '', err: /no request fits/ })
+  t.match(await cli(['tail', file, '--user', 'Ada']), {
+    code: 1,
+    err: /no request fits\. .*--user Ada\. Did you mean "ada"/
+  })
+  t.match(
+    (await cli(['tail', file, '--user', 'ada', '--tool', 'up__fail'])).out,
+    /^\S+ up__fail tool_error \d+ ms ada\n$/
+  )
+  t.match(await cli(['tail', file, '--outcome', 'tool_eror']), {
+    code: 2,
+    err: /"tool_eror"\. Did you mean "tool_error"/
+  })
+  t.match(await cli(['tail', '-'], {}, '10:42:09 up__echo ok 1 ms ada\n'), {
+    code: 1,
+    err: /no line of it is JSON.*FORMAT=json/
+  })
   t.match(await cli(['tail', file, '--until', '2020-01-01T00:00:00Z']), { code: 1 })
   t.match(await cli(['tail', file, '--since', 'noon']), { code: 2, err: /--since takes a time of day/ })
   t.match(await cli(['tail', join(file, 'x')]), { code: 2, err: /cannot be read \(ENOTDIR\)/ })

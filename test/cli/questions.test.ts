@@ -148,7 +148,7 @@ const questions: ReadonlyArray<readonly [question: string, argv: readonly string
     1
   ],
   ['Stop that tool, now', ['kill', 'tool', 'acme', 'up', 'echo'], /stopped/],
-  ['What is stopped?', ['kill', 'list', 'acme'], /echo/],
+  ['What is stopped?', ['kill', 'list', 'acme'], /^KIND +UPSTREAM +TOOL .*\ntool +up +echo /],
   ['Let it run again', ['kill', 'tool', 'acme', 'up', 'echo', '--undo'], /taken back/]
 ]
 
@@ -169,6 +169,19 @@ t.test('Does this tool work, whose server is away?', async (t) => {
   t.match(err, /Upstream gone is away.* \[-?\d+ \(upstream_unavailable\), HTTP 200, request [\w-]+\]\n/)
   t.notMatch(err, /There is no tool/)
   t.equal(code, 1)
+})
+
+t.test('What did this session of the list do?', async (t) => {
+  const listed = JSON.parse((await cli(['session', 'list', 'acme', '--json'], env)).out) as Array<{ id: string }>
+  const lines = await Promise.all(listed.map(async ({ id }) => (await cli(['tail', log, '--session', id])).out))
+  t.match(
+    lines.find((text) => text.includes('bob')),
+    /up__fail denied \d+ ms bob/
+  )
+  t.ok(
+    lines.every((text) => !/alice[^]*bob|bob[^]*alice/.test(text)),
+    'each those of its own only'
+  )
 })
 
 t.test('What is going on right now?', async (t) => {

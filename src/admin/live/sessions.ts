@@ -12,7 +12,9 @@ import { noSuch } from '../problem.ts'
 import { administrators, defineRoute, everyRole } from '../route.ts'
 
 const SessionEntry = closedObject({
-  id: Type.String({ description: 'Names it here. Not the `Mcp-Session-Id` of its client.' }),
+  id: Type.String({
+    description: 'Names it here; the log calls it by the first 8 characters. Not the `Mcp-Session-Id` of its client.'
+  }),
   endpoint: Type.String({ description: 'Of the tenant.' }),
   issuer: Type.String({ description: 'Who says who the caller is.' }),
   subject: Type.String({ description: 'The caller.' }),

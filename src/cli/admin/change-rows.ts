@@ -149,7 +149,8 @@ export const changeRows: readonly AdminRow[] = [
     summary: 'what is stopped in a tenant',
     operands: '<tenant>',
     method: 'GET',
-    path: '/v1/tenants/{0}/kills',
+    path: '/v1/tenants/{0}/kills*',
+    columns: ['kind', 'upstream', 'tool', 'issuer', 'subject', 'key', 'by', 'at'],
     example: 'kill list acme'
   },
   ...killRows

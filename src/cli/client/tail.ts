@@ -7,6 +7,8 @@ import { createInterface } from 'node:readline'
 import { basename, dirname } from 'node:path'
 import { errorTable } from '../../protocol/error-table.ts'
 import { isObject } from '../../protocol/messages.ts'
+import { didYouMean } from '../../config/problems.ts'
+import { loggedSessionChars } from '../../observe/call-text.ts'
 import { textLine, visible } from '../../observe/text-log.ts'
 import { openAdminApi } from '../admin/admin-client.ts'
 import { orRefusal } from '../admin/run-admin.ts'
@@ -26,7 +28,7 @@ const otherOutcomes: Readonly<Record<string, string>> = {
 const told: ReadonlySet<string> = new Set(['call', 'refused', 'request'])
 
 /** Fields that are compared as they are. */
-const exact = ['tenant', 'endpoint', 'upstream', 'tool', 'prompt', 'resource', 'method', 'outcome', 'session'] as const
+const exact = ['tenant', 'endpoint', 'upstream', 'prompt', 'resource', 'method', 'outcome'] as const
 
 /** @returns the exit code: 1 where nothing was found. @throws UsageError */
 export async function runTail(given: Given, io: Io): Promise<number> {
@@ -36,8 +38,9 @@ export async function runTail(given: Given, io: Io): Promise<number> {
   const { json, follow, request } = given.options
   const hasColours = stdout.isTTY && !io.env['NO_COLOR']
   let found = 0
+  const seen = createSeen(given)
   const take = (text: string): void => {
-    const line = parsed(text)
+    const line = seen.line(text)
     if (line === undefined || !fits(line)) return
     found++
     if (json !== undefined) stdout.write(`${text}\n`)
@@ -54,7 +57,7 @@ export async function runTail(given: Given, io: Io): Promise<number> {
     })
     await readOn(handle, file, take, follow !== undefined)
   }
-  if (found === 0) stderr.write(`${file}: no request fits.\n`)
+  if (found === 0) stderr.write(`${file}: ${visible(seen.whyNone())}\n`)
   return found === 0 ? 1 : 0
 }
 
@@ -110,18 +113,71 @@ async function readOn(handle: FileHandle, file: string, take: (line: string) => 
   await handle.close()
 }
 
-function parsed(text: string): Line | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) && told.has(String(value['msg'])) ? value : undefined
-  } catch {
-    return undefined // A line of something else, such as the stack of another program.
+/** Distinct values of a field that are compared with a misspelt one. */
+const maxSeen = 1_000
+
+/** What was read, for those who find nothing in it. */
+function createSeen({ options }: Given) {
+  const names = (['user', 'tenant', 'endpoint', 'upstream', 'tool', 'prompt', 'method'] as const).filter(
+    (name) => options[name] !== undefined
+  )
+  const values = new Map(names.map((name) => [name, new Set<string>()]))
+  let lines = 0
+  let ofJson = 0
+
+  function note(line: Line): void {
+    for (const [name, known] of values)
+      for (const field of name === 'user' ? ['user', 'apiKey', 'client'] : [name])
+        if (typeof line[field] === 'string' && known.size < maxSeen) known.add(line[field])
+  }
+
+  return {
+    /** @returns undefined for what is no request */
+    line(text: string): Line | undefined {
+      if (text.trim() !== '') lines++
+      try {
+        const value: unknown = JSON.parse(text)
+        if (!isObject(value)) return undefined
+        ofJson++
+        if (!told.has(String(value['msg']))) return undefined
+        note(value)
+        return value
+      } catch {
+        return undefined // A line of something else, such as the stack of another program.
+      }
+    },
+    whyNone(): string {
+      if (lines > 0 && ofJson === 0)
+        return 'no line of it is JSON. tail reads the log in JSON: set GATEHOUSE_LOG_FORMAT=json for the gateway.'
+      const unknown = [...values].flatMap(([name, known]) => {
+        const wanted = String(options[name])
+        if (known.has(wanted)) return []
+        return [`Nothing in it has --${name} ${wanted}.`, didYouMean(wanted, known) ?? '']
+      })
+      return ['no request fits.', ...unknown].filter(Boolean).join(' ')
+    }
   }
 }
 
 /** @throws UsageError */
+function checkOutcome(outcome: string | undefined): void {
+  const known = [...Object.keys(otherOutcomes), ...Object.keys(errorTable)]
+  if (outcome === undefined || known.includes(outcome)) return
+  throw new UsageError(`No request ends with "${outcome}". ${didYouMean(outcome, known) ?? 'See docs/logging.md.'}`)
+}
+
+/** By its own name, or by the one that clients know: prefix and separator of the endpoint are not in the log. */
+function isTool(wanted: string, { upstream, tool }: Line): boolean {
+  if (wanted === tool) return true
+  if (typeof upstream !== 'string' || typeof tool !== 'string') return false
+  const between = wanted.slice(upstream.length, -tool.length)
+  return wanted === upstream + between + tool && /^[_./:-]{1,4}$/.test(between)
+}
+
+/** @throws UsageError */
 function filterOf({ options }: Given): (line: Line) => boolean {
-  const { user, failed, request, slower, since, until, address } = options
+  const { user, failed, request, slower, since, until, address, tool, session } = options
+  checkOutcome(options['outcome'])
   const [from, to] = [timeOf(since, '--since'), timeOf(until, '--until')]
   const slowMs = slower === undefined ? undefined : Number(slower)
   if (slowMs !== undefined && !(slowMs >= 0)) throw new UsageError('--slower takes milliseconds.')
@@ -129,6 +185,8 @@ function filterOf({ options }: Given): (line: Line) => boolean {
     const { time, outcome, ms, msg } = line
     if (request !== undefined && line['requestId'] !== request) return false
     if (user !== undefined && line['user'] !== user && line['apiKey'] !== user && line['client'] !== user) return false
+    if (tool !== undefined && !isTool(tool, line)) return false
+    if (session !== undefined && line['session'] !== session.slice(0, loggedSessionChars)) return false
     if (address !== undefined && line['address'] !== address) return false
     if (exact.some((name) => options[name] !== undefined && line[name] !== options[name])) return false
     if (failed !== undefined && (outcome === 'ok' || msg === 'request')) return false

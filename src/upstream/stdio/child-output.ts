@@ -11,7 +11,7 @@ import { uncertainError } from '../rpc/errors.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
-import type { StrayLines } from './stray-lines.ts'
+import type { StrayLines } from '../rpc/stray-lines.ts'
 
 const LF = 0x0a
 const CR = 0x0d

@@ -79,18 +79,12 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
       drop() {}
     }
   })
+  const texts = { mask, strayLines: supervisor.strayLines }
   const stdout = lateSource(() => child.stdout)
-  const reader = createMessageReader(
-    definition,
-    link,
-    { mask, strayLines: supervisor.strayLines },
-    rpc,
-    stdout,
-    (reason) => {
-      lost(reason)
-      child.kill()
-    }
-  )
+  const reader = createMessageReader(definition, link, texts, rpc, stdout, (reason) => {
+    lost(reason)
+    child.kill()
+  })
   const child = supervisor.spawn(definition, link, {
     stdout: reader.push,
     stderr: stderr.push,

@@ -9,7 +9,7 @@ import { createProcessLimits, isOwn, type Running, type Starter } from './proces
 import { createUsageReader } from './process-usage.ts'
 import { createSandbox } from './sandbox.ts'
 import { createStarts } from './starts.ts'
-import { createStrayLines } from './stray-lines.ts'
+import { createStrayLines } from '../rpc/stray-lines.ts'
 import { createUsageWatch } from './usage-watch.ts'
 import { createWarmChildren } from './warm-children.ts'
 import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
