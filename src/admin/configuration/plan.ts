@@ -12,7 +12,7 @@ import { callersToday } from '../callers/callers.ts'
 import { administrators, AdminReply, defineRoute } from '../route.ts'
 import { callersOf } from './access-changes.ts'
 import { etagOf } from './conditions.ts'
-import { testResults } from './policy-tests.ts'
+import { rulesTried, testResults } from './policy-tests.ts'
 import { charsOf, looksOfPlan } from './planned/caller-classes.ts'
 import {
   changedEndpoints,
@@ -102,12 +102,10 @@ export const planRoutes = [
           return { id, change, old, now, turn, changed, callers: callersOf([old, now], seen) }
         })
       )
-      const { charge } = request.administrator
       const sum = (looks: readonly number[]): number => looks.reduce((all, each) => all + each, 0)
       const ofCallers = drafts.map(
         ({ changed, callers }) => sum(changed.map((each) => each.looks.caller)) * callers.length
       )
-      charge(charsOf(sum(ofCallers), left))
       const classed = await Promise.all(
         drafts.map(async ({ changed, callers, ...rest }) => ({
           ...rest,
@@ -117,7 +115,11 @@ export const planRoutes = [
       const ofClasses = classed.flatMap(({ changed }) =>
         changed.map((each) => each.looks.class * each.classes.classes.length)
       )
-      charge(charsOf(sum(ofClasses), left))
+      const ofTests = drafts.flatMap(({ now }) =>
+        now === undefined ? [] : [...now.endpoints.values()].map((endpoint) => rulesTried(now, endpoint))
+      )
+      // Once: after a first payment a second one could be refused, each time anew.
+      request.administrator.charge(charsOf(sum([...ofCallers, ...ofClasses])) + sum(ofTests))
       const tenants = await Promise.all(
         classed.map(async ({ id, change, old, now, turn, changed }): Promise<Static<typeof TenantPlan>> => {
           const open = new Map<string, number>()

@@ -74,6 +74,13 @@ export function* testResults(stopped: Tenant, { name }: Endpoint, now: number): 
   return results
 }
 
+/** What the results cost at most. */
+export function rulesTried(tenant: Tenant, endpoint: Endpoint): number {
+  const ofTenant = tenant.policy?.tests?.filter((test) => test.endpoint === endpoint.name) ?? []
+  const tests = ofTenant.length + (endpoint.policy?.tests?.length ?? 0)
+  return Math.min(tests * rulesAt(tenant, endpoint), maxRulesTried)
+}
+
 export const policyTestsRoute = defineRoute(
   {
     method: 'GET',
@@ -90,8 +97,7 @@ export const policyTestsRoute = defineRoute(
   },
   async ({ tenant, params, query, administrator }, { wall }) => {
     const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
-    const tests = [tenant, endpoint].reduce((sum, { policy }) => sum + (policy?.tests?.length ?? 0), 0)
-    administrator.charge(Math.min(tests * rulesAt(tenant, endpoint), maxRulesTried))
+    administrator.charge(rulesTried(tenant, endpoint))
     const steps = testResults(tenant, endpoint, wall.now())
     const results = await runSteps(steps, { tenant: tenant.id, caller: administrator.name })
     return { ...page(results, placeOrder, query), failed: results.filter(({ holds }) => !holds).length }

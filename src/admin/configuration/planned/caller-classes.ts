@@ -17,7 +17,7 @@ const looksAtTool = 15
 /** So many are as much work as a character of a document. */
 const looksPerChar = 10
 
-export const charsOf = (looks: number, left: LooksLeft): number => Math.min(looks, left.looks) / looksPerChar
+export const charsOf = (looks: number): number => Math.min(looks, maxLooksOfPlan) / looksPerChar
 
 /** What a plan may still look at. */
 export interface LooksLeft {
