@@ -11,7 +11,7 @@ import type { AdminServices } from '../../route.ts'
 import type { EndpointPlace } from '../rule-effects.ts'
 
 /** Of all endpoints of a plan: rules that callers and tools are compared with. Two seconds of work. */
-export const maxLooksOfPlan = 25_000_000
+const maxLooksOfPlan = 25_000_000
 /** What a tool costs besides, measured. */
 const looksAtTool = 15
 /** So many are as much work as a character of a document. */
