@@ -187,12 +187,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
       method: otherMethods.filter((method) => !allowed.includes(method)),
       url: urlOf(path),
       onRequest() {
-        throw new AdminProblem(
-          'method_not_allowed',
-          'The path does not have this method.',
-          `Use ${allowed.join(' or ')}.`,
-          { headers: { Allow: allowed.join(', ') } }
-        )
+        throw noMethod(allowed)
       },
       handler() {}
     })
@@ -233,3 +228,8 @@ const urlOf = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')
 
 const noPath = (): AdminProblem =>
   new AdminProblem('not_found', 'There is no such path.', 'See /openapi.json for all paths.')
+
+const noMethod = (allowed: readonly string[]): AdminProblem =>
+  new AdminProblem('method_not_allowed', 'The path does not have this method.', `Use ${allowed.join(' or ')}.`, {
+    headers: { Allow: allowed.join(', ') }
+  })
