@@ -95,6 +95,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/keys.ts yearTtlMs', 'life of registered clients and last uses', 'upstream', 'made or noted anew'],
     ['store/keys.ts grantsListed', 'connections that administrators find', 'tenant', 'those of before are left out'],
     ['vault/stored/grant-ends.ts maxTries', 'tries to write one down while others do', 'request', '503'],
+    ['vault/stored/grant-ends.ts maxLength chars', 'all of them as text', 'tenant', 'refused: all are ended instead'],
     [
       'vault/stored/grant-ends.ts maxEnds',
       'issuers and upstreams of which it is known when all their connections were ended',
@@ -155,6 +156,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'time until it is unwrapped again, where it is the same',
       'tenant',
       '-'
+    ],
+    [
+      'vault/wrapping/vault-keys.ts awayMs',
+      'time that an opened key is used while its service is away',
+      'tenant',
+      '503, upstreams of people are unavailable'
     ],
     ['vault/wrapping/aws-kms.ts maxBytes bytes', 'an answer of AWS KMS', 'request', '503'],
     ['vault/wrapping/aws-kms.ts timeoutMs', 'time for such an answer', 'request', 'asked again, then 503'],

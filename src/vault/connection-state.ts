@@ -34,6 +34,7 @@ export function connectionStateOf(
   const { name: upstream, auth } = definition
   const kind = auth?.type === 'user' ? 'account' : 'secret'
   if (grant === undefined) return { upstream, kind, state: 'not connected' }
+  if (grant.unopened === true) return { upstream, kind, state: 'not in use', reason: unopened }
   const connectedAt = new Date(grant.connectedAt).toISOString()
   if (!isGrantFor(definition, grant))
     return { upstream, kind, state: 'not in use', reason: whyUnused(grant), connectedAt }
@@ -51,6 +52,9 @@ export function connectionStateOf(
     lastUsedAt: usedAt !== undefined && usedAt >= grant.connectedAt ? new Date(usedAt).toISOString() : undefined
   }
 }
+
+const unopened =
+  'the vault cannot open the key of this tenant for now, and the log of the gateway says why; it can be disconnected'
 
 function whyUnused({ target }: Grant): string {
   const place = URL.canParse(target) ? new URL(target).host : ''

@@ -38,7 +38,7 @@ export const newGrantId = (): string => randomBytes(12).toString('base64url')
 export type Grants = Awaited<ReturnType<typeof createGrants>>
 
 export async function createGrants({ store, values, epochs, upstreamsOf, clock, log }: GrantsOptions) {
-  const stored = createStoredGrants(store, values)
+  const stored = createStoredGrants(store, values, log)
   const reading = new Map<string, Promise<GrantsOfPerson>>()
   const known = createKnownPeople(epochs, clock)
   const { people, used, keep } = known
@@ -106,11 +106,8 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       try {
         const upstreams = upstreamsOf(person.tenant)
         const epoch = await epochs.epochOf(person.tenant)
-        const found = await Promise.all(
-          upstreams.map(async (name) => [name, await stored.openOrNot(person, name)] as const)
-        )
-        const isWhole = found.every(([, grant]) => grant?.unopened === undefined)
-        const grants = new Map(found.flatMap(([name, grant]) => (grant === undefined ? [] : [[name, grant] as const])))
+        const grants = await stored.openAll(person, upstreams)
+        const isWhole = [...grants.values()].every(({ unopened }) => unopened === undefined)
         // It changed while it was read: whoever waits may be about to use it, and wants what is there now.
         if (reading.get(key) !== work) return await read(person)
         keep(key, { person, epoch, grants, upstreams, isWhole })
@@ -173,8 +170,10 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       await store.publish(grantsChannel, `=${tenant}`)
       return true
     },
-    /** What stands in the store, also where its end was ordered. */
+    /** What stands in the store, also where its end was ordered: for whoever removes it, and gives it back. */
     raw: stored.raw,
+    /** For whoever looks at it: what cannot be opened is there all the same. */
+    shown: stored.openAll,
     /** Of a tenant: who may have given something. @throws GatewayError unavailable */
     listed: stored.listed,
     isFirstToRenew: isFirst,

@@ -54,14 +54,15 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
 
     /** @returns undefined where there is nothing any more. @throws GatewayError unavailable */
     async stateOf(tenant: Tenant, { person, upstream }: ListedGrant): Promise<PersonConnection | undefined> {
-      const grant = await grants.get(person, upstream)
+      const grant = (await grants.shown(person, [upstream])).get(upstream)
       if (grant === undefined) return undefined
       const definition = personalOf(tenant, upstream)
       const shown = definition && connectionStateOf(definition, grant, await uses.last(person, upstream))
       if (shown !== undefined && shown.state !== 'not connected') return { ...shown, state: shown.state }
       // The upstream is configured no more, or nobody gives anything for it.
       const kind = grant.account === undefined ? 'secret' : 'account'
-      return { upstream, kind, state: 'not in use', connectedAt: new Date(grant.connectedAt).toISOString() }
+      const connectedAt = grant.unopened === true ? undefined : new Date(grant.connectedAt).toISOString()
+      return { upstream, kind, state: 'not in use', connectedAt }
     },
 
     /**

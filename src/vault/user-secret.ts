@@ -5,12 +5,13 @@ import { personKeyOf } from '../auth/principal.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { HttpDefinition } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import { type ConnectPage, ConnectRequiredError, type UpstreamCredential } from '../upstream/rpc/credential.ts'
 import type { Grants } from './grants.ts'
 
 export function createUserSecret(
   { name, tenant, person, hash }: HttpDefinition & { readonly person: Person },
-  grants: Pick<Grants, 'change'>,
+  grants: Pick<Grants, 'change' | 'get' | 'refresh'>,
   page: ConnectPage,
   log: Log
 ): UpstreamCredential {
@@ -29,6 +30,17 @@ export function createUserSecret(
         now.id === grantId && now.dead === undefined ? { ...now, dead } : undefined
       )
       if (isMarked) log.info({ upstream: name, tenant }, 'an upstream does not accept the key of a person')
+      const now = isMarked ? undefined : await grants.get(person, name)
+      if (now !== undefined && now.id !== grantId && now.dead === undefined) {
+        // This connection has the key of before in its headers.
+        await grants.refresh(person)
+        throw new GatewayError(
+          'upstream_unavailable',
+          `Upstream ${name} was called with your key of before, which it does not accept, while you entered another ` +
+            'one. Call again: the new one is used.',
+          { data: { upstream: name } }
+        )
+      }
       const { url } = page(personKeyOf(person))
       throw new ConnectRequiredError(`Your key of ${name} has to be entered again: ${dead}. Open ${url}`, url)
     }

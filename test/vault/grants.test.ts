@@ -4,7 +4,9 @@ import t from 'tap'
 import pino from 'pino'
 import { personKeyOf } from '../../src/auth/principal.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
+import { grantEndsKey } from '../../src/store/keys.ts'
 import { openStore } from '../../src/store/open-store.ts'
+import type { Store } from '../../src/store/port.ts'
 import { steadyClock, wallClock } from '../../src/time/clock.ts'
 import { createGrants, newGrantId } from '../../src/vault/grants.ts'
 import { createSealedValues } from '../../src/vault/sealed-values.ts'
@@ -54,4 +56,37 @@ t.test('whoever reads again what is changing meanwhile goes on with what is ther
   for (const release of all) release()
   await waiting
   t.equal(seen, 'second')
+})
+
+t.test('the ends of connections are read once for all upstreams of a person, and stay short', async (t) => {
+  const inner = await openStore({ kind: 'sqlite', path: ':memory:' }, wallClock, log)
+  let reads = 0
+  const store: Store = Object.create(inner, {
+    get: {
+      value(key: string) {
+        if (key.startsWith('grant-ends:')) reads++
+        return inner.get(key)
+      }
+    }
+  }) as Store
+  const keys = createVaultKeys({ store, snapshot: () => ({ vault }), epochs, clock: steadyClock, log })
+  const values = createSealedValues(store, keys, log)
+  const upstreams = Array.from({ length: 12 }, (_, n) => `up${n}`)
+  const grants = await createGrants({ store, values, epochs, upstreamsOf: () => upstreams, clock: steadyClock, log })
+  t.teardown(async () => {
+    await grants.close()
+    await inner.close()
+  })
+  for (const upstream of upstreams)
+    await grants.put(ada, upstream, { id: newGrantId(), target: '', secret: 'of ada' }, 0)
+  reads = 0
+  t.equal((await grants.read(ada)).size, upstreams.length)
+  t.equal(reads, 1)
+  const endOf = (n: number) => grants.endAll(ada.tenant, { issuer: `https://${n}.example/${'x'.repeat(2_000)}` })
+  let kept = 0
+  while (kept < 1_000 && (await endOf(kept))) kept++
+  t.ok(kept > 10 && kept < 40, `${kept} of them`)
+  t.ok(((await inner.get(grantEndsKey('acme'))) ?? '').length <= 65_536)
+  t.ok(await grants.endAll(ada.tenant, {}), 'the end of all takes in those of parts')
+  t.equal(await grants.get(ada, 'up0'), undefined)
 })

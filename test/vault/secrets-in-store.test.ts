@@ -1,11 +1,14 @@
 // What people have given, in the store: under keys that can be changed, bound to its place, and gone with its tenant.
 
 import { randomBytes } from 'node:crypto'
+import { createServer, request as forward } from 'node:http'
+import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
 import { configOf, gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
+import { listen } from '../kit/listen.ts'
 import { redis } from '../kit/redis.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
@@ -170,4 +173,70 @@ t.test('a store that has lost the end of sessions has lost no account', async (t
   t.ok(made.log.some(({ msg }) => /has lost the end of sessions/.test(String(msg))))
   t.match((await tab.go(`${made.publicUrl}/t/acme/connections`, 'none')).html, /Your API key/)
   t.ok(await call(await gateway(t, options())))
+})
+
+t.test('what nothing can open is disconnected all the same', async (t) => {
+  const { all, options, url } = await setup(t)
+  const [made] = all
+  const { tab } = await enter(made, 'ada', 'the-secret-of-ada')
+  const page = () => tab.go(`${made.publicUrl}/t/acme/connections`, 'none')
+  made.reload(configOf(options([k3])))
+  const unopened = await page()
+  t.match(unopened.html, /cannot open the key of this tenant/)
+  await submit(tab, unopened, 'disconnect')
+  const store = await createRedisStore({ url, clock: wallClock, log: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  t.equal(await store.get(grantKey('acme', 'urn:gatehouse:key', 'ada', 'up')), undefined)
+  t.notMatch((await page()).html, /cannot open/, 'there is nothing to open any more')
+  made.reload(configOf(options()))
+  t.notOk(await call(made), 'and with the right key it does not come back')
+  await enter(made, 'ada', 'another secret')
+  t.ok(await call(made))
+})
+
+t.test('a key that was replaced during a call is used from the next one on', async (t) => {
+  const inner = await startUpstream()
+  t.teardown(() => inner.close())
+  let release: () => void = () => {}
+  let held = false
+  const front = await listen(
+    t,
+    createServer(async (request, response) => {
+      const body = await text(request)
+      if (request.headers['x-api-key'] === 'the key of before' && body.includes('tools/call')) {
+        held = true
+        await new Promise<void>((resolve) => {
+          release = resolve
+        })
+        return void response.writeHead(401).end()
+      }
+      const { method = 'GET', headers } = request
+      const onward = forward(inner.url, { method, headers, agent: false }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(response)
+      })
+      response.on('close', () => onward.destroy())
+      onward.on('error', () => response.destroy())
+      onward.end(body)
+    })
+  )
+  const made = await gateway(t, {
+    upstreams: {
+      up: { type: 'http', url: `${front}/mcp`, auth: { type: 'userSecret', header: 'X-Api-Key', prefix: '' } }
+    },
+    auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
+    top: { vault: { keys: [k1] } }
+  })
+  const { tab } = await enter(made, 'ada', 'the key of before')
+  const client = await legacyClient(made.url(), keyOf.ada, '2025-11-25', { elicitation: { url: {} } })
+  const refused = client.request('tools/call', echo)
+  await until('the call is there', () => held)
+  const page = () => tab.go(`${made.publicUrl}/t/acme/connections`, 'none')
+  await submit(tab, await page(), 'secret', { secret: 'the key of now' })
+  release()
+  const { error } = (await refused).json
+  t.match(error, { message: /Call again: the new one is used/, data: { reason: 'upstream_unavailable' } })
+  t.notMatch((await page()).html, /does not accept/, 'the new one is not called refused')
+  t.ok((await client.request('tools/call', echo)).json.result)
+  t.equal(inner.seen.at(-1)?.headers['x-api-key'], 'the key of now')
 })

@@ -1,6 +1,8 @@
 // The keys of tenants: what a process keeps of them, and that they are under the first key of the configuration.
 
 import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import { json } from 'node:stream/consumers'
 import t from 'tap'
 import pino from 'pino'
 import type { VaultKey } from '../../src/config/snapshot.ts'
@@ -9,6 +11,7 @@ import { type Store, unavailable } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { wallClock } from '../../src/time/clock.ts'
 import { createVaultKeys } from '../../src/vault/wrapping/vault-keys.ts'
+import { listen } from '../kit/listen.ts'
 
 const log = pino({ level: 'silent' })
 const acme = tenantId('acme')
@@ -79,4 +82,55 @@ t.test('a key is called needed no more only where nobody has used it meanwhile',
   t.match(born, { anew: 1, failed: [{ tenant: globex }] }, 'nor where it has wrapped the key of a new tenant')
   t.match(await next.rotate(() => Promise.resolve([acme, globex])), { before: 1, anew: 1, failed: [] })
   t.same(await process(() => [k2]).of(acme), key)
+})
+
+t.test('a key service that is away takes nothing away that was opened before, and one that refuses does', async (t) => {
+  const { state, keys } = await setup(t)
+  const service = { answer: 'right' as 'right' | 'away' | 'busy' | 'refused', asked: 0 }
+  const errorOf = {
+    away: [503, ''],
+    busy: [400, 'ThrottlingException'],
+    refused: [400, 'AccessDeniedException']
+  } as const
+  // AWS JSON 1.1: what is wrapped here is what it was, turned around.
+  const endpoint = await listen(
+    t,
+    createServer(async (request, response) => {
+      service.asked++
+      const turned = (text: unknown): string =>
+        Buffer.from(Buffer.from(String(text), 'base64').toReversed()).toString('base64')
+      const given = (await json(request)) as Record<string, unknown>
+      const [status, name] = service.answer === 'right' ? [200, ''] : errorOf[service.answer]
+      const isWrap = request.headers['x-amz-target'] === 'TrentService.Encrypt'
+      const body = isWrap
+        ? { CiphertextBlob: turned(given['Plaintext']) }
+        : { Plaintext: turned(given['CiphertextBlob']) }
+      response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' })
+      response.end(JSON.stringify(status === 200 ? body : { __type: name }))
+    })
+  )
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' })
+  state.keys = [{ id: 'kms', awsKms: { keyId: 'alias/gatehouse', region: 'eu-central-1', endpoint } }]
+  const key = await keys.of(acme)
+  const quarter = 16 * 60_000
+  for (const answer of ['away', 'busy'] as const) {
+    service.answer = answer
+    const { asked } = service
+    state.now += quarter
+    t.equal(await keys.of(acme), key, answer)
+    t.ok(service.asked > asked, 'although it was asked')
+  }
+  service.answer = 'refused'
+  state.now += quarter
+  await t.rejects(
+    keys.of(acme),
+    { message: /The key kms of the vault cannot open/ },
+    'a right that was taken away ends'
+  )
+  service.answer = 'right'
+  const again = await keys.of(acme)
+  t.same(again, key)
+  service.answer = 'away'
+  state.now += 24 * 60 * 60_000
+  await t.rejects(keys.of(acme), { code: 'unavailable' }, 'nor for longer than a day')
 })

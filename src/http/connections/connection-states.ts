@@ -15,11 +15,15 @@ export async function connectionsOf(
   tenant: Tenant,
   person: Person
 ): Promise<ShownConnection[]> {
+  const upstreams = personalUpstreamsOf(tenant)
+  const given = await grants.shown(
+    person,
+    upstreams.map(({ name }) => name)
+  )
   return await Promise.all(
-    personalUpstreamsOf(tenant).map(async (definition): Promise<ShownConnection> => {
+    upstreams.map(async (definition): Promise<ShownConnection> => {
       const { auth, name } = definition
-      const [grant, usedAt] = await Promise.all([grants.get(person, name), uses.last(person, name)])
-      const state = connectionStateOf(definition, grant, usedAt)
+      const state = connectionStateOf(definition, given.get(name), await uses.last(person, name))
       return { ...state, ...(auth?.type === 'userSecret' && { label: auth.label, help: auth.help }) }
     })
   )

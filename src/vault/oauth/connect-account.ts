@@ -191,9 +191,9 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       return upstream
     },
 
-    /** Gives the account back to its provider, and forgets it in any case. */
+    /** Gives the account back to its provider where it can be opened, and forgets it in any case. */
     async disconnect(definition: UpstreamDefinition, person: Person): Promise<void> {
-      const grant = await grants.get(person, definition.name)
+      const grant = await grants.raw(person, definition.name)
       await grants.remove(person, definition.name)
       if (grant?.account !== undefined) await giveBack(definition, { person, upstream: definition.name }, grant.account)
     },

@@ -9,6 +9,8 @@ import type { Grant } from '../grant.ts'
 
 /** Of one tenant: of so many issuers and upstreams it is known when theirs ended. */
 const maxEnds = 1_000
+/** As text: all of it is read whenever it is read what a person has given. */
+const maxLength = 65_536
 /** How often one is written down while others do the same. */
 const maxTries = 8
 
@@ -18,7 +20,7 @@ export interface EndedPart {
   readonly upstream?: string | undefined
 }
 
-interface End extends EndedPart {
+export interface End extends EndedPart {
   readonly number: number
 }
 
@@ -36,8 +38,11 @@ export function createGrantEnds(store: Pick<Store, 'get' | 'set'>) {
         const others = before.filter((each) => !covers(part, each))
         if (others.length >= maxEnds) return false
         const ends: readonly End[] = [{ ...part, number: lastOf(before) + 1 }, ...others]
+        const next = JSON.stringify(ends)
+        // One that takes in others makes it shorter.
+        if (next.length > maxLength && others.length === before.length) return false
         const when = text === undefined ? 'absent' : { is: text }
-        if (await store.set(grantEndsKey(tenant), JSON.stringify(ends), { ttlMs: foreverMs, when })) return true
+        if (await store.set(grantEndsKey(tenant), next, { ttlMs: foreverMs, when })) return true
       }
       throw unavailable('Connections are being ended by others, too. Try again in a moment.')
     }

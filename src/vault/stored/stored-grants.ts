@@ -1,10 +1,11 @@
 // Grants as they stand in the store: sealed, each at the place of its person and upstream.
 
 import type { Person } from '../../config/auth/upstream-auth.ts'
+import type { Log } from '../../observe/log.ts'
 import { grantKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Grant } from '../grant.ts'
-import { createGrantEnds, isEnded, lastOf } from './grant-ends.ts'
+import { createGrantEnds, type End, isEnded, lastOf } from './grant-ends.ts'
 import { createGrantIndex } from './grant-index.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import { UnopenedKeyError } from '../wrapping/tenant-wrapping.ts'
@@ -14,31 +15,47 @@ const placeOf = ({ tenant, issuer, subject }: Person, upstream: string): string 
 
 const unopenedGrant: Grant = { id: 'unopened', target: '', connectedAt: 0, unopened: true }
 
+const orUnopened = (work: Promise<Grant | undefined>): Promise<Grant | undefined> =>
+  work.catch((error: unknown) => {
+    if (error instanceof UnopenedKeyError) return unopenedGrant
+    throw error
+  })
+
 /** Of a grant that is to be kept: what it is, and not when it was given. */
 export type NewGrant = Omit<Grant, 'connectedAt' | 'givenAfter'>
 
-export function createStoredGrants(store: Store, values: SealedValues) {
+export function createStoredGrants(store: Store, values: SealedValues, log: Log) {
   const index = createGrantIndex(store)
   const ends = createGrantEnds(store)
 
   const raw = async (person: Person, upstream: string): Promise<Grant | undefined> =>
     (await values.read(person.tenant, placeOf(person, upstream))) as Grant | undefined
 
-  async function open(person: Person, upstream: string): Promise<Grant | undefined> {
-    const [grant, ended] = await Promise.all([raw(person, upstream), ends.of(person.tenant)])
+  async function standing(person: Person, upstream: string, ended: readonly End[]): Promise<Grant | undefined> {
+    const grant = await raw(person, upstream)
     return grant === undefined || isEnded(ended, person, upstream, grant) ? undefined : grant
   }
 
   return {
     /** Also one whose end was ordered. */
-    raw,
-    open,
-    /** Where the key of the tenant cannot be opened, its other upstreams go on. */
-    openOrNot: (person: Person, upstream: string): Promise<Grant | undefined> =>
-      open(person, upstream).catch((error: unknown) => {
-        if (error instanceof UnopenedKeyError) return unopenedGrant
-        throw error
-      }),
+    async raw(person: Person, upstream: string): Promise<Grant | undefined> {
+      const grant = await orUnopened(raw(person, upstream))
+      if (grant?.unopened === true)
+        log.warn({ tenant: person.tenant, upstream }, 'what a person gave cannot be opened, nor given back')
+      return grant
+    },
+    open: async (person: Person, upstream: string): Promise<Grant | undefined> =>
+      await standing(person, upstream, await ends.of(person.tenant)),
+    /** Of these upstreams. Where the key of the tenant cannot be opened, its others go on. */
+    openAll: async (person: Person, upstreams: readonly string[]): Promise<Map<string, Grant>> => {
+      const ended = await ends.of(person.tenant)
+      const found = await Promise.all(
+        upstreams.map(async (name) => {
+          return [name, await orUnopened(standing(person, name, ended))] as const
+        })
+      )
+      return new Map(found.flatMap(([name, grant]) => (grant === undefined ? [] : [[name, grant] as const])))
+    },
     async write(person: Person, upstream: string, grant: NewGrant, connectedAt: number): Promise<void> {
       const givenAfter = lastOf(await ends.of(person.tenant))
       await index.add(person, upstream)

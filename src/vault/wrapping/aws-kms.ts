@@ -4,7 +4,7 @@
 import { createFetch } from '../../auth/fetch.ts'
 import type { AwsKmsKey } from '../../config/snapshot.ts'
 import { digest } from '../../store/keys.ts'
-import type { WrappingKey } from './wrapping-key.ts'
+import { KeyServiceAway, type WrappingKey } from './wrapping-key.ts'
 
 const maxBytes = 64 * 1024
 const timeoutMs = 5_000
@@ -50,11 +50,22 @@ export async function awsKmsKey(id: string, { keyId, region, endpoint }: AwsKmsK
     async unwrap(text, tenant) {
       const blob = Buffer.from(text.split('.')[1] ?? '', 'base64url')
       const request = { KeyId: keyId, CiphertextBlob: blob, EncryptionContext: contextOf(tenant) }
-      const { Plaintext } = await client.send(new DecryptCommand(request))
+      const { Plaintext } = await client.send(new DecryptCommand(request)).catch((error: unknown) => {
+        throw hasRefused(error) ? error : new KeyServiceAway('AWS KMS cannot be asked', { cause: error })
+      })
       if (Plaintext === undefined) throw new Error('AWS KMS answered without what it should have opened')
       return Plaintext
     }
   }
+}
+
+/** A right that was taken away, or a key that is disabled, is an answer; too many requests at once are none. */
+function hasRefused(error: unknown): boolean {
+  const { name = '', $metadata: { httpStatusCode: status = 0 } = {} } = error as {
+    readonly name?: string
+    readonly $metadata?: { readonly httpStatusCode?: number }
+  }
+  return status >= 400 && status < 500 && !/throttl|toomany/i.test(name)
 }
 
 const fetch = createFetch({ maxBytes, timeoutMs })

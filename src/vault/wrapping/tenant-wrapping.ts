@@ -3,10 +3,14 @@
 import type { Snapshot, VaultKey } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
-import { wrappedBy, type WrappingKey, wrappingKeyOf } from './wrapping-key.ts'
+import { KeyServiceAway, wrappedBy, type WrappingKey, wrappingKeyOf } from './wrapping-key.ts'
 
 /** Nothing of a tenant can be opened, whoever asks. */
 export class UnopenedKeyError extends GatewayError {}
+
+/** Was nothing refused, so that what was opened before may be used on? */
+export const isServiceAway = (error: unknown): boolean =>
+  error instanceof UnopenedKeyError && error.cause instanceof KeyServiceAway
 
 export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, log: Log) {
   const wrappingKeys = new WeakMap<VaultKey, WrappingKey>()

@@ -7,13 +7,16 @@ import type { Log } from '../../observe/log.ts'
 import type { TenantId } from '../../protocol/messages.ts'
 import { vaultKeyKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import { createTenantWrapping } from './tenant-wrapping.ts'
+import { createTenantWrapping, isServiceAway } from './tenant-wrapping.ts'
 import { wrappedBy } from './wrapping-key.ts'
 
 /** A tenant's key is looked for in the store so often: what an operator has deleted is gone soon. */
 const keptMs = 60_000
 /** While the store has the same text, it is unwrapped so often: the right to use the key of a service may end. */
 const unwrappedMs = 15 * 60_000
+
+/** While its service is away, a key that was opened is used on for so long. */
+const awayMs = 24 * 60 * 60_000
 
 /** Of tenants: another one once a tenant was removed, whoever comes under its name. */
 export interface Epochs {
@@ -74,7 +77,13 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
     const isSame = before !== undefined && before.epoch === epoch && before.text === text && isOpenedBy(before)
     if (isSame && now < before.unwrappedAt + unwrappedMs) return before
     const by = openerOf(text)
-    return { key: await unwrapped(text, tenant), epoch, text, unwrappedAt: now, by }
+    try {
+      return { key: await unwrapped(text, tenant), epoch, text, unwrappedAt: now, by }
+    } catch (error) {
+      // It refused nothing: people and their connections are not to end with it.
+      if (isSame && isServiceAway(error) && now < before.unwrappedAt + awayMs) return before
+      throw error
+    }
   }
 
   /** Not done by whoever merely reads: a process that has the keys in their order of before would undo it. */

@@ -5,12 +5,15 @@ import { CompactEncrypt, compactDecrypt } from 'jose'
 import type { VaultKey } from '../../config/snapshot.ts'
 import { digest } from '../../store/keys.ts'
 
+/** The service of a key does not answer, or cannot just now: it has refused nothing. */
+export class KeyServiceAway extends Error {}
+
 export interface WrappingKey {
   /** What it is called in the configuration, and in what it has wrapped. */
   readonly id: string
   /** @returns text for the store, of which `wrappedBy` reads the id; it says nothing of the key, nor of the tenant */
   wrap(key: Uint8Array, tenant: string): Promise<string>
-  /** @throws Error for what it has not wrapped, or not for this tenant; where it cannot be asked */
+  /** @throws KeyServiceAway where it cannot be asked; Error for what it has not wrapped, or not for this tenant */
   unwrap(text: string, tenant: string): Promise<Uint8Array>
 }
 
