@@ -50,7 +50,7 @@ function refusedRedirect(uri: unknown, isOfWeb: boolean): string | undefined {
   if (protocol === 'https:')
     return !isOfWeb && ofApps.has(hostname) ? 'redirect_uris of the own machine are those with http' : undefined
   if (protocol === 'http:') {
-    if (!staysHere(String(uri))) return 'redirect_uris with http are those of the own machine only; use https'
+    if (!staysHere(uri)) return 'redirect_uris with http are those of the own machine only; use https'
     return !isOfWeb && isOtherLoopback(uri) ? 'redirect_uris of an app have localhost or 127.0.0.1 there' : undefined
   }
   const scheme = protocol.slice(0, -1)

@@ -25,8 +25,6 @@ interface ConnectWaitOptions {
   readonly parkedMs?: number | undefined
 }
 
-export type ConnectWait = ReturnType<typeof createConnectWait>
-
 export function createConnectWait({ states, contextOf, clock, parkedMs = connectWaitMs }: ConnectWaitOptions) {
   /** By person. Limited as the requests of a caller are. */
   const waiting = new Map<string, Set<() => void>>()
