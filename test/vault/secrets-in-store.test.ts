@@ -1,7 +1,7 @@
 // What people have given, in the store: under keys that can be changed, bound to its place, and gone with its tenant.
 
 import { randomBytes } from 'node:crypto'
-import { createServer, request as forward } from 'node:http'
+import { createServer, type IncomingMessage, request as forward, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
@@ -199,26 +199,27 @@ t.test('a key that was replaced during a call is used from the next one on', asy
   t.teardown(() => inner.close())
   let release: () => void = () => {}
   let held = false
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await text(request)
+    if (request.headers['x-api-key'] === 'the key of before' && body.includes('tools/call')) {
+      held = true
+      await new Promise<void>((resolve) => {
+        release = resolve
+      })
+      return void response.writeHead(401).end()
+    }
+    const { method = 'GET', headers } = request
+    const onward = forward(inner.url, { method, headers, agent: false }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    response.on('close', () => onward.destroy())
+    onward.on('error', () => response.destroy())
+    onward.end(body)
+  }
   const front = await listen(
     t,
-    createServer(async (request, response) => {
-      const body = await text(request)
-      if (request.headers['x-api-key'] === 'the key of before' && body.includes('tools/call')) {
-        held = true
-        await new Promise<void>((resolve) => {
-          release = resolve
-        })
-        return void response.writeHead(401).end()
-      }
-      const { method = 'GET', headers } = request
-      const onward = forward(inner.url, { method, headers, agent: false }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(response)
-      })
-      response.on('close', () => onward.destroy())
-      onward.on('error', () => response.destroy())
-      onward.end(body)
-    })
+    createServer((request, response) => void answer(request, response))
   )
   const made = await gateway(t, {
     upstreams: {

@@ -1,7 +1,7 @@
 // The keys of tenants: what a process keeps of them, and that they are under the first key of the configuration.
 
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import t from 'tap'
 import pino from 'pino'
@@ -93,31 +93,32 @@ t.test('a key service that is away takes nothing away that was opened before, an
     refused: [400, 'AccessDeniedException']
   } as const
   // AWS JSON 1.1: what is wrapped here is what it was, turned around.
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    service.asked++
+    const turned = (text: unknown): string =>
+      Buffer.from(Buffer.from(String(text), 'base64').toReversed()).toString('base64')
+    const given = (await json(request)) as Record<string, unknown>
+    const [status, name] = service.answer === 'right' ? [200, ''] : errorOf[service.answer]
+    const isWrap = request.headers['x-amz-target'] === 'TrentService.Encrypt'
+    const body = isWrap
+      ? { CiphertextBlob: turned(given['Plaintext']) }
+      : { Plaintext: turned(given['CiphertextBlob']) }
+    response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' })
+    response.end(JSON.stringify(status === 200 ? body : { __type: name }))
+  }
   const endpoint = await listen(
     t,
-    createServer(async (request, response) => {
-      service.asked++
-      const turned = (text: unknown): string =>
-        Buffer.from(Buffer.from(String(text), 'base64').toReversed()).toString('base64')
-      const given = (await json(request)) as Record<string, unknown>
-      const [status, name] = service.answer === 'right' ? [200, ''] : errorOf[service.answer]
-      const isWrap = request.headers['x-amz-target'] === 'TrentService.Encrypt'
-      const body = isWrap
-        ? { CiphertextBlob: turned(given['Plaintext']) }
-        : { Plaintext: turned(given['CiphertextBlob']) }
-      response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' })
-      response.end(JSON.stringify(status === 200 ? body : { __type: name }))
-    })
+    createServer((request, response) => void answer(request, response))
   )
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' })
   state.keys = [{ id: 'kms', awsKms: { keyId: 'alias/gatehouse', region: 'eu-central-1', endpoint } }]
   const key = await keys.of(acme)
   const quarter = 16 * 60_000
-  for (const answer of ['away', 'busy'] as const) {
-    service.answer = answer
+  for (const fault of ['away', 'busy'] as const) {
+    service.answer = fault
     const { asked } = service
     state.now += quarter
-    t.equal(await keys.of(acme), key, answer)
+    t.equal(await keys.of(acme), key, fault)
     t.ok(service.asked > asked, 'although it was asked')
   }
   service.answer = 'refused'
