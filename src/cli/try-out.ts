@@ -45,9 +45,10 @@ async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promis
 async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> {
   const limits = { ...snapshot.limits, coldStartMs: startMs }
   const store = { kind: 'sqlite', path: ':memory:' } as const
+  const isOfOneTenant = snapshot.tenants.size === 1
   const log = createLineLog('info', (line) => {
-    const { msg, upstream, tools, seconds, err, stderr } = line
-    const name = String(upstream)
+    const { msg, tenant, upstream, tools, seconds, err, stderr } = line
+    const name = isOfOneTenant ? String(upstream) : `${String(tenant)}/${String(upstream)}`
     if (msg === 'upstream is ready')
       io.stderr.write(`  ok    ${name}: ${countOf(Number(tools), 'tool')}, ${String(seconds)} s\n`)
     else if (isObject(err) && upstream !== undefined)
@@ -72,7 +73,7 @@ async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> 
 const onceOnly = (text: string): string =>
   text.replace(/^.*Its last error: /s, '').replace(/ It (?:has been away|is tried again) .*$/s, '')
 
-function textOfReport({ path, counts, toolTokens, clashes, shortened, missing }: EndpointReport): string {
+function textOfReport({ path, counts, toolTokens, parts, clashes, shortened, missing }: EndpointReport): string {
   const { tools, prompts, resources, templates } = counts
   const offers = [
     `${countOf(tools, 'tool')} (about ${toolTokens.toLocaleString('en')} tokens)`,
@@ -82,6 +83,12 @@ function textOfReport({ path, counts, toolTokens, clashes, shortened, missing }:
   ]
   const lines = [
     `${path}: ${offers.join(', ')}`,
+    ...shown(
+      parts,
+      'upstreams',
+      ({ upstream, tools: count, tokens }) =>
+        `  ${upstream}: ${countOf(count, 'tool')} (about ${tokens.toLocaleString('en')} tokens)`
+    ),
     ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${onceOnly(reason)}`),
     ...shown(clashes, 'name clashes', ({ name, has, hasNot }) =>
       has === undefined

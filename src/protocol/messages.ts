@@ -200,13 +200,20 @@ export function rpcCodeOf(code: ErrorCode): number {
 
 /** The JSON-RPC error object that a caller sees. Of any other thrown value it reveals nothing. */
 export function errorObject(error: unknown, requestId: string): RpcErrorObject {
-  if (error instanceof RpcError) return error.error
+  if (error instanceof RpcError) return withRequestId(error.error, requestId)
   if (error instanceof GatewayError) {
     const { code, message, data } = error
     return { code: rpcCodeOf(code), message, data: { reason: code, ...data, ...(requestId !== '' && { requestId }) } }
   }
   const message = `Internal error. The log of the gateway has the details under request id ${requestId}.`
   return { code: rpcCodes.internalError, message, data: { reason: 'internal', requestId } }
+}
+
+/** What `data` is, its sender defines (JSON-RPC 2.0 section 5.1): only a member that it does not have is added. */
+function withRequestId(error: RpcErrorObject, requestId: string): RpcErrorObject {
+  const { data = {} } = error
+  if (requestId === '' || !isObject(data) || Object.hasOwn(data, 'requestId')) return error
+  return { ...error, data: { ...data, requestId } }
 }
 
 /** Legacy: `initialize` agrees on a revision for a session. Modern: every request names one. */

@@ -263,7 +263,14 @@ t.test('check --connect says what each endpoint offers, what is left out, and wh
   })
   const good = collected()
   t.equal(await check(join(folder, 'good.json'), good, {}, true), 0)
-  const [, ...lines] = good.out().trimEnd().split('\n')
+  const [, ...all] = good.out().trimEnd().split('\n')
+  const isPart = (line: string): boolean => /^ {4}\w+: \d+ tools? \(about \d+ tokens\)$/.test(line)
+  t.same(
+    all.filter(isPart).map((line) => line.replace(/\d+ tokens/, 'N tokens')),
+    ['    one: 2 tools (about N tokens)', '    two: 1 tool (about N tokens)'],
+    'each upstream of an endpoint that has several'
+  )
+  const lines = all.filter((line) => !isPart(line))
   t.match(lines[0], /^ {2}\/t\/a\/mcp: 3 tools \(about \d+ tokens\), 2 prompts, 4 resources, 2 templates$/)
   t.match(lines[1], new RegExp(`^ {4}one__${long} is shown as .{1,64}$`))
   t.match(lines[2], /^ {2}\/t\/a\/flat\/mcp: 2 tools/)

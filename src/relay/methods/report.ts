@@ -1,6 +1,6 @@
 // What an endpoint offers, in numbers, for whoever configures it.
 
-import { GatewayError, type UpstreamName } from '../../protocol/messages.ts'
+import { GatewayError, type JsonObject, type UpstreamName } from '../../protocol/messages.ts'
 import type { EndpointContext } from '../call/call.ts'
 import type { Catalog, ListName } from '../catalog/catalog.ts'
 import { definitionsOf } from '../catalog/client-catalogs.ts'
@@ -13,6 +13,8 @@ export interface EndpointReport {
   readonly counts: Readonly<Record<ListName, number>>
   /** Of the text of `tools/list`, which hosts give to the model: an estimate, four characters each. */
   readonly toolTokens: number
+  /** What each upstream has part in that, where there are several; the largest first. */
+  readonly parts: ReadonlyArray<{ readonly upstream: UpstreamName; readonly tools: number; readonly tokens: number }>
   readonly clashes: readonly NameClash[]
   readonly shortened: readonly ShortenedName[]
   /** Upstreams whose lists could not be read, and why. */
@@ -46,9 +48,23 @@ export async function reportEndpoint(
       resources: resources.length,
       templates: templates.length
     },
-    toolTokens: Math.ceil(JSON.stringify(tools).length / charactersPerToken),
+    toolTokens: tokensOf(tools),
+    parts: partsOf(catalog),
     clashes,
     shortened,
     missing
   }
+}
+
+const tokensOf = (tools: readonly JsonObject[]): number => Math.ceil(JSON.stringify(tools).length / charactersPerToken)
+
+function partsOf(catalog: Catalog): EndpointReport['parts'] {
+  const places = [...catalog.routes('tools').entries()]
+  const byUpstream = Map.groupBy(places, ([, { upstream }]) => upstream)
+  if (byUpstream.size < 2) return []
+  const parts = [...byUpstream].map(([upstream, each]) => {
+    const tools = each.map(([at]) => catalog.tools[at] ?? {})
+    return { upstream, tools: tools.length, tokens: tokensOf(tools) }
+  })
+  return parts.toSorted((a, b) => b.tokens - a.tokens)
 }
