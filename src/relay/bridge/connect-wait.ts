@@ -30,15 +30,16 @@ export function createConnectWait({ states, contextOf, clock, parkedMs = connect
   const waiting = new Map<string, Set<() => void>>()
   const stopping = new AbortController()
 
-  /** Resolves with the next change of what the person has. */
-  function changeOf(person: string): Promise<void> {
+  /** `promise` resolves with the next change of what the person has. Whoever no longer waits forgets it. */
+  function changeOf(person: string): { readonly promise: Promise<void>; forget(): void } {
     const { promise, resolve } = Promise.withResolvers<void>()
     const all = waiting.get(person) ?? new Set()
     waiting.set(person, all.add(resolve))
-    return promise.finally(() => {
+    const forget = (): void => {
       all.delete(resolve)
-      if (all.size === 0) waiting.delete(person)
-    })
+      if (all.size === 0 && waiting.get(person) === all) waiting.delete(person)
+    }
+    return { promise, forget }
   }
 
   async function connected(call: ModernCall, asked: Asked): Promise<ModernCall> {
@@ -47,10 +48,14 @@ export function createConnectWait({ states, contextOf, clock, parkedMs = connect
     try {
       for (;;) {
         const change = changeOf(quotaKeyOf(principal))
-        const context = await contextOf.load(tenant.id, endpoint.name, principal)
-        if (call.signal.aborted) throw call.signal.reason
-        if (limit.signal.aborted || isOver(context, asked)) return { ...call, ...context }
-        await abortable(change, limit.signal).catch(() => undefined)
+        try {
+          const context = await contextOf.load(tenant.id, endpoint.name, principal)
+          if (call.signal.aborted) throw call.signal.reason
+          if (limit.signal.aborted || isOver(context, asked)) return { ...call, ...context }
+          await abortable(change.promise, limit.signal).catch(() => undefined)
+        } finally {
+          change.forget()
+        }
       }
     } finally {
       limit.close()
@@ -82,6 +87,8 @@ export function createConnectWait({ states, contextOf, clock, parkedMs = connect
       for (const resolve of waiting.get(person) ?? []) resolve()
     },
     /** The process stops: whoever waits is asked again, and comes back by another one. */
-    stop: () => stopping.abort(noReason)
+    stop: () => stopping.abort(noReason),
+    /** How many people somebody waits for. */
+    size: (): number => waiting.size
   }
 }
