@@ -104,6 +104,25 @@ t.test('what a tenant-admin names is reached at public addresses only', async (t
   t.equal((await made.call('POST', path, { key: adminKeys.viewer, body: { url: at('localhost') } })).status, 403)
 })
 
+t.test('an authorization server inside, which the server names, is not asked', async (t) => {
+  const asked: string[] = []
+  const url = await listen(
+    t,
+    createServer(({ url: path = '' }, response) => {
+      asked.push(path)
+      response.writeHead(404).end()
+    })
+  )
+  const upstream = await protectedUpstream(t, { url, jwksUri: `${url}/jwks` })
+  const refused = await (await start(t)).looked({ url: upstream.url })
+  t.match(refused, { asksPeople: false, fault: { code: 'not_public', hop: 'discovery of the login' } })
+  t.ok(hopsOf(refused).includes('resource metadata'), 'the server itself, which an administrator named, is')
+  t.same(asked, [])
+  const open = await (await start(t, [], ['127.0.0.0/8'])).looked({ url: upstream.url })
+  t.match(open, { fault: { code: 'metadata_unusable', hop: 'discovery of the login' } })
+  t.ok(asked.length > 0, 'where the operator allows it, it is asked')
+})
+
 t.test('the first hop that fails is named, with what to do', async (t) => {
   const { looked, made } = await start(t)
   const port = await freePort()
