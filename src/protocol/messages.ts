@@ -200,20 +200,16 @@ export function rpcCodeOf(code: ErrorCode): number {
 
 /** The JSON-RPC error object that a caller sees. Of any other thrown value it reveals nothing. */
 export function errorObject(error: unknown, requestId: string): RpcErrorObject {
-  if (error instanceof RpcError) return withRequestId(error.error, requestId)
+  if (error instanceof RpcError) {
+    const { data = {} } = error.error // Its sender's (JSON-RPC 2.0 section 5.1): a member that it has stays.
+    return requestId !== '' && isObject(data) ? { ...error.error, data: { requestId, ...data } } : error.error
+  }
   if (error instanceof GatewayError) {
     const { code, message, data } = error
     return { code: rpcCodeOf(code), message, data: { reason: code, ...data, ...(requestId !== '' && { requestId }) } }
   }
   const message = `Internal error. The log of the gateway has the details under request id ${requestId}.`
   return { code: rpcCodes.internalError, message, data: { reason: 'internal', requestId } }
-}
-
-/** What `data` is, its sender defines (JSON-RPC 2.0 section 5.1): only a member that it does not have is added. */
-function withRequestId(error: RpcErrorObject, requestId: string): RpcErrorObject {
-  const { data = {} } = error
-  if (requestId === '' || !isObject(data) || Object.hasOwn(data, 'requestId')) return error
-  return { ...error, data: { ...data, requestId } }
 }
 
 /** Legacy: `initialize` agrees on a revision for a session. Modern: every request names one. */
@@ -230,7 +226,6 @@ export const latestModern: ModernRevision = '2026-07-28'
 
 export const isLegacyRevision = (value: unknown): value is LegacyRevision =>
   (legacyRevisions as readonly unknown[]).includes(value)
-
 export const isModernRevision = (value: unknown): value is ModernRevision =>
   (modernRevisions as readonly unknown[]).includes(value)
 
