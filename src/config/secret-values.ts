@@ -7,7 +7,7 @@ const secretName = new RegExp(
     .concat(
       'auth(?!or(?!i[sz]))',
       '(?<!as|de|con)sign(?!al|up|in(?!g))',
-      '(?<![a-z])(?:pin|t?otp)(?![a-z])',
+      '(?<![a-z])(?:pin|pw|t?otp)(?![a-z])',
       'seed(?![a-z])'
     )
     .join('|'),

@@ -2,6 +2,7 @@
 // it wants; nothing is added, nobody is registered, and a tenant-admin reaches no address that is not public.
 
 import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { adminEvents } from '../kit/admin-events.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
@@ -24,7 +25,12 @@ interface Answer {
 async function start(t: Test, hosts: readonly string[] = [], allow: readonly string[] = []) {
   const made = await adminGateway(t, {
     upstreams: {},
-    top: { audit: {}, egress: { allow }, admin: { ...adminSection, keys, allowedHosts: hosts } }
+    top: {
+      vault: { keys: [{ id: '1', key: Buffer.alloc(32, 7).toString('base64') }] },
+      audit: {},
+      egress: { allow },
+      admin: { ...adminSection, keys, allowedHosts: hosts }
+    }
   })
   const { status, text } = await made.call('PUT', '/v1/tenants/initech', { body: { auth: {}, upstreams: {} } })
   if (status !== 201) throw new Error(text)
@@ -73,7 +79,11 @@ t.test('a server that wants a login says where people sign in, and nobody is reg
   t.match(found.hops.at(-1)?.text, /registers itself/)
   t.equal(server.registrations, 0)
   const auth = { type: 'clientCredentials', clientId: 'robot', clientSecret: 'the-secret_of.robot~at:its/server' }
-  const shown = await looked({ url: upstream.url, auth })
+  t.match(await looked({ url: upstream.url, auth }), {
+    fault: { code: 'issuer_not_named', remedy: /issuer, or tokenUrl/ }
+  })
+  t.same(server.clientIds, [], 'the secret of the client is shown to nobody whom only the server names')
+  const shown = await looked({ url: upstream.url, auth: { ...auth, issuer: server.url } })
   t.match(shown, { fault: null, asksPeople: false })
   t.ok(hopsOf(shown).includes('list'), 'with credentials of the gateway it is looked at to its lists')
   const closed = await protectedUpstream(t, await authorizationServer(t))
@@ -135,6 +145,24 @@ t.test('the first hop that fails is named, with what to do', async (t) => {
     createServer((_request, response) => response.writeHead(404).end('nothing here'))
   )
   t.match(await looked({ url: `${page}/mcp` }), { fault: { hop: 'initialize', remedy: /URL of an MCP server/ } })
+  const people = { type: 'user' }
+  t.match(await looked({ url: `${page}/mcp`, auth: people }), { fault: { hop: 'initialize' } }, 'a page is no server')
+  const serverInfo = { name: 'x', version: '1' }
+  const listless = await listen(
+    t,
+    createServer((request, response) => {
+      void text(request).then((body) => {
+        const { id, method } = JSON.parse(body === '' ? '{}' : body) as { id?: number; method?: string }
+        const initialized = { result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } }
+        const answer = method === 'initialize' ? initialized : { error: { code: -32603, message: 'no lists today' } }
+        response.writeHead(id === undefined ? 202 : 200, { 'Content-Type': 'application/json' })
+        response.end(id === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
+      })
+    })
+  )
+  t.match(await looked({ url: `${listless}/mcp` }), {
+    fault: { code: 'rpc_error', hop: 'list', problem: /no lists today/ }
+  })
   const keyed = await listen(
     t,
     createServer((request, response) => response.writeHead(request.method === 'POST' ? 401 : 404).end())

@@ -110,7 +110,7 @@ export const discoverRoute = defineRoute(
       const limit = deadline(steadyClock, maxDiscoveryMs, left)
       const told = { url: origin, hops, fault: null, tools: null }
       try {
-        const { listing } = await discoverServer({
+        const { listing, asksPeople } = await discoverServer({
           definition,
           egress: snapshot().egress,
           publicUrl,
@@ -121,7 +121,7 @@ export const discoverRoute = defineRoute(
           passed
         })
         const names = listing?.tools.slice(0, maxToolNames).map(({ name }) => String(name))
-        return { ...told, asksPeople: listing === undefined, tools: names ?? null }
+        return { ...told, asksPeople, tools: names ?? null }
       } catch (error) {
         if (!(error instanceof Stopped)) throw error
         const { code, hop, message: problem, remedy } = error

@@ -9,7 +9,7 @@ import { Diagnosis, catalogue } from '../../hosts/doctor/catalogue.ts'
 import { addressesOf, ConnectionFault, diagnosisOf, sender, type SendOnce } from '../../hosts/doctor/exchange.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
 import { cellText } from '../../observe/text-log.ts'
-import { GatewayError, type Implementation, latestModern, requestMessage } from '../../protocol/messages.ts'
+import { GatewayError, type Implementation, latestModern, requestMessage, RpcError } from '../../protocol/messages.ts'
 import { noClient } from '../../protocol/seams.ts'
 import type { Connector } from '../../upstream/connect/connect.ts'
 import { fetchListing, type Listing } from '../../upstream/listing/listing.ts'
@@ -29,9 +29,10 @@ export interface Discovery {
   readonly passed: Passed
 }
 
-/** What was found; without a listing, it asks people to sign in. */
+/** What was found. Without a listing it asks people to sign in, or shows its lists to whoever calls. */
 interface Found {
   readonly listing: Listing | undefined
+  readonly asksPeople: boolean
 }
 
 /** @throws Stopped at the first hop that fails */
@@ -43,14 +44,33 @@ export async function discoverServer(discovery: Discovery): Promise<Found> {
   passed('tls', url.protocol === 'https:' ? 'the certificate is good' : 'connected, without TLS')
   const { auth } = definition
   // What its callers show it nobody has here.
-  if (auth !== undefined && auth.type !== 'clientCredentials' && auth.type !== 'user') return { listing: undefined }
+  if (auth !== undefined && auth.type !== 'clientCredentials' && auth.type !== 'user')
+    return { listing: undefined, asksPeople: false }
   if (status === 401 && auth?.type !== 'clientCredentials') {
     await signInHops({ ...discovery, challenge })
-    return { listing: undefined }
+    return { listing: undefined, asksPeople: true }
   }
-  if (auth === undefined) passed('challenge', `none: HTTP ${status}`)
-  return { listing: await listed(discovery) }
+  if (auth?.type === 'clientCredentials' && isForWhomeverItNames(auth))
+    throw new Stopped(
+      'issuer_not_named',
+      'discovery',
+      'The secret of the client is shown to no authorization server that the configuration does not name.',
+      'Name it: issuer, or tokenUrl, beside clientId.'
+    )
+  if (auth?.type !== 'clientCredentials') passed('challenge', `none: HTTP ${status}`)
+  const { auth: _auth, ...open } = definition
+  // Of people who would have to sign in it asks nobody: it is seen as it is without.
+  const listing = await listed(auth?.type === 'user' ? { ...discovery, definition: open } : discovery)
+  return { listing, asksPeople: false }
 }
+
+const isForWhomeverItNames = ({
+  issuer,
+  tokenUrl
+}: {
+  readonly issuer?: string
+  readonly tokenUrl?: string
+}): boolean => issuer === undefined && tokenUrl === undefined
 
 /** Where its host is. @returns how its sockets find it, where it has to be public */
 async function reachable(
@@ -158,6 +178,8 @@ async function listed({ definition, clientInfo, connect, memory, signal, passed 
 }
 
 function refused(error: unknown, hop: 'initialize' | 'list'): unknown {
+  if (error instanceof RpcError)
+    return new Stopped('rpc_error', hop, `It answers with an error: ${error.message}`, 'Its own log may say why.')
   if (!(error instanceof GatewayError)) return error
   const isRefusal = error.data['status'] === 401 || error.data['status'] === 403
   return new Stopped(

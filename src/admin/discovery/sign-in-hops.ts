@@ -5,6 +5,7 @@ import { createEgressGuard, type EgressLimits } from '../../auth/egress-guard.ts
 import { createFetchFor } from '../../auth/fetch.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
+import { cellText } from '../../observe/text-log.ts'
 import { redirectUriOf } from '../../vault/oauth/account-client.ts'
 import { checkAccountServer } from '../../vault/oauth/account-source.ts'
 import { authorizationServerOf, protectedResource, readChallenge, serverMetadata } from '../../vault/oauth/discovery.ts'
@@ -39,7 +40,8 @@ export async function signInHops({ definition, challenge, egress, publicUrl, pas
   passed('metadata', resource === undefined ? 'none' : `tokens come from ${named(resource.authorization_servers)}`)
   const server = await at('discovery', async () => {
     if (resource !== undefined) return await authorizationServerOf(resource, issuer, fetch)
-    return await serverMetadata(issuer ?? new URL(url).origin, fetch).catch((error: Error) => {
+    return await serverMetadata(issuer ?? new URL(url).origin, fetch).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'EGRESS_REFUSED') throw error
       throw new Stopped('key_needed', 'discovery', `It says nowhere how to sign in: ${error.message}.`, keyRemedy)
     })
   })
@@ -81,4 +83,4 @@ async function at<T>(hop: 'metadata' | 'discovery' | 'registration', look: () =>
   }
 }
 
-const named = (list: unknown): string => (Array.isArray(list) ? list.slice(0, 20).map(String).join(', ') : 'nowhere')
+const named = (list: unknown): string => (Array.isArray(list) ? list.slice(0, 20).map(cellText).join(', ') : 'nowhere')

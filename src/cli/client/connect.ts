@@ -63,8 +63,8 @@ async function written(file: HostFile, holdsKey: boolean): Promise<string> {
     return `${at.join('.')} is written, made`
   }
   await keepFirst(path)
-  await writeFile(path, after)
   const closed = holdsKey && (await closeToOthers(path)) ? ', which only you can read now' : ''
+  await writeFile(path, after)
   return `${at.join('.')} is written, changed${closed}; the file of before is ${path}.before-gatehouse`
 }
 

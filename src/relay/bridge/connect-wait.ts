@@ -87,8 +87,6 @@ export function createConnectWait({ states, contextOf, clock, parkedMs = connect
       for (const resolve of waiting.get(person) ?? []) resolve()
     },
     /** The process stops: whoever waits is asked again, and comes back by another one. */
-    stop: () => stopping.abort(noReason),
-    /** How many people somebody waits for. */
-    size: (): number => waiting.size
+    stop: () => stopping.abort(noReason)
   }
 }

@@ -40,13 +40,19 @@ const nameIn = (member: Member, entry: JsonObject): string => String(entry[entry
 const byName = (member: Member, list: readonly JsonObject[]): Map<string, JsonObject> =>
   new Map(list.map((entry) => [nameIn(member, entry), entry]))
 
+/** Members in another order are no change: only texts of one length are put in order, as that takes long. */
+function isSame(one: JsonObject, other: JsonObject): boolean {
+  const [text, otherText] = [JSON.stringify(one), JSON.stringify(other)]
+  return text === otherText || (text.length === otherText.length && canonicalJsonOf(one) === canonicalJsonOf(other))
+}
+
 function changeOf(member: Member, before: Listing, after: Listing): ListChange | undefined {
   const [old, now] = [byName(member, before[member]), byName(member, after[member])]
   const came = [...now.keys()].filter((name) => !old.has(name))
   const gone = [...old].flatMap(([name, entry]) => (now.has(name) ? [] : [entry]))
   const altered = [...old].flatMap(([name, entry]) => {
     const next = now.get(name)
-    return next === undefined || canonicalJsonOf(next) === canonicalJsonOf(entry) ? [] : [entry]
+    return next === undefined || isSame(next, entry) ? [] : [entry]
   })
   return came.length + gone.length + altered.length === 0 ? undefined : { came, gone, altered }
 }
@@ -70,10 +76,11 @@ function pastIn(text: string | undefined): Past | undefined {
 
 /** Within the limits: where a change is too large, what was before it is not known. */
 function bounded({ since, changes }: Past): string {
-  const text = JSON.stringify({ since, changes })
-  const [oldest, ...others] = changes
-  if (oldest === undefined || (changes.length <= maxChangesKept && text.length <= maxPastChars)) return text
-  return bounded({ since: oldest.at, changes: others })
+  const texts = changes.map((change) => JSON.stringify(change))
+  let [first, chars] = [0, texts.reduce((sum, { length }) => sum + length, 0)]
+  while (changes.length - first > maxChangesKept || chars > maxPastChars) chars -= texts[first++]?.length ?? 0
+  const from = first === 0 ? since : (changes[first - 1]?.at ?? since)
+  return `{"since":${from},"changes":[${texts.slice(first).join(',')}]}`
 }
 
 /** Notes in what `next` differs from what the store has, before it is written there. @throws where the store is away */
