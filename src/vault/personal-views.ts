@@ -59,6 +59,9 @@ export const grantTargetOf = (definition: UpstreamDefinition): string =>
     ? new URL(definition.url).origin
     : digest(JSON.stringify([definition.command, definition.args]))
 
+/** The same for a page: it tells whether it is another server by now, and no address. */
+export const shownTargetOf = (definition: UpstreamDefinition): string => digest(grantTargetOf(definition))
+
 /** Was it given for this server, and in the way that it wants now? */
 export const isGrantFor = (definition: UpstreamDefinition, { target, secret, account }: Grant): boolean =>
   target === grantTargetOf(definition) && (definition.auth?.type === 'user' ? account : secret) !== undefined

@@ -9,7 +9,7 @@ import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer, type AuthorizationServerOptions } from '../kit/authorization-server.ts'
 import { connectAccount, signedIn, submit } from '../kit/connect-page.ts'
 import { legacyClient } from '../kit/client.ts'
-import { gateway, type TestGateway } from '../kit/gateway.ts'
+import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 import { redis } from '../kit/redis.ts'
@@ -221,6 +221,30 @@ t.test('whoever comes back for somebody else, twice, or with a forged answer con
   t.match((await ada.tab.go(third.url.href, 'none')).html, /finished already/)
   server.person = undefined
   t.match((await connect(made, keyOf.bob)).html, /access_denied/)
+})
+
+t.test('whoever comes back once the upstream is another server has connected nothing', async (t) => {
+  const { server, upstream } = await peers(t)
+  const other = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  const moveTo = (url: string) =>
+    made.reload(configOf({ upstreams: { up: { type: 'http', url, auth: { type: 'user' } } }, auth, top }))
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  const back = await connectAccount(tab, page, `${pageOf(made)}/callback`)
+  moveTo(other.upstream.url)
+  const landing = await tab.go(back.url.href, 'none')
+  t.match(landing.html, /Not connected[^]*up is at another place now/)
+  t.equal(server.tokenRequests.length + other.server.tokenRequests.length, 0, 'the code is sent nowhere')
+  const ada = await clientOf(made, keyOf.ada)
+  t.equal((await ada.request('tools/call', echo)).json.error?.code, -32042)
+  t.equal(other.upstream.presented.length, 0)
+  t.match((await tab.go(pageOf(made), 'none')).html, /not connected/)
+
+  moveTo(upstream.url)
+  const again = await connectAccount(tab, page, `${pageOf(made)}/callback`)
+  moveTo(`${upstream.url}?same=server`)
+  t.match((await tab.go(again.url.href, 'none')).html, /up is connected/, 'of the same origin it is the same server')
+  t.equal(server.tokenRequests.at(-1)?.get('code'), again.url.searchParams.get('code'))
 })
 
 t.test('a grant goes to the server that it was given for, and to no other of the same name', async (t) => {

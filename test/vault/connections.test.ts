@@ -168,8 +168,9 @@ t.test('forms count only from a page of the same session and origin', async (t) 
       headers: { 'content-type': 'application/x-www-form-urlencoded', ...(origin && { origin }) },
       body: String(new URLSearchParams(fields))
     })
-  const fields = { action: 'secret', upstream: 'up', secret: 'of an attacker' }
-  const csrf = /name="csrf" value="([^"]*)"/.exec(page.html)?.[1] ?? ''
+  const hidden = (name: string): string => new RegExp(`name="${name}" value="([^"]*)"`).exec(page.html)?.[1] ?? ''
+  const fields = { action: 'secret', upstream: 'up', server: hidden('server'), secret: 'of an attacker' }
+  const csrf = hidden('csrf')
   t.equal((await post(fields, made.publicUrl)).status, 400, 'without what the page holds')
   t.equal((await post({ ...fields, csrf: 'x'.repeat(43) }, made.publicUrl)).status, 400)
   t.equal((await post({ ...fields, csrf }, undefined)).status, 400, 'from nowhere')
@@ -180,6 +181,22 @@ t.test('forms count only from a page of the same session and origin', async (t) 
   const { headers } = page
   t.match(headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/)
   t.equal(headers.get('cache-control'), 'no-store')
+})
+
+t.test('what was entered on a page from before the upstream was another server is not kept', async (t) => {
+  const { upstream, made } = await setup(t)
+  const other = await startUpstream()
+  t.teardown(() => other.close())
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  made.reload(configOf({ upstreams: { up: withKeys(other) }, auth, top: { vault: vaultKeys } }))
+  const refused = await submit(tab, page, 'secret', { secret: 'the-secret-of-ada' })
+  t.equal(refused.status, 400)
+  t.match(refused.html, /up is another server now. Nothing was kept/)
+  const shown = await tab.go(pageOf(made), 'none')
+  t.match(shown.html, /not connected/)
+  t.equal(other.seen.length + upstream.seen.length, 0)
+  t.notMatch(shown.html, new URL(other.url).host, 'people are told no address of a server')
+  t.match((await submit(tab, shown, 'secret', { secret: 'the-secret-of-ada' })).html, />connected</)
 })
 
 t.test('hosts see the state as JSON, and never a secret; nor does the store hold one in the clear', async (t) => {

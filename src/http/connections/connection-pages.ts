@@ -48,10 +48,12 @@ interface ConnectionsPage {
   readonly account: string
   readonly isOpen: boolean
   readonly all: readonly ShownConnection[]
+  /** Of an upstream: which server it is just now. */
+  readonly serverOf: (upstream: string) => string
 }
 
-export function connectionsBody({ path, csrf, account, isOpen, all }: ConnectionsPage): string {
-  const parts = all.map((each) => partOf(path, csrf, each))
+export function connectionsBody({ path, csrf, account, isOpen, all, serverOf }: ConnectionsPage): string {
+  const parts = all.map((each) => partOf(path, csrf, each, serverOf(each.upstream)))
   return `
 <p class="note">You are <strong>${escaped(account)}</strong>.
 What you connect here is used for ${whoseCalls(isOpen)}.</p>
@@ -63,7 +65,7 @@ const formOf = (target: string, fields: string, rest: string): string =>
   `<form method="post" action="${escaped(target)}">${fields}
 ${rest}</form>`
 
-function partOf(path: string, csrf: string, each: ShownConnection): string {
+function partOf(path: string, csrf: string, each: ShownConnection, server: string): string {
   const { upstream, kind, state, reason } = each
   const isConnected = state === 'connected'
   const isNew = state === 'not connected' || state === 'not in use'
@@ -76,7 +78,7 @@ function partOf(path: string, csrf: string, each: ShownConnection): string {
       ? formOf(path, hidden(csrf, 'connect', upstream), button(isNew ? 'Connect' : 'Connect again', !isConnected))
       : formOf(
           `${path}?upstream=${encodeURIComponent(upstream)}`,
-          hidden(csrf, 'secret', upstream),
+          hidden(csrf, 'secret', upstream, server),
           secretField(each, button('Save', !isConnected))
         )
   const disconnect = formOf(path, hidden(csrf, 'disconnect', upstream), button('Disconnect', false))
@@ -115,9 +117,9 @@ const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: '
 /** 2026-11-25T09:40:50.952Z -> 25 November 2026 at 09:40 UTC */
 const dateOf = (iso: string): string => `${dates.format(new Date(iso))} UTC`
 
-const hidden = (csrf: string, action: string, upstream?: string): string =>
-  [['csrf', csrf], ['action', action], ...(upstream === undefined ? [] : [['upstream', upstream]])]
-    .map(([name = '', value = '']) => `<input type="hidden" name="${name}" value="${escaped(value)}">`)
+const hidden = (csrf: string, action: string, upstream?: string, server?: string): string =>
+  Object.entries({ csrf, action, ...(upstream && { upstream }), ...(server && { server }) })
+    .map(([name, value]) => `<input type="hidden" name="${name}" value="${escaped(value)}">`)
     .join('')
 
 /** A browser does not follow a redirect after a form to where the form may not lead; a link it does follow. */

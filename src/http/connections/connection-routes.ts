@@ -10,7 +10,7 @@ import { shownName } from '../../observe/pseudonyms.ts'
 import type { Login } from '../../login/login.ts'
 import { GatewayError, tenantId, upstreamName } from '../../protocol/messages.ts'
 import { clientDocument, ConnectRefused } from '../../vault/oauth/account-client.ts'
-import { isPersonal, personalUpstreamsOf } from '../../vault/personal-views.ts'
+import { isPersonal, personalUpstreamsOf, shownTargetOf } from '../../vault/personal-views.ts'
 import type { Vault } from '../../vault/vault.ts'
 import { addressOf, type PathParams, type RouteReply, type RouteRequest, type ServerState } from '../admission.ts'
 import { connectionsBody, leaveBody, noteBody } from './connection-pages.ts'
@@ -84,7 +84,8 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
     const all = await connectionsOf(vault, tenant, person)
     const some = upstream === undefined ? all : all.filter((each) => each.upstream === upstream)
     const isOpen = tenant.auth.mode === 'none'
-    const body = connectionsBody({ path, csrf, account: name, isOpen, all: some })
+    const serverOf = (each: string): string => shownTargetOf(definitionOf(tenant, each))
+    const body = connectionsBody({ path, csrf, account: name, isOpen, all: some, serverOf })
     showPage(reply, tenant, { title: 'Your connections', body })
   }
 
@@ -114,7 +115,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
       return showPage(reply, tenant, { title: `Connect ${definition.name}`, body: leaveBody(url) })
     }
     if (action === 'secret' && definition.auth?.type === 'userSecret')
-      await vault.keepSecret(definition, person, form.get('secret') ?? '')
+      await vault.keepSecret(stillShown(definition, form.get('server')), person, form.get('secret') ?? '')
     if (action === 'disconnect') await vault.disconnect(definition, person)
     void reply.code(303).headers({ location: path }).send()
   }
@@ -223,4 +224,10 @@ function definitionOf(tenant: Tenant, name: string | undefined): UpstreamDefinit
   const definition = name === undefined ? undefined : tenant.upstreams.get(upstreamName(name))
   if (definition !== undefined && isPersonal(definition)) return definition
   throw new ConnectRefused('There is no upstream of this name to connect.')
+}
+
+/** @throws ConnectRefused where it was another server when the page was shown */
+function stillShown(definition: UpstreamDefinition, server: string | null): UpstreamDefinition {
+  if (server === shownTargetOf(definition)) return definition
+  throw new ConnectRefused(`${definition.name} is another server now. Nothing was kept: open the page again.`)
 }

@@ -31,6 +31,8 @@ const maxBegun = 30
 interface Pending {
   readonly person: string
   readonly upstream: string
+  /** The server that the account is for. */
+  readonly target: string
   readonly verifier: string
   readonly redirectUri: string
   readonly server: oauth.AuthorizationServer
@@ -85,6 +87,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       const pending: Pending = {
         person: personKeyOf(person),
         upstream: name,
+        target: grantTargetOf(definition),
         verifier: oauth.generateRandomCodeVerifier(),
         redirectUri: redirectUriOf(publicUrl(), tenant),
         server: usedOf(server),
@@ -134,11 +137,9 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
         throw new ConnectRefused('This connection was begun too long ago, or is finished already. Begin it again.')
       if (pending.person !== personKeyOf(person))
         throw new ConnectRefused('This connection was begun by somebody else. Nothing was connected.')
-      const { server, client, upstream, redirectUri, verifier, resource, scopes } = pending
-      const definition = definitionOf(upstream)
-      if (definition?.auth?.type !== 'user')
-        throw new ConnectRefused(`${upstream} takes no accounts any more. Nothing was connected.`)
-      const own = accountFetch(fetch, definition, definition.auth)
+      const { server, client, upstream, target, redirectUri, verifier, resource, scopes } = pending
+      const [definition, auth] = stillFor(pending, definitionOf(upstream))
+      const own = accountFetch(fetch, definition, auth)
       const as: oauth.Client = { client_id: client.id }
       const response = await oauth.authorizationCodeGrantRequest(
         server,
@@ -157,7 +158,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       const answer = await oauth
         .processAuthorizationCodeResponse(server, as, response)
         .catch(async (error: unknown) => {
-          const isOwn = definition.auth?.type === 'user' && client.id !== definition.auth.clientId
+          const isOwn = client.id !== auth.clientId
           const isLost = isOwn && isOfClient(error) && (await forgetClient(values, tenant, server.issuer, client.id))
           if (!isLost) throw error
           throw new ConnectRefused(
@@ -175,17 +176,17 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
         authMethods: server.token_endpoint_auth_methods_supported,
         clientId: client.id,
         // That of the configuration is not kept.
-        clientSecret: definition.auth.clientId === undefined ? client.secret : undefined,
+        clientSecret: auth.clientId === undefined ? client.secret : undefined,
         clientMethod: client.method,
         resource,
         scopes: given,
         asked: scopes
       }
       const id = newGrantId()
-      await grants.put(person, upstream, { id, target: grantTargetOf(definition), account }, now)
+      await grants.put(person, upstream, { id, target, account }, now)
       // Connected it is by now, whether or not the provider says what it is called.
-      const name = await accountNameOf({ auth: definition.auth, server, answer, scopes: given, fetch: own }).catch(
-        (err: unknown) => log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
+      const name = await accountNameOf({ auth, server, answer, scopes: given, fetch: own }).catch((err: unknown) =>
+        log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
       )
       if (typeof name === 'string') await nameAccount(person, upstream, id, name)
       return upstream
@@ -199,6 +200,18 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
     },
     giveBack
   }
+}
+
+/** @throws ConnectRefused where it takes no accounts any more, or is another server than the account was allowed for */
+function stillFor(
+  { upstream, target }: Pending,
+  definition: HttpDefinition | undefined
+): [definition: HttpDefinition, auth: UserAuth] {
+  if (definition?.auth?.type !== 'user')
+    throw new ConnectRefused(`${upstream} takes no accounts any more. Nothing was connected.`)
+  if (target !== grantTargetOf(definition))
+    throw new ConnectRefused(`${upstream} is at another place now. Nothing was connected: begin again.`)
+  return [definition, definition.auth]
 }
 
 /** The rest of the metadata may be long, and is of no use later. */
