@@ -66,6 +66,7 @@ t.test('connections on which nothing is said give way to those who come next', a
   t.same(await readiness(gateway), { status: 503, reason: 'all connections of clients are in use' })
   sockets.forEach((socket) => socket.destroy())
   await until('it is ready again', async () => (await readiness(gateway)).status === 200)
+  await until('it is said', () => logged(gateway, 'free connections again') > 0)
   t.same([logged(gateway, 'are in use'), logged(gateway, 'free connections again')], [1, 1], 'said once')
   t.same((await neighbour.stop()).failures, [])
 })

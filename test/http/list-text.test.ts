@@ -74,7 +74,8 @@ t.test('callers who ask at once wait for the one text', async (t) => {
     )
     for (const { json } of answers) t.equal(json.result.tools.length, tools.length)
   })
-  t.ok(length < 2 * listLength, `${length} characters were written`)
+  // Once for all of them, and perhaps once for the store.
+  t.ok(length < 3 * listLength, `${length} characters were written`)
 })
 
 t.test('pages of a list are put together to the whole of it, and a changed list is another text', async (t) => {

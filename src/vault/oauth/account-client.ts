@@ -78,11 +78,17 @@ const trustedMs = 60 * 60_000
 async function isForgotten(
   client: RegisteredClient,
   server: oauth.AuthorizationServer,
-  fetch: Fetch
+  fetch: Fetch,
+  { resource }: Probe
 ): Promise<boolean> {
   const options = { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: fetch }
   const code = oauth.generateRandomState()
-  const parameters = { code, redirect_uri: client.redirectUri, code_verifier: oauth.generateRandomCodeVerifier() }
+  const parameters = {
+    code,
+    redirect_uri: client.redirectUri,
+    code_verifier: oauth.generateRandomCodeVerifier(),
+    ...(resource !== undefined && { resource })
+  }
   const as = { client_id: client.id }
   try {
     const proof = await authenticationOf({ clientSecret: client.secret }, server, client.method)
@@ -111,17 +117,19 @@ export async function forgetClient(
   return (await values.read(tenant, key)) !== undefined
 }
 
-/** @throws ConnectRefused where none is registered and the server registers none; Error where it answers wrongly */
-export async function clientAt({
-  tenant,
-  auth,
-  server,
-  values,
-  fetch,
-  publicUrl,
-  wall,
-  log
-}: RegistrationOptions): Promise<AccountClient> {
+/** What the server is asked with whether it knows a client. */
+interface Probe {
+  readonly resource: string | undefined
+}
+
+/**
+ * @param probe undefined: the server is not asked whether it knows the client
+ * @throws ConnectRefused where none is registered and the server registers none; Error where it answers wrongly
+ */
+export async function clientAt(
+  { tenant, auth, server, values, fetch, publicUrl, wall, log }: RegistrationOptions,
+  probe: Probe | undefined
+): Promise<AccountClient> {
   if (auth.clientId !== undefined) return { id: auth.clientId, secret: auth.clientSecret }
   if (server.client_id_metadata_document_supported === true && publicUrl.startsWith('https:'))
     return { id: clientDocumentUrl(publicUrl, tenant), method: 'none' }
@@ -130,7 +138,11 @@ export async function clientAt({
   const redirectUri = redirectUriOf(publicUrl, tenant)
   const known = (await values.read(tenant, key)) as RegisteredClient | undefined
   const isGood = known?.redirectUri === redirectUri && wall.now() < (known.expiresAt ?? Infinity)
-  const isLost = isGood && wall.now() >= (known.trustedUntil ?? 0) && (await isForgotten(known, server, fetch))
+  const isLost =
+    isGood &&
+    wall.now() >= (known.trustedUntil ?? 0) &&
+    probe !== undefined &&
+    (await isForgotten(known, server, fetch, probe))
   if (isLost) log.warn({ tenant, issuer: server.issuer }, 'a provider does not know the gateway any more')
   if (isGood && !isLost) {
     await values.change(tenant, key, (now) => ((now as RegisteredClient).id === known.id ? now : undefined), ttlMs)

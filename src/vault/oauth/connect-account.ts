@@ -76,9 +76,15 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       const own = accountFetch(fetch, definition, auth)
       const source = await accountSourceOf(definition, auth, own, firstIssuers.of(definition, auth))
       const { server } = source
-      const client = await clientAt({ tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall, log })
       const before = await grants.get(person, name)
       const provider = providerOf(auth)
+      const resource =
+        auth.resource === 'none' ? undefined : (auth.resource ?? (provider ? undefined : source.resource))
+      const client = await clientAt(
+        { tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall, log },
+        // Who has an account hears at its renewal whether the client is known.
+        before?.account === undefined ? { resource } : undefined
+      )
       const offline = server.scopes_supported?.includes('offline_access') === true ? ['offline_access'] : []
       const asked = auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])
       const always = provider?.alwaysAsked ?? []
@@ -92,7 +98,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
         redirectUri: redirectUriOf(publicUrl(), tenant),
         server: usedOf(server),
         client,
-        resource: auth.resource === 'none' ? undefined : (auth.resource ?? (provider ? undefined : source.resource)),
+        resource,
         scopes: wanted
       }
       const state = oauth.generateRandomState()
