@@ -4,7 +4,8 @@ import { createServer, request as forward, type IncomingMessage, type ServerResp
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 import type { AuthorizationServer } from './authorization-server.ts'
 import { listen, type Teardown } from './listen.ts'
-import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from './upstream.ts'
+import { until } from './until.ts'
+import { isCall, startUpstream, type HttpUpstream, type HttpUpstreamOptions } from './upstream.ts'
 
 export interface ProtectedUpstream extends HttpUpstream {
   /** Claims of the tokens that let requests in, in order. */
@@ -80,4 +81,24 @@ export async function protectedUpstream(
   }
 
   return Object.assign(state, { ...upstream, url })
+}
+
+/** It answers the next call late, with the `Authorization` that came with it. */
+export function repeatingLate(upstream: Pick<HttpUpstream, 'override'>) {
+  let call: { readonly authorization: string; readonly answer: () => void } | undefined
+  upstream.override(isCall('echo'), (response, { headers, message }) => {
+    const { authorization = '' } = headers
+    const result = { content: [{ type: 'text', text: `I was shown ${authorization}` }] }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result })
+    const answer = (): void => void response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+    call = { authorization, answer }
+  })
+  return {
+    /** @returns what came with it */
+    async held(): Promise<string> {
+      await until('the call is there', () => call !== undefined)
+      return call?.authorization ?? ''
+    },
+    release: (): void => call?.answer()
+  }
 }

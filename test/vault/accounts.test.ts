@@ -11,7 +11,7 @@ import { connectAccount, signedIn, submit } from '../kit/connect-page.ts'
 import { legacyClient } from '../kit/client.ts'
 import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
-import { protectedUpstream } from '../kit/protected-upstream.ts'
+import { protectedUpstream, repeatingLate } from '../kit/protected-upstream.ts'
 import { redis } from '../kit/redis.ts'
 import { isCall } from '../kit/upstream.ts'
 
@@ -107,6 +107,22 @@ t.test('an ended token is renewed once for a hundred calls at three processes', 
     for (const key of keys) t.ok((await raw.pttl(key)) > 0, `${kind} has an end`)
   }
   t.equal(server.tokenRequests.at(-1)?.get('resource'), upstream.url)
+})
+
+t.test('an answer that repeats the token of before a renewal does not show it', async (t) => {
+  const { upstream } = await peers(t)
+  const made = await gatewayAt(t, upstream.url)
+  await connect(made, keyOf.ada)
+  const ada = await clientOf(made, keyOf.ada)
+  const answer = repeatingLate(upstream)
+  const held = ada.request('tools/call', echo)
+  const shown = (await answer.held()).replace('Bearer ', '')
+  upstream.withdrawn.add(shown)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  t.not(upstream.presented.at(-1), `Bearer ${shown}`, 'it was renewed meanwhile')
+  answer.release()
+  const { json, text } = await held
+  t.equal(json.result?.content[0].text, 'I was shown Bearer ***', text)
 })
 
 t.test('an account that its provider has ended has to be connected again, and nothing loops', async (t) => {

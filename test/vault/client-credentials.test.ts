@@ -9,7 +9,7 @@ import { authorizationServer, robot } from '../kit/authorization-server.ts'
 import { legacyClient } from '../kit/client.ts'
 import { gateway, key, type TestGateway } from '../kit/gateway.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
-import { protectedUpstream } from '../kit/protected-upstream.ts'
+import { protectedUpstream, repeatingLate } from '../kit/protected-upstream.ts'
 import { until } from '../kit/until.ts'
 
 const loopback = { egress: { allow: ['127.0.0.0/8'] } }
@@ -50,6 +50,20 @@ t.test('the upstream gets a token that was made for it, once for all calls, and 
   t.equal(server.tokenRequests[0]?.get('scope'), 'read')
   t.ok(upstream.admitted.every(({ aud, client_id: id }) => aud === upstream.url && id === 'robot'))
   t.notOk(upstream.presented.some((text) => text.includes(key)))
+})
+
+t.test('an answer that repeats the token of before does not show it', async (t) => {
+  const { upstream, made } = await setup(t, { own: { scopes: ['read'] } })
+  const client = await legacyClient(made.url(), key)
+  const answer = repeatingLate(upstream)
+  const held = client.request('tools/call', echo)
+  const shown = await answer.held()
+  upstream.scopes = ['write']
+  t.ok((await client.request('tools/call', echo)).json.result)
+  t.not(upstream.presented.at(-1), shown, 'there is another one meanwhile')
+  answer.release()
+  const { json, text } = await held
+  t.equal(json.result?.content[0].text, 'I was shown Bearer ***', text)
 })
 
 t.test('a token that the upstream refuses is replaced once, and the call is executed once', async (t) => {

@@ -19,14 +19,12 @@ import {
   type ServerAuthorization
 } from './discovery.ts'
 import { OtherIssuer } from './first-issuers.ts'
-import { isGood, type Tokens, tokensFrom } from './tokens.ts'
+import { createMaskedTokens, isGood, type Tokens, tokensFrom } from './tokens.ts'
 
 /** After a failure nobody is asked again so soon: the callers in between hear of that one. */
 const retryMs = 5_000
 /** A token that was refused is not replaced more often: some servers refuse all of them. */
 const replaceMs = 10_000
-
-const noSecrets: readonly string[] = []
 
 interface ClientCredentialsOptions {
   readonly definition: HttpDefinition
@@ -48,7 +46,7 @@ export function createClientCredentials(options: ClientCredentialsOptions): Upst
   let pending: Promise<void> | undefined
   let failure: { readonly error: GatewayError; readonly until: number } | undefined
   let lines = ''
-  let secrets = noSecrets
+  const masked = createMaskedTokens()
 
   const failed = (err: unknown): GatewayError => {
     const answer = oauthRefusalOf(err)
@@ -88,7 +86,7 @@ export function createClientCredentials(options: ClientCredentialsOptions): Upst
       held = { tokens, since: now }
       wanted = more
       lines = `authorization: Bearer ${tokens.accessToken}\r\n`
-      secrets = [tokens.accessToken]
+      masked.show(tokens)
       failure = undefined
     } catch (error) {
       throw failed(error)
@@ -105,7 +103,7 @@ export function createClientCredentials(options: ClientCredentialsOptions): Upst
 
   return {
     lines: () => lines,
-    secrets: () => secrets,
+    secrets: masked.secrets,
     hint: () =>
       'it does not take the token that this gateway gets for it: check clientId, scopes and resource of its auth, ' +
       'and what this client may do there.',

@@ -15,7 +15,7 @@ import type { AskingCaller, CallerDefinitions } from '../caller-definitions.ts'
 import { exchangedTokens, type ExchangingDefinition } from './exchange-request.ts'
 import type { ExchangedToken, SharedExchanges } from './shared-exchanges.ts'
 import type { FirstIssuers } from './first-issuers.ts'
-import { isGood } from './tokens.ts'
+import { createMaskedTokens, isGood } from './tokens.ts'
 
 /** After a failure nobody is asked again so soon for the same token. */
 const retryMs = 5_000
@@ -26,7 +26,6 @@ const retryMs = 5_000
 const admissionMs = 2_000
 /** Tokens of one caller that are in use at once. */
 const maxTokens = 4
-const noSecrets: readonly string[] = []
 
 type Outcome = ExchangedToken | { readonly error: GatewayError; readonly since: number }
 
@@ -40,7 +39,7 @@ interface Held {
   /** Of whoever called last. */
   latest: Outcome | undefined
   lines: string
-  secrets: readonly string[]
+  readonly masked: ReturnType<typeof createMaskedTokens>
 }
 
 /**
@@ -76,7 +75,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
       waiting: undefined,
       latest: undefined,
       lines: '',
-      secrets: noSecrets
+      masked: createMaskedTokens(maxTokens)
     }
     heldOf.set(definitionHash, known)
     return known
@@ -93,7 +92,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
     if (own.latest === outcome) return
     own.latest = outcome
     own.lines = 'error' in outcome ? '' : `authorization: Bearer ${outcome.tokens.accessToken}\r\n`
-    own.secrets = 'error' in outcome ? noSecrets : [outcome.tokens.accessToken]
+    if ('tokens' in outcome) own.masked.show(outcome.tokens)
   }
 
   /** Never rejects: what went wrong is told to whoever calls the upstream. */
@@ -194,7 +193,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
       }
       return {
         lines: () => own.lines,
-        secrets: () => own.secrets,
+        secrets: own.masked.secrets,
         hint: () =>
           'it does not take what the token of this caller was exchanged for: check audience and scopes of its auth, ' +
           'and what this caller may do there.',

@@ -37,3 +37,29 @@ export function isGood({ expiresAt }: Tokens, since: number, now: number): boole
   if (expiresAt === undefined) return true
   return now < expiresAt - Math.min(marginMs, (expiresAt - since) / 2)
 }
+
+/**
+ * What is masked in answers: the tokens that are shown, and those before them, with which calls were sent that are not
+ * answered yet.
+ * @param count of tokens that are known at once
+ */
+export function createMaskedTokens(count = 2) {
+  let known: readonly Tokens[] = []
+  let secrets: readonly string[] = []
+  const areSame = (one: Tokens, other: Tokens): boolean =>
+    one.accessToken === other.accessToken && one.refreshToken === other.refreshToken
+
+  return {
+    /** The same array until it changes. */
+    secrets: (): readonly string[] => secrets,
+    show(tokens: Tokens): void {
+      if (tokens === known[0]) return
+      const others = known.filter((each) => !areSame(each, tokens))
+      const isNew = others.length === known.length
+      known = [tokens, ...others].slice(0, count)
+      if (!isNew) return
+      const all = known.flatMap(({ accessToken, refreshToken = accessToken }) => [accessToken, refreshToken])
+      secrets = [...new Set(all)]
+    }
+  }
+}

@@ -16,7 +16,7 @@ import { discoverAuthorization, readChallenge } from './discovery.ts'
 import type { Account } from '../grant.ts'
 import type { Grants } from '../grants.ts'
 import { renewalMs } from '../renewal-turns.ts'
-import { isGood } from './tokens.ts'
+import { createMaskedTokens, isGood } from './tokens.ts'
 
 interface UserAccountOptions {
   readonly definition: HttpDefinition & { readonly person: Person }
@@ -44,14 +44,13 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   const own = createAccountGrant({ definition, auth, grantId, grants, fetch, connectAgain, log })
   let pending: Promise<void> | undefined
   let failure: { readonly error: GatewayError; readonly until: number } | undefined
-  let [shown, secrets]: [Account | undefined, readonly string[]] = [undefined, []]
+  const masked = createMaskedTokens()
 
   /** As this process read it last: the same account, with the tokens of now. */
   function account(): Account | undefined {
     const grant = grants.last(personKey)?.get(name)
     const now = grant?.id === grantId && grant?.dead === undefined ? grant?.account : undefined
-    if (now !== shown)
-      [shown, secrets] = [now, [now?.tokens.accessToken, now?.tokens.refreshToken].filter((each) => each !== undefined)]
+    if (now !== undefined) masked.show(now.tokens)
     return now
   }
 
@@ -156,7 +155,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     },
     secrets() {
       account()
-      return secrets
+      return masked.secrets()
     },
     hint: () => `it does not let your account do this. Another one you can connect at ${page(personKey).url}`,
     ready(signal) {
