@@ -122,6 +122,7 @@ t.test(
           'vbscript:x',
           'http://as.example/authorize'
         ],
+        ...['https://a$(calc).evil', "https://a'b.evil/authorize", 'https://a&calc.evil/', 'https://a`b`.evil/'],
         ...['https://a$(calc).evil\r\nX: y', 'https://as.example/a\nb', 'https://user:pass@as.example/', 'no url', ''],
         ...[`https://as.example/${'x'.repeat(100_000)}`, 'HTTPS://as.example', 'https://as.example/\u202e']
       ].map((each) => ({ authorization_endpoint: each }))
@@ -131,6 +132,10 @@ t.test(
       const { html, link } = await begin()
       t.equal(link, undefined, JSON.stringify(metadata).slice(0, 80))
       t.match(html, /Not connected/)
+    }
+    for (const host of ['xn--bcher-kva.example', '[2001:db8::1]', 'A-1.example.']) {
+      said.metadata = { authorization_endpoint: `https://${host}/authorize` }
+      t.equal((await begin()).link?.hostname, host.toLowerCase(), 'names and addresses as they are')
     }
     said.metadata = { authorization_endpoint: 'https://as.example/authorize?a=b' }
     const { html, link } = await begin()

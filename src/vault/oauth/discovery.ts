@@ -231,6 +231,8 @@ function checkFoundUrl(what: string, url: unknown): void {
     throw new DiscoveryError(`${what} is no usable URL`)
   const { protocol, hostname, username, password } = new URL(url)
   if (username + password !== '') throw new DiscoveryError(`${what} carries a user name or password`)
+  // The URL standard lets `$(` and more stand in a host, and no name of a server has it.
+  if (!/^(?:[a-z\d.-]+|\[[\da-f:]+\])$/.test(hostname)) throw new DiscoveryError(`${what} names no usable host`)
   // RFC 6749 section 3.1. Loopback is for development, and the guard decides whether it may be reached at all.
   if (protocol !== 'https:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname))
     throw new DiscoveryError(`${what} is plain http`)
