@@ -224,7 +224,12 @@ t.test(
       )
       const asked = servers[name].tokenRequests
       t.ok(asked.length >= 4, 'codes and renewals')
-      t.ok(asked.every((each) => each.get('resource') === (name === 'configured' ? null : upstreams[name].url)))
+      const resource = name === 'configured' ? null : upstreams[name].url
+      t.same(
+        asked.filter((each) => each.get('resource') !== resource).map((each) => Object.fromEntries(each)),
+        [],
+        'each names what its tokens are for'
+      )
       const own = new Set(servers[name].issued.map(({ refresh }) => refresh))
       t.ok(asked.every((each) => !each.has('refresh_token') || own.has(each.get('refresh_token') ?? '')))
     }
