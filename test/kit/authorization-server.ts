@@ -25,6 +25,8 @@ export interface AuthorizationServer {
   beforeTokens: (() => Promise<void>) | undefined
   /** Tokens that were given back. */
   revocations: number
+  /** Of the tokens that it gives from now on. */
+  lifetimeSeconds: number
   /** Every grant of a person ends: their refresh tokens are refused. */
   revoke(person: string): void
   /** It knows a client no more that registered itself. */
@@ -75,6 +77,7 @@ export async function authorizationServer(
     beforeTokens: undefined as (() => Promise<void>) | undefined,
     registrations: 0,
     revocations: 0,
+    lifetimeSeconds,
     revoke: (person: string) => void revoked.add(person)
   }
   const url = await listen(
@@ -130,7 +133,7 @@ export async function authorizationServer(
           scope: scopes.join(' '),
           audience: resource,
           accessTokenFormat: 'jwt' as const,
-          accessTokenTTL: lifetimeSeconds,
+          accessTokenTTL: state.lifetimeSeconds,
           jwt: { sign: { alg: 'ES256' as const } }
         })
       }

@@ -1,9 +1,7 @@
 // `auth: user`: each person connects an account of their own by OAuth, once, and each call carries its own token.
 
-import { moveClock } from '../kit/moving-clock.ts'
 import { randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
-import { Redis } from 'ioredis'
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer, type AuthorizationServerOptions } from '../kit/authorization-server.ts'
@@ -12,7 +10,6 @@ import { legacyClient } from '../kit/client.ts'
 import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { protectedUpstream, repeatingLate } from '../kit/protected-upstream.ts'
-import { redis } from '../kit/redis.ts'
 import { isCall } from '../kit/upstream.ts'
 
 const top = {
@@ -33,8 +30,8 @@ async function peers(t: Teardown, options: AuthorizationServerOptions = {}) {
   return { server, upstream: await protectedUpstream(t, server) }
 }
 
-const gatewayAt = (t: Teardown, url: string, own = {}, store = 'memory:'): Promise<TestGateway> =>
-  gateway(t, { upstreams: { up: { type: 'http', url, auth: { type: 'user', ...own } } }, auth, store, top })
+const gatewayAt = (t: Teardown, url: string): Promise<TestGateway> =>
+  gateway(t, { upstreams: { up: { type: 'http', url, auth: { type: 'user' } } }, auth, store: 'memory:', top })
 
 const pageOf = (made: TestGateway): string => `${made.publicUrl}/t/acme/connections`
 
@@ -72,41 +69,6 @@ t.test('two people connect, and each call carries the token of its own person', 
   t.equal(server.revocations, 1, 'what ada disconnects is given back to its provider')
   t.equal((await ada.request('tools/call', echo)).json.error.code, -32042)
   t.ok((await bob.request('tools/call', echo)).json.result, 'and that of bob goes on')
-})
-
-t.test('an ended token is renewed once for a hundred calls at three processes', async (t) => {
-  const { server, upstream } = await peers(t, { lifetimeSeconds: 600 })
-  const store = await redis(t)
-  const gateways = await Promise.all([1, 2, 3].map(() => gatewayAt(t, upstream.url, {}, store.url)))
-  const [first] = gateways as [TestGateway]
-  await connect(first, keyOf.ada)
-  const clients = await Promise.all(gateways.map((made) => clientOf(made, keyOf.ada)))
-  for (const client of clients) t.ok((await client.request('tools/call', echo)).json.result)
-  const refreshes = (): number =>
-    server.tokenRequests.filter((request) => request.get('grant_type') === 'refresh_token').length
-  const before = refreshes()
-  t.teardown(() => moveClock(0))
-  moveClock(11 * 60_000)
-  const calls = await Promise.all(
-    Array.from(
-      { length: 100 },
-      async (_, n) => await clients[n % 3]?.request('tools/call', { ...echo, arguments: { n } })
-    )
-  )
-  t.ok(
-    calls.every((answer) => answer?.json.result !== undefined),
-    JSON.stringify(calls.find((a) => a?.json.error)?.json)
-  )
-  t.equal(refreshes() - before, 1)
-
-  const raw = new Redis(store.url)
-  t.teardown(() => raw.disconnect())
-  for (const kind of ['grant-client', 'grant-used']) {
-    const keys = await raw.keys(`gatehouse:${kind}:*`)
-    t.ok(keys.length > 0, kind)
-    for (const key of keys) t.ok((await raw.pttl(key)) > 0, `${kind} has an end`)
-  }
-  t.equal(server.tokenRequests.at(-1)?.get('resource'), upstream.url)
 })
 
 t.test('an answer that repeats the token of before a renewal does not show it', async (t) => {
