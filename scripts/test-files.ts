@@ -28,6 +28,8 @@ const shortForms = [
   'test/interop/sdk-clients.test.ts',
   'test/e2e/clients-calls.test.ts'
 ]
+/** Their long form is more of the same, which their own variable says (scripts/test.ts): they are in both. */
+const longerFiles = ['test/e2e/accounts.test.ts']
 /** Whose gateway may be several processes (test/kit/replicas.ts): `npm run replicas`. */
 const replicated = ['test/matrix/matrix.test.ts', 'test/conformance/gateway-*.test.ts', 'test/interop/*.test.ts']
 /** In Chromium, which not every machine has: `npm run browser`. */
@@ -56,7 +58,7 @@ export function testFiles(part: Part, root: string): Array<readonly string[]> {
   if (part === 'browser') return alone(find(inBrowser))
   const kept = new Set(shortForms)
   const long = find(longForms).filter((file) => !kept.has(file))
-  if (part === 'long') return alone(long)
+  if (part === 'long') return alone([...longerFiles, ...long])
   const others = new Set([...long, ...find(inBrowser)])
   const files = find(['test/**/*.test.ts']).filter(
     (file) => !others.has(file) && (part === 'all' || !outOfFast.has(folder(file)))

@@ -1,7 +1,7 @@
 // Two people, each with two hosts, and accounts of their own at three upstreams, whose authorization servers differ in
 // how the gateway is known there: it registers itself, names its metadata document, or is configured, where `resource`
 // is not known. Every call carries the token of its own person at its own upstream, and no token is anywhere else.
-// GATEHOUSE_ACCOUNT_CALLS=10000 makes it as long as one likes.
+// `npm run test:long` makes ten thousand calls (GATEHOUSE_ACCOUNT_CALLS).
 
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
@@ -86,7 +86,7 @@ async function setUp(t: Test) {
     store: store.url,
     top: {
       publicUrl,
-      logLevel: 'debug',
+      logLevel: 'trace',
       hosts: ports.map((each) => `127.0.0.1:${each}`),
       vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] },
       egress: { allow: ['127.0.0.0/8'] },
