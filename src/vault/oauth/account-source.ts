@@ -16,6 +16,12 @@ export const providerOf = ({ provider }: UserAuth): AccountProvider | undefined 
 const issuerOf = (auth: UserAuth, authorizationUrl: string): string =>
   auth.issuer ?? ((auth.authorizationUrl === undefined && providerOf(auth)?.issuer) || new URL(authorizationUrl).origin)
 
+/** What tokens of an account are for, as requests for them say (RFC 8707); undefined: nobody is told. */
+export function namedResource(auth: UserAuth, found: string): string | undefined {
+  const named = auth.resource ?? (auth.provider === undefined ? found : undefined)
+  return named === 'none' ? undefined : named
+}
+
 /** Requests about accounts of an upstream. */
 export function accountFetch(fetch: FetchFor, { tenant, url, publicHosts }: HttpDefinition, auth: UserAuth): Fetch {
   const { issuer, authorizationUrl, tokenUrl, accountUrl } = auth

@@ -13,7 +13,7 @@ import type { Store } from '../../store/port.ts'
 import { type AccountClient, clientAt, ConnectRefused, forgetClient, redirectUriOf } from './account-client.ts'
 import { createGiveBack } from './account-renewal.ts'
 import { accountNameOf } from './account-name.ts'
-import { accountFetch, accountSourceOf, providerOf } from './account-source.ts'
+import { accountFetch, accountSourceOf, namedResource, providerOf } from './account-source.ts'
 import { authenticationOf, isOfClient } from './client-authentication.ts'
 import type { FirstIssuers } from './first-issuers.ts'
 import type { Account } from '../grant.ts'
@@ -74,17 +74,13 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       if ((await store.count(grantBegunKey(tenant, person.issuer, person.subject), 1, pendingMs)) > maxBegun)
         throw new ConnectRefused(`You have begun ${maxBegun} connections in ten minutes. Wait some, and begin again.`)
       const own = accountFetch(fetch, definition, auth)
-      const source = await accountSourceOf(definition, auth, own, firstIssuers.of(definition, auth))
-      const { server } = source
+      const { server, ...source } = await accountSourceOf(definition, auth, own, firstIssuers.of(definition, auth))
       const before = await grants.get(person, name)
       const provider = providerOf(auth)
-      const resource =
-        auth.resource === 'none' ? undefined : (auth.resource ?? (provider ? undefined : source.resource))
-      const client = await clientAt(
-        { tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall, log },
-        // Who has an account hears at its renewal whether the client is known.
-        before?.account === undefined ? { resource } : undefined
-      )
+      const resource = namedResource(auth, source.resource)
+      const registration = { tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall, log }
+      // Who has an account hears at its renewal whether the client is known.
+      const client = await clientAt(registration, before?.account === undefined ? { resource } : undefined)
       const offline = server.scopes_supported?.includes('offline_access') === true ? ['offline_access'] : []
       const asked = auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])
       const always = provider?.alwaysAsked ?? []
