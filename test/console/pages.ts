@@ -83,6 +83,9 @@ t.test('an endpoint is put together by ticking, its plan says who loses what, an
   await page.getByRole('button', { name: 'Move notes up' }).focus()
   await page.keyboard.press('Enter')
   t.same(await violationsInBothThemes(page), [])
+  const versions = page.getByRole('button', { name: /^Compare: / })
+  await versions.first().waitFor()
+  const listed = await versions.count()
   await page.getByRole('button', { name: 'See what it changes' }).click()
   const plan = page.getByRole('dialog', { name: 'What this change does' })
   await plan.getByText(/^Callers of default lose 2 tools/).waitFor()
@@ -93,10 +96,9 @@ t.test('an endpoint is put together by ticking, its plan says who loses what, an
   await until('callers see it', async () => !(await tools()).includes('tickets__echo'))
   t.ok((await tools()).includes('which_process'))
 
-  await page
-    .getByRole('button', { name: /^Compare: / })
-    .nth(1)
-    .focus()
+  // The new version is in the list of them.
+  await versions.nth(listed).waitFor()
+  await versions.nth(1).focus()
   await page.keyboard.press('Enter')
   const compared = page.getByRole('dialog', { name: 'Two versions of team' })
   await compared.getByText('endpoints.default.tools.tickets/pid.rename').waitFor()
