@@ -102,9 +102,12 @@ async function useAll(client: Client, run: ClientRun, url: string): Promise<void
     for (const { name } of (await client.listPrompts()).prompts) await client.getPrompt({ name })
 }
 
-/** As a person would: connects an account, uses it, and connects it again while the page says that this is needed. */
+/**
+ * As a person would: connects an account, uses it, and connects it again while the page says that this is needed. A
+ * person with more patience than `auth/scope-retry-limit` allows, so that it is the gateway that ends it.
+ */
 async function useAccount(client: Client, publicUrl: string): Promise<void> {
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 6; round++) {
     const { tab, page } = await signedIn(`${publicUrl}/t/acme/connections`, key)
     if (round > 0 && !page.html.includes('has to be connected again')) return
     const landing = await connectAccount(tab, page)
