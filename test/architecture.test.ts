@@ -341,3 +341,68 @@ t.test('no program is started by a shell', async (t) => {
   const shells = [...sources].filter(([, text]) => /\bshell\s*:\s*true/.test(text)).map(([file]) => file)
   t.same(shells, [], 'no option of spawn turns a shell on')
 })
+
+/** Whoever connects to somewhere, and why it does so itself: all else goes through `auth/fetch.ts` and its guard. */
+const connecting: Readonly<Record<string, string>> = {
+  'auth/fetch.ts': 'identity providers, authorization servers and metadata, with the guard of egress',
+  'upstream/http/socket-pool.ts': 'upstreams, with the guard of egress: sockets that calls share and streams keep',
+  'hosts/doctor/exchange.ts': 'what the doctor and a discovery look at, hop by hop; the guard judges what others named',
+  'hosts/own-request.ts': 'the gateway itself',
+  'audit/syslog.ts': 'the collector of the configuration, of records over TCP or TLS',
+  'observe/otlp/send-logs.ts': 'the collector of the configuration',
+  'cli/admin/admin-client.ts': 'the admin API, by a command of an operator',
+  'cli/client/mcp-client.ts': 'the endpoint that a command names',
+  'cli/quickstart.ts': 'whether a port of this machine is taken',
+  'cli/run.ts': 'the health of the gateway on this machine'
+}
+
+const connectingModules = /^node:(?:net|tls|http|https|http2|dgram)$|^undici$/
+const connectingNames = /^(?:connect|createConnection|request|get|fetch|Agent|Socket|Client|Pool|createSocket|default)$/
+
+/** How a module connects to somewhere; empty: it does not. Packages beyond undici are in the table of packages. */
+function connections(file: string, text: string): string[] {
+  const { program, module } = parseSync(file, text)
+  const imported = module.staticImports.flatMap(({ moduleRequest, entries }) =>
+    connectingModules.test(moduleRequest.value)
+      ? entries.flatMap(({ isType, importName }) =>
+          !isType && (importName.name === null || connectingNames.test(importName.name))
+            ? `${moduleRequest.value} ${importName.name ?? importName.kind}`
+            : []
+        )
+      : []
+  )
+  const dynamic = module.dynamicImports
+    .map(({ moduleRequest }) => text.slice(moduleRequest.start + 1, moduleRequest.end - 1))
+    .filter((specifier) => connectingModules.test(specifier))
+  const built = [...text.matchAll(/nodeHttp\.(?:request|get|Agent)\b|\bglobalThis\.fetch\b|\bnew WebSocket\(/g)]
+  let calls = 0
+  let isGiven = false
+  const bind = ({ start, end }: { start: number; end: number }): void => {
+    isGiven ||= /\bfetch\b/.test(text.slice(start, end))
+  }
+  const bindAll = ({ params }: { params: ReadonlyArray<{ start: number; end: number }> }): void => params.forEach(bind)
+  new Visitor({
+    FunctionDeclaration: bindAll,
+    FunctionExpression: bindAll,
+    ArrowFunctionExpression: bindAll,
+    VariableDeclarator: ({ id }) => bind(id),
+    CallExpression({ callee }) {
+      if (callee.type === 'Identifier' && callee.name === 'fetch') calls++
+    }
+  }).visit(program)
+  // A name that the file binds is the `Fetch` of `auth/fetch.ts`, by its type.
+  return [...imported, ...dynamic, ...built.map(String), ...(calls > 0 && !isGiven ? ['fetch'] : [])]
+}
+
+t.test('only these connect to anything, each for its reason', async (t) => {
+  const found = [...sources].filter(([file, text]) => connections(file, text).length > 0).map(([file]) => file)
+  t.same(found.toSorted(), Object.keys(connecting).toSorted())
+  for (const text of [
+    "import { connect } from 'node:tls'",
+    "import net from 'node:net'",
+    "import * as http from 'node:http'",
+    "await import('undici')",
+    "await fetch('https://elsewhere.example')"
+  ])
+    t.equal(connections('control.ts', text).length, 1, text)
+})
