@@ -1,7 +1,9 @@
 // `auth: user`: each person connects an account of their own by OAuth, once, and each call carries its own token.
 
+import { moveClock } from '../kit/moving-clock.ts'
 import { randomBytes } from 'node:crypto'
 import { decodeJwt } from 'jose'
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer, type AuthorizationServerOptions } from '../kit/authorization-server.ts'
@@ -10,6 +12,8 @@ import { legacyClient } from '../kit/client.ts'
 import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { protectedUpstream, repeatingLate } from '../kit/protected-upstream.ts'
+import { redis } from '../kit/redis.ts'
+import { until } from '../kit/until.ts'
 import { isCall } from '../kit/upstream.ts'
 
 const top = {
@@ -30,8 +34,8 @@ async function peers(t: Teardown, options: AuthorizationServerOptions = {}) {
   return { server, upstream: await protectedUpstream(t, server) }
 }
 
-const gatewayAt = (t: Teardown, url: string): Promise<TestGateway> =>
-  gateway(t, { upstreams: { up: { type: 'http', url, auth: { type: 'user' } } }, auth, store: 'memory:', top })
+const gatewayAt = (t: Teardown, url: string, store = 'memory:'): Promise<TestGateway> =>
+  gateway(t, { upstreams: { up: { type: 'http', url, auth: { type: 'user' } } }, auth, store, top })
 
 const pageOf = (made: TestGateway): string => `${made.publicUrl}/t/acme/connections`
 
@@ -69,6 +73,42 @@ t.test('two people connect, and each call carries the token of its own person', 
   t.equal(server.revocations, 1, 'what ada disconnects is given back to its provider')
   t.equal((await ada.request('tools/call', echo)).json.error.code, -32042)
   t.ok((await bob.request('tools/call', echo)).json.result, 'and that of bob goes on')
+})
+
+t.test('new tokens that the store does not take are used once it has them, and not lost', async (t) => {
+  const { server, upstream } = await peers(t)
+  const store = await redis(t)
+  const made = await gatewayAt(t, upstream.url, store.url)
+  await connect(made, keyOf.ada)
+  const ada = await clientOf(made, keyOf.ada)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  const raw = new Redis(store.url)
+  t.teardown(() => raw.disconnect())
+  const presents = (token = ''): boolean => upstream.presented.includes(`Bearer ${token}`)
+  t.ok(presents(server.issued.at(-1)?.access))
+  for (const token of upstream.presented) upstream.withdrawn.add(token.replace('Bearer ', ''))
+  // Of a full store every write is refused, and what is there can be read.
+  server.beforeTokens = async () => void (await raw.config('SET', 'maxmemory', '1'))
+  const issued = server.issued.length
+  const refused = await ada.request('tools/call', echo)
+  t.ok(refused.json.error, refused.text)
+  t.equal(server.issued.length, issued + 1, 'the provider has given new tokens for the old ones')
+  t.notOk(presents(server.issued.at(-1)?.access), 'and nobody is shown what is not in the store')
+
+  await raw.config('SET', 'maxmemory', '0')
+  const isLater = ({ code }: { code?: number } = {}): boolean => code !== undefined && code > 0
+  const answer = await until('the store takes them', async () => {
+    const { json } = await ada.request('tools/call', echo)
+    return isLater(json.error) ? undefined : json
+  })
+  t.ok(answer.result, JSON.stringify(answer))
+  t.equal(server.issued.length, issued + 1, 'they are the same ones')
+  t.ok(presents(server.issued.at(-1)?.access))
+  for (const token of upstream.presented) upstream.withdrawn.add(token.replace('Bearer ', ''))
+  t.teardown(() => moveClock(0))
+  moveClock(11_000)
+  t.ok((await ada.request('tools/call', echo)).json.result, 'and they can be renewed')
+  t.equal(server.issued.length, issued + 2)
 })
 
 t.test('an answer that repeats the token of before a renewal does not show it', async (t) => {

@@ -5,7 +5,7 @@ import type { Fetch } from '../../auth/fetch.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'
-import type { ConnectRequiredError } from '../../upstream/rpc/credential.ts'
+import { ConnectRequiredError } from '../../upstream/rpc/credential.ts'
 import type { Account, Grant } from '../grant.ts'
 import type { Grants } from '../grants.ts'
 import { revokeAccount } from './account-renewal.ts'
@@ -25,6 +25,8 @@ interface AccountGrantOptions {
 export function createAccountGrant(options: AccountGrantOptions) {
   const { definition, auth, grantId, grants, fetch, connectAgain, log } = options
   const { name, tenant, person } = definition
+  /** Tokens that the store did not take. At the provider those before them may be of no use any more. */
+  let unsaved: { readonly before: Account; readonly next: Account } | undefined
 
   /** Still the one with these tokens? Another process may have renewed them, or the person have connected another. */
   const isStill = ({ id, account: now, dead }: Grant, before: Account): boolean =>
@@ -62,18 +64,33 @@ export function createAccountGrant(options: AccountGrantOptions) {
     await takeOver()
   }
 
-  return {
-    get: (): Promise<Grant | undefined> => grants.get(person, name),
-    isStill,
-    takeOver,
-    giveUp,
-    /** @throws ConnectRequiredError where the new tokens are nobody's: they came too late */
-    async keep(before: Account, next: Account): Promise<void> {
+  /** @throws ConnectRequiredError where the new tokens are nobody's: they came too late */
+  async function keep(before: Account, next: Account): Promise<void> {
+    unsaved = { before, next }
+    try {
       const isKept = await grants.change(person, name, (now) =>
         isStill(now, before) ? { ...now, account: next } : undefined
       )
       if (isKept) await grants.refresh(person)
       else await letGo(next)
+    } catch (error) {
+      if (error instanceof ConnectRequiredError) unsaved = undefined
+      throw error
+    }
+    unsaved = undefined
+  }
+
+  return {
+    get: (): Promise<Grant | undefined> => grants.get(person, name),
+    isStill,
+    takeOver,
+    giveUp,
+    keep,
+    /** @returns whether there were tokens that the store had not taken */
+    async keepUnsaved(): Promise<boolean> {
+      if (unsaved === undefined) return false
+      await keep(unsaved.before, unsaved.next)
+      return true
     },
     /** Scopes that the upstream wants besides: all that calls were refused for, until it is connected again. */
     async lacks(scopes: readonly string[]): Promise<void> {

@@ -90,7 +90,10 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   }
 
   async function renew(before: Account, challenge: string | undefined): Promise<void> {
-    if (challenge !== undefined) await refuseOtherProvider(before, challenge)
+    // Before anybody asks the provider with those that they replace.
+    if (await own.keepUnsaved()) return
+    if (challenge !== undefined && (await isElsewhere(options, before, challenge)))
+      await own.giveUp(before, 'the upstream uses another provider now')
     const end = (await grants.isFirstToRenew(person, name)) ?? (await awaitOther(before))
     if (end === undefined) return
     try {
@@ -121,18 +124,6 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       await own.giveUp(before, 'its provider does not know this gateway any more')
       throw error
     }
-  }
-
-  /** An upstream may have moved to another authorization server, whose tokens nobody has yet. */
-  async function refuseOtherProvider(before: Account, challenge: string): Promise<void> {
-    if (auth.tokenUrl !== undefined) return
-    const { resourceMetadata } = await readChallenge(challenge)
-    const found = await discoverAuthorization(definition.url, resourceMetadata, auth.issuer, fetch).catch(
-      // It is renewed where it was connected, then.
-      () => undefined
-    )
-    if (found === undefined || found.server.issuer === before.issuer) return
-    await own.giveUp(before, 'the upstream uses another provider now')
   }
 
   /** @param challenge of the refusal, if there was one */
@@ -180,4 +171,19 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       return true
     }
   }
+}
+
+/** An upstream may have moved to another authorization server, whose tokens nobody has yet. */
+async function isElsewhere(
+  { definition, auth, fetch }: UserAccountOptions,
+  before: Account,
+  challenge: string
+): Promise<boolean> {
+  if (auth.tokenUrl !== undefined) return false
+  const { resourceMetadata } = await readChallenge(challenge)
+  const found = await discoverAuthorization(definition.url, resourceMetadata, auth.issuer, fetch).catch(
+    // It is renewed where it was connected, then.
+    () => undefined
+  )
+  return found !== undefined && found.server.issuer !== before.issuer
 }
