@@ -16,7 +16,7 @@ import { accountNameOf } from './account-name.ts'
 import { accountFetch, accountSourceOf, namedResource, providerOf } from './account-source.ts'
 import { authenticationOf, isOfClient } from './client-authentication.ts'
 import type { FirstIssuers } from './first-issuers.ts'
-import type { Account } from '../grant.ts'
+import type { Account, Grant } from '../grant.ts'
 import { type Grants, newGrantId } from '../grants.ts'
 import { grantTargetOf } from '../personal-views.ts'
 import type { SealedValues } from '../sealed-values.ts'
@@ -56,12 +56,6 @@ interface AccountsOptions {
 export function createAccounts({ store, values, grants, servers, publicUrl, wall, log }: AccountsOptions) {
   const { fetch, firstIssuers } = servers
   const giveBack = createGiveBack(fetch, log)
-  /** It may have been renewed meanwhile, or another one connected. */
-  async function nameAccount(person: Person, upstream: string, id: string, name: string): Promise<void> {
-    await grants.change(person, upstream, (now) =>
-      now.id === id && now.account !== undefined ? { ...now, account: { ...now.account, name } } : undefined
-    )
-  }
 
   return {
     /**
@@ -163,9 +157,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
           const isOwn = client.id !== auth.clientId
           const isLost = isOwn && isOfClient(error) && (await forgetClient(values, tenant, server.issuer, client.id))
           if (!isLost) throw error
-          throw new ConnectRefused(
-            `${server.issuer} did not know this gateway any more. Nothing was connected: begin again.`
-          )
+          throw new ConnectRefused(`${server.issuer} did not know this gateway any more. Begin again.`)
         })
       const tokens = tokensFrom(answer, now)
       const given = tokens.scopes ?? scopes
@@ -190,7 +182,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       const name = await accountNameOf({ auth, server, answer, scopes: given, fetch: own }).catch((err: unknown) =>
         log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
       )
-      if (typeof name === 'string') await nameAccount(person, upstream, id, name)
+      if (typeof name === 'string') await grants.change(person, upstream, named(id, name))
       return upstream
     },
 
@@ -203,6 +195,12 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
     giveBack
   }
 }
+
+/** It may have been renewed meanwhile, or another one connected. */
+const named =
+  (id: string, name: string) =>
+  (now: Grant): Grant | undefined =>
+    now.id === id && now.account !== undefined ? { ...now, account: { ...now.account, name } } : undefined
 
 /** @throws ConnectRefused where it takes no accounts any more, or is another server than the account was allowed for */
 function stillFor(
