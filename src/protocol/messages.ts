@@ -200,10 +200,7 @@ export function rpcCodeOf(code: ErrorCode): number {
 
 /** The JSON-RPC error object that a caller sees. Of any other thrown value it reveals nothing. */
 export function errorObject(error: unknown, requestId: string): RpcErrorObject {
-  if (error instanceof RpcError) {
-    const { data = {} } = error.error // Its sender's (JSON-RPC 2.0 section 5.1): a member that it has stays.
-    return requestId !== '' && isObject(data) ? { ...error.error, data: { requestId, ...data } } : error.error
-  }
+  if (error instanceof RpcError) return error.error
   if (error instanceof GatewayError) {
     const { code, message, data } = error
     return { code: rpcCodeOf(code), message, data: { reason: code, ...data, ...(requestId !== '' && { requestId }) } }
@@ -226,6 +223,7 @@ export const latestModern: ModernRevision = '2026-07-28'
 
 export const isLegacyRevision = (value: unknown): value is LegacyRevision =>
   (legacyRevisions as readonly unknown[]).includes(value)
+
 export const isModernRevision = (value: unknown): value is ModernRevision =>
   (modernRevisions as readonly unknown[]).includes(value)
 
