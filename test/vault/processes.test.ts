@@ -87,7 +87,7 @@ t.test('each person has a process, their secret is in its environment alone, and
 
 t.test('a secret is not given to a command with other arguments', async (t) => {
   const made = await make(t)
-  const { tab, page } = await enter(made, 'ada')
+  const { tab, page: before } = await enter(made, 'ada')
   const ada = await legacyClient(made.url(), keyOf.ada)
   const call = async (): Promise<string> =>
     (await ada.request('tools/call', { name: 'notes__pid', arguments: {} })).text
@@ -96,7 +96,10 @@ t.test('a secret is not given to a command with other arguments', async (t) => {
   t.notMatch(await call(), /[Cc]onnect/, 'where it stays the same, it is used')
   t.ok(made.reload(configOf(optionsOf('another-program'))))
   t.match(await call(), /Connect your account of notes first/)
-  t.match((await tab.go(`${made.publicUrl}/t/acme/connections`, 'none')).html, /given for another program/)
+  await submit(tab, before, 'secret', { secret: secretOf.ada })
+  t.match(await call(), /Connect your account of notes first/, 'a page that shows the program of before stores nothing')
+  const page = await tab.go(`${made.publicUrl}/t/acme/connections`, 'none')
+  t.match(page.html, /given for another program/)
   await submit(tab, page, 'secret', { secret: secretOf.ada })
   t.notMatch(await call(), /[Cc]onnect/)
 })
