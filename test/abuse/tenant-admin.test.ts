@@ -34,7 +34,8 @@ t.test('what a tenant-admin plans and changes is limited, and holds nobody up', 
 
   const neighbour = await gateway.neighbour()
   const turnMs = await gateway.longestTurnMs(maxTurnMs, async () => {
-    const { status, json, text } = await plan(adminKeys.globex, document(250))
+    // Of the platform, which is not limited: what is measured is the work, not the rate.
+    const { status, json, text } = await plan(adminKeys.platform, document(250))
     t.equal(status, 200, text.slice(0, 300))
     t.match(json, { tenants: [{ endpoints: { length: 249 } }] })
     t.match(json, { tenants: [{ endpoints: [{ gains: { count: tools.length } }] }] }, 'their tools are known')
@@ -42,6 +43,7 @@ t.test('what a tenant-admin plans and changes is limited, and holds nobody up', 
   t.ok(turnMs < maxTurnMs, `${turnMs} ms of CPU in one turn`)
   t.same((await neighbour.stop()).failures, [])
 
+  t.equal((await plan(adminKeys.globex, document(2))).status, 200)
   t.match(await plan(adminKeys.globex, document(257)), { status: 409, json: { detail: /256 endpoints/ } })
 
   const long = (at: number) =>
