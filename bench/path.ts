@@ -135,6 +135,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     stateOf: () => ({
       connections: 1,
       calls: 0,
+      transport: undefined,
       revisions: [],
       lastLine: undefined,
       awayMs: undefined,

@@ -6,11 +6,12 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { connectionsRig, signInRig } from '../test/browser/connections-rig.ts'
-import { consoleRig } from '../test/console/rig.ts'
+import { consoleRig, otherTransports, type ConsoleRig } from '../test/console/rig.ts'
 import { begin, loginGateway, redirectUri, register } from '../test/login/kit.ts'
 import { keyOf } from '../test/kit/acme-gateway.ts'
 import { startChromium } from '../test/kit/chromium.ts'
 import { connectAccount, signedIn } from '../test/kit/connect-page.ts'
+import { isMethod } from '../test/kit/upstream.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs')
 /** By the name of their files: where each page is looked at, and what is there once it is ready. */
@@ -25,6 +26,39 @@ const places: Readonly<Record<string, readonly [place: string, ready: string]>> 
   audit: ['audit?tenant=acme', '#records ~ * table'],
   connect: ['connect?tenant=acme', '.hosts']
 }
+/** What else is looked at there, by the names of files, and how it is come to. */
+const views: Readonly<
+  Record<string, readonly [place: string, come: (page: Page, rig: ConsoleRig) => Promise<unknown>]>
+> = {
+  stderr: ['upstreams?tenant=acme&upstream=local', (page) => page.locator('.tail').scrollIntoViewIfNeeded()],
+  discovery: [
+    'upstreams?tenant=team',
+    async (page, { tickets }) => {
+      // Its lists are never told, so that it is still being looked at.
+      tickets.override(isMethod('tools/list'), () => {})
+      await page.getByRole('button', { name: 'Add upstreams' }).click()
+      await page.getByLabel('Name', { exact: true }).fill('weather')
+      await page.getByLabel('URL', { exact: true }).fill(tickets.url)
+      await page.getByRole('button', { name: 'Look at it' }).click()
+      await page.locator('.hops').getByText('initialize').waitFor()
+    }
+  ],
+  moments: [
+    'catalog?tenant=team',
+    async (page, { call }) => {
+      await call('DELETE', '/v1/tenants/team/policy', { headers: { 'If-Match': '*' } })
+      await page.getByLabel('Compare two').check()
+      const choice = page.getByLabel('The first, as it is')
+      await choice.selectOption({ index: 1 })
+      await page.getByText(/Only the second sees [1-9]/).waitFor()
+    }
+  ]
+}
+const lines = [
+  'reading /srv/files, 1,204 files\n',
+  'index is older than the folder: built anew in 412 ms\n',
+  'warning: reports/2026-q3.xlsx is locked by another process, left out\n'
+]
 const rules = [
   { name: 'everybody-reads', effect: 'allow', what: { names: ['echo', 'get_*', 'list_*'] } },
   { name: 'developers', effect: 'allow', who: { groups: ['developers'] }, what: { upstreams: ['tickets'] } },
@@ -47,7 +81,7 @@ async function picture(page: Page, folder: string, name: string): Promise<void> 
 }
 
 async function picturesOfConsole(): Promise<void> {
-  const rig = await consoleRig(teardown)
+  const rig = await consoleRig(teardown, { upstreams: await otherTransports(teardown) })
   await rig.call('PUT', '/v1/tenants/team/policy', { body: { default: 'deny', rules } })
   for (let round = 0; round < 4; round++) await rig.traffic()
   for (const [name, [place, ready]] of Object.entries(places)) {
@@ -57,6 +91,14 @@ async function picturesOfConsole(): Promise<void> {
     await rig.traffic()
     await page.locator(ready).first().waitFor()
     await page.locator('h1').click()
+    await picture(page, 'console', name)
+    await page.context().close()
+  }
+  for (const text of lines) await rig.ada.request('tools/call', { name: 'local__stderr', arguments: { text } })
+  for (const [name, [place, come]] of Object.entries(views)) {
+    if (!isWanted(name)) continue
+    const { page } = await rig.signedIn(place, undefined, { viewport: { width: 1280, height: 860 } })
+    await come(page, rig)
     await picture(page, 'console', name)
     await page.context().close()
   }
@@ -113,7 +155,7 @@ async function picturesOfSignIn(): Promise<void> {
   await picture(page, 'connections', 'sign-in')
 }
 
-if (Object.keys(places).some(isWanted)) await picturesOfConsole()
+if (Object.keys({ ...places, ...views }).some(isWanted)) await picturesOfConsole()
 if (isWanted('login')) await picturesOfLogin()
 if (isWanted('connections')) await picturesOfConnections()
 if (isWanted('sign-in')) await picturesOfSignIn()

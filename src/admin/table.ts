@@ -25,6 +25,7 @@ import { auditRoutes } from './live/audit-routes.ts'
 import { liveRoutes } from './live/routes.ts'
 import { discoverRoute } from './discovery/discover-route.ts'
 import { reconnectRoute } from './live/reconnect.ts'
+import { stderrRoute } from './live/standard-error.ts'
 import { processesRoute } from './live/process-routes.ts'
 import { problemRoute } from './live/problem-routes.ts'
 import { seriesRoutes } from './series/series-routes.ts'
@@ -51,6 +52,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...configurationRoutes,
   ...endpointRoutes,
   ...upstreamRoutes,
+  stderrRoute,
   ...issuerRoutes,
   ...callLimitRoutes,
   ...policyRoutes,

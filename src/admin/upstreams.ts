@@ -29,6 +29,11 @@ const orNull = <Schema extends ReturnType<typeof Type.String> | ReturnType<typeo
 export const UpstreamEntry = closedObject({
   name: Type.String({ description: 'Its name in this tenant.' }),
   type: Type.Enum(['stdio', 'http'], { description: 'A process, or a URL.' }),
+  transport: Type.Union([Type.Enum(['stdio', 'streamable', 'sse']), Type.Null()], {
+    description:
+      'How it is spoken to: `streamable` is Streamable HTTP, `sse` the HTTP+SSE of 2024-11-05. null: of a URL, for ' +
+      'which the configuration names neither, that is known while a connection is open.'
+  }),
   target: Type.String({
     description: 'The program, or the origin of the URL: paths, queries and arguments may hold secrets.'
   }),
@@ -47,6 +52,11 @@ export const UpstreamEntry = closedObject({
     description:
       'Of a server that is a process: how many processes it is, with those that it started, and the memory that they ' +
       'took when that was last read, at the process that answers. null: of a URL.'
+  }),
+  strayLines: Type.Union([Type.Integer(), Type.Null()], {
+    description:
+      'Of a server that is a process: lines on its standard output, at the process that answers, that are no messages. ' +
+      'An answer among them is lost. null: of a URL.'
   }),
   revisions: Type.Array(Type.String(), { description: 'Of MCP, that are spoken on them.' }),
   awaySince: orNull(Type.String(), 'Since when it cannot be reached (RFC 3339).'),
@@ -83,7 +93,8 @@ function upstreamEntry(
   { pool, listings, wall, control, held }: AdminServices
 ): Static<typeof UpstreamEntry> {
   const document = documentsKnown(control).get(definition.tenant)
-  const { connections, calls, revisions, awayMs, retriedInMs, lastError, lastLine } = pool.stateOf(definition)
+  const { connections, calls, transport, revisions, awayMs, retriedInMs, lastError, lastLine } =
+    pool.stateOf(definition)
   const listing = listings.peek(definition)
   const now = wall.now()
   const timeAt = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(now + ms).toISOString())
@@ -93,6 +104,7 @@ function upstreamEntry(
   return {
     name: definition.name,
     type: definition.type,
+    transport: namedTransport(definition) ?? transport ?? null,
     target: isStdio ? definition.command : new URL(definition.url).origin,
     secrets: Object.keys(isStdio ? definition.env : definition.headers),
     isolation: definition.isolation,
@@ -100,6 +112,7 @@ function upstreamEntry(
     connections,
     calls,
     processes: processesOf(definition, held),
+    strayLines: isStdio ? held.supervisor.strayLines.of(definition) : null,
     revisions,
     awaySince: timeAt(awayMs === undefined ? undefined : -awayMs),
     nextTryAt: timeAt(retriedInMs),
@@ -119,6 +132,10 @@ function upstreamEntry(
   }
 }
 
+/** Before anything is found out. */
+const namedTransport = ({ type, transport }: { readonly type: string; readonly transport?: unknown }) =>
+  type === 'stdio' ? type : transport === 'streamable' || transport === 'sse' ? transport : undefined
+
 function processesOf(definition: UpstreamDefinition, { supervisor }: AdminServices['held']) {
   if (definition.type !== 'stdio') return null
   const { processes: count, bytes } = supervisor.usageOf(definition.hash)
@@ -137,17 +154,20 @@ function disabledEntry(
   role: Administrator['role'],
   document: TenantDocument
 ): Static<typeof UpstreamEntry> {
-  const { command, url, env, headers, isolation } = part
+  const { command, url, env, headers, isolation, transport } = part
+  const type = command === undefined ? 'http' : 'stdio'
   return {
     name,
-    type: command === undefined ? 'http' : 'stdio',
+    type,
+    transport: namedTransport({ type, transport }) ?? null,
     target: typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : (stringOrNone(command) ?? ''),
-    secrets: Object.keys(treeOf(command === undefined ? headers : env)),
+    secrets: Object.keys(treeOf(type === 'http' ? headers : env)),
     isolation: isolation === 'shared' || isolation === 'principal' ? isolation : 'session',
     state: 'disabled',
     connections: 0,
     calls: 0,
     processes: null,
+    strayLines: null,
     revisions: [],
     awaySince: null,
     nextTryAt: null,
@@ -176,12 +196,6 @@ export function upstreamAnswer(
   return new AdminReply(body, etagHeader(document), status)
 }
 
-const StderrEntry = closedObject({
-  at: Type.String({ description: 'When it was read (RFC 3339).' }),
-  text: Type.String({ description: 'As in the log: secrets of its configuration and tokens are masked.' }),
-  leftOut: Type.Integer({ description: 'Lines before it that were too many at once to be kept.' })
-})
-
 export const upstreamRoutes = [
   defineRoute(
     {
@@ -206,27 +220,5 @@ export const upstreamRoutes = [
       response: UpstreamEntry
     },
     ({ administrator, params }, services) => upstreamAnswer(params, administrator, services)
-  ),
-  defineRoute(
-    {
-      method: 'GET',
-      path: '/v1/tenants/{tenant}/upstreams/{upstream}/stderr',
-      roles: administrators,
-      summary:
-        'The last lines that the processes of an upstream wrote to standard error, the oldest first, at the process ' +
-        'that answers; also once they have ended. None of a URL.',
-      query: closedObject(pageQuery),
-      response: pageSchema(StderrEntry)
-    },
-    ({ tenant, params, query: { limit } }, { pool, clock, wall }) => {
-      const definition = tenant.upstreams.get(upstreamName(params['upstream'] ?? ''))
-      if (definition === undefined) throw noSuch('upstream')
-      const [now, time] = [clock.now(), wall.now()]
-      const items = pool.stderrOf(definition).slice(-limit)
-      return {
-        items: items.map(({ at, ...line }) => ({ at: new Date(time - (now - at)).toISOString(), ...line })),
-        nextCursor: null
-      }
-    }
   )
 ] as const

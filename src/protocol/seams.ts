@@ -93,12 +93,17 @@ export interface SessionPlace {
   end(id: UpstreamSession['id']): Promise<boolean>
 }
 
+/** How a server is spoken to, in the words of the configuration. */
+export type Transport = 'stdio' | 'streamable' | 'sse'
+
 /** One connection to one MCP server, after its handshake. */
 export interface Upstream {
   /** Unique among the connections of all processes. */
   readonly id: string
   readonly name: UpstreamName
   readonly era: Era
+  /** Default: nothing is sent to a server. */
+  readonly transport?: Transport | undefined
   readonly revision: Revision
   readonly capabilities: ServerCapabilities
   readonly serverInfo: Implementation

@@ -10,6 +10,7 @@ import { legacyClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { key as apiKey } from '../kit/gateway.ts'
 import { until } from '../kit/until.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 interface Steps {
@@ -117,12 +118,14 @@ t.test('quantiles are right within a fifth, steps fall out of the hour, and name
 t.test(
   'what is wrong is told in sentences: an upstream that is away, a limit that refuses, a kill switch',
   async (t) => {
-    const upstream = await startUpstream()
-    t.teardown(() => upstream.close())
+    const [upstream, older] = await Promise.all([startUpstream(), startSseUpstream()])
+    for (const each of [upstream, older]) t.teardown(() => each.close())
     const away = await freePort()
     const made = await adminGateway(t, {
       upstreams: {
         up: { type: 'http', url: upstream.url },
+        older: { type: 'http', url: older.url },
+        named: { type: 'http', url: `http://127.0.0.1:${away}/mcp`, transport: 'sse' },
         tickets: { type: 'http', url: `http://127.0.0.1:${away}/mcp` },
         noisy: { command: process.execPath, args: [join(import.meta.dirname, '../kit/stdio-server.ts')] }
       },
@@ -153,8 +156,25 @@ t.test(
     await ada.request('tools/call', { name: 'noisy__raw', arguments: { text: 'one\ntwo\n' } })
     const noisy = (await read()).find(({ upstream: name }) => name === 'noisy')
     t.match(noisy, { severity: 'warning', count: 2, sentence: /^noisy of acme writes .* 2 lines that are no messages/ })
+    const upstreams = await until('all are known', async () => {
+      const { json } = await made.call('GET', '/v1/tenants/acme/upstreams', { key: adminKeys.viewer })
+      const { items } = json as { items: Array<Record<string, unknown>> }
+      return items.find(({ name, transport }) => name === 'older' && transport !== null) && items
+    })
+    t.strictSame(
+      upstreams.map(({ name, transport, strayLines }) => [name, transport, strayLines]),
+      [
+        ['named', 'sse', null],
+        ['noisy', 'stdio', 2],
+        ['older', 'sse', null],
+        ['tickets', null, null],
+        ['up', 'streamable', null]
+      ],
+      'over which transport each is spoken to'
+    )
     const viewed = (await read(adminKeys.viewer)).find(({ kind }) => kind === 'upstream')
     t.notMatch(viewed?.['sentence'], /last error/, 'what a server said is for administrators')
+    t.match(viewed?.['remedy'], /an administrator of the tenant can have it reconnected/, 'and so is what they may do')
     for (let at = 0; at < 3; at++) await ada.request('tools/call', { name: 'up__echo', arguments: { text: 'x' } })
     t.equal((await made.call('PUT', '/v1/tenants/acme/kills/tools/up/fail')).status, 204)
     const items = await read()

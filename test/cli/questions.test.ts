@@ -14,16 +14,15 @@ import { cli } from './kit.ts'
 
 const upstream = await startUpstream()
 t.teardown(() => upstream.close())
+const stdioServer = join(import.meta.dirname, '../kit/stdio-server.ts')
 const options = {
   upstreams: {
     up: { url: upstream.url },
     gone: { url: 'http://127.0.0.1:1/mcp' },
-    broken: {
-      command: process.execPath,
-      args: [join(import.meta.dirname, '../kit/stdio-server.ts'), JSON.stringify({ die: 3 })]
-    }
+    broken: { command: process.execPath, args: [stdioServer, JSON.stringify({ die: 3 })] },
+    noisy: { command: process.execPath, args: [stdioServer] }
   },
-  endpoints: { default: { upstreams: ['up'] }, all: { upstreams: ['up', 'gone', 'broken'] } },
+  endpoints: { default: { upstreams: ['up'] }, all: { upstreams: ['up', 'gone', 'broken', 'noisy'] } },
   auth: {
     keys: [
       { name: 'alice', key },
@@ -57,6 +56,8 @@ await alice.request('tools/call', { name: 'up__ehco', arguments: {} })
 const bob = await legacyClient(made.url(), 'gh_key_of_bob_0123456789')
 const denied = await bob.request('tools/call', { name: 'up__fail', arguments: {} })
 await alice.request('tools/call', { name: 'gone__search', arguments: {} })
+await until('the noisy one is listed', async () => (await alice.request('tools/list')).text.includes('noisy__raw'))
+await alice.request('tools/call', { name: 'noisy__raw', arguments: { text: 'one\ntwo\n' } })
 const wrong = { authorization: 'Bearer gh_an_old_key_of_nobody_at_all', 'content-type': 'application/json' }
 await send(made.url(), { headers: wrong, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
 writeFileSync(change, 'tenants: { hooli: { auth: {}, upstreams: {} } }')
@@ -109,7 +110,13 @@ const questions: ReadonlyArray<readonly [question: string, argv: readonly string
     ['session', 'list', 'acme'],
     /SOFTWARE +REVISION[^]*alice[^]*2025-11-25/
   ],
-  ['Which servers are away?', ['status'], /acme +gone +http +away/, 1],
+  ['Which servers are away?', ['status'], /acme +gone +http +away[^]*acme +up +streamable +connected/, 1],
+  [
+    'Does a server write what is no message?',
+    ['status', '--tenant', 'acme'],
+    /acme +noisy +stdio[^]*\nacme\/noisy writes to its standard output what is no message: 2 lines so far\n/,
+    1
+  ],
   [
     'Why does that server not start?',
     ['upstream', 'get', 'acme', 'broken'],

@@ -8,6 +8,7 @@ import { key as apiKey } from '../kit/gateway.ts'
 
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
+import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { consoleRig } from './rig.ts'
 
 const corpus = [
@@ -21,6 +22,7 @@ const corpus = [
   '<base href="https://evil.example/"><meta http-equiv="refresh" content="0;url=https://evil.example/">'
 ]
 const all = corpus.join(' ')
+const [script = '', image = '', svg = ''] = corpus
 const inputSchema = {
   type: 'object',
   title: all,
@@ -30,8 +32,13 @@ const inputSchema = {
 const refusing = await startUpstream({ errors: { initialize: { code: -32_000, message: all } } })
 t.teardown(() => refusing.close())
 const lastWords = `process.stderr.write(${JSON.stringify(`${all}\n`)}, () => process.exit(3))`
+const audience = 'https://admin.gatehouse.example'
+const idp = await forgingIssuer(t, { resource: audience, now: Date.now() })
+const access = [{ role: 'platform-admin', groups: ['platform'] }]
 const rig = await consoleRig(t, {
+  admin: { oidc: { audience, issuers: [{ issuer: idp.issuer }], access } },
   script: {
+    name: image,
     tools: ['echo', 'rpcerror', 'fail', 'steps', ...corpus].map((name) => ({
       name,
       title: all,
@@ -53,8 +60,6 @@ const dangerous =
   '#app script, #app iframe, #app object, #app base, #app meta, #app svg:not(.qr *, .qr), #app [onerror], #app [onload], #app [srcdoc], ' +
   '#app [src^="javascript"], #app [href^="javascript"], ' +
   '#app img:not([src="icon.svg"]):not([src^="data:image/"]):not([src^="blob:"])'
-const [script = '', image = '', svg = ''] = corpus
-
 /** Where such texts are, what of them is there to be seen, and what is done to see more of them. */
 const places: ReadonlyArray<readonly [place: string, shown?: string, look?: (page: Page) => Promise<void>]> = [
   ['live', script, openLastCall],
@@ -77,6 +82,9 @@ const places: ReadonlyArray<readonly [place: string, shown?: string, look?: (pag
   ['people?tenant=acme', image],
   ['catalog?tenant=acme&endpoint=support', image, tryTool],
   ['catalog?tenant=acme&endpoint=support&kind=resource', script],
+  ['catalog?tenant=team', image, compareMoments],
+  ['upstreams?tenant=team', image, (page) => lookAt(page, rig.tickets.url)],
+  ['upstreams?tenant=team', script, (page) => lookAt(page, refusing.url)],
   ['policy?tenant=team', script, ask],
   ['audit?tenant=acme', image, openRecord],
   ['connect?tenant=acme&endpoint=support'],
@@ -117,6 +125,28 @@ async function tryTool(page: Page): Promise<void> {
   await dialog.getByText('The whole answer').waitFor()
 }
 
+/** Whoever changed the configuration stands in the choice; names of upstreams, the others in it, have no markup. */
+async function compareMoments(page: Page): Promise<void> {
+  await page.getByLabel('Compare two').check()
+  const choices = page.getByLabel('The first, as it is').locator('option')
+  await choices
+    .filter({ hasText: `by ${image}` })
+    .first()
+    .waitFor({ state: 'attached' })
+}
+
+/** What it is called, what it lists, and the error that it answers with. */
+async function lookAt(page: Page, url: string): Promise<void> {
+  await page.getByRole('button', { name: 'Add upstreams' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('seen')
+  await page.getByLabel('URL', { exact: true }).fill(url)
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  if (url === refusing.url) return await page.locator('.hops .bad').waitFor()
+  await page.locator('.hops').getByText(image).waitFor()
+  await page.getByText(/^\d+ tools$/).click()
+  await page.locator('.names').getByText(script).waitFor()
+}
+
 async function ask(page: Page): Promise<void> {
   await page.getByLabel('What', { exact: true }).fill(`tickets/${image}`)
   await page.getByRole('group', { name: 'Who calls' }).getByLabel('Caller').selectOption('an API key')
@@ -148,6 +178,7 @@ t.test('texts of others are shown as texts', async (t) => {
   }
   const { headers } = await rig.call('GET', '/v1/tenants/team')
   const patched = await rig.call('PATCH', '/v1/tenants/team', {
+    key: await idp.sign({ sub: image, groups: ['platform'] }),
     // As it is, it would begin a reference.
     body: JSON.stringify(changed).replaceAll('${', () => '$${'),
     headers: { 'If-Match': String(headers['etag']), 'Content-Type': 'application/merge-patch+json' }
@@ -179,4 +210,23 @@ t.test('texts of others are shown as texts', async (t) => {
     [],
     'no policy had to step in'
   )
+})
+
+t.test('however long a name is, the way out of its dialog is on the screen', async (t) => {
+  const { page } = await rig.signedIn('live', undefined, { viewport: { width: 360, height: 740 } })
+  await page.getByText('Listening').waitFor()
+  await rig.ada.request('tools/call', { name: `tickets__${'long'.repeat(30)}`, arguments: {} })
+  await page.locator('td button').first().click()
+  const dialog = page.getByRole('dialog')
+  await dialog.waitFor()
+  const within = async (name: string) => {
+    const box = await dialog.getByRole('button', { name }).boundingBox()
+    return box !== null && box.x >= 0 && box.x + box.width <= 360
+  }
+  t.ok(await within('Close'))
+  const title = await dialog.getByRole('heading').first().boundingBox()
+  t.ok(title !== null && title.width > 100 && title.height < 120, 'and its title takes no more than a few lines')
+  t.equal(await page.evaluate('document.querySelector("dialog").scrollWidth <= innerWidth'), true)
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  await dialog.waitFor({ state: 'detached' })
 })

@@ -71,6 +71,24 @@ t.test('calls are shown as they end, found by any word, held still, and opened b
   t.same(complaints, [])
 })
 
+t.test('on a narrow screen a call shows when, what and how it ended', async (t) => {
+  const { page, complaints } = await rig.signedIn('live', undefined, { viewport: { width: 360, height: 740 } })
+  await page.getByText('Listening').waitFor()
+  await rig.traffic()
+  const row = page.getByRole('row').filter({ hasText: 'files/' }).first()
+  await row.waitFor()
+  const seen = [row.getByRole('button'), row.getByRole('rowheader'), row.locator('.mark')]
+  for (const each of seen) {
+    const box = await each.boundingBox()
+    t.ok(box !== null && box.width > 20 && box.x >= 0 && box.x + box.width <= 360, await each.innerText())
+  }
+  t.match(await row.innerText(), /^[\d:]+\s+files\/read\s+upstream_unavailable$/, 'in this order, and nothing else')
+  t.same(await violationsInBothThemes(page), [])
+  await row.getByRole('button').click()
+  t.match(await page.getByRole('dialog').innerText(), /Tenant\s+acme/, 'the rest is told of the call')
+  t.same(complaints, [])
+})
+
 t.test('an endpoint is put together by ticking, its plan says who loses what, and it is taken back', async (t) => {
   const tools = async (): Promise<string[]> => {
     const { json } = await rig.tom.request('tools/list')

@@ -1,12 +1,14 @@
 // What every test of the console looks at: a gateway with an admin API, three upstreams of which one is down and one
 // slow, two tenants of the configuration file and one that the API made, and people who have called something.
 
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { violationsOf } from '../kit/accessibility.ts'
 import { adminGateway, adminKeys, adminSection, globexKey, type AdminGateway } from '../kit/admin.ts'
 import { startChromium, type OpenedPage, type OpenOptions, type TestBrowser } from '../kit/chromium.ts'
 import { legacyClient, type LegacyClient } from '../kit/client.ts'
 import { key as apiKey } from '../kit/gateway.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
 import type { Teardown } from '../kit/until.ts'
 
@@ -99,6 +101,16 @@ export async function consoleRig(
       await opened.page.getByRole('navigation', { name: 'Pages' }).waitFor()
       return opened
     }
+  }
+}
+
+/** Further upstreams, over the transports that the three do not have: HTTP+SSE, and a process. */
+export async function otherTransports(t: Teardown): Promise<NonNullable<ConsoleRigOptions['upstreams']>> {
+  const older = await startSseUpstream()
+  t.teardown(() => older.close())
+  return {
+    older: { type: 'http', url: older.url },
+    local: { command: process.execPath, args: [join(import.meta.dirname, '../kit/stdio-server.ts')] }
   }
 }
 

@@ -32,6 +32,28 @@ t.test('an upstream is connected anew, and another one is added after a plan', a
   t.same(complaints, [])
 })
 
+t.test('each upstream says over which transport it is spoken to, and a process what it wrote', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams?tenant=acme')
+  const listed = async () => (await rig.ada.request('tools/list')).text
+  await until('all are listed', async () => /older__echo[^]*local__echo/.test(await listed()))
+  await rig.ada.request('tools/call', { name: 'local__stderr', arguments: { text: 'reading the index\n', times: 2 } })
+  await rig.ada.request('tools/call', { name: 'local__raw', arguments: { text: 'ready!\n' } })
+  const rows = page.getByRole('table', { name: 'Upstreams' }).getByRole('row')
+  const transports = { tickets: 'Streamable HTTP', older: 'HTTP+SSE', local: 'stdio process', files: 'HTTP' }
+  for (const [name, transport] of Object.entries(transports))
+    await rows.filter({ hasText: name }).getByRole('cell', { name: transport, exact: true }).waitFor()
+  await page.getByRole('link', { name: 'older' }).click()
+  await page.getByRole('definition').getByText('HTTP+SSE', { exact: true }).waitFor()
+  await page.getByRole('link', { name: 'files' }).click()
+  await page.getByText('Streamable HTTP or HTTP+SSE: which is known while a connection is open.').waitFor()
+  await page.getByRole('link', { name: 'local' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByText('1 line that is no message on its standard output.').waitFor()
+  await page.getByRole('group', { name: 'Standard error' }).getByText('reading the index').first().waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  t.same(complaints, [])
+})
+
 t.test('a server at a URL is looked at hop by hop, before it is added', async (t) => {
   const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
   await page.getByRole('button', { name: 'Add upstreams' }).click()

@@ -97,16 +97,27 @@ function unusedConfigurations(administrator: Administrator, { control, snapshot 
       severity: 'fault',
       tenant,
       sentence: `${tenant}: its newest configuration is not in use here, ${serves}${why}${more}.`,
-      remedy: 'Correct it, or take up an earlier version (POST /v1/rollback).'
+      remedy: correctionBy(administrator.role)
     }
   })
 }
+
+/** Nobody is told to do what their role may not. */
+function correctionBy(role: Administrator['role']): string {
+  if (role === 'platform-admin') return 'Correct it, or take up an earlier version (POST /v1/rollback).'
+  const earlier = 'a platform-admin takes up an earlier version.'
+  return role === 'tenant-admin'
+    ? `Correct it, or ${earlier}`
+    : `An administrator of the tenant corrects it, or ${earlier}`
+}
+
+const isAdministrator = ({ role }: Administrator): boolean => administrators.some((each) => each === role)
 
 function awayUpstreams(administrator: Administrator, { snapshot, pool, series, wall }: AdminServices): FoundProblem[] {
   const definitions = [...snapshot().tenants.values()]
     .filter(({ id }) => maySee(administrator, id))
     .flatMap(({ upstreams }) => [...upstreams.values()])
-  const isAdministrator = administrators.some((each) => each === administrator.role)
+  const isAsked = isAdministrator(administrator)
   const states = pool.statesOf(definitions)
   return definitions.flatMap((definition, at) => {
     if (states[at]?.isAway !== true) return []
@@ -115,7 +126,7 @@ function awayUpstreams(administrator: Administrator, { snapshot, pool, series, w
     const since = wall.now() - awayMs
     const count = series?.failuresSince(tenant, name, since) ?? 0
     const next = retriedInMs === undefined ? '' : `; it is tried again in ${spanText(retriedInMs)}`
-    const said = isAdministrator ? [saidText('last error', lastError), saidText('last stderr line', lastLine)] : []
+    const said = isAsked ? [saidText('last error', lastError), saidText('last stderr line', lastLine)] : []
     return {
       kind: 'upstream',
       severity: 'fault',
@@ -126,7 +137,9 @@ function awayUpstreams(administrator: Administrator, { snapshot, pool, series, w
       sentence:
         `${name} of ${tenant}: down for ${spanText(awayMs)}, ${count} ${count === 1 ? 'call' : 'calls'} failed` +
         `${said.join('')}${next}.`,
-      remedy: `Look at its server, then POST /v1/tenants/${tenant}/upstreams/${name}/reconnect.`
+      remedy: isAsked
+        ? `Look at its server, then POST /v1/tenants/${tenant}/upstreams/${name}/reconnect.`
+        : 'Whoever runs its server looks at it; an administrator of the tenant can have it reconnected.'
     }
   })
 }
@@ -182,7 +195,7 @@ function killsInForce(administrator: Administrator, { snapshot, control }: Admin
           tenant,
           since: kill.at,
           sentence: `${tenant}: ${killedText(kill)} is stopped by ${kill.by}.`,
-          remedy: 'Take the kill switch back where its reason is gone.'
+          remedy: `${isAdministrator(administrator) ? 'Take' : 'Administrators take'} the kill switch back where its reason is gone.`
         }))
       : []
   )

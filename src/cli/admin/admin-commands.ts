@@ -206,7 +206,7 @@ given, and no others.`,
 export const adminCommands: readonly CommandSpec[] = [
   {
     name: 'status',
-    summary: 'how the gateway and its upstreams do: state, tools, processes, last error; 1 where one is away',
+    summary: 'how upstreams do: transport, state, tools, processes, last error, stray output; 1 where one is away',
     options: [{ flags: '--tenant <tenant>', text: 'of this one only' }, jsonOption, ...adminOptions],
     examples: ['gatehouse status', 'gatehouse status --tenant acme --json'],
     run: async (given, io) => await (await import('./status.ts')).runStatus(given, io)

@@ -9,7 +9,7 @@ import { openAdminApi } from './admin-client.ts'
 import { orRefusal } from './run-admin.ts'
 
 const heads = [
-  ...['TENANT', 'UPSTREAM', 'TYPE', 'STATE', 'ERA', 'REVISION', 'TOOLS', 'CONNECTIONS', 'PROCESSES', 'CALLS'],
+  ...['TENANT', 'UPSTREAM', 'TRANSPORT', 'STATE', 'ERA', 'REVISION', 'TOOLS', 'CONNECTIONS', 'PROCESSES', 'CALLS'],
   'NEXT TRY'
 ]
 
@@ -28,13 +28,15 @@ export async function runStatus(given: Given, io: Io): Promise<number> {
     else {
       stdout.write(tableText(heads, upstreams.map(rowOf)))
       for (const each of upstreams.filter(({ state }) => state === 'away')) stdout.write(`\n${reasonText(each)}`)
+      for (const each of upstreams.filter(({ strayLines }) => Number(strayLines) > 0))
+        stdout.write(`\n${strayText(each)}`)
     }
     return upstreams.some(({ state }) => state === 'away') ? 1 : 0
   })
 }
 
 function rowOf(each: JsonObject): string[] {
-  const { tenant, name, type, state, revisions, listing, connections, calls, nextTryAt } = each
+  const { tenant, name, type, transport, state, revisions, listing, connections, calls, nextTryAt } = each
   const spoken = Array.isArray(revisions) ? revisions.filter((each) => typeof each === 'string') : []
   const eras = new Set(spoken.map((revision) => (isModernRevision(revision) ? 'modern' : 'legacy')))
   // Each connection to a server over stdio is a process of its own.
@@ -42,7 +44,8 @@ function rowOf(each: JsonObject): string[] {
   const tools = isObject(listing) ? String(listing['tools']) : ''
   const next = typeof nextTryAt === 'string' ? inSeconds(nextTryAt) : ''
   const [era, revision] = [[...eras].join(', '), spoken.join(', ')]
-  const cells = [tenant, name, type, state, era, revision, tools, connections, processes, calls, next]
+  // Which of the two of HTTP is found out when it is connected.
+  const cells = [tenant, name, transport ?? type, state, era, revision, tools, connections, processes, calls, next]
   return cells.map(cellText)
 }
 
@@ -54,5 +57,10 @@ function reasonText({ tenant, name, awaySince, lastError, lastStderr }: JsonObje
   ]
   return lines.map((line) => `${visible(line)}\n`).join('')
 }
+
+const strayText = ({ tenant, name, strayLines }: JsonObject): string =>
+  `${visible(`${String(tenant)}/${String(name)}`)} writes to its standard output what is no message: ` +
+  `${String(strayLines)} ${strayLines === 1 ? 'line' : 'lines'} so far\n` +
+  '  have it write its log to standard error: an answer among these lines is lost, and its call fails\n'
 
 const inSeconds = (time: string): string => `in ${Math.max(0, Math.ceil((Date.parse(time) - Date.now()) / 1_000))} s`

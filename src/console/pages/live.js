@@ -121,8 +121,12 @@ function CallTable({ calls, onOpen }) {
       </caption>
       <thead>
         <tr>
-          ${said.columns.map((title) => html`<th scope="col">${title}</th>`)}
-          <th scope="col" class="number">${said.took}</th>
+          <th scope="col">${said.time}</th>
+          <th scope="col">${said.called}</th>
+          <th scope="col">${said.outcome}</th>
+          <th scope="col" class="number wider">${said.took}</th>
+          <th scope="col" class="wider">${said.caller}</th>
+          <th scope="col" class="wider">${text.tenant}</th>
         </tr>
       </thead>
       <tbody>
@@ -143,11 +147,13 @@ class Row extends Component {
   render({ call, onOpen }) {
     return html`<tr>
       <td><button type="button" class="link" onClick=${() => onOpen(call)}>${clockTime(call.time)}</button></td>
-      <td>${call.tenant}${call.endpoint !== 'default' && html`<span class="muted">/${call.endpoint}</span>`}</td>
-      <td>${call.user ?? call.apiKey ?? text.none}</td>
       <th scope="row">${call.upstream && html`<span class="muted">${call.upstream}/</span>`}${calledIn(call)}</th>
       <td><span class=${`mark ${call.outcome === 'ok' ? 'good' : 'bad'}`}>${call.outcome}</span></td>
-      <td class="number">${duration(call.ms)}</td>
+      <td class="number wider">${duration(call.ms)}</td>
+      <td class="wider">${call.user ?? call.apiKey ?? text.none}</td>
+      <td class="wider">
+        ${call.tenant}${call.endpoint !== 'default' && html`<span class="muted">/${call.endpoint}</span>`}
+      </td>
     </tr>`
   }
 }

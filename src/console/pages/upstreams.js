@@ -82,7 +82,7 @@ function UpstreamTable({ items, isWhole, chosen }) {
         title: said.state,
         cell: ({ state }) => html`<span class=${`mark ${marks[state]}`}>${said.states[state]}</span>`
       },
-      { title: said.type, cell: ({ type }) => said.types[type] },
+      { title: said.transport, cell: ({ transport }) => said.transports[transport] ?? said.transportUnknown },
       { title: said.target, cell: ({ target }) => html`<code>${target}</code>` },
       { title: said.tools, isNumber: true, cell: ({ listing }) => listing?.tools ?? text.none },
       { title: said.connections, isNumber: true, cell: ({ connections }) => connections },
@@ -92,8 +92,8 @@ function UpstreamTable({ items, isWhole, chosen }) {
 }
 
 function Upstream({ upstream, again }) {
-  const { name, type, state, processes, revisions, isolation, awaySince, nextTryAt, lastError, listing, secrets } =
-    upstream
+  const { name, type, transport, state, processes, strayLines, revisions, isolation } = upstream
+  const { awaySince, nextTryAt, lastError, listing, secrets } = upstream
   const asked = useSignal(/** @type {'later' | 'atOnce' | undefined} */ (undefined))
   const reconnect = (atOnce) =>
     post(path`/v1/tenants/${tenant.value}/upstreams/${name}/reconnect`, { atOnce }).then(again)
@@ -118,6 +118,8 @@ function Upstream({ upstream, again }) {
       </p>`
     }
     <dl class="facts">
+      <dt>${said.transport}</dt>
+      <dd>${said.transports[transport] ?? said.transportWhen}</dd>
       <dt>${said.revisions}</dt>
       <dd>${revisions.join(', ') || text.none}</dd>
       <dt>${said.isolation}</dt>
@@ -126,6 +128,11 @@ function Upstream({ upstream, again }) {
         processes &&
         html`<dt>${said.processes}</dt>
           <dd>${said.processesOf(processes.count, bytes(processes.bytes))}</dd>`
+      }
+      ${
+        strayLines > 0 &&
+        html`<dt>${said.strayLines}</dt>
+          <dd>${said.strayLinesOf(strayLines)}</dd>`
       }
       <dt>${said.listing}</dt>
       <dd>${listing === null ? said.listingUnknown : said.listed(listing)}</dd>

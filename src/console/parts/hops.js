@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { ProblemError } from '../core/api.js'
 import { html } from '../core/html.js'
 import { eventsOf } from '../core/posted.js'
+import { text } from '../text.js'
 
 /** @typedef {{ state: 'ready' | 'running' | 'done' | 'refused', hops: { hop: string, text: string }[], [member: string]: any }} Found */
 
@@ -45,6 +46,7 @@ export const Hops = ({ state, hops, fault, what }) =>
     state !== 'ready' &&
     html`<ol class="sentences hops" aria-live="polite">
       ${hops.map(({ hop, text: seen }) => html`<li class="good" key=${hop}><strong>${hop}</strong> ${seen}</li>`)}
+      ${state === 'running' && html`<li class="muted">${text.hopsGoOn}</li>`}
       ${fault && html`<li class="bad"><strong>${fault.hop}</strong> ${fault.problem}</li>`}
     </ol>`
   }

@@ -174,6 +174,7 @@ class LinkedUpstream implements Upstream {
   readonly id = randomBytes(16).toString('base64url')
   readonly name: UpstreamDefinition['name']
   readonly era: Upstream['era']
+  readonly transport: Link['transport']
   readonly serverRequestsNameCall: boolean | undefined
   readonly hasSession: boolean | undefined
   readonly abandonedCalls: Upstream['abandonedCalls']
@@ -196,6 +197,7 @@ class LinkedUpstream implements Upstream {
     this.first = first
     this.mask = mask
     this.era = isModernRevision(first.revision) ? 'modern' : 'legacy'
+    this.transport = link.transport
     this.serverRequestsNameCall = link.serverRequestsNameCall
     this.hasSession = link.hasSession?.()
     this.abandonedCalls = link.rpc.abandonedCalls

@@ -160,6 +160,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
 
   return {
     rpc,
+    transport: 'sse',
     openStream: stream.open,
     handshakeResult: () => handshakeResult,
     async handshake(signal) {

@@ -126,6 +126,7 @@ export function openModernHttp(
 
   return {
     rpc: { ...rpc, request, notify() {} },
+    transport: 'streamable',
     handshakeResult: () => discovered,
     discover,
     async handshake(signal) {

@@ -79,7 +79,8 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
     /** The last lines of its standard error, of all its processes together. */
     stderrOf: tails.of,
     /**
-     * Its open connections, the calls on them, the revisions that they speak, whether it is away and why.
+     * Its open connections, the calls on them, what they speak (the transport of the newest; undefined: none is open),
+     * whether it is away and why.
      * @param connections of the pool
      */
     stateOf({ hash }: UpstreamDefinition, connections: Iterable<PooledConnection>) {
@@ -87,6 +88,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
       return {
         connections: open.length,
         calls: open.reduce((sum, { inFlight }) => sum + inFlight, 0),
+        transport: open.findLast(({ upstream }) => upstream?.transport)?.upstream?.transport,
         revisions: [...new Set(open.flatMap(({ upstream }) => upstream?.revision ?? []))].sort(),
         lastLine: tails.lastOf(hash),
         ...backoff.stateOf(hash)

@@ -15,12 +15,14 @@ import {
 import { firstOf } from '../../protocol/own-text.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RpcClient } from './rpc-client.ts'
-import { type HandshakeParams, noClient, type Upstream } from '../../protocol/seams.ts'
+import { type HandshakeParams, noClient, type Transport, type Upstream } from '../../protocol/seams.ts'
 import { printable } from './decode-json.ts'
 import { upstreamError } from './errors.ts'
 
 export interface Link {
   readonly rpc: RpcClient
+  /** See `Upstream.transport`. */
+  readonly transport: Transport
   /** The answer to the handshake; to the latest one, where the transport had to repeat it. */
   handshakeResult(): HandshakeResult | undefined
   /** See `Upstream.serverRequestsNameCall`. */

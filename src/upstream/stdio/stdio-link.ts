@@ -152,6 +152,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
   }
 
   return {
+    transport: 'stdio',
     rpc: {
       ...rpc,
       request: (...call) => (era === 'modern' ? modernRequest : rpc.request)(...call),
