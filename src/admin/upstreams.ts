@@ -7,6 +7,7 @@ import type { UpstreamDefinition } from '../config/snapshot.ts'
 import { stringOrNone, treeOf, type Tree } from '../config/shape.ts'
 import { shownUpstream, type TenantDocument } from '../control/document/tenant-document.ts'
 import { tenantId, upstreamName } from '../protocol/messages.ts'
+import type { Transport } from '../protocol/seams.ts'
 import type { Administrator } from './access.ts'
 import {
   configurationSchema,
@@ -29,10 +30,10 @@ const orNull = <Schema extends ReturnType<typeof Type.String> | ReturnType<typeo
 export const UpstreamEntry = closedObject({
   name: Type.String({ description: 'Its name in this tenant.' }),
   type: Type.Enum(['stdio', 'http'], { description: 'A process, or a URL.' }),
-  transport: Type.Union([Type.Enum(['stdio', 'streamable', 'sse']), Type.Null()], {
+  transport: Type.Union([Type.Enum(['stdio', 'streamable-http', 'sse']), Type.Null()], {
     description:
-      'How it is spoken to: `streamable` is Streamable HTTP, `sse` the HTTP+SSE of 2024-11-05. null: of a URL, for ' +
-      'which the configuration names neither, that is known while a connection is open.'
+      'How it is spoken to: Streamable HTTP, or the HTTP+SSE of 2024-11-05 (`sse`). null: of a URL whose configuration ' +
+      'names neither, that is known while a connection is open.'
   }),
   target: Type.String({
     description: 'The program, or the origin of the URL: paths, queries and arguments may hold secrets.'
@@ -104,7 +105,7 @@ function upstreamEntry(
   return {
     name: definition.name,
     type: definition.type,
-    transport: namedTransport(definition) ?? transport ?? null,
+    transport: namedTransports[isStdio ? 'stdio' : definition.transport] ?? transport ?? null,
     target: isStdio ? definition.command : new URL(definition.url).origin,
     secrets: Object.keys(isStdio ? definition.env : definition.headers),
     isolation: definition.isolation,
@@ -133,8 +134,13 @@ function upstreamEntry(
 }
 
 /** Before anything is found out. */
-const namedTransport = ({ type, transport }: { readonly type: string; readonly transport?: unknown }) =>
-  type === 'stdio' ? type : transport === 'streamable' || transport === 'sse' ? transport : undefined
+const namedTransports: Readonly<Record<string, Transport>> = {
+  stdio: 'stdio',
+  streamable: 'streamable-http',
+  'streamable-http': 'streamable-http',
+  streamableHttp: 'streamable-http',
+  sse: 'sse'
+}
 
 function processesOf(definition: UpstreamDefinition, { supervisor }: AdminServices['held']) {
   if (definition.type !== 'stdio') return null
@@ -154,12 +160,12 @@ function disabledEntry(
   role: Administrator['role'],
   document: TenantDocument
 ): Static<typeof UpstreamEntry> {
-  const { command, url, env, headers, isolation, transport } = part
+  const { command, url, env, headers, isolation } = part
   const type = command === undefined ? 'http' : 'stdio'
   return {
     name,
     type,
-    transport: namedTransport({ type, transport }) ?? null,
+    transport: namedTransports[type === 'stdio' ? type : (stringOrNone(part['type']) ?? '')] ?? null,
     target: typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : (stringOrNone(command) ?? ''),
     secrets: Object.keys(treeOf(type === 'http' ? headers : env)),
     isolation: isolation === 'shared' || isolation === 'principal' ? isolation : 'session',

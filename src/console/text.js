@@ -232,7 +232,7 @@ export const text = {
     state: 'State',
     states: { connected: 'connected', idle: 'idle', away: 'away', disabled: 'disabled' },
     transport: 'Transport',
-    transports: { stdio: 'stdio process', streamable: 'Streamable HTTP', sse: 'HTTP+SSE' },
+    transports: { stdio: 'stdio process', 'streamable-http': 'Streamable HTTP', sse: 'HTTP+SSE' },
     transportUnknown: 'HTTP',
     transportWhen: 'Streamable HTTP or HTTP+SSE: which is known while a connection is open.',
     strayLines: 'Stray output',

@@ -94,7 +94,7 @@ export interface SessionPlace {
 }
 
 /** How a server is spoken to, in the words of the configuration. */
-export type Transport = 'stdio' | 'streamable' | 'sse'
+export type Transport = 'stdio' | 'streamable-http' | 'sse'
 
 /** One connection to one MCP server, after its handshake. */
 export interface Upstream {

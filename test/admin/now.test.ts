@@ -125,7 +125,7 @@ t.test(
       upstreams: {
         up: { type: 'http', url: upstream.url },
         older: { type: 'http', url: older.url },
-        named: { type: 'http', url: `http://127.0.0.1:${away}/mcp`, transport: 'sse' },
+        named: { type: 'sse', url: `http://127.0.0.1:${away}/mcp` },
         tickets: { type: 'http', url: `http://127.0.0.1:${away}/mcp` },
         noisy: { command: process.execPath, args: [join(import.meta.dirname, '../kit/stdio-server.ts')] }
       },
@@ -168,7 +168,7 @@ t.test(
         ['noisy', 'stdio', 2],
         ['older', 'sse', null],
         ['tickets', null, null],
-        ['up', 'streamable', null]
+        ['up', 'streamable-http', null]
       ],
       'over which transport each is spoken to'
     )

@@ -110,7 +110,7 @@ const questions: ReadonlyArray<readonly [question: string, argv: readonly string
     ['session', 'list', 'acme'],
     /SOFTWARE +REVISION[^]*alice[^]*2025-11-25/
   ],
-  ['Which servers are away?', ['status'], /acme +gone +http +away[^]*acme +up +streamable +connected/, 1],
+  ['Which servers are away?', ['status'], /acme +gone +http +away[^]*acme +up +streamable-http +connected/, 1],
   [
     'Does a server write what is no message?',
     ['status', '--tenant', 'acme'],

@@ -126,7 +126,7 @@ export function openModernHttp(
 
   return {
     rpc: { ...rpc, request, notify() {} },
-    transport: 'streamable',
+    transport: 'streamable-http',
     handshakeResult: () => discovered,
     discover,
     async handshake(signal) {

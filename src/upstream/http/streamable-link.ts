@@ -148,7 +148,7 @@ export function openStreamable(
     hasSession: () => session.current.id !== undefined,
     isContinued: () => kept !== undefined && session.current.id === kept.id,
     rpc: { ...rpc, request: replay.request },
-    transport: 'streamable',
+    transport: 'streamable-http',
     handshakeResult: () => session.handshakeResult,
     handshake: session.begin,
     goOn: async (signal) => (kept === undefined ? 'gone' : await session.goOn(kept, signal)),
