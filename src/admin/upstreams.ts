@@ -32,8 +32,8 @@ export const UpstreamEntry = closedObject({
   type: Type.Enum(['stdio', 'http'], { description: 'A process, or a URL.' }),
   transport: Type.Union([Type.Enum(['stdio', 'streamable-http', 'sse']), Type.Null()], {
     description:
-      'How it is spoken to: Streamable HTTP, or the HTTP+SSE of 2024-11-05 (`sse`). null: of a URL whose configuration ' +
-      'names neither, that is known while a connection is open.'
+      'How it is spoken to: Streamable HTTP, or the HTTP+SSE of 2024-11-05 (`sse`). null: of a URL whose ' +
+      'configuration names neither, that is known while a connection is open.'
   }),
   target: Type.String({
     description: 'The program, or the origin of the URL: paths, queries and arguments may hold secrets.'
@@ -56,8 +56,8 @@ export const UpstreamEntry = closedObject({
   }),
   strayLines: Type.Union([Type.Integer(), Type.Null()], {
     description:
-      'Of a server that is a process: lines on its standard output, at the process that answers, that are no messages. ' +
-      'An answer among them is lost. null: of a URL.'
+      'Of a server that is a process: lines on its standard output, at the process that answers, that are no ' +
+      'messages. An answer among them is lost. null: of a URL.'
   }),
   revisions: Type.Array(Type.String(), { description: 'Of MCP, that are spoken on them.' }),
   awaySince: orNull(Type.String(), 'Since when it cannot be reached (RFC 3339).'),

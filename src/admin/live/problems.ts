@@ -187,6 +187,7 @@ const limitsHit = (administrator: Administrator, { refusedLately }: AdminService
 
 function killsInForce(administrator: Administrator, { snapshot, control }: AdminServices): FoundProblem[] {
   const tenants = new Set([...snapshot().tenants.keys(), ...documentsKnown(control).keys()].map(String))
+  const who = isAdministrator(administrator) ? 'Take' : 'Administrators take'
   return [...tenants].flatMap((tenant) =>
     maySee(administrator, tenant)
       ? (control.killsOf(tenant) ?? []).map((kill) => ({
@@ -195,7 +196,7 @@ function killsInForce(administrator: Administrator, { snapshot, control }: Admin
           tenant,
           since: kill.at,
           sentence: `${tenant}: ${killedText(kill)} is stopped by ${kill.by}.`,
-          remedy: `${isAdministrator(administrator) ? 'Take' : 'Administrators take'} the kill switch back where its reason is gone.`
+          remedy: `${who} the kill switch back where its reason is gone.`
         }))
       : []
   )
