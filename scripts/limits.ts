@@ -1961,6 +1961,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
 /** Numbers that bound nothing which a user would notice: formats, sizes of samples, intervals of sweeping. */
 const exceptions = `
 upstream/pool/stderr-tails.ts entryBytes
+admin/configuration/stopping/known-targets.ts usageDays
+admin/configuration/stopping/known-targets.ts shortestEnd
 admin/callers/callers.ts dayMs
 admin/live/processes.ts digestChars
 login/login-events.ts maxEventChars

@@ -52,7 +52,7 @@ interface Held {
 /** What the handlers look at, and what they act on. */
 export interface AdminServices {
   readonly snapshot: () => Snapshot
-  readonly listings: Pick<Listings, 'peek' | 'awaitListings' | 'revalidate' | 'catalogs'>
+  readonly listings: Pick<Listings, 'peek' | 'named' | 'awaitListings' | 'revalidate' | 'catalogs'>
   readonly catalogOf: CatalogCache
   readonly pool: Pick<Pool, 'connect' | 'stateOf' | 'statesOf' | 'stderrOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>

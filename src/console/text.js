@@ -80,6 +80,8 @@ export const text = {
     nobodyDiffers: (/** @type {number} */ count) =>
       `None of ${counted(count, 'known caller', 'known callers')} gains or loses tools.`,
     unknown: (/** @type {string} */ names) => `Not known now, and not counted: the tools of ${names}.`,
+    mayChange: (/** @type {string} */ names) =>
+      `Tools may change: the definition of ${names} does. Those of now are counted.`,
     brokenTest: (/** @type {string} */ name, /** @type {string} */ endpoint) =>
       `A test of ${name} at ${endpoint} does not hold then.`,
     told: (/** @type {number} */ count) => `${counted(count, 'open session is', 'open sessions are')} told at once.`,
@@ -416,6 +418,7 @@ export const text = {
       subject: 'The sub of their tokens.',
       key: undefined
     },
+    unseen: 'Also if nobody has seen it yet',
     ask: 'See what it hits',
     stop: 'Stop it now',
     stopTitle: (/** @type {string} */ kind, /** @type {string} */ name) => `Stop ${kind}: ${name}`,

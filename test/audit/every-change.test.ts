@@ -95,9 +95,11 @@ t.test('each change is one record, on the disk when it is answered', async (t) =
     const path = template.replace(/\{(\w+)\}/g, (_all, name: string) =>
       encodeURIComponent({ ...params, session, ...more }[name] ?? '')
     )
+    // Ada has never called.
+    const query = method === 'PUT' && path.includes('/principals/') ? '?force=true' : ''
     const isConditional = method === 'PATCH' || method === 'DELETE' || more['endpoint'] === 'default'
     const headers: Record<string, string> = isConditional && !path.includes('/kills/') ? { 'If-Match': '*' } : {}
-    const { status, text } = await made.call(method, path, { body, headers })
+    const { status, text } = await made.call(method, path + query, { body, headers })
     t.ok(status < 300, `${method} ${path}: ${status} ${text}`)
     const found = await changes()
     t.equal(found.length, ++known, `${method} ${path} is recorded before its answer`)

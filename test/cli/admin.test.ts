@@ -110,7 +110,9 @@ t.test('a gateway explains what it decides now, kill switches and tenants of the
   t.match(denied, { code: 0, out: /^Denied[^]*\n {2}\+ no-pid \(deny, tenant\)/ })
   const { out } = await admin('explain', '--endpoint', '/t/umbrella/mcp', '--tool', 'up/echo', '--json')
   t.match(JSON.parse(out), { outcome: 'allowed', rules: [{ name: 'no-pid', applies: false }] })
-  await admin('kill', 'tool', 'umbrella', 'up', 'echo')
+  // Nobody has listed its tools yet.
+  t.match(await admin('kill', 'tool', 'umbrella', 'up', 'echo'), { code: 1, err: /--force/ })
+  t.match(await admin('kill', 'tool', 'umbrella', 'up', 'echo', '--force'), { code: 0, out: 'stopped\n' })
   t.match(await explain('--tool', 'up/echo'), { code: 0, out: /^Denied/ }, 'it is stopped')
   t.match(await admin('explain', '--endpoint', 'nobody', '--tool', 'up/echo'), { code: 1, err: /no such/i })
   t.match(await explain('--tool', 'down/echo'), { code: 1, err: /names no upstream/ })

@@ -206,15 +206,44 @@ t.test('a rollback brings back no key that was revoked, also of a tenant that wa
   t.equal(await statusOf(revoked), 200)
   t.equal((await made.call('DELETE', '/v1/tenants/initech/keys/ci')).status, 204)
   t.equal(await statusOf(revoked), 401)
+  const later = await keyOf('later')
   await rollback(version)
   t.equal(await statusOf(revoked), 401)
   t.equal(await statusOf(kept), 200, 'a key that nobody revoked')
+  t.equal(await statusOf(later), 200, 'nor that one, which was made since')
   t.match((await made.call('GET', '/v1/tenants/initech')).json, { origins: ['https://a.b'] })
   t.equal((await made.call('DELETE', '/v1/tenants/initech', { headers: any })).status, 204)
   await rollback(version)
   t.equal(await statusOf(revoked), 401, 'removed in between')
   t.equal(await statusOf(kept), 200)
-  t.match((await made.call('GET', '/v1/tenants/initech/keys')).json, { items: [{ name: 'kept' }] })
+  t.match((await made.call('GET', '/v1/tenants/initech/keys')).json, { items: [{ name: 'kept' }, { name: 'later' }] })
+  await rollback(1)
+  t.same([await statusOf(kept), await statusOf(later)], [200, 200], 'also by a version that had no key')
+})
+
+t.test('a rollback makes no key good for longer than it is now', async (t) => {
+  const made = await start(t)
+  const key = 'gh_key_of_ian_0123456789'
+  const put = async (more: object, origin: string) => {
+    const auth = { keys: [{ name: 'ian', key, ...more }] }
+    const body = { ...made.document, auth, origins: [origin] }
+    const { status, text } = await made.call('PUT', '/v1/tenants/initech', { body, headers: any })
+    t.equal(status, 200, text)
+  }
+  const statusOf = async (token: string) =>
+    (await modernRequest(made.url('default', 'initech'), 'tools/list', {}, { token })).status
+  const earlier = 'gh_key_of_before_0123456789'
+  const previous = { previousSha256: sha256(earlier), previousUntil: '2999-01-01T00:00:00Z' }
+  await put({ scopes: ['mcp', 'old'], ...previous }, 'https://old.example')
+  t.same([await statusOf(key), await statusOf(earlier)], [200, 200])
+  await put({ scopes: ['mcp'], expires: '2998-01-01T00:00:00Z' }, 'https://new.example')
+  t.same([await statusOf(key), await statusOf(earlier)], [200, 401], 'the key before it was taken away')
+  t.equal((await made.call('POST', '/v1/rollback', { body: { version: 2 } })).status, 200)
+  t.match((await made.call('GET', '/v1/tenants/initech')).json, { origins: ['https://old.example'] })
+  t.same([await statusOf(key), await statusOf(earlier)], [200, 401])
+  t.match((await made.call('GET', '/v1/tenants/initech/keys')).json, {
+    items: [{ name: 'ian', scopes: ['mcp', 'old'], expires: '2998-01-01T00:00:00.000Z' }]
+  })
 })
 
 t.test('a plan says who gains and loses which tools, and apply does it, unless others were first', async (t) => {

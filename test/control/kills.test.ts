@@ -91,7 +91,7 @@ t.test('a call that waits for the list of its upstream does not get past a kill 
     { token: keys.ada, id: 'x' }
   )
   await until('the call waits for the list', () => held.length > 0)
-  t.equal((await kill('tools/up/echo')).status, 204)
+  t.equal((await kill('tools/up/echo?force=true')).status, 204, 'nobody knows its tools yet')
   await until('the new process knows', async () => {
     const { json } = await fresh.call('GET', '/v1/tenants/acme/kills')
     return (json as { items: unknown[] }).items.length === 1
@@ -221,19 +221,58 @@ t.test('the tests of a policy are judged as if nothing were stopped', async (t) 
   }
   t.match(await judged(), expected)
   for (const path of ['tools/up/echo', 'tools/up/slow', 'upstreams/up']) {
-    t.equal((await made.call('PUT', `/v1/tenants/acme/kills/${path}`)).status, 204)
+    t.equal((await made.call('PUT', `/v1/tenants/acme/kills/${path}?force=true`)).status, 204)
     t.match(await judged(), expected, `${path} is stopped`)
   }
 })
 
 t.test('a kill switch of what there is not is refused: it would stop nothing', async (t) => {
-  const { kill } = await start(t)
+  const { one, other, kill, startOne } = await start(t)
   for (const path of ['tools/upp/echo', 'tools/*/echo', 'upstreams/upp', 'keys/adda'])
     t.match(await kill(path), { status: 404, json: { type: 'urn:gatehouse:problem:not_found' } }, path)
   t.match(await kill('tools/up/ech*'), { status: 422, json: { detail: /takes no pattern/ } })
-  for (const path of ['tools/up/later', 'upstreams/up', 'keys/ada', 'principals/https%3A%2F%2Fidp.example/zoe'])
-    t.equal((await kill(path)).status, 204, `the control: ${path}`)
+  for (const path of ['upstreams/up', 'keys/ada']) t.equal((await kill(path)).status, 204, `the control: ${path}`)
   t.equal((await kill('upstreams/up')).status, 204, 'again, although it is stopped')
+
+  const client = await legacyClient(one.url(), keys.ben)
+  await until('its tools are listed', async () => namesIn(await client.request('tools/list')).includes('two__echo'))
+  const fresh = await startOne()
+  const refused = async (path: string, detail: RegExp, by = other) => {
+    const answer = await by.call('PUT', `/v1/tenants/acme/kills/${path}`)
+    t.match(answer, { status: 404, json: { type: 'urn:gatehouse:problem:not_found', detail, remedy: /force=true/ } })
+  }
+  await refused('tools/two/ehco', /Did you mean "echo"\?/)
+  await refused('tools/two/two__echo', /Did you mean "echo"\?/, fresh)
+  await refused('tools/two/zzzzzz', /seen a tool of this name at the upstream two\.$/)
+  const person = (issuer: string, subject: string) => `principals/${encodeURIComponent(issuer)}/${subject}`
+  await refused(person('https://idp.example', 'zoe'), /no issuer of this name/)
+  await refused(person('urn:gatehouse:keys', 'ben'), /Did you mean "urn:gatehouse:key"\?/)
+  await refused(person('urn:gatehouse:key', 'benn'), /Did you mean "ben"\?/)
+  const { items } = (await other.call('GET', '/v1/tenants/acme/kills')).json as { items: unknown[] }
+  t.equal(items.length, 2, 'nothing of that was stopped')
+  for (const path of ['tools/two/echo', person('urn:gatehouse:key', 'ben')])
+    t.equal((await kill(path)).status, 204, `the control: ${path}`)
+})
+
+t.test('what nobody has seen yet is stopped on purpose', async (t) => {
+  const upstream = await startUpstream()
+  await upstream.close()
+  const made = await adminGateway(t, {
+    upstreams: { away: { type: 'http', url: upstream.url } },
+    auth: { keys: [{ name: 'ada', key: keys.ada }] }
+  })
+  const kill = (path: string, query = '') => made.call('PUT', `/v1/tenants/acme/kills/${path}${query}`)
+  const paths = ['tools/away/echo', 'principals/https%3A%2F%2Fidp.example/zoe']
+  t.match((await kill('tools/away/echo')).json, { status: 404, detail: /has is not known yet/, remedy: /force=true/ })
+  for (const path of paths) {
+    t.equal((await kill(path)).status, 404, path)
+    t.equal((await kill(path, '?force=yes')).status, 400)
+    t.equal((await kill(path, '?force=true')).status, 204)
+    t.equal((await kill(path)).status, 204, 'it is stopped already')
+  }
+  t.equal((await kill('tools/none/echo', '?force=true')).status, 404, 'there is no such upstream')
+  t.match((await made.call('GET', '/v1/tenants/acme/kills')).json, { items: [{ subject: 'zoe' }, { tool: 'echo' }] })
+  t.equal((await made.call('DELETE', '/v1/tenants/acme/kills/tools/away/echo')).status, 204)
 })
 
 t.test('the kill switches of a tenant take no more than so much of the store', async (t) => {

@@ -4,13 +4,16 @@
 import t from 'tap'
 import { adminGateway } from '../kit/admin.ts'
 import { issuer } from '../kit/issuer.ts'
+import { legacyClient } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
+import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 interface Plan {
   readonly tenants: ReadonlyArray<{
     readonly endpoints: ReadonlyArray<{
       readonly endpoint: string
+      readonly sessions: number
       readonly callers: { readonly known: number; readonly differ: number; readonly changes: readonly unknown[] }
     }>
   }>
@@ -95,3 +98,68 @@ t.test('who gains and loses tools is told by name, and is so when the change is 
   const same = await planned({ policy, origins: ['https://a.example'] })
   t.same(same, [], 'nobody gains or loses by another change')
 })
+
+t.test(
+  'a new definition takes nothing from anybody that is known, and sessions that are told are counted',
+  async (t) => {
+    const upstream = await startUpstream()
+    t.teardown(() => upstream.close())
+    const rig = await adminGateway(t, { upstreams: {} })
+    const path = '/v1/tenants/team'
+    const held = { tom: 'gh_key_of_tom_0123456789', eve: 'gh_key_of_eve_0123456789' }
+    const auth = { keys: Object.entries(held).map(([name, key]) => ({ name, key })) }
+    const up = { url: upstream.url }
+    t.equal((await rig.call('PUT', path, { body: { auth, upstreams: { up } } })).status, 201)
+    const url = rig.url('default', 'team')
+    const [tom, eve] = await Promise.all([legacyClient(url, held.tom), legacyClient(url, held.eve)])
+    const streams = { tom: await tom.listen(), eve: await eve.listen() }
+    const told = (who: keyof typeof streams) =>
+      streams[who].next(({ method }: { method?: string }) => method === 'notifications/tools/list_changed')
+    const count = async (): Promise<number> => (await tom.request('tools/list')).json.result.tools.length
+    const all = await until('its tools are listed', count)
+
+    const { configuration } = (await rig.call('GET', path)).json as { configuration: object }
+    const turn = async (verb: 'plan' | 'apply', change: object) => {
+      const { status, json, text } = await rig.call('POST', `/v1/${verb}`, {
+        body: { tenants: { team: { ...configuration, ...change } } }
+      })
+      if (status !== 200) throw new Error(text)
+      return (json as Plan).tenants[0]?.endpoints?.[0]
+    }
+    const policy = (...keys: string[]) => ({
+      default: 'allow',
+      rules: [{ name: 'no-echo', effect: 'deny', who: { keys }, what: { names: ['echo'] } }]
+    })
+    const [forTom, slower] = [{ policy: policy('tom') }, { upstreams: { up: { ...up, timeoutMs: 5_000 } } }]
+    const none = { count: 0, names: [] }
+    t.match(
+      await turn('plan', { upstreams: {} }),
+      { loses: { count: all }, mayChange: [] },
+      'the control: it is removed'
+    )
+    t.match(await turn('plan', forTom), { loses: none, callers: { differ: 1 }, mayChange: [], sessions: 1 })
+    t.match(await turn('plan', slower), {
+      gains: none,
+      loses: none,
+      callers: { differ: 0 },
+      mayChange: ['up'],
+      unknown: [],
+      sessions: 2
+    })
+    t.match(
+      await turn('plan', { ...slower, ...forTom }),
+      { loses: none, callers: { differ: 1, changes: [{ subject: 'tom', loses: { count: 1, names: ['up__echo'] } }] } },
+      'a real loss stands alone'
+    )
+    // As the plan said: the first change tells Tom only, the second one both.
+    await turn('apply', forTom)
+    await told('tom')
+    await turn('apply', { ...slower, ...forTom })
+    await Promise.all([told('tom'), told('eve')])
+    t.equal(await until('they are listed anew', count), all - 1)
+    t.match(await turn('plan', { ...slower, policy: policy('tom', 'eve') }), { callers: { differ: 1 }, sessions: 1 })
+    const out = { ...slower, ...forTom, auth: { keys: [{ name: 'eve', sha256: { secret: true } }] } }
+    t.match(await turn('plan', out), { sessions: 1 }, 'whose key is taken away')
+    t.match(await turn('plan', { ...out, ...slower, endpoints: { other: { upstreams: ['up'] } } }), { sessions: 2 })
+  }
+)

@@ -13,6 +13,7 @@ import { administrators, AdminReply, defineRoute } from '../route.ts'
 import { callersOf } from './access-changes.ts'
 import { etagOf } from './conditions.ts'
 import { rulesTried, testResults } from './policy-tests.ts'
+import { assumedLists } from './planned/assumed-lists.ts'
 import { charsOf, looksOfPlan } from './planned/caller-classes.ts'
 import {
   changedEndpoints,
@@ -24,6 +25,7 @@ import {
   withClasses
 } from './planned/endpoint-plans.ts'
 import { PlanBody, wishOfPlan } from './planned/plan-wish.ts'
+import { classesToCompare, openSessions } from './planned/told-sessions.ts'
 
 /** Of a tenant: those that are told. */
 const maxBrokenTests = 20
@@ -92,14 +94,18 @@ export const planRoutes = [
         isBehindFile: request.body.behindFile
       })
       const before = snapshot()
+      const lists = assumedLists(before, services)
+      const assumed = { catalogOf: lists.catalogOf, lists }
       const left = looksOfPlan()
       const drafts = await Promise.all(
         changes.map(async ({ tenant: id, ...change }) => {
           const [old, now] = [before, after].map((each) => each.tenants.get(tenantId(id)))
           const turn = { tenant: id, caller: 'plan' }
           const seen = callersToday(services.callers, id)
-          const changed = await runSteps(changedEndpoints([before, after], id, services), turn)
-          return { id, change, old, now, turn, changed, callers: callersOf([old, now], seen) }
+          const changed = await runSteps(changedEndpoints([before, after], id, assumed), turn)
+          const sessionsNow = (await sessions.index.list(tenantId(id), sessionsListed)) ?? []
+          const open = openSessions(sessionsNow.map(({ record }) => record))
+          return { id, change, old, now, turn, changed, open, callers: callersOf([old, now], seen) }
         })
       )
       const sum = (looks: readonly number[]): number => looks.reduce((all, each) => all + each, 0)
@@ -109,11 +115,14 @@ export const planRoutes = [
       const classed = await Promise.all(
         drafts.map(async ({ changed, callers, ...rest }) => ({
           ...rest,
-          changed: await runSteps(withClasses(changed, callers, services, left), rest.turn)
+          changed: await runSteps(withClasses(changed, callers, assumed, left), rest.turn)
         }))
       )
-      const ofClasses = classed.flatMap(({ changed }) =>
-        changed.map((each) => each.looks.class * each.classes.classes.length)
+      const ofClasses = classed.flatMap(({ changed, open }) =>
+        changed.map(({ endpoint, places, looks, classes }) => {
+          const compared = classesToCompare(places, classes, open.get(endpoint))
+          return looks.class * classes.classes.length + looks.lists * compared.length
+        })
       )
       const ofTests = drafts.flatMap(({ now }) =>
         now === undefined ? [] : [...now.endpoints.values()].map((endpoint) => rulesTried(now, endpoint))
@@ -121,15 +130,12 @@ export const planRoutes = [
       // Once: after a first payment a second one could be refused, each time anew.
       request.administrator.charge(charsOf(sum([...ofCallers, ...ofClasses])) + sum(ofTests))
       const tenants = await Promise.all(
-        classed.map(async ({ id, change, old, now, turn, changed }): Promise<Static<typeof TenantPlan>> => {
-          const open = new Map<string, number>()
-          for (const { record } of (await sessions.index.list(tenantId(id), sessionsListed)) ?? [])
-            open.set(record.endpoint, (open.get(record.endpoint) ?? 0) + 1)
+        classed.map(async ({ id, change, old, now, turn, changed, open }): Promise<Static<typeof TenantPlan>> => {
           return {
             tenant: id,
             change: changeOf(change.before, change.after),
             callersChange: differs(old?.auth, now?.auth),
-            endpoints: await runSteps(endpointPlans(changed, open, services, left), turn),
+            endpoints: await runSteps(endpointPlans(changed, open, assumed, left), turn),
             brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now()), turn),
             upstreams: upstreamPlans(old, now)
           }

@@ -37,7 +37,11 @@ const killRows = killTargets.map(([what, operands, path, example]): AdminRow => 
   name: `kill ${what}`,
   summary: `stop ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what}, calls in flight included, at every process`,
   operands,
-  options: [{ flags: '--undo', text: 'take it back' }],
+  options: [
+    { flags: '--undo', text: 'take it back' },
+    ...(what === 'tool' || what === 'principal' ? [{ flags: '--force', text: 'also one that nobody has seen' }] : [])
+  ],
+  sent: ['force'],
   method: 'PUT',
   path: `/v1/tenants/{0}/kills/${path}`,
   done: 'stopped',

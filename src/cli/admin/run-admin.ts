@@ -87,7 +87,10 @@ const sentOf = (names: AdminRow['sent'] = [], { options }: Given): Array<[name: 
   names.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]]))
 
 function queryOf({ sent, body }: AdminRow, given: Given): string {
-  const query = body === undefined ? new URLSearchParams(sentOf(sent, given)).toString() : ''
+  const isSent = body === undefined && given.options['undo'] === undefined
+  // An option without a value is there or not.
+  const values = isSent ? sentOf(sent, given).map(([name, value]): [string, string] => [name, value || 'true']) : []
+  const query = new URLSearchParams(values).toString()
   return query === '' ? '' : `?${query}`
 }
 

@@ -114,7 +114,7 @@ function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstream
 }
 
 /** @param {any} plan */
-function endpointSentences({ endpoint, change, gains, loses, rulesChange, callers, unknown, sessions }) {
+function endpointSentences({ endpoint, change, gains, loses, rulesChange, callers, mayChange, unknown, sessions }) {
   const names = (/** @type {{ count: number, names: string[] }} */ { count, names }) =>
     html`<span class="names"
       >${names.slice(0, namesShown).map((name) => html`<code>${name}</code>${' '}`)}${count > namesShown && said.andMore(count - namesShown)}</span
@@ -138,6 +138,7 @@ function endpointSentences({ endpoint, change, gains, loses, rulesChange, caller
       html`<li class="warn">${said.others(callers.differ - callers.changes.length)}</li>`,
     callers.notLookedAt > 0 && html`<li class="warn">${said.notLookedAt(callers.notLookedAt)}</li>`,
     rulesChange && callers.differ === 0 && html`<li>${said.nobodyDiffers(callers.known)}</li>`,
+    mayChange.length > 0 && html`<li class="warn">${said.mayChange(mayChange.join(', '))}</li>`,
     unknown.length > 0 && html`<li class="warn">${said.unknown(unknown.join(', '))}</li>`
   ]
 }

@@ -165,6 +165,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   }
 
   return {
+    definition,
     /** Undefined while it is unknown, or hidden. */
     peek: shown,
     /** The last one, hidden or not. */

@@ -3,7 +3,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { MemoryAccount } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
-import type { Implementation, Notification } from '../../protocol/messages.ts'
+import type { Implementation, Notification, TenantId, UpstreamName } from '../../protocol/messages.ts'
 import { type HandshakeParams, type ListKind, noClient, type NoticedBy, type Upstream } from '../../protocol/seams.ts'
 import type { Store } from '../../store/port.ts'
 import { backoffMs, type Clock, settledWithin } from '../../time/clock.ts'
@@ -156,6 +156,11 @@ export function createListings(options: ListingsOptions) {
     /** The shared listing and the views that differ from it. */
     all: (definition: UpstreamDefinition): Listing[] =>
       [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
+    /** All that anybody was shown last of the upstream of this name, also those who have connected it for themselves. */
+    named: (tenant: TenantId, name: UpstreamName): Listing[] =>
+      [...watchers.values()].flatMap(({ definition, last }) =>
+        definition.tenant === tenant && definition.name === name ? [last() ?? [], views.all(definition)].flat() : []
+      ),
     /** Another number after each change of what `peek` returns. */
     version({ hash }: UpstreamDefinition, viewKey?: ViewKey): number {
       const shared = sharedVersions.get(hash) ?? 0

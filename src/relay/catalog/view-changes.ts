@@ -53,7 +53,8 @@ function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) 
   }
 }
 
-function differenceOf(old: Places, now: Places): 'none' | 'policy' | 'endpoint' {
+/** Whether a reload compares the lists of a session (`policy`), or tells it of all of them (`endpoint`). */
+export function differenceOf(old: Places, now: Places): 'none' | 'policy' | 'endpoint' {
   const [before, after] = [old, now].map(({ tenant, endpoint: { policy, ...rest } }) => ({
     rest: JSON.stringify(rest),
     policies: JSON.stringify([tenant.policy, [...tenant.tags], policy])

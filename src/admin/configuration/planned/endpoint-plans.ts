@@ -8,11 +8,11 @@ import { Type } from '../../../config/schema/type.ts'
 import type { Snapshot } from '../../../config/snapshot.ts'
 import { canonicalJsonOf } from '../../../protocol/json-text.ts'
 import { tenantId } from '../../../protocol/messages.ts'
-import { definitionsOf } from '../../../relay/catalog/client-catalogs.ts'
 import type { Steps } from '../../../time/turns.ts'
 import type { AdminServices } from '../../route.ts'
 import { CallerChanges, callerChanges, ToolNames, without } from '../access-changes.ts'
 import { catalogWithoutRules, type EndpointPlace } from '../rule-effects.ts'
+import type { AssumedLists } from './assumed-lists.ts'
 import {
   callerClasses,
   looksAtCaller,
@@ -21,6 +21,7 @@ import {
   type LooksLeft,
   type Places
 } from './caller-classes.ts'
+import { toldSessions, type OpenSessions } from './told-sessions.ts'
 
 export const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
 export const EndpointPlan = closedObject({
@@ -32,12 +33,19 @@ export const EndpointPlan = closedObject({
     description: 'Of its policy or that of the tenant: `gains` and `loses` leave rules out, `callers` does not.'
   }),
   callers: CallerChanges,
+  mayChange: Type.Array(Type.String(), {
+    description:
+      'Upstreams that are connected anew because their definition changes: what they will list is not known, so their ' +
+      'tools stand here as they are listed now.'
+  }),
   unknown: Type.Array(Type.String(), {
     description: 'Upstreams, as they would be, whose lists are not known now: their tools are missing here.'
   }),
   sessions: Type.Integer({
     description:
-      'Open ones, of the thousand of the tenant that were opened last: they are told of changed lists, or end.'
+      'Open ones, of the thousand of the tenant that were opened last, that are told of changed lists, or end: all of ' +
+      'the endpoint where it changes otherwise than by rules, or an upstream is connected anew; else those whose lists ' +
+      'differ, and those of callers who have not called today at the process that answers.'
   })
 })
 
@@ -63,19 +71,30 @@ export interface ChangedEndpoint extends Pick<
   readonly places: Places
   /** Also where nobody gains or loses anything. */
   readonly isOther: boolean
-  /** What each caller costs, and then each class of them. */
-  readonly looks: { readonly caller: number; readonly class: number }
+  readonly mayChange: readonly string[]
+  /** What each caller costs, then each class of them, and of those with sessions to compare all lists. */
+  readonly looks: { readonly caller: number; readonly class: number; readonly lists: number }
 }
 
 interface ClassedEndpoint extends ChangedEndpoint {
   readonly classes: CallerClasses
 }
 
+/** What `catalogOf` answers of the snapshot after the change stands on assumed lists. */
+export type PlanServices = Pick<AdminServices, 'catalogOf'> & { readonly lists: AssumedLists }
+
+/** Of all kinds. */
+const entriesAt = (place: EndpointPlace | undefined, services: PlanServices): number => {
+  if (place === undefined) return 0
+  const { tools, prompts, resources, templates } = catalogWithoutRules(place, services)
+  return tools.length + prompts.length + resources.length + templates.length
+}
+
 /** A step for each endpoint: its catalog is built, as it is and as it would be. */
 export function* changedEndpoints(
   [before, after]: readonly [Snapshot, Snapshot],
   id: string,
-  services: AdminServices
+  services: PlanServices
 ): Steps<ChangedEndpoint[]> {
   const places = [before, after].map((snapshot) => {
     const tenant = snapshot.tenants.get(tenantId(id))
@@ -101,13 +120,16 @@ export function* changedEndpoints(
     const { policy: _was, ...rest } = was?.endpoint ?? { policy: undefined }
     const { policy: _is, ...next } = is?.endpoint ?? { policy: undefined }
     const [gains, loses] = [without(has, had), without(had, has)]
-    const isOther = rulesChange || differs(rest, next) || gains.count > 0 || loses.count > 0
+    const mayChange = services.lists.mayChange(is)
+    const hasOthers = gains.count > 0 || loses.count > 0 || mayChange.length > 0
+    const isOther = rulesChange || differs(rest, next) || hasOthers
     if (!isOther && !differs(was?.tenant.auth, is?.tenant.auth)) continue
     const looks = {
       caller: looksAtCaller(was) + looksAtCaller(is),
-      class: looksAtClass(was, had.size) + looksAtClass(is, has.size)
+      class: looksAtClass(was, had.size) + looksAtClass(is, has.size),
+      lists: looksAtClass(was, entriesAt(was, services)) + looksAtClass(is, entriesAt(is, services))
     }
-    changed.push({ endpoint: name, places: [was, is], gains, loses, rulesChange, isOther, looks })
+    changed.push({ endpoint: name, places: [was, is], gains, loses, rulesChange, isOther, mayChange, looks })
   }
   return changed
 }
@@ -116,7 +138,7 @@ export function* changedEndpoints(
 export function* withClasses(
   changed: readonly ChangedEndpoint[],
   callers: readonly Principal[],
-  services: AdminServices,
+  services: PlanServices,
   left: LooksLeft
 ): Steps<Array<ClassedEndpoint>> {
   const classified: Array<ClassedEndpoint> = []
@@ -128,17 +150,22 @@ export function* withClasses(
 /** Steps for each class of callers at each endpoint. */
 export function* endpointPlans(
   changed: ReadonlyArray<ClassedEndpoint>,
-  sessions: ReadonlyMap<string, number>,
-  services: AdminServices,
+  open: OpenSessions,
+  services: PlanServices,
   left: LooksLeft
 ): Steps<Array<Static<typeof EndpointPlan>>> {
   const plans: Array<Static<typeof EndpointPlan>> = []
-  for (const { endpoint, places, gains, loses, rulesChange, isOther, looks, classes } of changed) {
+  for (const { endpoint, places, gains, loses, rulesChange, isOther, mayChange, looks, classes } of changed) {
     const [was, is] = places
     const callers = yield* callerChanges(places, looks.class, classes, services, left)
     if (!isOther && callers.differ === 0) continue
-    const definitions = is === undefined ? [] : definitionsOf(is)
-    const unknown = definitions.filter((each) => services.listings.peek(each) === undefined)
+    const sessions = yield* toldSessions(
+      places,
+      classes,
+      { looks: looks.lists, open: open.get(endpoint) },
+      services,
+      left
+    )
     plans.push({
       endpoint,
       change: changeOf(was, is),
@@ -146,8 +173,9 @@ export function* endpointPlans(
       loses,
       rulesChange,
       callers,
-      unknown: unknown.map((each) => String(each.name)),
-      sessions: sessions.get(endpoint) ?? 0
+      mayChange: [...mayChange],
+      unknown: services.lists.unknown(is),
+      sessions
     })
   }
   return plans

@@ -1,4 +1,5 @@
-// An earlier version taken up again: what of the documents it changes, and which of their API keys come back.
+// An earlier version taken up again: what of the documents it changes. API keys stay as they are: what was revoked does
+// not come back, and what was made since is not lost.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../../config/schema/parts.ts'
@@ -16,17 +17,37 @@ export const Rollback = closedObject({
   tenant: Type.Optional(Type.String({ description: 'Not given: all.' }))
 })
 
-/** The document of then with those of its API keys only that the other one has, too, whatever their names. */
+/** How long a key is good, and which one it takes the place of: to shorten that is to revoke something, too. */
+const trustIn = ({ expires, previousSha256, previousUntil }: Tree): Tree =>
+  Object.fromEntries(
+    Object.entries({ expires, previousSha256, previousUntil }).filter(([, value]) => value !== undefined)
+  )
+
+const withoutTrust = ({ expires: _1, previousSha256: _2, previousUntil: _3, ...rest }: Tree): Tree => rest
+
+/**
+ * The document of then with the API keys that the other one has, and no more: a key that it has not was revoked, and
+ * one that was made since stays. What both have is as it was then, but good for no longer than now.
+ */
 function withKeysOf(then: Tree, { auth: other }: Tree): Tree {
   const { auth } = then
-  if (!isTree(auth) || !Array.isArray(auth['keys'])) return then
-  const valueOf = (key: unknown): string => JSON.stringify([treeOf(key)['sha256'], treeOf(key)['key']])
-  const known = new Set(listOf(treeOf(other)['keys']).map(valueOf))
-  return { ...then, auth: { ...auth, keys: auth['keys'].filter((key) => known.has(valueOf(key))) } }
+  // There was no place for keys: everybody was let in.
+  if (!isTree(auth)) return then
+  const keysIn = (tree: unknown): readonly Tree[] => listOf(treeOf(tree)['keys']).map(treeOf)
+  const valueOf = ({ sha256, key }: Tree): string => JSON.stringify([sha256, key])
+  const [before, now] = [keysIn(auth), keysIn(other)]
+  const names = new Set(now.map(({ name }) => name))
+  const keys = now.map((key) => {
+    const old = before.find((each) => valueOf(each) === valueOf(key))
+    // Another key may have the name of then.
+    if (old === undefined || (old['name'] !== key['name'] && names.has(old['name']))) return key
+    return { ...withoutTrust(old), ...trustIn(key) }
+  })
+  return keys.length === 0 && auth['keys'] === undefined ? then : { ...then, auth: { ...auth, keys } }
 }
 
 /**
- * What makes the documents of now those of then, without keys that were revoked since.
+ * What makes the documents of now those of then, but with the API keys of now.
  * @param removed what tenants that are not there any more had last
  * @throws ControlError conflict
  */

@@ -64,7 +64,7 @@ export function Kills({ sessions }) {
         title=${said.stopTitle(said.kinds[stopping.value.kind], nameOf(stopping.value))}
         label=${said.stop}
         done=${said.stopped(nameOf(stopping.value))}
-        act=${() => request(pathOf(stopping.value), { method: 'PUT' }).then(after)}
+        act=${() => request(pathOf(stopping.value) + (stopping.value.isUnseen ? '?force=true' : ''), { method: 'PUT' }).then(after)}
         onClose=${() => (stopping.value = undefined)}
       >
         <${Hits} kill=${stopping.value} sessions=${sessions.value} />
@@ -95,10 +95,16 @@ function StopForm({ onStop }) {
     subject: useSignal(''),
     key: useSignal('')
   }
+  const isUnseen = useSignal(false)
+  const mayBeUnseen = kind.value === 'tool' || kind.value === 'principal'
   /** @param {SubmitEvent} event */
   function submit(event) {
     event.preventDefault()
-    onStop({ kind: kind.value, ...Object.fromEntries(parts[kind.value].map((part) => [part, values[part].value])) })
+    onStop({
+      kind: kind.value,
+      isUnseen: mayBeUnseen && isUnseen.value,
+      ...Object.fromEntries(parts[kind.value].map((part) => [part, values[part].value]))
+    })
   }
   return html`<form class="card stop" onSubmit=${submit}>
     <h3>${said.form}</h3>
@@ -109,6 +115,17 @@ function StopForm({ onStop }) {
         </select>`}
     <//>
     ${parts[kind.value].map((part) => html`<${TextField} key=${part} label=${said.parts[part]} hint=${said.hints[part]} value=${values[part]} />`)}
+    ${
+      mayBeUnseen &&
+      html`<label class="check"
+        ><input
+          type="checkbox"
+          checked=${isUnseen.value}
+          onChange=${({ currentTarget }) => (isUnseen.value = currentTarget.checked)}
+        />
+        <span>${said.unseen}</span></label
+      >`
+    }
     <div><button type="submit" class="danger">${said.ask}</button></div>
   </form>`
 }

@@ -100,9 +100,20 @@ export async function notePast(store: Store, hash: string, next: Listing, now: n
   await store.set(pastListingKey(hash), bounded({ since, changes }), { ttlMs: listingTtlMs })
 }
 
-async function storedListing(store: Store, hash: string): Promise<Listing | undefined> {
+/**
+ * What an upstream listed last, at whichever process.
+ * @param charge counts its characters before it is parsed
+ * @throws where the store is away, and whatever `charge` throws
+ */
+export async function storedListing(
+  store: Store,
+  hash: string,
+  charge?: (chars: number) => void
+): Promise<Listing | undefined> {
   const text = await store.get(listingKey(hash))
-  return text === undefined ? undefined : parseListing(text)
+  if (text === undefined) return undefined
+  charge?.(text.length)
+  return parseListing(text)
 }
 
 /**

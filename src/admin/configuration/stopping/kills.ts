@@ -1,17 +1,18 @@
 // Kill switches: a tool, an upstream, a caller, a key or a whole tenant is stopped at every process within a second,
 // whoever manages the tenant. Nothing of it needs If-Match: whoever stops something is in a hurry.
 
-import { closedObject } from '../../config/schema/parts.ts'
-import { Type } from '../../config/schema/type.ts'
-import type { Kill } from '../../config/snapshot.ts'
-import { reservedIssuerPrefix } from '../../auth/principal.ts'
-import { killedText } from '../../policy/kills.ts'
-import { tenantId } from '../../protocol/messages.ts'
-import { sessionsListed } from '../../store/keys.ts'
-import { ControlError } from '../../control/control-error.ts'
-import { changeHash, recordChange, recordRefusedChange } from '../changes.ts'
-import { pageSchema, page, pageQuery } from '../paging.ts'
-import { noSuch } from '../problem.ts'
+import { closedObject } from '../../../config/schema/parts.ts'
+import { Type } from '../../../config/schema/type.ts'
+import type { Kill } from '../../../config/snapshot.ts'
+import { reservedIssuerPrefix } from '../../../auth/principal.ts'
+import { killedText } from '../../../policy/kills.ts'
+import { tenantId } from '../../../protocol/messages.ts'
+import { sessionsListed } from '../../../store/keys.ts'
+import { ControlError } from '../../../control/control-error.ts'
+import { isSameKill } from '../../../control/kills.ts'
+import { changeHash, recordChange, recordRefusedChange } from '../../changes.ts'
+import { pageSchema, page, pageQuery } from '../../paging.ts'
+import { noSuch } from '../../problem.ts'
 import {
   administrators,
   defineRoute,
@@ -19,7 +20,8 @@ import {
   type AdminRequest,
   type AdminRoute,
   type AdminServices
-} from '../route.ts'
+} from '../../route.ts'
+import { checkKnown } from './known-targets.ts'
 
 const optional = (description: string) => Type.Optional(Type.String({ description }))
 
@@ -33,6 +35,15 @@ const KillEntry = closedObject({
   at: Type.String({ description: 'Since when (RFC 3339).' }),
   by: Type.String({ description: 'Name of the admin key.' }),
   role: optional('Of the admin key. A tenant-admin takes back only what a tenant-admin has stopped.')
+})
+
+const PutQuery = closedObject({
+  force: Type.Optional(
+    Type.Enum(['true'], {
+      description:
+        'Also a tool or a caller that nobody has seen. Without it they are 404: a misspelt name would stop nothing.'
+    })
+  )
 })
 
 type Params = Readonly<Record<string, string>>
@@ -79,8 +90,17 @@ async function endSessionsOf(tenant: string, kill: Kill, { sessions }: AdminServ
   }
 }
 
+/** Nobody has to say twice what is stopped already. @throws AdminProblem not_found */
+async function checkPut({ administrator, params }: AdminRequest, services: AdminServices, kill: Kill): Promise<void> {
+  const { tenant: id = '' } = params
+  const tenant = services.snapshot().tenants.get(tenantId(id))
+  const isStopped = services.control.killsOf(id)?.some((each) => isSameKill(each, kill)) === true
+  if (tenant === undefined || isStopped) return
+  await checkKnown(kill, { tenant: tenant.unstopped ?? tenant, services, charge: administrator.charge })
+}
+
 async function turn(
-  { administrator, address, params }: AdminRequest,
+  { administrator, address, params }: Omit<AdminRequest, 'query'>,
   services: AdminServices,
   kill: Kill,
   verb: 'put' | 'delete'
@@ -112,8 +132,12 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
   } as const
   return [
     defineRoute(
-      { ...shared, method: 'PUT', summary: `Stops ${what}. Calls in flight are cancelled.` },
-      (request, services) => turn(request, services, killOf(request.params), 'put')
+      { ...shared, method: 'PUT', summary: `Stops ${what}. Calls in flight are cancelled.`, query: PutQuery },
+      async (request, services) => {
+        const kill = killOf(request.params)
+        if (request.query.force !== 'true') await checkPut(request, services, kill)
+        await turn(request, services, kill, 'put')
+      }
     ),
     defineRoute(
       {

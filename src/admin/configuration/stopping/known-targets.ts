@@ -1,0 +1,116 @@
+// Whether anybody knows what a kill switch names: whoever misspells what has to stop must hear it, and may still stop
+// on purpose what nobody has seen yet.
+
+import { reservedIssuerPrefix } from '../../../auth/principal.ts'
+import { didYouMean } from '../../../config/problems.ts'
+import type { Kill, Tenant } from '../../../config/snapshot.ts'
+import { isLiteral } from '../../../protocol/glob.ts'
+import { upstreamName } from '../../../protocol/messages.ts'
+import { storedListing } from '../../../relay/catalog/past/past-listings.ts'
+import { sessionsListed } from '../../../store/keys.ts'
+import type { Administrator } from '../../access.ts'
+import { callersToday } from '../../callers/callers.ts'
+import { AdminProblem } from '../../problem.ts'
+import type { AdminServices } from '../../route.ts'
+
+/** Of the tools that somebody has called, with today. */
+const usageDays = 2
+/** Shorter names are the end of many others. */
+const shortestEnd = 3
+
+interface Asked {
+  /** As it is without its kill switches. */
+  readonly tenant: Tenant
+  readonly services: AdminServices
+  readonly charge: Administrator['charge']
+}
+
+/** Places where a name may stand, what costs least first: the next one is looked at only where the others have not it. */
+type Places = AsyncIterable<Iterable<string>>
+
+const unknown = (detail: string): AdminProblem =>
+  new AdminProblem(
+    'not_found',
+    detail,
+    'Correct the name. What is to be stopped before anybody has seen it is stopped with ?force=true (--force).'
+  )
+
+/** @throws AdminProblem not_found, rate_limited */
+export async function checkKnown(kill: Kill, asked: Asked): Promise<void> {
+  if (kill.kind === 'tool') await checkTool(kill, asked)
+  if (kill.kind === 'principal') await checkCaller(kill, asked)
+}
+
+/** @returns all names that were found, where the wanted one is not among them */
+async function namesWithout(wanted: string, places: Places): Promise<Set<string> | undefined> {
+  const found = new Set<string>()
+  for await (const names of places) {
+    for (const name of names) found.add(name)
+    if (found.has(wanted)) return undefined
+  }
+  return found
+}
+
+/** Lists and logs show names of endpoints: `files__read` is `read` of its upstream. */
+function suggestion(wanted: string, known: ReadonlySet<string>): string {
+  const ends = [...known].filter((name) => name.length >= shortestEnd && wanted.endsWith(name))
+  const [longest] = ends.sort((one, other) => other.length - one.length)
+  const said = longest === undefined ? didYouMean(wanted, known) : `Did you mean "${longest}"?`
+  return said === undefined ? '' : ` ${said}`
+}
+
+async function checkTool({ upstream, tool }: Kill & { readonly kind: 'tool' }, asked: Asked): Promise<void> {
+  // That there is no such upstream, and that it takes no pattern, is said elsewhere.
+  if (!asked.tenant.upstreams.has(upstreamName(upstream)) || !isLiteral(tool)) return
+  const known = await namesWithout(tool, toolsOf(upstream, asked))
+  if (known === undefined) return
+  throw unknown(
+    known.size === 0
+      ? `What tools the upstream ${upstream} has is not known yet.`
+      : `Nobody has seen a tool of this name at the upstream ${upstream}.${suggestion(tool, known)}`
+  )
+}
+
+const namesIn = (tools: ReadonlyArray<{ readonly name?: unknown }>): string[] => tools.map(({ name }) => String(name))
+
+async function* toolsOf(upstream: string, { tenant, services, charge }: Asked): Places {
+  const ofUpstream = (names: Iterable<string>): string[] =>
+    [...names].filter((each) => each.startsWith(`${upstream}/`)).map((each) => each.slice(upstream.length + 1))
+  const name = upstreamName(upstream)
+  yield services.listings.named(tenant.id, name).flatMap(({ tools }) => namesIn(tools))
+  for (const { tools = {}, allow, deny } of tenant.endpoints.values())
+    yield ofUpstream([...Object.keys(tools), ...[allow, deny].flatMap((each) => each?.tools ?? []).filter(isLiteral)])
+  for (const { upstreams, names = [] } of policiesOf(tenant).map(({ what }) => what))
+    if (upstreams?.includes(upstream) === true) yield names.filter(isLiteral)
+  for (const day of (await services.usage?.read(tenant.id, usageDays)) ?? []) yield ofUpstream(day.tools.keys())
+  const { hash } = tenant.upstreams.get(name) ?? {}
+  if (hash !== undefined) yield namesIn((await storedListing(services.store, hash, charge))?.tools ?? [])
+}
+
+const policiesOf = ({ policy, endpoints }: Tenant) =>
+  [policy, ...[...endpoints.values()].map((each) => each.policy)].flatMap((each) => each?.rules ?? [])
+
+async function checkCaller({ issuer, subject }: Kill & { readonly kind: 'principal' }, asked: Asked): Promise<void> {
+  const { auth } = asked.tenant
+  const own = [`${reservedIssuerPrefix}key`, `${reservedIssuerPrefix}anonymous`]
+  const issuers = new Set([...auth.issuers.map((each) => each.issuer), ...own])
+  if (!issuers.has(issuer)) throw unknown(`The tenant has no issuer of this name.${suggestion(issuer, issuers)}`)
+  const known = await namesWithout(subject, subjectsOf(issuer, asked))
+  if (known === undefined) return
+  throw unknown(
+    `Nobody of this name has called today at the process that answers, or has a session or a connection.` +
+      suggestion(subject, known)
+  )
+}
+
+async function* subjectsOf(issuer: string, { tenant, services }: Asked): Places {
+  const { callers, sessions, vault } = services
+  const ofIssuer = (people: ReadonlyArray<{ readonly issuer: string; readonly subject: string }>): string[] =>
+    people.filter((each) => each.issuer === issuer).map((each) => each.subject)
+  if (issuer === `${reservedIssuerPrefix}key`) yield tenant.auth.keys.map(({ name }) => name)
+  if (issuer === `${reservedIssuerPrefix}anonymous` && tenant.auth.mode === 'none') yield ['anonymous']
+  yield ofIssuer(callersToday(callers, tenant.id))
+  for (const { who } of policiesOf(tenant)) yield (who.subjects ?? []).filter(isLiteral)
+  yield ofIssuer(((await sessions.index.list(tenant.id, sessionsListed)) ?? []).map(({ record }) => record.owner))
+  yield ofIssuer((await vault.connections.list(tenant.id)).map(({ person }) => person))
+}
