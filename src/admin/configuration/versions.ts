@@ -177,9 +177,9 @@ export const versionRoutes = [
       roles: ['platform-admin'],
       summary:
         'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made. API keys that ' +
-        'were revoked since stay revoked, those that were made since stay, and kill switches stay on, also those of a ' +
-        'tenant that was removed since. ' +
-        'With the ETag of its plan as If-Match it is refused with 412 where the configuration has changed since.',
+        'were revoked since stay revoked, those that were made since stay, and kill switches stay on, also of a ' +
+        'tenant that was removed since. With the ETag of its plan as If-Match it is refused with 412 where the ' +
+        'configuration has changed since.',
       body: Rollback,
       response: ChangeResult
     },

@@ -166,8 +166,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
 
   return {
     definition,
-    /** Undefined while it is unknown, or hidden. */
-    peek: shown,
+    peek: shown, // Undefined while it is unknown, or hidden.
     /** The last one, hidden or not. */
     last: (): Listing | undefined => listing,
     usedAt: () => usedAt,

@@ -108,8 +108,7 @@ export function createListings(options: ListingsOptions) {
   // Modern servers, and those of isolation `shared`, are also called on the connection that the listing is read from.
   /** @throws GatewayError upstream_unavailable, too_many */
   async function connect(definition: UpstreamDefinition): Promise<Upstream> {
-    const scope = listingScopeOf(definition)
-    const isShared = definition.isolation === 'shared'
+    const [scope, isShared] = [listingScopeOf(definition), definition.isolation === 'shared']
     const events = {
       listChanged: (kind: ListKind, noticedBy: NoticedBy) => changed(definition, kind, noticedBy),
       notification(notification: Notification) {
@@ -156,11 +155,7 @@ export function createListings(options: ListingsOptions) {
     /** The shared listing and the views that differ from it. */
     all: (definition: UpstreamDefinition): Listing[] =>
       [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
-    /** All that anybody was shown last of the upstream of this name, also those who have connected it for themselves. */
-    named: (tenant: TenantId, name: UpstreamName): Listing[] =>
-      [...watchers.values()].flatMap(({ definition, last }) =>
-        definition.tenant === tenant && definition.name === name ? [last() ?? [], views.all(definition)].flat() : []
-      ),
+    named: (tenant: TenantId, name: UpstreamName) => namedListings(watchers.values(), views, { tenant, name }),
     /** Another number after each change of what `peek` returns. */
     version({ hash }: UpstreamDefinition, viewKey?: ViewKey): number {
       const shared = sharedVersions.get(hash) ?? 0
@@ -212,6 +207,16 @@ export function createListings(options: ListingsOptions) {
     }
   }
 }
+
+/** All that anybody was shown last of upstreams of this name, also those who have connected it for themselves. */
+const namedListings = (
+  watchers: Iterable<ListingWatcher>,
+  views: Pick<ReturnType<typeof createViews>, 'all'>,
+  { tenant, name }: Pick<UpstreamDefinition, 'tenant' | 'name'>
+): Listing[] =>
+  [...watchers]
+    .filter(({ definition }) => definition.tenant === tenant && definition.name === name)
+    .flatMap(({ definition, last }) => [last() ?? [], views.all(definition)].flat())
 
 /** Upstreams that gave the last connection, over HTTP in the older era, no session: no request depends on another. */
 function createSessionless() {

@@ -35,17 +35,17 @@ export const EndpointPlan = closedObject({
   callers: CallerChanges,
   mayChange: Type.Array(Type.String(), {
     description:
-      'Upstreams that are connected anew because their definition changes: what they will list is not known, so their ' +
-      'tools stand here as they are listed now.'
+      'Upstreams that are connected anew because their definition changes: what they will list is not known, so ' +
+      'their tools stand here as they are listed now.'
   }),
   unknown: Type.Array(Type.String(), {
     description: 'Upstreams, as they would be, whose lists are not known now: their tools are missing here.'
   }),
   sessions: Type.Integer({
     description:
-      'Open ones, of the thousand of the tenant that were opened last, that are told of changed lists, or end: all of ' +
-      'the endpoint where it changes otherwise than by rules, or an upstream is connected anew; else those whose lists ' +
-      'differ, and those of callers who have not called today at the process that answers.'
+      'Open ones, of the thousand of the tenant that were opened last, that are told of changed lists, or end: all ' +
+      'of the endpoint where it changes otherwise than by rules, or an upstream is connected anew; else those whose ' +
+      'lists differ, and those of callers who have not called today at the process that answers.'
   })
 })
 

@@ -25,7 +25,7 @@ interface Asked {
   readonly charge: Administrator['charge']
 }
 
-/** Places where a name may stand, what costs least first: the next one is looked at only where the others have not it. */
+/** Where a name may stand, what costs least first: the next one is looked at only where the others have not it. */
 type Places = AsyncIterable<Iterable<string>>
 
 const unknown = (detail: string): AdminProblem =>
