@@ -39,7 +39,7 @@ const recordOf = (): CallRecord => ({
 
 /** @returns microseconds of CPU time for each call, the lowest of the rounds, by what is told */
 export async function telling(): Promise<Readonly<Record<string, number>>> {
-  const metrics = createMetrics({ resource: {}, version: '1', database: 'sqlite' }, Date)
+  const metrics = createMetrics({ resource: {}, version: '1', database: 'sqlite', clock, wall: Date })
   const nothing = { get: async () => undefined, set: async () => true, append: async () => {}, entries: async () => [] }
   const usage = createUsage({ store: nothing, node: 'bench', clock, wall: Date, log: logOf('silent') })
   const series = createSeries(Date)

@@ -671,9 +671,15 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'observe/calls.ts maxHeldBytes',
-      'request whose call has its line made when that is written, and is held until then',
+      'request whose call has its line made, and is counted, a moment after it has ended, and is held until then',
       'call',
-      'made at once'
+      'made and counted at once'
+    ],
+    [
+      'observe/counted-later.ts maxWaiting',
+      'ended calls and requests of upstreams that are not counted yet',
+      'process, each for metrics, upstreams and the admin API',
+      'counted at once'
     ],
     [
       'upstream/stdio/warm-children.ts maxUnreadBytes',
@@ -1978,6 +1984,7 @@ upstream/stdio/warm-children.ts fillAfterMs
 upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
 observe/log.ts callLineChars
+observe/counted-later.ts countEveryMs
 observe/pseudonyms.ts pseudonymChars
 vault/sealed-values.ts maxTries
 cli/crash-files.ts timeoutMs

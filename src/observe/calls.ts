@@ -137,6 +137,8 @@ export interface CallOutcome {
   readonly error?: string | undefined
 }
 
+export type EndedCall = Readonly<{ call: ObservedCall; ended: CallOutcome }>
+
 /** The audit log, as seen by a call. */
 export interface CallAuditor {
   /**
@@ -183,6 +185,10 @@ export interface CallObservers {
 
 /** Of a request, in bytes: it is held until its line is made, which is when that is written. Longer ones are not. */
 const maxHeldBytes = 16_384
+
+/** It is small enough to be held for a moment after it has ended. */
+export const mayBeHeld = ({ record }: ObservedCall): boolean =>
+  record?.sample === undefined && (record?.bodyBytes ?? Infinity) <= maxHeldBytes
 
 /** Of what a client, a caller, an upstream or a stranger chose, in characters. */
 export const maxLoggedChars = 200
@@ -235,8 +241,7 @@ function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Lo
   if (ended.outcome === 'internal')
     log.error({ ...callLine(call, ended), ...(sample && sampleFields(sample)), err }, 'call')
   else if (log.isLevelEnabled('info')) {
-    const mayWait = sample === undefined && (call.record?.bodyBytes ?? Infinity) <= maxHeldBytes
-    writeCall(log, { traceId: call.record?.trace?.traceId, mayWait }, (form: FieldForm) => {
+    writeCall(log, { traceId: call.record?.trace?.traceId, mayWait: mayBeHeld(call) }, (form: FieldForm) => {
       const text = callText(call, ended, form)
       return sample === undefined ? text : text + fieldsText(sampleFields(sample), form)
     })

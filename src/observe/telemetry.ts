@@ -31,7 +31,13 @@ export async function openTelemetry(
   const wants = (signal: Signal): boolean => telemetry?.signals.includes(signal) === true
   const metrics =
     admin !== undefined || wants('metrics')
-      ? (await import('./metrics/metrics.ts')).createMetrics({ resource, version, database: initial.store.kind }, wall)
+      ? (await import('./metrics/metrics.ts')).createMetrics({
+          resource,
+          version,
+          database: initial.store.kind,
+          clock,
+          wall
+        })
       : undefined
   const lossesOf = (signal: Signal) => createLosses(signal, log, metrics)
   const placeOf = (signal: Signal) => ({

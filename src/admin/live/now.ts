@@ -3,7 +3,8 @@
 import type { Snapshot } from '../../config/snapshot.ts'
 import type { Control } from '../../control/control.ts'
 import { callLine } from '../../observe/call-text.ts'
-import type { CallMeter } from '../../observe/calls.ts'
+import { type CallMeter, type EndedCall, mayBeHeld } from '../../observe/calls.ts'
+import { createCountedLater } from '../../observe/counted-later.ts'
 import type { LiveEvents } from '../../observe/live.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RefusalObservers } from '../../observe/refused-requests.ts'
@@ -57,12 +58,25 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
   const { snapshot, control, release: version } = serving
   const configuration = (): number => control.version
   const processes = createProcesses({ bus, snapshot, configuration, version, clock, wall })
+  const later = createCountedLater(clock, count)
+  function count({ call, ended }: EndedCall): void {
+    usage.meter.callEnded(call, ended)
+    series.meter.callEnded(call, ended)
+    callers.meter.callEnded(call)
+  }
+
+  /** Of something that reads what is counted. */
+  const settled =
+    <Asked extends readonly unknown[], Told>(read: (...asked: Asked) => Told) =>
+    (...asked: Asked): Told => {
+      later.settle()
+      return read(...asked)
+    }
+
   const meter: NonNullable<NowOptions['metrics']> = {
     callEnded(call, ended) {
       metrics?.callEnded(call, ended)
-      usage.meter.callEnded(call, ended)
-      series.meter.callEnded(call, ended)
-      callers.meter.callEnded(call)
+      later.add({ call, ended }, mayBeHeld(call))
       refusedLately.note(ended.outcome, call.tenant.id, 'call')
       live.happened('call', call.tenant.id, () =>
         JSON.stringify({
@@ -80,11 +94,11 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
     }
   }
   return {
-    usage,
-    series,
+    usage: { ...usage, read: settled(usage.read) },
+    series: { ...series, read: settled(series.read), failuresSince: settled(series.failuresSince) },
     prometheus: createPrometheus(wall),
     processes,
-    callers,
+    callers: { ...callers, today: settled(callers.today) },
     refusedLately,
     watch,
     meter,
@@ -96,6 +110,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
     async close(): Promise<void> {
       watch.close()
       processes.close()
+      later.settle()
       await usage.close()
     }
   }

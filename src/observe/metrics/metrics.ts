@@ -7,7 +7,9 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider, MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 import { runSteps } from '../../time/turns.ts'
-import type { CallOutcome, ObservedCall } from '../calls.ts'
+import type { Clock } from '../../time/clock.ts'
+import { type CallOutcome, type EndedCall, mayBeHeld, type ObservedCall } from '../calls.ts'
+import { createCountedLater } from '../counted-later.ts'
 import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
 import { createCallSeries, maxSeries, plain } from './call-series.ts'
 import { createSentSeries, createServedSeries } from './known-series.ts'
@@ -44,6 +46,11 @@ export interface ServedSession {
   readonly revision: string
 }
 
+interface EndedRequest {
+  readonly ms: number
+  readonly request: UpstreamRequest
+}
+
 /** Reasons of refusals (protocol/error-table.ts) behind which a limit stands. */
 const limits: ReadonlySet<string> = new Set([
   ...['too_many', 'too_large', 'rate_limited', 'quota_exceeded', 'overloaded', 'headers_too_large']
@@ -57,10 +64,12 @@ export interface MetricsOptions {
   readonly version: string
   /** As the conventions call the store. */
   readonly database: string
+  readonly clock: Pick<Clock, 'timer'>
+  /** The time of day. */
+  readonly wall: Pick<Clock, 'now'>
 }
 
-/** @param wall the time of day */
-export function createMetrics({ resource, version, database }: MetricsOptions, wall: { now(): number }) {
+export function createMetrics({ resource, version, database, clock, wall }: MetricsOptions) {
   const reader = new PulledReader()
   const provider = new MeterProvider({
     resource: resourceFromAttributes({ ...resource }),
@@ -129,7 +138,20 @@ export function createMetrics({ resource, version, database }: MetricsOptions, w
     limitsHit.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
   }
 
+  function countServed({ call, ended }: EndedCall): void {
+    const trace = call.record?.trace
+    served.add(servedSeries(call, ended), ended.ms / 1e3, trace?.isSampled === true ? trace : undefined)
+    limitHit(ended.outcome, call.tenant.id)
+  }
+
+  const servedLater = createCountedLater(clock, countServed)
+  const sentLater = createCountedLater(clock, ({ ms, request }: EndedRequest) =>
+    sent.add(sentSeries(request), ms / 1e3)
+  )
+
   async function collect(now: Readings): Promise<ResourceMetrics> {
+    servedLater.settle()
+    sentLater.settle()
     readings = now
     const { resourceMetrics, errors } = await reader.collect()
     if (errors[0] !== undefined) throw errors[0]
@@ -143,13 +165,12 @@ export function createMetrics({ resource, version, database }: MetricsOptions, w
   return {
     /** A call has been answered, or will not be. */
     callEnded(call: ObservedCall, ended: CallOutcome): void {
-      const trace = call.record?.trace
-      served.add(servedSeries(call, ended), ended.ms / 1e3, trace?.isSampled === true ? trace : undefined)
-      limitHit(ended.outcome, call.tenant.id)
+      servedLater.add({ call, ended }, mayBeHeld(call))
     },
     /** @param ms since the request was sent to its upstream */
     requestEnded(ms: number, request: UpstreamRequest): void {
-      sent.add(sentSeries(request), ms / 1e3)
+      // Errors may be large.
+      sentLater.add({ ms, request }, request.error === undefined)
     },
     /** @param tenant of the caller who was let in */
     refused(reason: string, tenant: string | undefined): void {
