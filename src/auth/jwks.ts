@@ -3,7 +3,6 @@
 
 import { createLocalJWKSet, errors, type CryptoKey, type JWK } from 'jose'
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
-import { createTokenBucket } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
@@ -17,11 +16,11 @@ const retryMs = 30_000
 /** The same, while there are no keys at all. */
 const firstTryMs = 5000
 /**
- * For kids that are not known keys are fetched so many times at once, and once more in each such time. One kid causes
- * no more than what is gained in it, so that what comes again and again keeps no new key waiting.
+ * For a kid that is not known keys are fetched unless there were so many fetches, for whatever reason, within this
+ * time. One kid causes one of them, so that what comes again and again keeps no new key waiting.
  */
-const lookupsAtOnce = 2
-const lookupMs = 30_000
+const maxFetches = 2
+const lookupMs = 60_000
 /** How long known keys outlive `maxAgeMs` while the issuer cannot be reached, if its configuration does not say it. */
 const usualStaleMs = 60 * 60_000
 
@@ -40,10 +39,11 @@ export function createKeySource(
   let known: { readonly set: KeySet; readonly at: number } | undefined
   let pending: Promise<void> | undefined
   let begun = 0
+  /** When the last fetches began, the newest last. */
+  let fetchedAt: readonly number[] = []
   let triedAt: number | undefined
   let failing = false
-  const lookups = createTokenBucket(clock, 1000 / lookupMs, lookupsAtOnce)
-  /** The kids for which keys were fetched lately: as many as the bucket lets through. */
+  /** The kids for which keys were fetched lately: `maxFetches` at most. */
   const lookedUp = new Map<string, number>()
 
   async function download(): Promise<KeySet> {
@@ -82,6 +82,7 @@ export function createKeySource(
 
   function begin(now: number): Promise<void> {
     begun++
+    fetchedAt = [...fetchedAt, now].slice(-maxFetches)
     pending = refresh(now)
     return pending
   }
@@ -101,11 +102,13 @@ export function createKeySource(
    */
   function lookUp(kid: string, attempts: number): Promise<void> | undefined {
     if (pending !== undefined) return pending
+    if (begun > attempts || closing.signal.aborted) return undefined
     const now = clock.now()
     for (const [each, at] of lookedUp) if (!within(at, lookupMs, now)) lookedUp.delete(each)
-    if (lookedUp.has(kid) || closing.signal.aborted || !lookups.take()) return undefined
+    const lately = fetchedAt.filter((at) => within(at, lookupMs, now))
+    if (lookedUp.has(kid) || lately.length >= maxFetches) return undefined
     lookedUp.set(kid, now)
-    return begun > attempts ? undefined : begin(now)
+    return begin(now)
   }
 
   function unavailable(): GatewayError {

@@ -49,6 +49,8 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
     /** @returns undefined where there is nothing, or nothing that can be opened, which is logged */
     read: async (tenant: TenantId, key: string): Promise<unknown> => (await readToReplace(tenant, key)).value,
     readToReplace,
+    /** What is there lives so long from now on, whatever it is by then. */
+    touch: (key: string, ttlMs: number): Promise<boolean> => store.touch(key, ttlMs),
     /** @returns false where `when` was not met */
     write: async (tenant: TenantId, key: string, value: unknown, options: SetOptions = {}): Promise<boolean> =>
       await store.set(key, await sealed(tenant, key, value), options),

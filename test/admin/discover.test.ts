@@ -1,7 +1,9 @@
 // A server at a URL is looked at before it is added: each hop is told as it is done, up to its lists or to the login that
 // it wants; nothing is added, nobody is registered, and a tenant-admin reaches no address that is not public.
 
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { adminEvents } from '../kit/admin-events.ts'
@@ -131,6 +133,46 @@ t.test('an authorization server inside, which the server names, is not asked', a
   const open = await (await start(t, [], ['127.0.0.0/8'])).looked({ url: upstream.url })
   t.match(open, { fault: { code: 'metadata_unusable', hop: 'discovery of the login' } })
   t.ok(asked.length > 0, 'where the operator allows it, it is asked')
+
+  asked.length = 0
+  upstream.metadataUrl = `${url}/metadata`
+  t.match(await (await start(t)).looked({ url: upstream.url }), { fault: { code: 'metadata_unusable' } })
+  t.same(asked, [], 'nor is what it names as its own metadata')
+})
+
+t.test('what the authorization server of a server names inside is not asked', async (t) => {
+  const asked: string[] = []
+  const inner = createServer(({ url: path = '' }, response) => {
+    asked.push(path)
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ access_token: 'a-token', token_type: 'Bearer' }))
+  })
+  inner.listen(0, '127.0.0.2')
+  await once(inner, 'listening')
+  t.teardown(() => inner.close())
+  const inside = `http://127.0.0.2:${(inner.address() as AddressInfo).port}`
+  const server: string = await listen(
+    t,
+    createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(
+        JSON.stringify({
+          issuer: server,
+          authorization_endpoint: `${server}/authorize`,
+          token_endpoint: `${inside}/token`,
+          response_types_supported: ['code'],
+          code_challenge_methods_supported: ['S256']
+        })
+      )
+    })
+  )
+  const upstream = await protectedUpstream(t, { url: server, jwksUri: `${server}/jwks` })
+  const auth = { type: 'clientCredentials', clientId: 'robot', clientSecret: 'a-secret-of-robot', issuer: server }
+  const look = async (allow: string[]) => await (await start(t, [], allow)).looked({ url: upstream.url, auth })
+  t.ok((await look([])).fault, 'the issuer, which an administrator wrote, is, and names another')
+  t.same(asked, [])
+  t.ok((await look(['127.0.0.0/8'])).fault, 'the upstream does not take that token')
+  t.same(asked, ['/token'], 'where the operator allows it, it is asked')
 })
 
 t.test('the first hop that fails is named, with what to do', async (t) => {

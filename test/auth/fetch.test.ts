@@ -1,7 +1,9 @@
+import { createServer, type ServerResponse } from 'node:http'
 import t from 'tap'
 import { createFetch } from '../../src/auth/fetch.ts'
 import { resource } from '../kit/authenticator.ts'
 import { forgingIssuer, type Behaviour } from '../kit/forging-issuer.ts'
+import { listen } from '../kit/listen.ts'
 
 t.test('an answer is whole, plain, small and from the address that was asked, or there is none', async (t) => {
   const idp = await forgingIssuer(t, { resource, now: Date.now() })
@@ -16,6 +18,40 @@ t.test('an answer is whole, plain, small and from the address that was asked, or
   idp.behaviour = 'down'
   t.equal((await fetch(idp.jwksUri)).status, 503, 'a status is for the caller to judge')
   t.notOk(idp.requests.includes('/elsewhere'))
+})
+
+t.test('no kind of redirect is followed, nor what asks for one in other words', async (t) => {
+  const seen: string[] = []
+  let answer: (response: ServerResponse) => void = () => {}
+  const url = await listen(
+    t,
+    createServer(({ url: path = '' }, response) => {
+      seen.push(path)
+      answer(response)
+    })
+  )
+  const fetch = createFetch()
+  const ask = () =>
+    fetch(`${url}/asked`, { method: 'POST', headers: { authorization: 'Bearer secret' }, body: 'client_secret=word' })
+  for (const status of [300, 301, 302, 303, 304, 305, 307, 308])
+    for (const location of [
+      `${url}/elsewhere`,
+      `${url}/asked`,
+      '/elsewhere',
+      'http://169.254.169.254/',
+      '//x.example'
+    ]) {
+      answer = (response) => response.writeHead(status, { location }).end()
+      await t.rejects(ask(), { message: /redirects, which is not followed/ }, `${status} ${location}`)
+    }
+  answer = (response) =>
+    response
+      .writeHead(200, { refresh: `0; url=${url}/elsewhere`, location: `${url}/elsewhere`, link: '</elsewhere>' })
+      .end('{}')
+  const plain = await ask()
+  t.same([plain.status, plain.redirected, await plain.text()], [200, false, '{}'])
+  t.same([...new Set(seen)], ['/asked'], 'nothing else is asked')
+  t.equal(seen.length, 41, 'and each once, also where it redirects to itself')
 })
 
 t.test('the limit is met to the byte', async (t) => {

@@ -54,14 +54,19 @@ t.test('an opaque token for another resource is refused', async (t) => {
   t.same(setup.reasons(), ['audience'])
 })
 
-/** An issuer that says what the test wants of every token, and who asked. */
-async function answering(t: Test, answer: () => { status?: number; body: string; headers?: Record<string, string> }) {
+/** An issuer that says what the test wants of every token, and who asked. Undefined: it says nothing. */
+async function answering(
+  t: Test,
+  answer: () => { status?: number; body: string; headers?: Record<string, string> } | undefined
+) {
   const seen: string[] = []
   const url = await listen(
     t,
     createServer((request, response) => {
       seen.push(request.headers.authorization ?? '')
-      const { status = 200, body, headers = {} } = answer()
+      const said = answer()
+      if (said === undefined) return
+      const { status = 200, body, headers = {} } = said
       response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
     })
   )
@@ -116,6 +121,19 @@ t.test('what it says is judged as claims are, and what is no answer is no refusa
     t.equal(await present(answer, around), 503, what)
   t.equal(await present({ ...good, iss: idp.url, exp: seconds + 3600, token_type: 'bearer' }), 'ada')
   t.equal(await present({ ...good, sub: undefined }), 'app', 'a client for itself')
+})
+
+t.test('an issuer that hangs is no refusal, and is waited for no longer than a request may take', async (t) => {
+  const body = JSON.stringify({ active: true, sub: 'ada', client_id: 'app', aud: resource, token_type: 'Bearer' })
+  let hangs = false
+  const idp = await answering(t, () => (hangs ? undefined : { body }))
+  const tenant = asked(idp.url, { url: idp.url, clientId: 'a', clientSecret: 'b' })
+  t.equal(outcome(await testAuthenticator(t, tenant).present('opaque')), 'ada')
+  hangs = true
+  const hasty = testAuthenticator(t, tenant, { fetch: createFetch({ timeoutMs: 500 }) })
+  t.match(await hasty.present('opaque'), { code: 'unavailable', headers: { 'Retry-After': '2' } })
+  const said = hasty.lines.find(({ msg }) => msg === 'an issuer cannot be asked about a token')
+  t.match(said?.['reason'], /did not answer within 0\.5 s/)
 })
 
 t.test('no answer outlives the end of its token', async (t) => {

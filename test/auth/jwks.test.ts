@@ -54,21 +54,22 @@ t.test('an unknown key is refused also while its issuer is away', async (t) => {
   t.equal(outcome(await setup.present(old)), 'robot', 'the known one still counts')
 })
 
-t.test('a kid that is published late is found within half a minute, also while others are invented', async (t) => {
+t.test('a kid that is published late is found within a minute, also while others are invented', async (t) => {
   const now = Date.now()
   const idp = await forgingIssuer(t, { resource, now })
   const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }))
   const [early, stranger] = [await forgedKey('ES256'), await forgedKey('ES256')]
   const use = async (key = idp.key) => outcome(await setup.present(await idp.sign({}, {}, key)))
   t.equal(await use(), 'ada')
+  setup.clock.advance(minute)
   t.equal(await use(early), 401)
   idp.published.push(early.jwk)
   t.equal(await use(stranger), 401)
   t.equal(await use(early), 'ada', 'looked up for another one')
   const next = await forgedKey('ES256')
   idp.published.push(next.jwk)
-  t.equal(await use(next), 401, 'twice at once, and no more')
-  setup.clock.advance(minute / 2 - 1)
+  t.equal(await use(next), 401, 'twice within a minute, and no more')
+  setup.clock.advance(minute - 1)
   t.equal(await use(next), 401)
   t.equal(idp.keySetRequests(), 3)
   setup.clock.advance(1)

@@ -12,13 +12,19 @@ export interface NameServer {
   readonly asked: readonly string[]
 }
 
+interface NameServerOptions {
+  /** What a name is another name of (CNAME); its addresses are those of that one. */
+  readonly aliasOf?: (name: string) => string | undefined
+}
+
 /**
  * @param answerTo addresses of a name, those of IPv6 with all their digits; none: there is no such name; undefined: it never answers.
  * It is asked for each family.
  */
 export async function nameServer(
   t: Teardown,
-  answerTo: (name: string, family: 4 | 6) => readonly string[] | undefined
+  answerTo: (name: string, family: 4 | 6) => readonly string[] | undefined,
+  { aliasOf = () => undefined }: NameServerOptions = {}
 ): Promise<NameServer> {
   const asked: string[] = []
   const socket = createSocket('udp4')
@@ -26,10 +32,11 @@ export async function nameServer(
     const { name, end } = questionOf(query)
     const type = query.readUInt16BE(end - 4)
     if (type === 1) asked.push(name)
-    const addresses = answerTo(name, type === 1 ? 4 : 6)
+    const alias = aliasOf(name)
+    const addresses = answerTo(alias ?? name, type === 1 ? 4 : 6)
     if (addresses === undefined) return
     const own = addresses.filter((address) => isIPv4(address) === (type === 1))
-    socket.send(answer(query.subarray(0, end), own, addresses.length > 0), from.port, from.address)
+    socket.send(answer(query.subarray(0, end), own, { exists: addresses.length > 0, alias }), from.port, from.address)
   })
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
@@ -47,16 +54,27 @@ function questionOf(query: Buffer): { name: string; end: number } {
   return { name: labels.join('.').toLowerCase(), end: at + 5 }
 }
 
-/** Header and question come back; each answer names the question by a pointer, and is not to be kept. */
-function answer(question: Buffer, addresses: readonly string[], exists: boolean): Buffer {
+/** Header and question come back; each answer names the question or its alias by a pointer, and is not to be kept. */
+function answer(
+  question: Buffer,
+  addresses: readonly string[],
+  { exists, alias }: { readonly exists: boolean; readonly alias: string | undefined }
+): Buffer {
   const head = Buffer.from(question)
   head.writeUInt16BE(exists ? 0x8180 : 0x8183, 2)
-  head.writeUInt16BE(addresses.length, 6)
+  head.writeUInt16BE(addresses.length + (alias === undefined ? 0 : 1), 6)
   head.writeUInt16BE(0, 10)
+  const target = Buffer.concat([
+    ...(alias ?? '').split('.').map((label) => Buffer.from([label.length, ...Buffer.from(label)])),
+    Buffer.from([0])
+  ])
+  const cname = Buffer.concat([Buffer.from('c00c000500010000000000', 'hex'), Buffer.from([target.length]), target])
+  // The alias stands in the first record, behind twelve bytes.
+  const owner = alias === undefined ? 'c00c' : (0xc000 + head.length + 12).toString(16)
   const records = addresses.map((address) =>
     isIPv4(address)
-      ? Buffer.from([...Buffer.from('c00c00010001000000000004', 'hex'), ...address.split('.').map(Number)])
-      : Buffer.from(`c00c001c0001000000000010${address.split(':').join('')}`, 'hex')
+      ? Buffer.from([...Buffer.from(`${owner}00010001000000000004`, 'hex'), ...address.split('.').map(Number)])
+      : Buffer.from(`${owner}001c0001000000000010${address.split(':').join('')}`, 'hex')
   )
-  return Buffer.concat([head, ...records])
+  return Buffer.concat([head, ...(alias === undefined ? [] : [cname]), ...records])
 }

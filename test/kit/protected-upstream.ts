@@ -5,7 +5,7 @@ import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 import type { AuthorizationServer } from './authorization-server.ts'
 import { listen, type Teardown } from './listen.ts'
 import { until } from './until.ts'
-import { isCall, startUpstream, type HttpUpstream, type HttpUpstreamOptions } from './upstream.ts'
+import { isCall, startUpstream, type HttpUpstream, type HttpUpstreamOptions, type Seen } from './upstream.ts'
 
 export interface ProtectedUpstream extends HttpUpstream {
   /** Claims of the tokens that let requests in, in order. */
@@ -81,6 +81,19 @@ export async function protectedUpstream(
   }
 
   return Object.assign(state, { ...upstream, url })
+}
+
+/** It answers the next calls with the value of a header that came with them: in a result, an error, a refusal. */
+export function repeatingHeader(upstream: Pick<HttpUpstream, 'override'>, name = 'authorization'): void {
+  const said = ({ headers }: Seen): string => `I was shown ${String(headers[name])}`
+  const answer = (status: number, bodyOf: (text: string) => object) =>
+    upstream.override(isCall('echo'), (response, seen) => {
+      const body = { jsonrpc: '2.0', id: seen.message?.['id'], ...bodyOf(said(seen)) }
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    })
+  answer(200, (text) => ({ result: { content: [{ type: 'text', text }], structuredContent: { text } } }))
+  answer(200, (message) => ({ error: { code: -32603, message, data: { message } } }))
+  answer(400, (message) => ({ error: { code: -32000, message } }))
 }
 
 /** It answers the next call late, with the `Authorization` that came with it. */

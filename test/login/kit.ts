@@ -1,6 +1,7 @@
 // A gateway whose tenant has a login front, the company's provider behind it, and hosts that register and log in.
 
 import { createHash, randomBytes } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { freePort } from '../kit/free-port.ts'
 import { configOf, gateway, type TestGatewayOptions } from '../kit/gateway.ts'
@@ -130,19 +131,27 @@ export const refresh = (front: Front, { clientId, body }: { readonly clientId: s
 
 /**
  * A client whose id is the URL of its metadata document, on a web server of its own that this process trusts.
- * @returns `asked`: how many connections came to it
+ * @param answer in place of its document, which is `text`
+ * @returns `asked`: how many connections came to it; `paths`: for what
  */
-export async function documentedClient(t: Teardown, metadata: object = {}) {
+export async function documentedClient(
+  t: Teardown,
+  metadata: object = {},
+  answer = (response: ServerResponse, text: string): void =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).end(text)
+) {
   const { cert, key } = await trustedLocalhost(t)
   let connections = 0
-  const server = createServer({ cert, key }, (_request, response) => {
+  const paths: string[] = []
+  const server = createServer({ cert, key }, ({ url = '' }, response) => {
+    paths.push(url)
     const all = { client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none', ...metadata }
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(all))
+    answer(response, JSON.stringify(all))
   })
   server.on('connection', () => (connections += 1))
   const { port } = new URL(await listen(t, server))
   const clientId = `https://localhost:${port}/client.json`
-  return { clientId, asked: () => connections }
+  return { clientId, paths, asked: () => connections }
 }
 
 /** Lets the gateway fetch the document of such a client, which is at no public address. */

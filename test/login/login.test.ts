@@ -3,6 +3,7 @@
 import { moveClock } from '../kit/moving-clock.ts'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { readFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
@@ -350,4 +351,38 @@ t.test('a private address is not asked for the metadata document of a client', a
   t.equal(asked(), 1, 'nor is it connected to')
   const open = await loginGateway(t, { top: ownNetwork })
   t.match((await ask(open)).html, /Allow https:\/\/localhost/, 'where the operator allows it, it is')
+})
+
+t.test('a metadata document that is long, elsewhere, of another client or never there is none', async (t) => {
+  const front = await loginGateway(t, { top: ownNetwork })
+  const good = (response: ServerResponse, text: string): void =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).end(text)
+  const bad: Record<string, Parameters<typeof documentedClient>[2]> = {
+    'one megabyte': (response, text) => good(response, text + ' '.repeat(1_000_000)),
+    'more than five kilobytes': (response, text) => good(response, text + ' '.repeat(5 * 1024)),
+    'a megabyte of which it says nothing before': (response, text) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).write(text)
+      response.end(' '.repeat(1_000_000))
+    },
+    'a redirect': (response) => response.writeHead(302, { location: '/elsewhere' }).end(),
+    'a lasting redirect': (response) => response.writeHead(308, { location: '/elsewhere' }).end(),
+    'of another URL': (response, text) => good(response, text.replace('client.json"', 'other.json"')),
+    'of a URL that is spelt otherwise': (response, text) => good(response, text.replace('//localhost', '//LOCALHOST')),
+    'no document': (response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
+    'never there': () => {}
+  }
+  await Promise.all(
+    Object.entries(bad).map(async ([what, answer]) => {
+      const { clientId, paths } = await documentedClient(t, {}, answer)
+      const { status, html, url } = await browser().go(begin(front, clientId), redirectUri)
+      t.match([status, url.href], [400, new RegExp(`^${front.issuer}/auth`)], what)
+      t.match(html, /metadata/, what)
+      t.notMatch(html, /Allow https:/, what)
+      t.same([...new Set(paths)], ['/client.json'], `${what}: it is asked for, and nothing else is`)
+    })
+  )
+  const { clientId } = await documentedClient(t, {}, (response, text) =>
+    good(response, text + ' '.repeat(5 * 1024 - text.length))
+  )
+  t.match((await browser().go(begin(front, clientId), redirectUri)).html, /Allow https:\/\/localhost/)
 })

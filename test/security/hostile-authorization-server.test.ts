@@ -114,6 +114,11 @@ t.test(
       { issuer: undefined },
       { code_challenge_methods_supported: undefined },
       { code_challenge_methods_supported: ['plain'] },
+      // Nor is anything of an account sent without TLS.
+      { token_endpoint: 'http://as.example/token' },
+      { registration_endpoint: 'http://as.example/register' },
+      { revocation_endpoint: 'http://as.example/revoke' },
+      { userinfo_endpoint: 'http://as.example:443/userinfo' },
       ...[
         ...[
           'javascript:alert(1)',

@@ -13,7 +13,9 @@ import { keyOf } from '../kit/acme-gateway.ts'
 import { authorizationServer } from '../kit/authorization-server.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
 import { gateway } from '../kit/gateway.ts'
+import { freePort } from '../kit/free-port.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
+import { nameServer } from '../kit/name-server.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 
 /** Names have these addresses, each time the next ones. */
@@ -90,13 +92,34 @@ t.test(
   }
 )
 
+t.test('a name that is another name of a machine inside (CNAME) leads nowhere', async (t) => {
+  const { reached, url } = await twoServers(t)
+  const addresses: Record<string, string[]> = {
+    'metadata.internal.example': ['127.0.0.1'],
+    'good.example': ['127.0.0.2'],
+    'both.internal.example': ['127.0.0.1', '127.0.0.2']
+  }
+  let alias = ''
+  const names = await nameServer(t, (name) => addresses[name] ?? [], { aliasOf: () => alias })
+  const fetch = createFetch({ guard: createEgressGuard({ allow, servers: [names.address] }) })
+  alias = 'metadata.internal.example'
+  await t.rejects(fetch(url), { message: /as\.example \(127\.0\.0\.1\) is no public address/ })
+  alias = 'both.internal.example'
+  t.equal((await fetch(url)).status, 200, 'of several the good one is tried')
+  alias = 'good.example'
+  t.equal((await fetch(url)).status, 200)
+  t.same(names.asked, ['as.example', 'as.example', 'as.example'])
+  t.same(reached, { good: 2, bad: 0 })
+})
+
 t.test('a name that leads to a metadata service, in whatever form, is refused before a socket is opened', async (t) => {
   const { reached, url } = await twoServers(t)
   const addresses = [
     ...['169.254.169.254', '169.254.170.2', '100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::254'],
     ...['::ffff:169.254.169.254', '::ffff:a9fe:a9fe', '::a9fe:a9fe', '64:ff9b::a9fe:a9fe', '64:ff9b:1::a9fe:a9fe'],
     ...['2002:a9fe:a9fe::1', '2001:0:a9fe:a9fe::', 'fe80::1', 'fec0::1', '::1', '::', '0.0.0.0', '10.0.0.1'],
-    ...['::ffff:127.0.0.1', '64:ff9b::7f00:1', '::ffff:0:127.0.0.1']
+    ...['::ffff:127.0.0.1', '64:ff9b::7f00:1', '::ffff:0:127.0.0.1'],
+    ...['192.0.2.1', '198.51.100.1', '203.0.113.1', '192.88.99.1', '::ffff:192.88.99.1']
   ]
   for (const address of addresses) {
     const { resolve } = resolver([address])
@@ -126,6 +149,18 @@ const spellings = [
   ],
   ...['[::1]', '[::ffff:7f00:1]', '[::ffff:127.0.0.1]', '[64:ff9b::7f00:1]', '[2002:7f00:1::]', '[::7f00:1]']
 ]
+/** Of the port where the stand-in listens, with parts that some take for the host and others do not. */
+const ambiguous = (port: number): string[] => [
+  `https://user@127.0.0.1:${port}`,
+  `https://as.example@127.0.0.1:${port}`,
+  `https://user:word@127.0.0.1:${port}`,
+  `https:\\\\127.0.0.1:${port}`,
+  `https://as.example\\@127.0.0.1:${port}`,
+  `https://127.0.0.1\t:${port}`,
+  `https://127.0.\t0.1:${port}`,
+  `https://127.0.0.1:${port}\n`,
+  `\thttps://127.0.0.1:${port}`
+]
 const schemes = [
   'file:///etc/passwd',
   'gopher://127.0.0.1/',
@@ -139,7 +174,9 @@ const schemes = [
 async function setup(t: Teardown, allowed: readonly string[]) {
   const server = await authorizationServer(t, { registration: true })
   const upstream = await protectedUpstream(t, server)
+  const names = await nameServer(t, (_name, family) => (family === 4 ? ['127.0.0.1'] : []))
   const made = await gateway(t, {
+    overrides: { nameServers: [names.address] },
     upstreams: { up: { type: 'http', url: upstream.url, auth: { type: 'user' } } },
     auth: {
       keys: [
@@ -175,7 +212,8 @@ t.test(
     }
     const pages = new Set<string>()
     // Each person may begin thirty connections in ten minutes.
-    for (const [n, issuer] of [...spellings.map((host) => `https://${host}:${port}`), ...schemes].entries()) {
+    const places = [...spellings.map((host) => `https://${host}:${port}`), ...ambiguous(port), ...schemes]
+    for (const [n, issuer] of places.entries()) {
       named(issuer)
       const page = await connect(n % 2 === 0 ? keyOf.ada : keyOf.bob)
       t.match(page, /Not connected/, issuer)
@@ -185,9 +223,27 @@ t.test(
     t.equal(connections, 0)
     t.equal(pages.size, 1, 'and the page tells nobody which of them is there')
     const open = await setup(t, ['127.0.0.0/8'])
-    open.upstream.metadata = { resource: open.upstream.url, authorization_servers: [`http://127.0.0.1:${port}`] }
-    t.equal(await open.connect(keyOf.ada), [...pages][0], 'nor whether something answers there')
+    const [first = ''] = pages
+    const pageFor = async (issuer: string): Promise<string> => {
+      open.upstream.metadata = { resource: open.upstream.url, authorization_servers: [issuer] }
+      return await open.connect(keyOf.ada)
+    }
+    t.equal(await pageFor(`http://127.0.0.1:${port}`), first, 'nor whether something answers there')
     t.equal(connections, 1, 'where the range is listed, it is asked')
+    t.equal(await pageFor(`http://as.example:${port}`), first)
+    t.equal(connections, 1, 'without TLS nobody is, but this machine')
+    t.match(JSON.stringify(open.made.log.at(-1)), /its authorization server is plain http/)
+    t.equal(await pageFor(`https://as.example:${port}`), first)
+    t.equal(connections, 2, 'and with it they are')
+
+    t.equal(await pageFor(`http://127.0.0.1:${await freePort()}`), first, 'a closed port says no more')
+    let hung = 0
+    const silent = createServer((socket) => {
+      hung++
+      socket.on('error', () => {})
+    })
+    t.equal(await pageFor(`http://127.0.0.1:${await at(t, silent, '127.0.0.1')}`), first, 'nor does one that hangs')
+    t.equal(hung, 1)
   }
 )
 

@@ -1,8 +1,10 @@
 // Attack: an upstream tries to control the gateway's client by headers, statuses or broken streams of its responses.
 
+import { createServer } from 'node:http'
 import t from 'tap'
 import { acmeGateway, keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { isMethod } from '../kit/upstream.ts'
 
 const evil = {
@@ -73,6 +75,44 @@ t.test(
     }
   }
 )
+
+t.test('an upstream sends the gateway nowhere else, with no kind of redirect', async (t) => {
+  let visits = 0
+  const elsewhere = await listen(
+    t,
+    createServer((_request, response) => {
+      visits++
+      response.writeHead(204).end()
+    })
+  )
+  const acme = await acmeGateway(t)
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  const call = async () => {
+    const before = acme.upstream.seen.length
+    const answer = await client.request('tools/call', { name: 'echo' })
+    t.same(
+      acme.upstream.seen.slice(before).filter(({ message }) => message?.['method'] === 'tools/call').length,
+      1,
+      'asked once'
+    )
+    return answer
+  }
+  for (const status of [300, 301, 302, 303, 307, 308])
+    for (const location of [elsewhere, acme.upstream.url]) {
+      acme.upstream.override(isMethod('tools/call'), (response) => {
+        response.writeHead(status, { location }).end()
+      })
+      t.match((await call()).json.error, { message: /redirects/ }, `${status} to ${location}`)
+    }
+  acme.upstream.override(isMethod('tools/call'), (response, { message }) => {
+    const result = { content: [{ type: 'text', text: 'fine' }] }
+    response
+      .writeHead(200, { refresh: `0; url=${elsewhere}`, location: elsewhere, 'content-type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+  })
+  t.match((await call()).json.result, { content: [{ text: 'fine' }] })
+  t.equal(visits, 0)
+})
 
 t.test('a stream that breaks off is an error for its call, never silence', async (t) => {
   const acme = await acmeGateway(t)

@@ -11,7 +11,7 @@ import { connectAccount, signedIn, submit } from '../kit/connect-page.ts'
 import { legacyClient } from '../kit/client.ts'
 import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
-import { protectedUpstream, repeatingLate } from '../kit/protected-upstream.ts'
+import { protectedUpstream, repeatingHeader, repeatingLate } from '../kit/protected-upstream.ts'
 import { redis } from '../kit/redis.ts'
 import { until } from '../kit/until.ts'
 import { isCall } from '../kit/upstream.ts'
@@ -66,6 +66,13 @@ t.test('two people connect, and each call carries the token of its own person', 
   t.equal(subjects.filter((sub) => sub === 'bob').length, 20)
   t.ok(upstream.admitted.every(({ aud }) => aud === upstream.url))
   t.notOk(upstream.presented.some((text) => text.includes(keyOf.ada) || text.includes(keyOf.bob)))
+
+  repeatingHeader(upstream)
+  for (let n = 0; n < 3; n++) {
+    const { text } = await ada.request('tools/call', echo)
+    t.match(text, /I was shown Bearer \*\*\*/)
+    t.notOk(server.issued.some(({ access }) => text.includes(access)))
+  }
 
   const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
   t.equal(server.revocations, 0)

@@ -10,6 +10,7 @@ import { legacyClient, send, type Answer } from '../kit/client.ts'
 import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
 import type { Teardown } from '../kit/listen.ts'
 import { modernRequest } from '../kit/modern-client.ts'
+import { repeatingHeader } from '../kit/protected-upstream.ts'
 import { isCall, startUpstream, type HttpUpstream, type Seen } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 
@@ -88,12 +89,41 @@ t.test('a person enters a secret on their page, and it is used for their calls a
   t.ok(toolNames(await ada.request('tools/list')).includes('two__echo'))
 })
 
+t.test('a server that repeats what a person entered shows it to nobody', async (t) => {
+  const { upstream, made } = await setup(t)
+  const word = 'wonderland'
+  // A name and a word by which nothing would be taken for a secret.
+  const own = { type: 'http', url: upstream.url, auth: { type: 'userSecret', header: 'X-Place', prefix: 'in ' } }
+  made.reload(configOf({ upstreams: { up: own }, auth, top: { vault: vaultKeys } }))
+  const { tab, page } = await signedIn(pageOf(made), keyOf.ada)
+  t.match((await submit(tab, page, 'secret', { secret: word })).html, />connected</)
+  const ada = await legacyClient(made.url(), keyOf.ada)
+  t.ok((await ada.request('tools/call', echo)).json.result)
+  repeatingHeader(upstream, 'x-place')
+  for (let n = 0; n < 3; n++) {
+    const { text } = await ada.request('tools/call', echo)
+    t.equal(upstream.seen.findLast(isCall('echo'))?.headers['x-place'], `in ${word}`)
+    t.match(text, /I was shown (?:in )?\*\*\*/)
+    t.notMatch(text, word)
+  }
+  t.notMatch(JSON.stringify(made.log), word)
+})
+
 t.test('clients that cannot be sent to a page get the link in words, and those of 2026-07-28 are asked', async (t) => {
   const { made } = await setup(t)
   const plain = await legacyClient(made.url(), keyOf.ada)
   const { json } = await plain.request('tools/call', { name: 'up__connect_up', arguments: {} })
   t.equal(json.result.isError, true)
   t.match(json.result.content[0].text, new RegExp(`${pageOf(made)}\\?upstream=up&for=`))
+  for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }])
+    for (const name of ['up__connect_up', 'up__echo']) {
+      const modern = { token: keyOf.ada, capabilities } as never
+      const { status, json, text } = await modernRequest(made.url(), 'tools/call', { name, arguments: {} }, modern)
+      t.match([status, json.result?.resultType, json.result?.isError], [200, 'complete', true], text)
+      const [said] = json.result.content as Array<{ type: string; text: string }>
+      t.match(said, { type: 'text', text: /^Connect your account of up first: http\S+$/ })
+      t.match(said?.text, new RegExp(`${pageOf(made)}\\?upstream=up&for=`))
+    }
   const asked = await modernRequest(made.url(), 'tools/call', { name: 'up__connect_up', arguments: {} }, {
     token: keyOf.ada,
     capabilities: withPages

@@ -8,6 +8,7 @@ import { keyOf } from '../kit/acme-gateway.ts'
 import { browser } from '../kit/browser.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
 import { configOf, gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts'
+import { identityProvider, providerClient } from '../kit/identity-provider.ts'
 import { listen } from '../kit/listen.ts'
 
 const up = { type: 'http', url: 'http://127.0.0.1:1/mcp', auth: { type: 'userSecret', header: 'X-Api-Key' } }
@@ -76,6 +77,58 @@ t.test('a copy of the cookie is good no more once its person has signed out', as
   t.equal((await fetch(`${made.publicUrl}/t/nobody/connections`, { method: 'HEAD' })).status, 404)
   const ofHost = { headers: { authorization: 'Bearer wrong' } }
   for (const method of ['GET', 'HEAD']) t.equal((await fetch(pageOf(made), { method, ...ofHost })).status, 401, method)
+})
+
+t.test('cookies of the pages are of this host alone, behind TLS, and are read by no script', async (t) => {
+  const provider = await identityProvider(t, 'https://gateway.example/t/acme/connections/signed-in')
+  const options: TestGatewayOptions = {
+    ...base,
+    auth: { keys: [ada], issuers: [{ issuer: provider.url }], signIn: { issuer: provider.url, ...providerClient } }
+  }
+  const secure = await gateway(t, { ...options, top: { ...base.top, publicUrl: 'https://gateway.example' } })
+  const plain = await gateway(t, options)
+  async function cookiesOf({ listening, publicUrl }: TestGateway, path: string, body?: string) {
+    const type = { 'content-type': 'application/x-www-form-urlencoded', origin: publicUrl }
+    const init = body === undefined ? {} : { method: 'POST', headers: type, body }
+    const answer = await fetch(listening + path, { redirect: 'manual', ...init })
+    t.equal(answer.status, 303)
+    return answer.headers.getSetCookie()
+  }
+  const page = '/t/acme/connections'
+  const signIn = (made: TestGateway) => cookiesOf(made, page, `action=sign-in&key=${keyOf.ada}`)
+  const leave = (made: TestGateway) => cookiesOf(made, `${page}/sign-in`)
+  const common = 'Path=/; HttpOnly; SameSite=Lax'
+  const lines = [
+    [await signIn(secure), `__Host-gatehouse-connections-acme=VALUE; Max-Age=28800; ${common}; Secure`],
+    [await leave(secure), `__Host-gatehouse-sign-in-acme=VALUE; Max-Age=900; ${common}; Secure`],
+    [await signIn(plain), `gatehouse-connections-acme=VALUE; Max-Age=28800; ${common}`],
+    [await leave(plain), `gatehouse-sign-in-acme=VALUE; Max-Age=900; ${common}`]
+  ] as const
+  for (const [given, expected] of lines)
+    t.same(
+      given.map((line) => line.replace(/=[\w.-]+;/, '=VALUE;')),
+      [expected]
+    )
+
+  const [line = ''] = await signIn(secure)
+  const [cookie = ''] = line.split(';')
+  const show = async (own: string) => await (await fetch(secure.listening + page, { headers: { cookie: own } })).text()
+  const html = await show(cookie)
+  t.match(html, /You are <strong>ada</)
+  for (const name of ['gatehouse-', '__Secure-gatehouse-', '__host-gatehouse-', '__Host-other-'])
+    t.match(
+      await show(cookie.replace('__Host-gatehouse-', name)),
+      /Your API key/,
+      `${name}: a name that others could set counts for nothing`
+    )
+  const csrf = /name="csrf" value="([^"]*)"/.exec(html)?.[1] ?? ''
+  const out = await fetch(secure.listening + page, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie, origin: secure.publicUrl, 'content-type': 'application/x-www-form-urlencoded' },
+    body: String(new URLSearchParams({ action: 'sign-out', csrf }))
+  })
+  t.same(out.headers.getSetCookie(), [`__Host-gatehouse-connections-acme=; Max-Age=0; ${common}; Secure`])
 })
 
 t.test('a browser of a tenant that was removed is not signed in to the next one of its name', async (t) => {

@@ -3,11 +3,22 @@
 
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
+import pino from 'pino'
 import t from 'tap'
+import { createFetch, type FetchFor } from '../../src/auth/fetch.ts'
+import { compileConfig } from '../../src/config/load.ts'
+import { tenantId, upstreamName } from '../../src/protocol/messages.ts'
+import { openStore } from '../../src/store/open-store.ts'
+import { steadyClock, wallClock } from '../../src/time/clock.ts'
+import { createGrants } from '../../src/vault/grants.ts'
+import { createAccounts } from '../../src/vault/oauth/connect-account.ts'
+import { createFirstIssuers } from '../../src/vault/oauth/first-issuers.ts'
+import { createSealedValues } from '../../src/vault/sealed-values.ts'
+import { createVaultKeys } from '../../src/vault/wrapping/vault-keys.ts'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { connectAccount, signedIn, submit } from '../kit/connect-page.ts'
-import { gateway } from '../kit/gateway.ts'
+import { configOf, gateway } from '../kit/gateway.ts'
 import { freePort } from '../kit/free-port.ts'
 import { identityProvider, providerClient } from '../kit/identity-provider.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
@@ -25,6 +36,10 @@ interface Asked {
 }
 type Form = Readonly<Record<string, string>>
 
+const checked = (what: string, given: unknown, wanted: unknown): void => {
+  if (given !== wanted) throw new Error(`${what}: ${String(given)}`)
+}
+
 interface StandIn {
   /** What a token request has to look like. */
   readonly read: (asked: Asked) => Form
@@ -35,6 +50,8 @@ interface StandIn {
   readonly scopes: readonly string[]
   /** What it answers to whoever asks for the account, and what that is called. */
   readonly account: readonly [answer: object, name: string]
+  /** Reads the token that is given back in the form that it takes. Not given: it takes none. */
+  readonly takeBack?: (asked: Asked & { readonly method: string; readonly path: string }) => unknown
 }
 
 const formOf = ({ headers, body }: Asked): Form => {
@@ -66,7 +83,11 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
     refuse: () => [200, { error: 'bad_refresh_token', error_description: 'The refresh token passed is incorrect.' }],
     authorize: { scope: 'repo gist', code_challenge_method: 'S256' },
     scopes: ['repo', 'gist'],
-    account: [{ login: 'octocat', id: 1, name: 'The Octocat', email: null }, 'octocat']
+    account: [{ login: 'octocat', id: 1, name: 'The Octocat', email: null }, 'octocat'],
+    takeBack: (asked) => {
+      checked('place', `${asked.method} ${asked.path}`, 'DELETE /revoke/an-app')
+      return basic(asked, jsonOf(asked))['access_token']
+    }
   },
   google: {
     read: (asked) => inBody(formOf(asked)),
@@ -81,7 +102,8 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
     refuse: () => [400, { error: 'invalid_grant', error_description: 'Token has been expired or revoked.' }],
     authorize: { scope: 'repo gist', access_type: 'offline', prompt: 'consent' },
     scopes: ['repo', 'gist'],
-    account: [{ sub: '1', email: 'ada@example.com', email_verified: true, name: 'Ada' }, 'ada@example.com']
+    account: [{ sub: '1', email: 'ada@example.com', email_verified: true, name: 'Ada' }, 'ada@example.com'],
+    takeBack: (asked) => inBody(formOf(asked))['token']
   },
   slack: {
     read: (asked) => basic(asked, formOf(asked)),
@@ -106,7 +128,11 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
     account: [
       { ok: true, url: 'https://acme.slack.com/', team: 'Acme', user: 'ada', team_id: 'T1', user_id: 'U1234' },
       'ada'
-    ]
+    ],
+    takeBack: ({ method, headers, body }) => {
+      checked('request', `${method} ${body}`, 'POST ')
+      return headers.authorization?.replace('Bearer ', '')
+    }
   },
   notion: {
     read: (asked) => basic(asked, jsonOf(asked)),
@@ -125,7 +151,11 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
     account: [
       { object: 'user', type: 'bot', bot: { owner: { type: 'user', user: { name: 'Ada', person: {} } } } },
       'Ada'
-    ]
+    ],
+    takeBack: (asked) => {
+      checked('notion-version', asked.headers['notion-version'], '2022-06-28')
+      return basic(asked, jsonOf(asked))['token']
+    }
   },
   linear: {
     read: (asked) => inBody(formOf(asked)),
@@ -140,7 +170,8 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
     refuse: () => [400, { error: 'invalid_grant' }],
     authorize: { scope: 'repo,gist' },
     scopes: ['repo', 'gist'],
-    account: [{ data: { viewer: { email: 'ada@example.com', name: 'Ada' } } }, 'ada@example.com']
+    account: [{ data: { viewer: { email: 'ada@example.com', name: 'Ada' } } }, 'ada@example.com'],
+    takeBack: (asked) => inBody(formOf(asked))['token']
   },
   atlassian: {
     read: (asked) => inBody(jsonOf(asked)),
@@ -159,8 +190,14 @@ const standIns: Readonly<Record<keyof typeof accountProviders, StandIn>> = {
   }
 }
 
-async function standIn(t: Teardown, { read, give, refuse, account }: StandIn) {
-  const lists = { visited: [] as URLSearchParams[], forms: [] as Form[], faults: [] as string[], named: [] as Asked[] }
+async function standIn(t: Teardown, { read, give, refuse, account, takeBack }: StandIn) {
+  const lists = {
+    visited: [] as URLSearchParams[],
+    forms: [] as Form[],
+    faults: [] as string[],
+    named: [] as Asked[],
+    back: [] as unknown[]
+  }
   /** `held`: an account is named when this is over. */
   const state = { ...lists, refuses: false, held: undefined as Promise<unknown> | undefined }
   const url = await listen(
@@ -183,6 +220,14 @@ async function standIn(t: Teardown, { read, give, refuse, account }: StandIn) {
             const name = (): void =>
               void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(account[0]))
             return void (state.held ?? Promise.resolve()).then(name)
+          }
+          if (at.pathname.startsWith('/revoke')) {
+            const asked = { headers: request.headers, body, method: request.method ?? '', path: at.pathname }
+            state.back.push(takeBack?.(asked))
+            const isJson = { 'content-type': 'application/json' }
+            return response
+              .writeHead(request.method === 'DELETE' ? 204 : 200, isJson)
+              .end(request.method === 'DELETE' ? '' : '{"ok":true}')
           }
           const form = read({ headers: request.headers, body })
           if ('resource' in form) throw new Error('resource')
@@ -220,7 +265,10 @@ for (const [provider, script] of Object.entries(standIns)) {
             ...(script.scopes.length > 0 && { scopes: ['repo', 'gist'] }),
             authorizationUrl: `${there.url}/authorize`,
             tokenUrl: `${there.url}/token`,
-            accountUrl: `${there.url}/account`
+            accountUrl: `${there.url}/account`,
+            ...(script.takeBack && {
+              revocationUrl: `${there.url}/revoke${provider === 'github' ? '/{client_id}' : ''}`
+            })
           }
         }
       },
@@ -255,18 +303,30 @@ for (const [provider, script] of Object.entries(standIns)) {
     const state = await fetch(`${made.publicUrl}/t/acme/connections`, {
       headers: { authorization: `Bearer ${keyOf.ada}` }
     })
-    const [connection] = ((await state.json()) as { connections: Array<{ scopes: string[] }> }).connections
-    t.same(connection?.scopes, script.scopes)
+    const { connections } = (await state.json()) as { connections: object[] }
+    t.match(connections, [
+      {
+        ...{ upstream: 'up', kind: 'account', state: 'connected', scopes: script.scopes, account: name },
+        ...{ provider: new URL(there.url).host, connectedAt: /^\d{4}-.*Z$/, lastUsedAt: /^\d{4}-.*Z$/ }
+      }
+    ])
+    t.notMatch(JSON.stringify(connections), /aaaa|the-secret/)
 
     there.refuses = true
     const answer = await call()
     t.equal(answer.error?.code, -32042, 'what is refused for good leads to the page')
     t.match(answer.error.message, /does not accept it any more/)
-    t.same(there.faults, [])
+    t.same(there.back, [])
     t.match(
       (await submit(tab, await tab.go(`${made.publicUrl}/t/acme/connections`, 'none'), 'disconnect')).html,
       /not connected/
     )
+    t.same(there.faults, [])
+    // Those that were given last: of a refusal nothing is known to have ended.
+    const [, given] = script.give(there.forms.length - 1)
+    t.equal(there.back.length, script.takeBack === undefined ? 0 : 1)
+    t.ok(there.back.every((token) => typeof token === 'string' && token !== '' && given.includes(token)))
+    t.equal(made.log.filter(({ msg }) => msg === 'an account could not be given back').length, 0)
   })
 }
 
@@ -367,5 +427,102 @@ t.test('what others call an account is shown as text, and its lack is no fault',
     if (shown === undefined) t.notMatch(html, '<dt>Account</dt>')
     else t.match(html, shown)
     t.equal(there.named.length, 1)
+  }
+})
+
+/** As the providers' own documentation has them: where people are sent, and what is asked for an account, in order. */
+const addresses: Readonly<Record<keyof typeof accountProviders, readonly [issuer: string, page: string, ...string[]]>> =
+  {
+    github: [
+      'https://github.com/login/oauth',
+      'https://github.com/login/oauth/authorize',
+      'https://github.com/login/oauth/access_token',
+      'https://api.github.com/user',
+      'https://api.github.com/applications/an-app/grant'
+    ],
+    google: [
+      'https://accounts.google.com',
+      'https://accounts.google.com/o/oauth2/v2/auth',
+      'https://oauth2.googleapis.com/token',
+      'https://openidconnect.googleapis.com/v1/userinfo',
+      'https://oauth2.googleapis.com/revoke'
+    ],
+    slack: [
+      'https://slack.com',
+      'https://slack.com/oauth/v2/authorize',
+      'https://slack.com/api/oauth.v2.access',
+      'https://slack.com/api/auth.test',
+      'https://slack.com/api/auth.revoke'
+    ],
+    notion: [
+      'https://api.notion.com',
+      'https://api.notion.com/v1/oauth/authorize',
+      'https://api.notion.com/v1/oauth/token',
+      'https://api.notion.com/v1/users/me',
+      'https://api.notion.com/v1/oauth/revoke'
+    ],
+    linear: [
+      'https://linear.app',
+      'https://linear.app/oauth/authorize',
+      'https://api.linear.app/oauth/token',
+      'https://api.linear.app/graphql',
+      'https://api.linear.app/oauth/revoke'
+    ],
+    atlassian: [
+      'https://auth.atlassian.com',
+      'https://auth.atlassian.com/authorize',
+      'https://auth.atlassian.com/oauth/token',
+      'https://api.atlassian.com/me'
+    ]
+  }
+
+t.test('each provider is asked at its own addresses, up to where an account is given back', async (t) => {
+  t.same(Object.keys(addresses), Object.keys(accountProviders))
+  for (const [provider, [issuer, page, ...expected]] of Object.entries(addresses)) {
+    const script = standIns[provider as keyof typeof standIns]
+    const there = await standIn(t, script)
+    const paths = ['/token', '/account', provider === 'github' ? '/revoke/an-app' : '/revoke']
+    const asked: string[] = []
+    const reach = createFetch()
+    const fetch: FetchFor = () => (url, init) => {
+      asked.push(url)
+      return reach(there.url + (paths[expected.indexOf(url)] ?? '/unknown'), init)
+    }
+    const auth = { type: 'user', provider, ...client, ...(script.scopes.length > 0 && { scopes: ['repo', 'gist'] }) }
+    const config = configOf({
+      upstreams: { up: { type: 'http', url: 'https://up.example/mcp', auth } },
+      auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
+      top: vaultOf()
+    })
+    const snapshot = compileConfig(JSON.stringify(config), { path: 'test.json', env: {} })
+    const definition = snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName('up'))
+    if (definition?.type !== 'http' || definition.auth?.type !== 'user') throw new Error('no such upstream')
+    const log = pino({ level: 'silent' })
+    const store = await openStore({ kind: 'sqlite', path: ':memory:' }, wallClock, log)
+    const epochs = { epochOf: () => Promise.resolve(0), isCurrentEpoch: () => true }
+    const keys = createVaultKeys({ store, snapshot: () => snapshot, epochs, clock: steadyClock, log })
+    const values = createSealedValues(store, keys, log)
+    const grants = await createGrants({ store, values, epochs, upstreamsOf: () => ['up'], clock: steadyClock, log })
+    t.teardown(async () => {
+      await grants.close()
+      await store.close()
+    })
+    const servers = { fetch, firstIssuers: createFirstIssuers(store, log) }
+    const publicUrl = () => 'https://gateway.example'
+    const accounts = createAccounts({ store, values, grants, servers, publicUrl, wall: wallClock, log })
+    const ada = { tenant: tenantId('acme'), issuer: 'urn:gatehouse:key', subject: 'ada' }
+
+    const link = new URL(await accounts.begin(definition, definition.auth, ada))
+    t.equal(link.origin + link.pathname, page)
+    t.equal(link.searchParams.get('redirect_uri'), 'https://gateway.example/t/acme/connections/callback')
+    const back = new URLSearchParams({ code: 'a-code', state: link.searchParams.get('state') ?? '' })
+    t.equal(await accounts.finish(back, ada, () => definition), 'up', there.faults.join())
+    const account = (await grants.get(ada, 'up'))?.account
+    t.match(account, { issuer, name: script.account[1] })
+    await accounts.disconnect(definition, ada)
+    t.same(asked, expected, provider)
+    t.equal(there.back.length, expected.length === 3 ? 1 : 0)
+    t.same(there.faults, [])
+    t.equal(await grants.get(ada, 'up'), undefined)
   }
 })

@@ -98,14 +98,69 @@ t.test('a call waits for the process that exchanges, longer than a request waits
   t.match(await callAtOther(), { result: { content: [] } }, 'and is over soon')
 })
 
-t.test('nobody waits for a process that has ended in the middle, nor longer than the call itself', async (t) => {
+/** What two processes of one store share, and the places where a test can watch or hold the second. */
+async function twoProcesses(t: Test) {
   const store = await createRedisStore({ url: (await redis(t)).url, clock: wallClock, log })
   t.teardown(() => store.close())
   const epochs = { epochOf: () => Promise.resolve(0), isCurrentEpoch: () => true }
   const keys = createVaultKeys({ store, snapshot: () => ({ vault }), epochs, clock: steadyClock, log })
   const values = createSealedValues(store, keys, log)
-  const process = () => createSharedExchanges({ store, values, hasKeys: () => true, clock: steadyClock })
-  const [here, there] = [process(), process()]
+  const state = { looks: 0, reads: 0, held: Promise.resolve() }
+  const here = createSharedExchanges({ store, values, hasKeys: () => true, clock: steadyClock })
+  const there = createSharedExchanges({
+    store: {
+      get: (key) => {
+        state.looks++
+        return store.get(key)
+      },
+      set: store.set,
+      delete: store.delete
+    },
+    values: {
+      ...values,
+      read: async (tenant, key) => {
+        state.reads++
+        await state.held
+        return await values.read(tenant, key)
+      }
+    },
+    hasKeys: () => true,
+    clock: steadyClock
+  })
+  return { store, here, there, state }
+}
+
+t.test('many calls that wait for one exchange ask the store as one', async (t) => {
+  const { here, there, state } = await twoProcesses(t)
+  const definition = { tenant: tenantId('acme'), hash: 'h..many' } as never
+  const end = await here.begin(definition)
+  const { signal } = new AbortController()
+  const waiting = Array.from({ length: 200 }, () => there.find(definition, () => true, signal))
+  await until('they look again and again', () => state.looks > 4)
+  t.ok(state.looks < 50, `${state.looks}`)
+  const exchanged = { tokens: { accessToken: 'of ada' }, since: Date.now() }
+  await here.keep(definition, exchanged)
+  await end()
+  t.ok((await Promise.all(waiting)).every((each) => each !== undefined && 'tokens' in each))
+
+  // Whoever comes while another call has looked already waits for what was begun since.
+  const later = { tenant: tenantId('acme'), hash: 'h..later' } as never
+  const { promise, resolve } = Promise.withResolvers<void>()
+  state.held = promise
+  const reads = state.reads
+  const first = there.find(later, () => true, signal)
+  await until('it has looked', () => state.reads > reads)
+  const endLater = await here.begin(later)
+  const second = there.find(later, () => true, signal)
+  resolve()
+  t.equal(await first, undefined, 'nobody was at it')
+  await here.keep(later, exchanged)
+  await endLater()
+  t.same(await second, exchanged)
+})
+
+t.test('nobody waits for a process that has ended in the middle, nor longer than the call itself', async (t) => {
+  const { store, here, there } = await twoProcesses(t)
   const definition = { tenant: tenantId('acme'), hash: 'h..c' } as never
   const { signal } = new AbortController()
   const find = (own = signal) => there.find(definition, () => true, own)

@@ -10,7 +10,7 @@ import { startUpstream } from '../kit/upstream.ts'
 import { issuer } from '../kit/issuer.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
 import { modernRequest } from '../kit/modern-client.ts'
-import { protectedUpstream } from '../kit/protected-upstream.ts'
+import { protectedUpstream, repeatingHeader } from '../kit/protected-upstream.ts'
 
 const echo = { name: 'up__echo', arguments: { text: 'hello' } }
 
@@ -44,6 +44,14 @@ t.test('each call shows the upstream what the token of its caller was exchanged 
   const presented = up.presented.join()
   for (const token of tokens) t.notMatch(presented, token.slice(-40), 'the token of a caller never comes there')
   t.notMatch(JSON.stringify(made.log), new RegExp(tokens.map((each) => each.slice(-40)).join('|')))
+  for (const token of tokens) {
+    repeatingHeader(up)
+    for (let n = 0; n < 3; n++) {
+      const text = JSON.stringify(await call(token))
+      t.match(text, /I was shown Bearer \*\*\*/)
+      t.notOk(up.presented.some((each) => text.includes(each.slice(-40))))
+    }
+  }
   const again = await tokenOf('ada')
   t.ok((await call(again)).result)
   t.equal(idp.exchanges.length, 3, 'a later token is exchanged for itself')

@@ -11,13 +11,25 @@ export interface AccountNameSource {
   readonly names?: readonly string[]
 }
 
+/** A request with the access token of the person. */
+export interface AccountRevocation {
+  readonly method: 'POST' | 'DELETE'
+  /** `Basic` of the client, or `Bearer` of the token itself. */
+  readonly authorization: 'client' | 'token'
+  /** The member of its JSON that has the token; not given: it has no body. */
+  readonly tokenIn?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
 /** How a provider differs; what is not given is as OAuth 2.1 has it. */
 export interface AccountProvider {
   readonly issuer: string
   readonly authorizationUrl: string
   readonly tokenUrl: string
-  /** RFC 7009; not given: accounts cannot be given back. */
+  /** Where accounts are given back, `{client_id}` being the client; not given: they cannot be. */
   readonly revocationUrl?: string
+  /** How, where it is not as RFC 7009 says. */
+  readonly revocation?: AccountRevocation
   readonly clientMethod: 'client_secret_basic' | 'client_secret_post'
   /** The parameter that names scopes, and what stands between them. */
   readonly scopeParameter?: string
@@ -39,11 +51,13 @@ export interface AccountProvider {
 
 export const accountProviders = {
   /** docs.github.com: "Authorizing OAuth apps", "Refreshing user access tokens", "Troubleshooting OAuth app access
-   * token request errors". */
+   * token request errors", "Delete an app authorization". */
   github: {
     issuer: 'https://github.com/login/oauth',
     authorizationUrl: 'https://github.com/login/oauth/authorize',
     tokenUrl: 'https://github.com/login/oauth/access_token',
+    revocationUrl: 'https://api.github.com/applications/{client_id}/grant',
+    revocation: { method: 'DELETE', authorization: 'client', tokenIn: 'access_token' },
     clientMethod: 'client_secret_post',
     grantErrors: ['bad_verification_code', 'bad_refresh_token'],
     account: { url: 'https://api.github.com/user', names: ['login'] }
@@ -58,11 +72,13 @@ export const accountProviders = {
     parameters: { access_type: 'offline', prompt: 'consent' },
     account: { url: 'https://openidconnect.googleapis.com/v1/userinfo', names: ['email', 'name'] }
   },
-  /** docs.slack.dev: "Installing with OAuth", `oauth.v2.access`, "Using token rotation". */
+  /** docs.slack.dev: "Installing with OAuth", `oauth.v2.access`, "Using token rotation", `auth.revoke`. */
   slack: {
     issuer: 'https://slack.com',
     authorizationUrl: 'https://slack.com/oauth/v2/authorize',
     tokenUrl: 'https://slack.com/api/oauth.v2.access',
+    revocationUrl: 'https://slack.com/api/auth.revoke',
+    revocation: { method: 'POST', authorization: 'token' },
     clientMethod: 'client_secret_basic',
     scopeParameter: 'user_scope',
     scopeSeparator: ',',
@@ -71,11 +87,18 @@ export const accountProviders = {
     grantErrors: ['invalid_code', 'code_already_used', 'invalid_refresh_token', 'token_revoked', 'token_expired'],
     account: { url: 'https://slack.com/api/auth.test', names: ['user'] }
   },
-  /** developers.notion.com: "Authorization", "Create a token", "Refresh a token". */
+  /** developers.notion.com: "Authorization", "Create a token", "Refresh a token", "Revoke a token". */
   notion: {
     issuer: 'https://api.notion.com',
     authorizationUrl: 'https://api.notion.com/v1/oauth/authorize',
     tokenUrl: 'https://api.notion.com/v1/oauth/token',
+    revocationUrl: 'https://api.notion.com/v1/oauth/revoke',
+    revocation: {
+      method: 'POST',
+      authorization: 'client',
+      tokenIn: 'token',
+      headers: { 'notion-version': '2022-06-28' }
+    },
     clientMethod: 'client_secret_basic',
     parameters: { owner: 'user' },
     jsonRequests: true,

@@ -67,7 +67,13 @@ function checkWritten({ headers, env }: Tree, auth: Tree, path: Path, report: Re
 }
 
 function checkUser(auth: Tree, place: Path, report: Report): void {
-  const { clientId, clientSecret, authorizationUrl, tokenUrl, provider, issuer } = auth
+  const { clientId, clientSecret, authorizationUrl, tokenUrl, revocationUrl, provider, issuer } = auth
+  if (revocationUrl !== undefined && tokenUrl === undefined && provider === undefined)
+    report.add(
+      [...place, 'revocationUrl'],
+      'is in the metadata of the authorization server',
+      'Remove it, or give authorizationUrl and tokenUrl, too.'
+    )
   if (provider !== undefined && (clientId === undefined || clientSecret === undefined))
     report.add(
       place,

@@ -149,6 +149,13 @@ export const UserSchema = closedObject(
       formatted('jwks-url', 'The authorization endpoint, where the authorization server has no metadata.')
     ),
     tokenUrl: Type.Optional(formatted('jwks-url', 'The token endpoint, with `authorizationUrl`.')),
+    revocationUrl: Type.Optional(
+      formatted(
+        'jwks-url',
+        'Where accounts are given back (RFC 7009, or as `provider` does), with `tokenUrl` or `provider`; `{client_id}` ' +
+          'in it is the client. Not given: where `provider` says; with `tokenUrl` accounts are not given back.'
+      )
+    ),
     accountUrl: Type.Optional(
       formatted(
         'jwks-url',

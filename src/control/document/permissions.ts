@@ -90,7 +90,7 @@ function upstreamFaults(before: Tree, next: Tree, allowedHosts: readonly string[
       return [{ path, message: 'starts a program', suggestion: 'A platform-admin may add it.' }]
     return [
       ...hostFault(url, `${path}.url`, allowedHosts),
-      ...['issuer', 'authorizationUrl', 'tokenUrl', 'accountUrl'].flatMap((member) =>
+      ...['issuer', 'authorizationUrl', 'tokenUrl', 'revocationUrl', 'accountUrl'].flatMap((member) =>
         hostFault(auth[member], `${path}.auth.${member}`, allowedHosts)
       )
     ]

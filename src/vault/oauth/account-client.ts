@@ -145,7 +145,7 @@ export async function clientAt(
     (await isForgotten(known, server, fetch, probe))
   if (isLost) log.warn({ tenant, issuer: server.issuer }, 'a provider does not know the gateway any more')
   if (isGood && !isLost) {
-    await values.change(tenant, key, (now) => ((now as RegisteredClient).id === known.id ? now : undefined), ttlMs)
+    await values.touch(key, ttlMs)
     return known
   }
   if (server.registration_endpoint === undefined)

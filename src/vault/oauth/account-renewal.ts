@@ -2,10 +2,12 @@
 
 import * as oauth from 'oauth4webapi'
 import type { Fetch, FetchFor } from '../../auth/fetch.ts'
+import type { AccountRevocation } from '../../config/auth/account-providers.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { accountFetch } from './account-source.ts'
+import { isObject } from '../../protocol/messages.ts'
+import { accountFetch, providerOf } from './account-source.ts'
 import { authenticationOf } from './client-authentication.ts'
 import type { Account } from '../grant.ts'
 import type { ListedGrant } from '../stored/grant-index.ts'
@@ -81,12 +83,43 @@ export async function renewedAccount(
  */
 export async function revokeAccount(own: Account, auth: UserAuth | undefined, fetch: Fetch): Promise<void> {
   if (own.revocationEndpoint === undefined) return
+  const otherwise = auth && providerOf(auth)?.revocation
+  if (otherwise !== undefined) return await revokedOtherwise(own, otherwise, configuredSecret(own, auth), fetch)
   const [server, client, authentication] = clientOf(own, auth)
   const token = own.tokens.refreshToken ?? own.tokens.accessToken
   const options = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
   await oauth.processRevocationResponse(
     await oauth.revocationRequest(server, client, await authentication, token, options)
   )
+}
+
+/** @throws Error where the provider does not say that it has done so */
+async function revokedOtherwise(
+  { clientId, tokens: { accessToken }, revocationEndpoint = '' }: Account,
+  { method, authorization, tokenIn, headers }: AccountRevocation,
+  clientSecret: string | undefined,
+  fetch: Fetch
+): Promise<void> {
+  if (authorization === 'client' && clientSecret === undefined)
+    throw new Error('its client is another one now: give it back at the provider')
+  const url = revocationEndpoint.replace('{client_id}', encodeURIComponent(clientId))
+  const response = await fetch(url, {
+    method,
+    headers: {
+      accept: 'application/json',
+      // GitHub refuses whoever does not say what they are.
+      'user-agent': 'gatehouse',
+      authorization:
+        authorization === 'token' ? `Bearer ${accessToken}` : `Basic ${btoa(`${clientId}:${clientSecret}`)}`,
+      ...(tokenIn !== undefined && { 'content-type': 'application/json' }),
+      ...headers
+    },
+    body: tokenIn === undefined ? undefined : JSON.stringify({ [tokenIn]: accessToken })
+  })
+  const said: unknown = await response.json().catch(() => undefined)
+  // Slack refuses with 200.
+  if (!response.ok || (isObject(said) && said['ok'] === false))
+    throw new Error(`${new URL(url).host} answered ${response.status}`)
 }
 
 export const createGiveBack =

@@ -24,10 +24,16 @@ export function namedResource(auth: UserAuth, found: string): string | undefined
 
 /** Requests about accounts of an upstream. */
 export function accountFetch(fetch: FetchFor, { tenant, url, publicHosts }: HttpDefinition, auth: UserAuth): Fetch {
-  const { issuer, authorizationUrl, tokenUrl, accountUrl } = auth
-  const own = fetch(tenant, [url, issuer, authorizationUrl, tokenUrl, accountUrl], publicHosts)
+  const { issuer, authorizationUrl, tokenUrl, accountUrl, revocationUrl } = auth
+  const own = fetch(tenant, [url, issuer, authorizationUrl, tokenUrl, accountUrl, revocationUrl], publicHosts)
   const provider = providerOf(auth)
   return provider === undefined ? own : fetchOfProvider(provider, tokenUrl ?? provider.tokenUrl, own)
+}
+
+function revocationOf(auth: UserAuth): { readonly revocation_endpoint?: string } {
+  // Of the provider itself, and of nothing that stands in its place.
+  const url = auth.revocationUrl ?? (auth.tokenUrl === undefined ? providerOf(auth)?.revocationUrl : undefined)
+  return url === undefined ? {} : { revocation_endpoint: url }
 }
 
 /** @throws ConnectRefused for a server with which no account can be connected safely; DiscoveryError */
@@ -50,8 +56,7 @@ export async function accountSourceOf(
         authorization_endpoint: authorizationUrl,
         token_endpoint: tokenUrl,
         ...(provider && { token_endpoint_auth_methods_supported: [provider.clientMethod] }),
-        // Of the provider itself, and of nothing that stands in its place.
-        ...(auth.tokenUrl === undefined && provider?.revocationUrl && { revocation_endpoint: provider.revocationUrl })
+        ...revocationOf(auth)
       }
     }
   const { resourceMetadata, scopes } = await readChallenge(await firstChallenge(url, fetch))

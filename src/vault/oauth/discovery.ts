@@ -213,7 +213,8 @@ const usedEndpoints = [
   'authorization_endpoint',
   'token_endpoint',
   'registration_endpoint',
-  'revocation_endpoint'
+  'revocation_endpoint',
+  'userinfo_endpoint'
 ] as const
 
 async function checkedMetadata(issuer: string, response: Response): Promise<AuthorizationServer> {

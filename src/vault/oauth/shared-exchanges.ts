@@ -4,7 +4,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { exchangedTokenKey, exchangeTurnKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import { type Clock, pause } from '../../time/clock.ts'
+import { abortable, type Clock, noReason, pause } from '../../time/clock.ts'
 import { begunTurn } from '../renewal-turns.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import type { Tokens } from './tokens.ts'
@@ -26,7 +26,16 @@ interface FailedExchange {
   readonly failed: string
 }
 
-type Outcome = ExchangedToken | FailedExchange
+type Found = ExchangedToken | FailedExchange | undefined
+type IsGood = (outcome: ExchangedToken) => boolean
+
+interface Search {
+  readonly outcome: Promise<Found>
+  /** Calls. */
+  waiting: number
+  /** Of one of them; it ends with the last. */
+  leave(): void
+}
 
 export type SharedExchanges = ReturnType<typeof createSharedExchanges>
 
@@ -41,6 +50,51 @@ interface SharedExchangesOptions {
 export function createSharedExchanges({ store, values, hasKeys, clock }: SharedExchangesOptions) {
   const placeOf = ({ tenant, hash }: UpstreamDefinition): string => exchangedTokenKey(tenant, hash)
   const turnOf = ({ tenant, hash }: UpstreamDefinition): string => exchangeTurnKey(tenant, hash)
+  /** One of each place, for all calls that wait: a host with many would else ask the store for each. */
+  const searches = new Map<string, Search>()
+
+  async function search(definition: UpstreamDefinition, isGood: IsGood, signal: AbortSignal): Promise<Found> {
+    while (hasKeys() && !signal.aborted) {
+      // Looked at first: whoever ends meanwhile has written before.
+      const isUnderWay = (await store.get(turnOf(definition))) !== undefined
+      const found = (await values.read(definition.tenant, placeOf(definition))) as Found
+      if (found !== undefined && 'tokens' in found && isGood(found)) return found
+      if (!isUnderWay) return found !== undefined && 'failed' in found ? found : undefined
+      await pause(clock, pollMs, signal)
+    }
+    return undefined
+  }
+
+  function newSearch(definition: UpstreamDefinition, isGood: IsGood): Search {
+    const place = placeOf(definition)
+    const ending = new AbortController()
+    const over = (): void => {
+      if (searches.get(place) === begun) searches.delete(place)
+    }
+    const begun: Search = {
+      outcome: search(definition, isGood, ending.signal).finally(over),
+      waiting: 0,
+      leave() {
+        if (--begun.waiting > 0) return
+        over()
+        ending.abort(noReason)
+      }
+    }
+    searches.set(place, begun)
+    return begun
+  }
+
+  async function outcomeOf(own: Search, signal: AbortSignal): Promise<Found> {
+    own.waiting++
+    try {
+      return await abortable(own.outcome, signal)
+    } catch (error) {
+      if (signal.aborted) return undefined
+      throw error
+    } finally {
+      own.leave()
+    }
+  }
 
   return {
     /** Whoever needs the outcome elsewhere waits for it. @returns what ends that */
@@ -60,33 +114,26 @@ export function createSharedExchanges({ store, values, hasKeys, clock }: SharedE
     async keepFailure(
       definition: UpstreamDefinition,
       failure: FailedExchange,
-      { ttlMs, isGood }: { readonly ttlMs: number; readonly isGood: (outcome: ExchangedToken) => boolean }
+      { ttlMs, isGood }: { readonly ttlMs: number; readonly isGood: IsGood }
     ): Promise<void> {
       if (!hasKeys()) return
       const { value, replace } = await values.readToReplace(definition.tenant, placeOf(definition))
-      const before = value as Outcome | undefined
+      const before = value as Found
       if (before === undefined || 'failed' in before || !isGood(before)) await replace(failure, ttlMs)
     },
 
     /**
      * What other processes have, or are about to have.
-     * @param isGood whether it can be used
+     * @param isGood whether it can be used; the same for all who ask for a definition
      * @returns undefined where nobody is at it, and there is none, or the wait was cancelled
      */
-    async find(
-      definition: UpstreamDefinition,
-      isGood: (outcome: ExchangedToken) => boolean,
-      signal: AbortSignal
-    ): Promise<Outcome | undefined> {
-      while (hasKeys() && !signal.aborted) {
-        // Looked at first: whoever ends meanwhile has written before.
-        const isUnderWay = (await store.get(turnOf(definition))) !== undefined
-        const found = (await values.read(definition.tenant, placeOf(definition))) as Outcome | undefined
-        if (found !== undefined && 'tokens' in found && isGood(found)) return found
-        if (!isUnderWay) return found !== undefined && 'failed' in found ? found : undefined
-        await pause(clock, pollMs, signal)
-      }
-      return undefined
+    async find(definition: UpstreamDefinition, isGood: IsGood, signal: AbortSignal): Promise<Found> {
+      if (!hasKeys() || signal.aborted) return undefined
+      const others = searches.get(placeOf(definition))
+      const found = await outcomeOf(others ?? newSearch(definition, isGood), signal)
+      if (others === undefined || (found !== undefined && 'tokens' in found) || signal.aborted) return found
+      // It may have looked before the exchange of this very call was begun.
+      return await outcomeOf(searches.get(placeOf(definition)) ?? newSearch(definition, isGood), signal)
     }
   }
 }
