@@ -136,5 +136,27 @@ refusals(t, [
     ),
     path: `${at}.tickets.auth`,
     message: /only one of authorizationUrl and tokenUrl/
+  },
+  {
+    name: 'where accounts are given back is in the metadata, where there are any',
+    steps: [...tickets, 'auth', 'revocationUrl'],
+    bad: 'https://idp.example.com/revoke',
+    good: undefined,
+    start: withValue([...tickets, 'auth'], { type: 'user' }, kept()),
+    path: `${at}.tickets.auth.revocationUrl`,
+    message: /is in the metadata of the authorization server/
+  },
+  {
+    name: 'and is https',
+    steps: [...tickets, 'auth', 'revocationUrl'],
+    bad: 'http://github.example.com/api/v3/applications/{client_id}/grant',
+    good: 'https://github.example.com/api/v3/applications/{client_id}/grant',
+    start: withValue(
+      [...tickets, 'auth'],
+      { type: 'user', provider: 'github', clientId: 'gatehouse', clientSecret: 'of-the-application' },
+      kept()
+    ),
+    path: `${at}.tickets.auth.revocationUrl`,
+    message: /is plain http/
   }
 ])
