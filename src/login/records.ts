@@ -1,6 +1,7 @@
 // What the login front keeps in the store, sealed with the key of the gateway: whoever reads the records, and not that
-// key, which lies in the same store, learns neither tokens nor people. Keys hold digests only. It ends with the tenant, since another organisation may come under its name, and where people sign in
-// at another provider, which may call somebody else by the same name.
+// key, which lies in the same store, learns neither tokens nor people. Keys hold digests only. It ends with the tenant,
+// since another organisation may come under its name, and where people sign in at another provider, which may call
+// somebody else by the same name.
 
 import type { TenantId } from '../protocol/messages.ts'
 import { digest, foreverMs, loginGrantKey, loginKey } from '../store/keys.ts'

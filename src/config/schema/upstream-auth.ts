@@ -152,8 +152,8 @@ export const UserSchema = closedObject(
     revocationUrl: Type.Optional(
       formatted(
         'jwks-url',
-        'Where accounts are given back (RFC 7009, or as `provider` does), with `tokenUrl` or `provider`; `{client_id}` ' +
-          'in it is the client. Not given: where `provider` says; with `tokenUrl` accounts are not given back.'
+        'Where accounts are given back (RFC 7009, or as `provider` does), with `tokenUrl` or `provider`. For GitHub ' +
+          '`{client_id}` is the client. Not given: where `provider` says; with `tokenUrl` they are not given back.'
       )
     ),
     accountUrl: Type.Optional(
