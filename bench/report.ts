@@ -61,6 +61,17 @@ export function addedLatency(measured: Measured): string | undefined {
   return `added latency, median: ${added.toFixed(2)} ms (aim 0.25, at least 0.35); direct ${direct.p50Ms.toFixed(2)} ms`
 }
 
+/** Where the least that a call at another process costs was measured in the same rounds. */
+export function floorOfHop(measured: Measured): string | undefined {
+  const bare = wayNamed(measured, 'bare-b')
+  if (bare === undefined) return undefined
+  const [from, to] = bare.quartiles.map((value) => value.toFixed(2))
+  return (
+    `one publish and one message over ioredis each way, and nothing else done at either process: ` +
+    `${bare.ratio.toFixed(2)} (${from}-${to}), ${bare.middleUs.toFixed(0)} us`
+  )
+}
+
 export const startsHead = ['lifecycle', 'median', 'quartiles', 'aim', 'at least']
 
 export const startsRow = ({ what, unit, median, quartiles, aim, least }: Starts): string[] => [

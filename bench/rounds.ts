@@ -40,6 +40,7 @@ export interface MeasuredWay {
   readonly quartiles: readonly [number, number]
 }
 
+const bareBus = ['bare-a', 'bare-b'] as const
 const warmMs = 200
 const roundMs = 800
 /** After some ten thousand operations little is compiled any more: so many, which a busy machine takes longer for. */
@@ -106,6 +107,13 @@ async function startPeers(
       peers.set(name, await stage.peer(`peers/${name}-proxy.ts`, 'middle', [upstream.origin]))
   }
   const store = workload.redis === true ? { store: await startRedis(stage) } : {}
+  for (const [name, other] of [bareBus, bareBus.toReversed()] as const) {
+    if (name !== undefined && workload.ways.some(({ via, owner }) => via === name || owner === name))
+      peers.set(
+        name,
+        await stage.peer('peers/bare-bus.ts', 'middle', [upstream.origin, store.store ?? '', name, other ?? ''])
+      )
+  }
   const configs = workload.gateways?.(stage, upstream.origin) ?? { gateway: usual(stage, upstream.origin) }
   for (const [name, config] of Object.entries(configs)) {
     const file = `${workload.name}-${name}.cpuprofile`

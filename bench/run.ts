@@ -11,7 +11,17 @@ import { memory } from './memory.ts'
 import { observeCosts } from './observe.ts'
 import { pathOfACall } from './path.ts'
 import { topOfProfile } from './profile.ts'
-import { addedLatency, machine, page, ratioHead, ratioRow, startsHead, startsRow, type Section } from './report.ts'
+import {
+  addedLatency,
+  floorOfHop,
+  machine,
+  page,
+  ratioHead,
+  ratioRow,
+  startsHead,
+  startsRow,
+  type Section
+} from './report.ts'
 import { neighbour } from './neighbour.ts'
 import { measureWorkload, profileOf } from './rounds.ts'
 import { starts } from './starts.ts'
@@ -59,8 +69,8 @@ if (measured.length > 0) {
     try {
       const result = await measureWorkload(workload, { rounds, profile: values.profile })
       rows.push(ratioRow(result))
-      const added = addedLatency(result)
-      if (added !== undefined) notes.push(`${workload.name}: ${added}`)
+      for (const note of [addedLatency(result), floorOfHop(result)])
+        if (note !== undefined) notes.push(`${workload.name}: ${note}`)
       figures[workload.name] = result.ways
     } catch (error) {
       // The others are worth having; this one says why it is missing.

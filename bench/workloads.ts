@@ -157,10 +157,12 @@ export const workloads: readonly Workload[] = [
   audited('audit', 'W1 with the audit log in the store', false),
   audited('audit-required', 'the same, each call answered after its record', true),
   acrossReplicas('replica', 'tasks/get at a replica that has to ask another one, over Redis; CPU of both', task),
-  acrossReplicas('hop', 'a call that another replica owns (bus over Redis); CPU of both', call)
+  acrossReplicas('hop', 'a call that another replica owns (bus over Redis); CPU of both', call, [
+    { via: 'bare-b', path: legacyPath, client: call, owner: 'bare-a' }
+  ])
 ]
 
-function acrossReplicas(name: string, what: string, client: Way['client']): Workload {
+function acrossReplicas(name: string, what: string, client: Way['client'], between: readonly Way[] = []): Workload {
   return {
     name,
     what,
@@ -169,6 +171,7 @@ function acrossReplicas(name: string, what: string, client: Way['client']): Work
     redis: true,
     ways: [
       { via: 'b', path: endpoint(), client: call },
+      ...between,
       { via: 'b', path: endpoint(), client, owner: 'a' }
     ],
     aim: 2,

@@ -33,6 +33,8 @@ export interface Wire {
   /** Timers that start now end in a hundredth of their time. Else a busy machine does not make a peer count as gone. */
   hurry: boolean
   today: number
+  /** By the steady clock of both processes. */
+  elapsed: number
 }
 
 const log = pino({ level: 'silent' })
@@ -65,7 +67,8 @@ export async function wire(
     broken: false,
     live: true,
     hurry: false,
-    today: 1_000_000
+    today: 1_000_000,
+    elapsed: 0
   } as Omit<Wire, 'one' | 'two'> & { one?: Bus; two?: Bus }
   const lostListeners: Array<() => void> = []
   const wrapped: Store = {
@@ -80,8 +83,9 @@ export async function wire(
       if (failure !== undefined && failure !== 'lost') await store.publish(channel, message)
       await failure
       if (failure !== undefined) throw new GatewayError('unavailable', 'the store is away')
-      for (let n = 0; n < made.times; n++) if (!made.lose(channel)) await store.publish(channel, message)
-      return 1
+      let listening = 1
+      for (let n = 0; n < made.times; n++) if (!made.lose(channel)) listening = await store.publish(channel, message)
+      return listening
     }
   }
   const bus = (node: string, own: Partial<BusOptions> = {}): Promise<Bus> =>
@@ -90,6 +94,7 @@ export async function wire(
       sealer: guarded,
       node,
       clock: { now: () => made.today, timer: (ms, run) => timer(made.hurry ? ms / 100 : ms, run) },
+      steady: { now: () => made.elapsed },
       log,
       ackMs: 10_000,
       silenceMs: 30_000,

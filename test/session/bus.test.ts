@@ -93,6 +93,10 @@ t.test('a question that is worked on is not refused where the store confirms it 
   setup.two.serve('modern', async () => ++calls)
   setup.fail = (channel) => (channel === nodeChannel('two') && toTwo++ === 3 ? 'taken' : undefined)
   toTwo = 3
+  t.equal(await setup.one.request('two', 'modern', ada, {}, call()), 1, 'one that may be begun at once is waited for')
+  calls = 0
+  toTwo = 3
+  setup.elapsed += 1_000
   await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'unavailable' }, 'the control')
   await until('the other side was told to leave it', () => toTwo > 4)
   t.equal(calls, 0, 'what is refused is not run')

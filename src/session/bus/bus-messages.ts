@@ -4,11 +4,14 @@
 import type { Log } from '../../observe/log.ts'
 import { parseOwnJson } from '../../protocol/json.ts'
 import { GatewayError, RpcError, type RpcErrorObject } from '../../protocol/messages.ts'
-import { nodeChannel } from '../../store/keys.ts'
+import { everyNode, nodeChannel } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
-import { type Clock, patientTimer } from '../../time/clock.ts'
+import { type Clock, patientTimer, steadyClock, type Timer } from '../../time/clock.ts'
 import { errorTable } from '../../protocol/error-table.ts'
+import { createBatches } from './bus-batches.ts'
+import { createHeard } from './bus-heard.ts'
+import { createReplayGuard } from './replay-guard.ts'
 
 /**
  * A `beat` of no request asks whether the process is there; it says `alive`. `gone`: it stops, or was not told to
@@ -33,18 +36,27 @@ export interface BusMessage {
   /** Of the request that it belongs to. */
   readonly id: string
   readonly from: string
-  /** Epoch ms. */
-  readonly at: number
-  /** Grows with each message of the sender. */
-  readonly n: number
   /** Of `said`, `answer` and `error`: their order within the request. What comes twice is dropped. */
   readonly seq?: number | undefined
   /** Of what is said again: the one before it, as far as that is still known. Default: `seq` less one. */
   readonly after?: number | undefined
+  /** Of a question that may be begun at once: see bus-heard.ts. */
+  readonly heardAt?: number | undefined
   readonly body?: unknown
 }
 
-type BusOrder = Pick<BusMessage, 'seq' | 'after'>
+type BusOrder = Pick<BusMessage, 'seq' | 'after' | 'heardAt'>
+
+/** What is sealed as one: a message, or several of one turn. */
+interface BusEnvelope extends BusMessage {
+  /** Epoch ms. */
+  readonly at: number
+  /** Grows with each envelope of the sender. */
+  readonly n: number
+  /** By the steady clock of the sender. An earlier version does not say it, and does not read `many`. */
+  readonly steadyAt?: number
+  readonly many?: ReadonlyArray<Omit<BusMessage, 'from'>>
+}
 
 export interface BusMessagesOptions {
   readonly store: Store
@@ -53,6 +65,8 @@ export interface BusMessagesOptions {
   readonly node: string
   /** The time of day. */
   readonly clock: Clock
+  /** Goes on steadily. */
+  readonly steady?: Pick<Clock, 'now'>
   readonly log: Log
   /** How soon a process must confirm a question, and the start of the work. */
   readonly ackMs?: number
@@ -72,28 +86,44 @@ export function createBusMessages({
   sealer,
   node,
   clock,
+  steady = steadyClock,
   log,
   ackMs = 2_000,
   silenceMs = 15_000
 }: BusMessagesOptions) {
+  const heard = createHeard(steady)
   // The clocks of others may be ahead of ours by as much as behind.
   const isNew = createReplayGuard(clock, 2 * staleMs)
   let sent = 0
+
+  const batches = createBatches(async (to, texts) => {
+    if (texts.length === 1 || heard.reads(to)) return await write(to, texts)
+    const listening = await Promise.all(texts.map((text) => write(to, [text])))
+    return Math.min(...listening)
+  })
+
+  async function write(to: string, texts: readonly string[]): Promise<number> {
+    const envelope = JSON.stringify({ from: node, at: clock.now(), n: ++sent, steadyAt: steady.now() })
+    const said = texts.length === 1 ? texts[0]?.slice(1) : `"many":[${texts.join()}]}`
+    return await store.publish(nodeChannel(to), sealer.seal(purpose, [to], `${envelope.slice(0, -1)},${said}`))
+  }
 
   /**
    * @returns how many processes listen
    * @throws GatewayError unavailable, upstream_protocol where the message is too large
    */
   async function send(to: string, word: BusWord, id: string, body?: unknown, order?: BusOrder): Promise<number> {
-    const message: BusMessage = { word, id, from: node, at: clock.now(), n: ++sent, ...order, body }
-    const text = JSON.stringify(message)
+    const text = JSON.stringify({ word, id, ...order, body })
     if (text.length > maxChars) {
       const message =
         `What one process of the gateway had to tell another was larger than ${maxChars} characters. ` +
         'The call may have taken effect.'
       throw new GatewayError('upstream_protocol', message, { data: { outcome: 'unknown' } })
     }
-    return await store.publish(nodeChannel(to), sealer.seal(purpose, [to], text))
+    if (to !== everyNode) return await batches.add(to, text)
+    // What was said before is not overtaken.
+    batches.flush()
+    return await write(to, [text])
   }
 
   const trySend = (to: string, word: BusWord, id: string, body?: unknown, order?: BusOrder): void => {
@@ -105,41 +135,62 @@ export function createBusMessages({
   return {
     send,
     trySend,
+    /** @returns for a question to this process: whether it may be begun before the process says `ready` */
+    heardAt: heard.lately,
+    /** Is a question of this process so young that it may be begun at once? */
+    isYoung: heard.isYoung,
+    /** All that waits for the end of this turn leaves now. */
+    flush: batches.flush,
     /**
      * @param to this process, or every one
-     * @returns undefined for a message to be dropped. @throws Error where it cannot be read
+     * @returns those that are not to be dropped. @throws Error where they cannot be read
      */
-    open(to: string, sealed: string): BusMessage | undefined {
+    open(to: string, sealed: string): readonly BusMessage[] {
       const text = sealer.open(purpose, [to], sealed)
-      const message = text === undefined ? undefined : (parseOwnJson(text) as BusMessage)
+      const envelope = text === undefined ? undefined : (parseOwnJson(text) as BusEnvelope)
       const problem =
-        message === undefined
+        envelope === undefined
           ? 'no process of this gateway has sent it'
-          : !(Math.abs(clock.now() - message.at) <= staleMs)
+          : !(Math.abs(clock.now() - envelope.at) <= staleMs)
             ? 'it is too old; do the clocks differ?'
-            : isNew(`${to} ${message.from}`, message.n)
+            : isNew(`${to} ${envelope.from}`, envelope.n)
               ? undefined
               : 'it came before'
-      if (problem === undefined) return message
-      log.warn({ from: message?.from, problem }, 'dropped a message to this process')
-      return undefined
+      if (envelope !== undefined && problem === undefined) {
+        const { from, steadyAt, many } = envelope
+        heard.note(from, steadyAt)
+        return many === undefined ? [envelope] : many.map((message) => ({ ...message, from }))
+      }
+      log.warn({ from: envelope?.from, problem }, 'dropped a message to this process')
+      return []
     },
     /**
      * Watches the other side of one request, and tells it that this side is alive.
      * @param onSilence nothing came for `ackMs` from the start, or for `silenceMs` since the other side was heard
      */
     watch(to: string, id: string, onSilence: () => void) {
-      const beat = clock.timer(silenceMs / 3, () => {
-        trySend(to, 'beat', id)
-        beat.refresh()
-      })
+      let beat: Timer
+      const beatAfter = (ms: number): void => {
+        beat = clock.timer(ms, () => {
+          trySend(to, 'beat', id)
+          beatAfter(silenceMs / 3)
+        })
+        beat.unref()
+      }
       let limit = patientTimer(clock, ackMs, onSilence)
-      beat.unref()
+      beatAfter(silenceMs / 3)
+      const renew = (): void => {
+        limit.close()
+        limit = patientTimer(clock, silenceMs, onSilence)
+      }
       return {
         /** The other side was heard. */
-        renew(): void {
-          limit.close()
-          limit = patientTimer(clock, silenceMs, onSilence)
+        renew,
+        /** The other side waits for a sign that it was, and says nothing before that. */
+        beginAtOnce(): void {
+          renew()
+          beat.close()
+          beatAfter(ackMs / 4)
         },
         close(): void {
           limit.close()
@@ -147,29 +198,6 @@ export function createBusMessages({
         }
       }
     }
-  }
-}
-
-/**
- * Recognises messages that were held back or are played again. Only the newest number of each sender is kept: no caller
- * can fill this memory by making a process send.
- * @param forMs after this time no message of before is accepted anyway
- * @returns whether a message is newer than all of the same sender before
- */
-export function createReplayGuard(clock: { now(): number }, forMs: number): (from: string, n: number) => boolean {
-  /** The process heard last comes last. */
-  const newest = new Map<string, { readonly n: number; readonly until: number }>()
-  return (from, n) => {
-    const now = clock.now()
-    for (const [each, { until }] of newest) {
-      if (until > now) break
-      newest.delete(each)
-    }
-    const known = newest.get(from)
-    if (known !== undefined && n <= known.n) return false
-    newest.delete(from)
-    newest.set(from, { n, until: now + forMs })
-    return true
   }
 }
 

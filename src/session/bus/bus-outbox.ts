@@ -27,14 +27,14 @@ interface Unsaid {
 
 /**
  * @param keep what is said, for whoever misses it
- * @param wanted its abort says that nobody waits for the rest
+ * @param wanted `aborted`: nobody waits for the rest
  */
 export function createOutbox(
   { send, keep }: Pick<BusMessages, 'send'> & Pick<KeptMessages, 'keep'>,
   to: string,
   id: string,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
-  wanted: AbortSignal
+  wanted: { readonly aborted: boolean }
 ) {
   /** In their order; not empty while the store is away. */
   const unsaid: Unsaid[] = []
@@ -44,7 +44,6 @@ export function createOutbox(
   async function write({ word, seq, body }: Unsaid): Promise<void> {
     // Nobody listens: it will again when it is connected to the store, which this process was sooner.
     if ((await send(to, word, id, body, { seq })) === 0) throw new GatewayError('unavailable', 'nobody listens')
-    keep(to, id, word, body, seq)
   }
   const isAway = (error: unknown): boolean => error instanceof GatewayError && error.code === 'unavailable'
 
@@ -94,6 +93,8 @@ export function createOutbox(
       return new Promise((resolve, failed) => {
         const done = (): void => resolve()
         const one: Unsaid = { word, seq: ++last, body, done, failed }
+        // Before it is known to have left: what comes after it must not be said again without it.
+        keep(to, id, word, body, one.seq)
         if (unsaid.length === 0) return void write(one).then(done, (error: unknown) => wait(one, error))
         if (word === 'said' && unsaid.length >= maxWaiting) return giveUp(one, 'too many wait')
         unsaid.push(one)

@@ -49,7 +49,8 @@ export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
 interface ServedRequest {
   readonly id: string
   readonly from: string
-  readonly stop: AbortController
+  /** Nobody waits for what becomes of it. */
+  readonly stop: (reason: Error) => void
   /** Ends the work, whose sender waits for what becomes of it. */
   readonly ending: AbortController
   readonly beat: ReturnType<BusMessages['watch']>
@@ -61,7 +62,7 @@ interface ServedRequest {
  * @param take gives the function that gives the place back; undefined where too many are taken
  */
 export function createBusServer(
-  { send, trySend, watch }: BusMessages,
+  { send, trySend, watch, isYoung }: BusMessages,
   context: { readonly clock: Clock; readonly log: Log },
   take: (caller: BusCaller) => (() => void) | undefined
 ) {
@@ -72,8 +73,8 @@ export function createBusServer(
   let ended = false
   return {
     handlers,
-    /** A question may arrive after its sender has given up: the work begins when the sender says `go`. */
-    accept({ id, from, body }: BusMessage): void {
+    /** A question may arrive after its sender has given up: unless it is young, the work begins when that says `go`. */
+    accept({ id, from, heardAt, body }: BusMessage): void {
       if (ended) return trySend(from, 'gone', id)
       const { kind, whose, question } = body as BusQuestion
       const run = handlers.get(kind)
@@ -85,24 +86,29 @@ export function createBusServer(
         )
         return trySend(from, 'error', id, encodeError(refusal))
       }
-      const [stop, ending] = [new AbortController(), new AbortController()]
+      const ending = new AbortController()
+      const unwanted = { aborted: false }
       let working = false
+      const stop = (reason: Error): void => {
+        unwanted.aborted = true
+        ending.abort(reason)
+      }
       const end = (): void => {
         beat.close()
         served.delete(id)
         giveBack()
       }
       const beat = watch(from, id, () => {
-        stop.abort(new GatewayError('cancelled', 'The process that asked is gone.'))
+        stop(new GatewayError('cancelled', 'The process that asked is gone.'))
         if (!working) end()
       })
       const work = async (): Promise<void> => {
-        if (working || stop.signal.aborted) return
+        if (working || unwanted.aborted) return
         working = true
-        const outbox = createOutbox({ send, keep: kept.keep }, from, id, context, stop.signal)
+        const outbox = createOutbox({ send, keep: kept.keep }, from, id, context, unwanted)
         try {
           const notify = (said: unknown): void => void outbox.say('said', said)
-          const answer = await run(question, { notify, signal: AbortSignal.any([stop.signal, ending.signal]) })
+          const answer = await run(question, { notify, signal: ending.signal })
           await outbox.say('answer', answer)
         } catch (error) {
           await outbox.say('error', encodeError(error))
@@ -111,7 +117,9 @@ export function createBusServer(
         }
       }
       served.set(id, { id, from, stop, ending, beat, work: () => void work(), isWorking: () => working })
-      trySend(from, 'ready', id)
+      if (!isYoung(heardAt)) return trySend(from, 'ready', id)
+      beat.beginAtOnce()
+      void work()
     },
     receive({ word, id, from, body }: BusMessage): boolean {
       const request = served.get(id)
@@ -127,9 +135,9 @@ export function createBusServer(
           return true
         }
         // It was not heard that it may begin.
-        request.stop.abort(busCallCancelled())
+        request.stop(busCallCancelled())
         trySend(from, 'gone', id)
-      } else if (word === 'abort') request.stop.abort(busCallCancelled())
+      } else if (word === 'abort') request.stop(busCallCancelled())
       else request.beat.renew()
       if (word === 'go') request.work()
       return true
@@ -158,7 +166,7 @@ export function createBusServer(
 
   function dismiss({ id, from, stop, isWorking }: ServedRequest): void {
     if (!isWorking()) trySend(from, 'gone', id)
-    stop.abort(new GatewayError('shutting_down', 'The gateway is stopping.'))
+    stop(new GatewayError('shutting_down', 'The gateway is stopping.'))
   }
 }
 

@@ -4,7 +4,6 @@
 import { createQuota, type Quota } from '../../limits/limits.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { everyNode, nodeChannel } from '../../store/keys.ts'
-import { pause } from '../../time/clock.ts'
 import {
   busCallCancelled,
   type BusMessage,
@@ -15,7 +14,7 @@ import {
   ProcessGone,
   processSilent
 } from './bus-messages.ts'
-import { keptMs } from './bus-kept.ts'
+import { askForMissed, createGap, type SentRequest } from './bus-gaps.ts'
 import { createPeerWatch } from './bus-peers.ts'
 import {
   type BusCall,
@@ -28,11 +27,6 @@ import {
 
 export type Bus = Awaited<ReturnType<typeof createBus>>
 
-/** Between two looks whether messages arrive again. */
-const retryMs = 100
-/** What was missed is asked for so often. */
-const askAgainMs = 500
-
 interface ToldMessage {
   readonly kind: BusKind
   readonly said: unknown
@@ -43,19 +37,10 @@ export interface BusOptions extends BusMessagesOptions {
   readonly max?: number
 }
 
-interface SentRequest {
-  readonly to: string
-  readonly isWorking: () => boolean
-  /** Has what may have been missed said again. */
-  readonly askAgain: () => Promise<unknown>
-  receive(message: BusMessage): void
-  settle(error: Error | undefined, answer?: unknown): void
-}
-
 export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const { store, node, log } = options
   const messages = createBusMessages(options)
-  const { send, trySend, watch } = messages
+  const { send, trySend, watch, heardAt } = messages
   const peers = createPeerWatch(options.clock, async (to) => (store.live ? await send(to, 'beat', '') : undefined))
   const sent = new Map<string, SentRequest>()
   const listeners = new Map<BusKind, (said: never, from: string) => void>()
@@ -85,7 +70,10 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
     const id = `${node}-${++requests}`
     return await new Promise<unknown>((resolve, reject) => {
-      let working = false
+      const atOnce = heardAt(to)
+      /** Whether it may have been begun; told to, or at once. */
+      let working = atOnce !== undefined
+      let told = false
       /** Of what the other side said on this request. */
       let last = 0
       const askAgain = () => send(to, 'again', id, last)
@@ -121,21 +109,22 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
           if (word === 'gone') return settle(new ProcessGone())
           beat.renew()
           if (word === 'said') notify(body)
-          if (word !== 'ready' || working) return
-          working = true
+          if (word !== 'ready' || told) return
+          working = told = true
           send(to, 'go', id).catch(() => settle(processSilent()))
         }
       })
       signal.addEventListener('abort', onAbort, { once: true })
       const body: BusQuestion = { kind, whose, question }
       // It may have arrived although the store did not confirm it in time: what is worked on is not refused.
-      send(to, 'question', id, body).catch((error: unknown) => working || settle(error as Error))
+      send(to, 'question', id, body, { heardAt: atOnce }).then(
+        (listening) => (working &&= told || last > 0 || listening > 0),
+        (error: unknown) => working || settle(error as Error)
+      )
     })
   }
 
-  function receive(to: string, sealed: string): void {
-    const message = messages.open(to, sealed)
-    if (message === undefined) return
+  function receive(message: BusMessage): void {
     const { word, id, from, body } = message
     peers.heard(from)
     if (word === 'beat' && id === '') return trySend(from, 'alive', '')
@@ -151,15 +140,20 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     else if (word === 'ready') trySend(from, 'abort', id)
   }
 
+  function readable<T>(read: () => T): T | undefined {
+    try {
+      return read()
+    } catch (err) {
+      // The process that waits for it finds out by the silence.
+      log.warn({ err }, 'dropped a message of another process that could not be read')
+      return undefined
+    }
+  }
+
   askForMissed(options, sent)
   const subscriptions = [node, everyNode].map((to) =>
     store.subscribe(nodeChannel(to), (sealed) => {
-      try {
-        receive(to, sealed)
-      } catch (err) {
-        // The process that waits for it finds out by the silence.
-        log.warn({ err }, 'dropped a message of another process that could not be read')
-      }
+      for (const message of readable(() => messages.open(to, sealed)) ?? []) readable(() => receive(message))
     })
   )
   const unsubscribers = await Promise.all(subscriptions)
@@ -196,6 +190,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       server.close()
       peers.close()
       for (const { settle } of [...sent.values()]) settle(new GatewayError('shutting_down', 'The gateway is stopping.'))
+      messages.flush()
       for (const unsubscribe of unsubscribers) await unsubscribe()
     }
   }
@@ -213,36 +208,3 @@ const unreachable = (): GatewayError =>
   new GatewayError('unavailable', 'The process that holds the call cannot be reached. Retry in a second.', {
     headers: { 'Retry-After': '1' }
   })
-
-/** @returns whether what came is to wait for what is missing before it, which is asked for */
-function createGap({ now }: Pick<BusOptions['clock'], 'now'>, askAgain: () => void): (isGap: boolean) => boolean {
-  let [since, askedAt]: [number | undefined, number] = [undefined, -Infinity]
-  return (isGap) => {
-    if (!isGap) since = undefined
-    else since ??= now()
-    if (since === undefined || now() - since >= keptMs) return false
-    if (now() - askedAt >= askAgainMs) {
-      askedAt = now()
-      askAgain()
-    }
-    return true
-  }
-}
-
-/** Asks for what may have been missed, whenever messages arrive again. What is worked on will be answered. */
-function askForMissed({ store, clock }: BusOptions, sent: ReadonlyMap<string, SentRequest>): void {
-  let asking = false
-  const ask = async (): Promise<boolean> => {
-    if (!store.live) return false
-    const working = [...sent.values()].filter(({ isWorking }) => isWorking())
-    const asked = await Promise.allSettled(working.map(({ askAgain }) => askAgain()))
-    return asked.every(({ status }) => status === 'fulfilled')
-  }
-  async function askUntilHeard(): Promise<void> {
-    if (asking) return
-    asking = true
-    while (sent.size > 0 && !(await ask())) await pause(clock, retryMs)
-    asking = false
-  }
-  store.onLost(() => void askUntilHeard())
-}
