@@ -908,6 +908,30 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/bus/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
     ['session/bus/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
+      'session/bus/bus-batches.ts maxBatchChars chars',
+      'messages of one turn of the event loop that leave for a process together',
+      'process',
+      'the next ones leave after them'
+    ],
+    [
+      'session/bus/bus-heard.ts latelyMs',
+      'time since a process was heard, within which a call there is begun without asking it first',
+      'process',
+      'it is asked first: four messages in place of two'
+    ],
+    [
+      'session/bus/bus-heard.ts youngMs',
+      'age of a question of another process that is begun at once',
+      'question',
+      'its sender is asked whether it still waits'
+    ],
+    [
+      'session/bus/bus-heard.ts maxHeard',
+      'processes of which it is known when they were heard',
+      'process',
+      'the one heard longest ago is asked first'
+    ],
+    [
       'session/bus/bus-outbox.ts maxRetryMs retryMs',
       'what a process says of a request is said again while the store is away (for; every)',
       'request',
@@ -2116,8 +2140,8 @@ upstream/modern/param-header-cache.ts overhead
 upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
-session/bus/bus.ts retryMs
-session/bus/bus.ts askAgainMs
+session/bus/bus-gaps.ts retryMs
+session/bus/bus-gaps.ts askAgainMs
 http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs

@@ -23,9 +23,12 @@ interface Heard {
   readonly cameAt: number
 }
 
-export function createHeard({ now }: Pick<Clock, 'now'>) {
+export function createHeard(steady: Pick<Clock, 'now'>) {
+  // Whole numbers: those with many digits are read more slowly (protocol/json.ts).
+  const now = (): number => Math.floor(steady.now())
   const heard = new LRUCache<string, Heard>({ max: maxHeard })
   return {
+    now,
     note(from: string, steadyAt: number | undefined): void {
       if (steadyAt !== undefined) heard.set(from, { steadyAt, cameAt: now() })
     },

@@ -103,7 +103,7 @@ export function createBusMessages({
   })
 
   async function write(to: string, texts: readonly string[]): Promise<number> {
-    const envelope = JSON.stringify({ from: node, at: clock.now(), n: ++sent, steadyAt: steady.now() })
+    const envelope = JSON.stringify({ from: node, at: clock.now(), n: ++sent, steadyAt: heard.now() })
     const said = texts.length === 1 ? texts[0]?.slice(1) : `"many":[${texts.join()}]}`
     return await store.publish(nodeChannel(to), sealer.seal(purpose, [to], `${envelope.slice(0, -1)},${said}`))
   }
