@@ -140,23 +140,8 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     else if (word === 'ready') trySend(from, 'abort', id)
   }
 
-  function readable<T>(read: () => T): T | undefined {
-    try {
-      return read()
-    } catch (err) {
-      // The process that waits for it finds out by the silence.
-      log.warn({ err }, 'dropped a message of another process that could not be read')
-      return undefined
-    }
-  }
-
   askForMissed(options, sent)
-  const subscriptions = [node, everyNode].map((to) =>
-    store.subscribe(nodeChannel(to), (sealed) => {
-      for (const message of readable(() => messages.open(to, sealed)) ?? []) readable(() => receive(message))
-    })
-  )
-  const unsubscribers = await Promise.all(subscriptions)
+  const unsubscribers = await listen(options, messages.open, receive)
 
   return {
     request,
@@ -194,6 +179,30 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       for (const unsubscribe of unsubscribers) await unsubscribe()
     }
   }
+}
+
+/** To what is said to this process, and to every one. */
+async function listen(
+  { store, node, log }: BusOptions,
+  open: (to: string, sealed: string) => readonly BusMessage[],
+  receive: (message: BusMessage) => void
+): Promise<ReadonlyArray<() => Promise<void>>> {
+  function attempt<T>(read: () => T): T | undefined {
+    try {
+      return read()
+    } catch (err) {
+      // The process that waits for it finds out by the silence.
+      log.warn({ err }, 'dropped a message of another process that could not be read')
+      return undefined
+    }
+  }
+  const subscriptions = [node, everyNode].map((to) =>
+    store.subscribe(nodeChannel(to), (sealed) => {
+      // One that cannot be read does not take those that came with it.
+      for (const message of attempt(() => open(to, sealed)) ?? []) attempt(() => receive(message))
+    })
+  )
+  return await Promise.all(subscriptions)
 }
 
 /** At most a quarter of all for one tenant, and a sixteenth for one caller. */
