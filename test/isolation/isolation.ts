@@ -3,69 +3,71 @@
 
 import { open } from '../kit/client.ts'
 import { random } from '../fuzz/random.ts'
-import { nextAct, type Actor } from './acts.ts'
+import type { Actor } from './acting.ts'
+import { nextAct, type Shares } from './acts.ts'
+import { costBetween, costOf, type Cost } from './cost.ts'
+import { plant } from './plant.ts'
+import type { Search } from './search.ts'
 import type { House, World } from './world.ts'
 
 export interface IsolationReport {
   operations: number
   /** By kind: how often, how often it was answered with a result, and how often by the tenant's own canary. */
   readonly kinds: Record<string, { done: number; ok: number; own: number }>
-  readonly leaks: string[]
   /** Exchanges without an answer, and why. */
   readonly failures: string[]
   /** Characters of the live calls and audit records of a tenant, as its tenant-admin saw them. */
   readonly watched: Map<string, number>
-}
-
-/** @returns those whose secrets stand in a text, other than the tenant's own */
-export function foreignSecrets(world: World, own: House | undefined, text: string): string[] {
-  return world.houses
-    .filter((house) => house !== own && house.secrets.some((secret) => text.includes(secret)))
-    .map(({ id }) => id)
+  /** What the operations took, without what goes before and after. */
+  operationSeconds: number
+  /** In seconds of CPU time. */
+  cost: Cost | undefined
 }
 
 /** Operations between two looks at what was said meanwhile. */
 const lookEvery = 200
 
-/** What a long run keeps of a part of it. */
-export interface IsolationFigures extends Pick<IsolationReport, 'operations' | 'kinds'> {
-  readonly requests: number
-  readonly failures: number
-}
-
 export interface IsolationOptions {
   readonly operations: number
-  /** After which it ends, whatever it has done. */
-  readonly seconds: number
   /** Of what everybody does; how they overlap is chance. */
   readonly seed: number
-  /** Of operations that begin or end something: in a long run most are calls, lists and the like. */
-  readonly slowShare: number | undefined
+  /** In a long run most are calls, lists and the like. */
+  readonly shares?: Shares
+  /** Of the operations, while which administrators listen to calls and audit records as they come. */
+  readonly watchedShare: number
+  /** Ends it before. */
+  readonly stop: AbortSignal
   /** Called from time to time. */
   readonly look: () => void
+  /** Called once, while everybody goes on. */
+  readonly halfway: () => Promise<void>
 }
 
 export async function isolation(
   world: World,
-  { operations, seconds, seed, slowShare, look }: IsolationOptions
+  search: Search,
+  { operations, seed, shares, watchedShare, stop: ended, look, halfway }: IsolationOptions
 ): Promise<IsolationReport> {
-  const until = performance.now() + seconds * 1_000
-  const report: IsolationReport = { operations: 0, kinds: {}, leaks: [], failures: [], watched: new Map() }
+  const report: IsolationReport = {
+    operations: 0,
+    kinds: {},
+    failures: [],
+    watched: new Map(),
+    operationSeconds: 0,
+    cost: undefined
+  }
   const actors = world.houses.flatMap((house, at) =>
     house.people.map((person, n): Actor => ({ house, person, chance: random(seed, at * 1_000 + n), known: {} }))
   )
 
-  function judge({ house }: Actor, kind: string, text: string): void {
-    for (const id of foreignSecrets(world, house, text))
-      report.leaks.push(`${kind}: ${house.id} got ${id}: ${text.slice(0, 2_000)}`)
-  }
-
   let begun = 0
+  let half: Promise<void> | undefined
+  const stop = new AbortController()
   async function live(actor: Actor): Promise<void> {
     const others = actors.filter(({ house }) => house !== actor.house)
-    while (report.operations < operations && report.leaks.length === 0 && performance.now() < until) {
+    while (report.operations < operations && search.leaks.length === 0 && !ended.aborted) {
       if (++begun % lookEvery === 0) look()
-      const [kind, act] = nextAct(actor, slowShare)
+      const [kind, act] = nextAct(actor, shares)
       const texts = await act({ ...actor, world, victim: actor.chance.pick(others) }).catch((error: unknown) => {
         report.failures.push(`${kind}: ${String(error)}`.slice(0, 300))
         return undefined
@@ -73,23 +75,35 @@ export async function isolation(
       // Of what could not be done, as without a session, nothing was sent.
       if (texts?.length === 0) continue
       report.operations++
+      if (report.operations === Math.ceil(operations / 2)) half = halfway()
+      if (report.operations >= operations * watchedShare) stop.abort()
       const count = (report.kinds[kind] ??= { done: 0, ok: 0, own: 0 })
       count.done++
       for (const { status, head, text } of texts ?? []) {
-        judge(actor, kind, head + text)
+        search.judge('answer', actor.house, head)
+        search.judge('answer', actor.house, text)
         if (status < 300 && !text.includes('"error"')) count.ok++
         if (text.includes(actor.house.canary)) count.own++
       }
     }
     const { session, stream, listen } = actor.known
     for (const each of [stream, listen])
-      if (each !== undefined) judge(actor, 'stream', typeof each.text === 'string' ? each.text : each.text())
+      if (each !== undefined)
+        search.judge('stream of events', actor.house, typeof each.text === 'string' ? each.text : each.text())
     stream?.cut()
     listen?.close()
     await session?.end()
   }
 
-  const stop = new AbortController()
+  /** Somebody of each tenant gets hold of something of another one. */
+  async function plantEverywhere(): Promise<void> {
+    for (const house of world.houses) {
+      const actor = actors.find((each) => each.house === house)
+      const victim = actors.find((each) => each.house !== house)
+      if (actor !== undefined && victim !== undefined) await plant({ ...actor, world, victim }, search)
+    }
+  }
+
   /** The tenant-admin sees the calls of its tenant, at whichever process they are, and its audit records. */
   async function watch(house: House, what: string): Promise<void> {
     const node = world.houses.indexOf(house) % world.rig.nodes.length
@@ -101,15 +115,23 @@ export async function isolation(
     let rest = ''
     response.setEncoding('utf8').on('error', () => {}) // Our own abort.
     response.on('data', (part: string) => {
-      const text = rest + part
-      rest = text.slice(text.lastIndexOf('\n') + 1)
+      const all = rest + part
+      const end = all.lastIndexOf('\n') + 1
+      const text = all.slice(0, end)
+      rest = all.slice(end)
       report.watched.set(`${house.id} ${what}`, (report.watched.get(`${house.id} ${what}`) ?? 0) + part.length)
-      for (const id of foreignSecrets(world, house, text))
-        report.leaks.push(`${what} of ${house.id} told ${id}: ${text.slice(0, 2_000)}`)
+      search.judge(what === 'calls' ? 'live calls' : 'live audit', house, text)
     })
   }
   await Promise.all(world.houses.flatMap((house) => [watch(house, 'calls'), watch(house, 'audit')]))
+  await plantEverywhere()
+  const [began, before] = [performance.now(), costOf(world)]
   await Promise.all(actors.map(live))
+  await half
+  report.operationSeconds = (performance.now() - began) / 1_000
+  const after = costOf(world)
+  if (before !== undefined && after !== undefined) report.cost = costBetween(before, after)
+  await plantEverywhere()
   stop.abort()
   return report
 }
