@@ -123,7 +123,7 @@ async function picturesOfLogin(): Promise<void> {
   }
 }
 
-/** One account that is used, one that has to be connected again, and a secret that is not entered. */
+/** One account that is used, one that has to be connected again, a secret that is not entered, and the way there. */
 async function picturesOfConnections(): Promise<void> {
   const rig = await connectionsRig(teardown)
   const { tab } = await signedIn(rig.pages, keyOf.ada)
@@ -146,6 +146,14 @@ async function picturesOfConnections(): Promise<void> {
   const other = await signIn(link, keyOf.bob)
   await other.setViewportSize({ width: 760, height: 420 })
   await picture(other, 'connections', 'somebody-else')
+  const leaving = await signIn(`${rig.pages}?upstream=tracker`, keyOf.bob)
+  await leaving.setViewportSize({ width: 760, height: 420 })
+  await leaving.getByRole('button', { name: 'Connect' }).click()
+  await leaving.getByRole('link', { name: 'Go on' }).waitFor()
+  await picture(leaving, 'connections', 'go-on')
+  await leaving.getByRole('link', { name: 'Go on' }).click()
+  await leaving.getByText('tracker is connected').waitFor()
+  await picture(leaving, 'connections', 'connected')
 }
 
 async function picturesOfSignIn(): Promise<void> {

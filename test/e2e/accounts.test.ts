@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
+import { adminKeys, adminSection } from '../kit/admin.ts'
 import { authorizationServer, type AuthorizationServerOptions } from '../kit/authorization-server.ts'
 import { connectAccount, signedIn } from '../kit/connect-page.ts'
 import { legacyClient } from '../kit/client.ts'
@@ -86,6 +87,7 @@ async function setUp(t: Test) {
     store: store.url,
     top: {
       publicUrl,
+      admin: { ...adminSection, keys: adminSection.keys.filter(({ tenants }) => tenants === undefined) },
       logLevel: 'trace',
       hosts: ports.map((each) => `127.0.0.1:${each}`),
       vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] },
@@ -241,6 +243,17 @@ t.test(
     for (const path of ['/v1/traces', '/v1/metrics', '/v1/logs'])
       await until(path, () => telemetry.seen.some((each) => each.path === path))
     t.same(inText(telemetry.raw.join('\n')), [])
+    for (const each of made) {
+      const { adminUrl } = await each.logged('the admin API listens', (line) => line['adminUrl'] !== undefined)
+      const read = async (path: string, key: string): Promise<string> =>
+        await (await fetch(`${String(adminUrl)}${path}`, { headers: { authorization: `Bearer ${key}` } })).text()
+      const metrics = await read('/metrics', adminKeys.metrics)
+      t.match(metrics, /gatehouse_\w*calls?\w*\{[^}]*upstream="registers"/, 'they count these calls')
+      t.same(inText(metrics), [])
+      const connections = await read('/v1/tenants/acme/connections', adminKeys.platform)
+      t.match(connections, /"registers"/)
+      t.same(inText(connections), [])
+    }
     const connection = new Redis(store.url)
     t.teardown(() => connection.disconnect())
     const keys = await connection.keys('*')
