@@ -1070,6 +1070,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/bridge/input-loop.ts stateOnlyMs', 'pause before a retry without input responses', 'call', 'sent again'],
     ['relay/client/ask-session.ts maxRequests', 'input requests in one result', 'call', 'the call ends with an error'],
     ['relay/client/client-errors.ts maxUrls', 'pages of an error -32042', 'call', 'left out'],
+    ['relay/client/client-errors.ts maxMessage chars', 'what is said of one of these pages', 'page', 'cut'],
     ['relay/bridge/url-retry.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
     [
       'relay/bridge/parked-call.ts gatherMs maxGatherMs',

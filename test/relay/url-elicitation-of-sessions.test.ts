@@ -27,7 +27,7 @@ t.test(
     const ada = await setup.person()
     const refused = {
       code: 'upstream_protocol',
-      message: /up wants a web page.*https:\/\/up\.example\/connect \(Please connect\)/,
+      message: /up wants a web page.*\nhttps:\/\/up\.example\/connect \(Please connect\)/,
       data: { requiredCapabilities: { elicitation: { url: {} } }, upstream: 'up' }
     }
     await t.rejects(ada.call('prompts/get', { name: 'up__p' }), refused)

@@ -114,7 +114,12 @@ t.test('clients that cannot be sent to a page get the link in words, and those o
   const plain = await legacyClient(made.url(), keyOf.ada)
   const { json } = await plain.request('tools/call', { name: 'up__connect_up', arguments: {} })
   t.equal(json.result.isError, true)
-  t.match(json.result.content[0].text, new RegExp(`${pageOf(made)}\\?upstream=up&for=`))
+  const words: string = json.result.content[0].text
+  t.match(
+    words,
+    new RegExp(`^Upstream up wants .*:\nConnect .* first: ${pageOf(made)}\\?upstream=up&for=[\\w-]+\nVisit it`)
+  )
+  t.equal(words.split(pageOf(made)).length, 2, 'once')
   for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }])
     for (const name of ['up__connect_up', 'up__echo']) {
       const modern = { token: keyOf.ada, capabilities } as never

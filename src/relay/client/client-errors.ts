@@ -24,6 +24,8 @@ import { isWebUrl, withUpstreamName } from './server-messages.ts'
 
 /** More pages than anyone visits for one call. */
 const maxUrls = 16
+/** In characters. */
+const maxMessage = 300
 
 /** @param capabilities as the client declared them */
 export function errorForModern(error: unknown, upstream: UpstreamName, capabilities: ClientCapabilities): unknown {
@@ -167,14 +169,18 @@ function urlsAsText(
     .filter(isObject)
     .filter(({ url }) => isWebUrl(url))
     .slice(0, maxUrls)
-    .map(
-      ({ url, message }) =>
-        new URL(String(url)).href + (typeof message === 'string' ? ` (${message.slice(0, 300)})` : '')
-    )
+    .map(({ url, message }) => {
+      const { href } = new URL(String(url))
+      const said = typeof message === 'string' ? message.slice(0, maxMessage + href.length) : ''
+      // Those of the gateway itself name their page.
+      if (said.includes(href)) return said
+      return href + (said === '' ? '' : ` (${said.slice(0, maxMessage)})`)
+    })
   const advice =
     urls.length === 0
       ? ', and names none that could be opened'
-      : `: ${urls.join(', ')}. Visit ${urls.length === 1 ? 'it' : 'them'}, then try again`
+      : // On a line of their own: a full stop behind a URL would be taken for a part of it.
+        `:\n${urls.join('\n')}\nVisit ${urls.length === 1 ? 'it' : 'them'}, then try again`
   const message =
     `Upstream ${upstream} wants ${urls.length > 1 ? 'web pages' : 'a web page'} to be visited first${advice}. ` +
     `This client did not declare, in revision ${session.session.record.revision}, "elicitation.url", ` +

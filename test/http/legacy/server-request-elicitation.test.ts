@@ -262,7 +262,7 @@ t.test(
             content: [
               {
                 type: 'text',
-                text: /^Upstream up .*https:\/\/up\.example\/connect \(Please connect\), http:\/\/up\.example\/ab\. Visit them.*"elicitation\.url"/
+                text: /^Upstream up .*:\nhttps:\/\/up\.example\/connect \(Please connect\)\nhttp:\/\/up\.example\/ab\nVisit them.*"elicitation\.url"/
               }
             ]
           },
