@@ -81,7 +81,11 @@ async function setUp(t: Test) {
   const authOf: Record<Name, object> = { registers: {}, documents: {}, configured: { ...client, resource: 'none' } }
   const config = configOf({
     upstreams: Object.fromEntries(
-      names.map((name) => [name, { type: 'http', url: upstreams[name].url, auth: { type: 'user', ...authOf[name] } }])
+      names.map((name) => [
+        name,
+        // As long as a busy machine needs.
+        { type: 'http', url: upstreams[name].url, connectMs: 60_000, auth: { type: 'user', ...authOf[name] } }
+      ])
     ),
     auth: { issuers: [{ issuer: issuer.issuer, jwksUri: issuer.jwksUri }] },
     store: store.url,
