@@ -1787,6 +1787,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['upstream/stdio/sandbox.ts scratchBytes', '/tmp and the home folder of a sandbox, each', 'server', 'ENOSPC'],
     ['upstream/stdio/sandbox.ts probeMs', 'wait for the first sandbox, which is a trial', 'process', 'there is none'],
+    ['upstream/stdio/limit-mark.ts probeMs', 'wait for the first mark in a limit, a trial', 'process', 'no such marks'],
+    ['upstream/stdio/orphans.ts maxNames', 'upstreams named where what they leave can escape', 'log line', 'counted'],
     ['upstream/stdio/known-programs.ts maxFiles', 'programs whose digests are remembered', 'process', 'read again'],
     [
       'upstream/stdio/usage-watch.ts lookMs',
@@ -2146,7 +2148,7 @@ session/bus/bus-gaps.ts askAgainMs
 http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs
-upstream/stdio/open-supervisor.ts defaultMemoryPart
+upstream/stdio/supervisor.ts defaultMemoryPart
 upstream/stdio/process-usage.ts usualPageBytes
 upstream/stdio/process-usage.ts looks
 upstream/stdio/orphans.ts crowdedPauseMs

@@ -47,7 +47,7 @@ import { createConnector } from './upstream/connect/connect.ts'
 import { createEgress } from './upstream/http/socket-pool.ts'
 import { createPool } from './upstream/pool/pool.ts'
 import type { UpstreamMeter } from './upstream/pool/pooled-connection.ts'
-import { openSupervisor } from './upstream/stdio/open-supervisor.ts'
+import { openSupervisor } from './upstream/stdio/supervisor.ts'
 
 type GatewayOverrides = Partial<Record<'keepAliveMs' | 'parkedMs', number>> & OverriddenParts
 type OverriddenParts = { store?: Store; memory?: MemoryAccount; nameServers?: readonly string[] }

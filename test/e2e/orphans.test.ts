@@ -118,29 +118,38 @@ function commandOf(pid: string): string {
   }
 }
 
-const hasSandbox = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-pid', '--', '/bin/sh', '-c', ':']).status === 0
-if (!hasSandbox) t.comment('not tried, since this system lets nobody make sandboxes: what hides from the gateway')
-for (const end of hasSandbox ? (['DELETE', 'SIGTERM', 'SIGKILL'] as const) : []) {
-  t.test(`a daemon without the environment that it was given ends with its sandbox: ${end}`, async (t) => {
-    const kit = new URL('../kit/', import.meta.url).pathname
-    // Its own time to sleep, by which it is found: neither its environment nor its group names it.
-    const seconds = String(randomInt(1_000_000, 9_000_000))
-    const script = `(env -i setsid sleep ${seconds} &); exec /bin/sh ${kit}small-server.sh`
-    const up = { command: '/bin/sh', args: ['-c', script], era: 'legacy', sandbox: 'required', sandboxRead: [kit] }
-    const gateway = await serve(t, configOf({ upstreams: { up }, limits: { coldStartMs: 30_000 } }))
-    const client = await legacyClient(`${gateway.url}/t/acme/mcp`, key)
-    const daemons = (): string[] => readdirSync('/proc').filter((pid) => commandOf(pid) === `sleep\0${seconds}\0`)
-    await until('the daemon of the list', () => daemons().length > 0)
-    const before = new Set(daemons())
-    t.match((await client.request('tools/call', { name: 'up__pid', arguments: {} })).json, { result: {} })
-    const [own] = await until('one of the session', () => {
-      const others = daemons().filter((pid) => !before.has(pid))
-      return others.length > 0 ? others : undefined
+const works = (command: string, args: readonly string[]): boolean =>
+  spawnSync(command, [...args, '--', '/bin/sh', '-c', ':']).status === 0
+/** What holds a daemon that wipes its environment, where the system has it. */
+const holds = {
+  'its sandbox': { sandbox: 'required', has: works('bwrap', ['--ro-bind', '/', '/', '--unshare-pid']) },
+  'its limit': { sandbox: 'off', has: works('prlimit', ['--locks=1:']) }
+}
+for (const [what, { sandbox, has }] of Object.entries(holds)) {
+  if (!has) t.comment(`not tried, since this system offers none: that a daemon ends by ${what}`)
+  for (const end of has ? (['DELETE', 'SIGTERM', 'SIGKILL'] as const) : []) {
+    t.test(`a daemon without the environment that it was given ends by ${what}: ${end}`, async (t) => {
+      const kit = new URL('../kit/', import.meta.url).pathname
+      // Its own time to sleep, by which it is found: neither its environment nor its group names it.
+      const seconds = String(randomInt(1_000_000, 9_000_000))
+      const script = `(env -i setsid sleep ${seconds} &); exec /bin/sh ${kit}small-server.sh`
+      const up = { command: '/bin/sh', args: ['-c', script], era: 'legacy', sandbox, sandboxRead: [kit] }
+      const gateway = await serve(t, configOf({ upstreams: { up }, limits: { coldStartMs: 30_000 } }))
+      const client = await legacyClient(`${gateway.url}/t/acme/mcp`, key)
+      const daemons = (): string[] => readdirSync('/proc').filter((pid) => commandOf(pid) === `sleep\0${seconds}\0`)
+      t.teardown(() => daemons().forEach((pid) => process.kill(Number(pid), 'SIGKILL')))
+      await until('the daemon of the list', () => daemons().length > 0)
+      const before = new Set(daemons())
+      t.match((await client.request('tools/call', { name: 'up__pid', arguments: {} })).json, { result: {} })
+      const [own] = await until('one of the session', () => {
+        const others = daemons().filter((pid) => !before.has(pid))
+        return others.length > 0 ? others : undefined
+      })
+      if (end === 'DELETE') await client.end()
+      else gateway.signal(end)
+      await until('its end', () => !daemons().includes(own ?? ''))
+      if (end !== 'DELETE') await until('the end of all', () => daemons().length === 0)
+      t.pass('it is gone')
     })
-    if (end === 'DELETE') await client.end()
-    else gateway.signal(end)
-    await until('its end', () => !daemons().includes(own ?? ''))
-    if (end !== 'DELETE') await until('the end of all', () => daemons().length === 0)
-    t.pass('it is gone')
-  })
+  }
 }

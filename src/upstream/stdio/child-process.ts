@@ -88,7 +88,8 @@ export function startChild(
   const { name } = definition
   const mark = orphans.newMark()
   const env = { ...environment(baseEnv, definition), [markVariable]: mark }
-  const child = spawned(definition, sandbox.wrap(definition, env), env)
+  const command = orphans.wrap(sandbox.wrap(definition, env), mark, env, definition.cwd)
+  const child = spawned(definition, command, env)
   const { pid } = child
   if (pid !== undefined) {
     orphans.started(pid)

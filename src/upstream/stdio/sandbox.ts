@@ -139,7 +139,7 @@ const walls = (network: boolean): string[] => [
 ]
 
 /** As the system would find it. @returns an absolute path */
-function findCommand(command: string, path = usualPath, cwd: string | undefined): string | undefined {
+export function findCommand(command: string, path = usualPath, cwd: string | undefined): string | undefined {
   const places = command.includes('/')
     ? [isAbsolute(command) ? command : resolve(cwd ?? '', command)]
     : path.split(delimiter).map((folder) => join(folder, command))

@@ -1,7 +1,7 @@
 // Which child processes may start: how many at once, for one caller, one tenant and all; and the end of them all.
 
 import type { GatewayError, TenantId } from '../../protocol/messages.ts'
-import { abortable, deadline } from '../../time/clock.ts'
+import { abortable, deadline, steadyClock } from '../../time/clock.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
 import { createKnownPrograms } from './known-programs.ts'
 import { createOrphans } from './orphans.ts'
@@ -12,7 +12,10 @@ import { createStarts } from './starts.ts'
 import { createStrayLines } from '../rpc/stray-lines.ts'
 import { createUsageWatch } from './usage-watch.ts'
 import { createWarmChildren } from './warm-children.ts'
-import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
+import type { Resources, Snapshot, StdioDefinition, Tenant } from '../../config/snapshot.ts'
+import { processesWithin } from '../../limits/descriptors.ts'
+import { availableMemory } from '../../limits/memory.ts'
+import type { Log } from '../../observe/log.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
 export type Supervisor = ReturnType<typeof createSupervisor>
@@ -63,7 +66,7 @@ export function createSupervisor(options: SupervisorOptions) {
       const hasRoom = (): boolean =>
         running.size < maxProcesses / perWarm && refusal(definition, starter, all()) === undefined
       if (!hasRoom()) return false
-      await sandbox.ready(definition)
+      await ready(definition)
       await starts.turn(definition, '')
       await checkProgram(definition)
       return hasRoom()
@@ -72,6 +75,11 @@ export function createSupervisor(options: SupervisorOptions) {
     log
   })
   let ending: PromiseWithResolvers<void> | undefined
+
+  async function ready(definition: StdioDefinition): Promise<void> {
+    await sandbox.ready(definition)
+    await orphans.ready(isBare(definition) ? [definition] : [])
+  }
 
   function begin(definition: StdioDefinition, events: ChildEvents): Child {
     const ended = (reason: GatewayError): void => {
@@ -111,6 +119,8 @@ export function createSupervisor(options: SupervisorOptions) {
   const nextEnd = (): Promise<void> => (ending ??= Promise.withResolvers()).promise
 
   return {
+    /** Has what the system cannot hold of these upstreams, which have no sandbox, said at the start. */
+    lookAround: (bare: readonly StdioDefinition[]): void => void orphans.ready(bare),
     strayLines: createStrayLines(clock),
     /**
      * @throws GatewayError upstream_unavailable; too_many when `maxProcesses` run, or those that are free are kept for
@@ -131,7 +141,7 @@ export function createSupervisor(options: SupervisorOptions) {
     },
     /** Asked before `spawn`: waits for processes that are ending, where they are in the way, and see `createStarts`. */
     async turn(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
-      await sandbox.ready(definition)
+      await ready(definition)
       if (warm.next(definition) === undefined && refusal(definition, starter, notEnding()) !== undefined) warm.giveUp()
       await room(definition, starter, signal)
       const end = await starts.turn(definition, starter.quotaKey ?? '', signal)
@@ -165,3 +175,41 @@ export function createSupervisor(options: SupervisorOptions) {
     }
   }
 }
+
+/** Of the memory of the container or machine, where `limits.processBytesPerTenant` is not given. */
+const defaultMemoryPart = 0.5
+
+export function openSupervisor(
+  snapshot: () => Snapshot,
+  descriptors: number,
+  baseEnv: Readonly<Record<string, string | undefined>>,
+  log: Log
+): Supervisor {
+  // These hold until the process ends; tenants come and go.
+  const { processes, processesPerTenant, processBytesPerTenant } = snapshot().limits
+  const maxProcesses = Math.min(processes, processesWithin(descriptors))
+  if (maxProcesses < processes)
+    log.warn(
+      { processes: maxProcesses, descriptors },
+      'limits.processes is lowered: this process may not have enough open files (ulimit -n) for more'
+    )
+  const supervisor = createSupervisor({
+    baseEnv,
+    maxProcesses,
+    maxPerTenant: processesPerTenant,
+    maxBytesPerTenant: processBytesPerTenant ?? Math.floor(availableMemory() * defaultMemoryPart),
+    resourcesOf: (tenant) => snapshot().tenants.get(tenant)?.resources ?? {},
+    tenantCount: () => tenantsWithStdio(snapshot()),
+    clock: steadyClock,
+    log
+  })
+  const bare = [...snapshot().tenants.values()].flatMap(({ upstreams }) => stdioOf(upstreams).filter(isBare))
+  if (bare.length > 0) supervisor.lookAround(bare)
+  return supervisor
+}
+
+const stdioOf = (upstreams: Tenant['upstreams']): StdioDefinition[] =>
+  [...upstreams.values()].filter((each) => each.type === 'stdio')
+const isBare = ({ sandbox }: StdioDefinition): boolean => sandbox === 'off'
+const tenantsWithStdio = ({ tenants }: Snapshot): number =>
+  [...tenants.values()].filter(({ upstreams }) => stdioOf(upstreams).length > 0).length

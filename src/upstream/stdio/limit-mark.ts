@@ -1,0 +1,78 @@
+// A mark that a process keeps where it wipes its environment: a resource limit, which all that come of it inherit, and which
+// nothing looks at. It is set by `prlimit` (util-linux), which then becomes the program itself: the same process, the same
+// environment.
+
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { isOutOfDescriptors } from '../../limits/descriptors.ts'
+import { type Command, findCommand } from './sandbox.ts'
+
+// getrlimit(2): RLIMIT_LOCKS was looked at last by Linux 2.4.24. The soft limit: it may be set to any number, and again.
+const option = '--locks'
+/** proc(5), `limits`: everybody may read it. */
+const line = '^Max file locks +'
+/** The test run ends by itself; a system that hangs must not hold the start of upstreams. */
+const probeMs = 10_000
+
+const run = promisify(execFile)
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+interface LimitMarkOptions {
+  /** Hexadecimal; the marks of all children begin with it. */
+  readonly own: string
+  /** Where `prlimit` is looked for. */
+  readonly path: string | undefined
+  readonly proc: string
+}
+
+export function createLimitMark({ own, path, proc }: LimitMarkOptions) {
+  // Ten digits for the gateway and eight for the child: less than 2^63.
+  const ofGateway = String(1_000_000_000 + Number.parseInt(own.slice(0, 8), 16))
+  const limitOf = (mark: string): string => ofGateway + String(Number.parseInt(mark.slice(-6), 16)).padStart(8, '0')
+  const anyLimit = new RegExp(`${line}(\\d+)`, 'm')
+  /** Undefined where there is none, or it does not work. */
+  let program: string | undefined
+
+  return {
+    /** For grep -E: what this gateway has set. */
+    pattern: `${line}${ofGateway}[0-9]{8} `,
+    /** @returns whether the system lets us set it; until then, and where it does not, nothing is marked */
+    async ready(): Promise<boolean> {
+      const found = findCommand('prlimit', path, undefined)
+      if (found === undefined) return false
+      const limit = limitOf('0')
+      try {
+        const args = [`${option}=${limit}:`, '--', 'cat', `${proc}/self/limits`]
+        const { stdout } = await run(found, args, { env: path === undefined ? {} : { PATH: path }, timeout: probeMs })
+        if (anyLimit.exec(stdout)?.[1] === limit) program = found
+      } catch {
+        // The system forbids it, or it is another program of that name.
+      }
+      return program !== undefined
+    },
+    /** @returns what starts the same with the mark */
+    wrap({ command, args }: Command, mark: string, env: Environment, cwd: string | undefined): Command {
+      // A command that is not found is started as it is, so that the error says so.
+      const found = program === undefined ? undefined : findCommand(command, env['PATH'], cwd)
+      if (program === undefined || found === undefined) return { command, args }
+      return { command: program, args: [`${option}=${limitOf(mark)}:`, '--', found, ...args] }
+    },
+    /** @returns which of these marks the process has; none where it has ended and nobody has asked how */
+    async markOf(pid: string, marks: Iterable<string>): Promise<string | undefined> {
+      if (program === undefined) return undefined
+      const limit = anyLimit.exec(await readFile(`${proc}/${pid}/limits`, 'latin1').catch(orNone))?.[1]
+      if (limit?.startsWith(ofGateway) !== true) return undefined
+      const mark = Iterator.from(marks).find((each) => limitOf(each) === limit)
+      const isLiving = mark !== undefined && (await readFile(`${proc}/${pid}/cmdline`).catch(orNone)).length > 0
+      return isLiving ? mark : undefined
+    }
+  }
+}
+
+/** Where a process has gone meanwhile, or is somebody else's. @throws what says that no descriptor is left */
+export function orNone(error: unknown): string {
+  if (isOutOfDescriptors(error)) throw error
+  return ''
+}
