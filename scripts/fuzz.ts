@@ -2,7 +2,7 @@
 // same inputs come again, and what was found; the exit code is 1 where that is anything.
 
 import { parseArgs } from 'node:util'
-import { fuzz } from '../test/fuzz/fuzz.ts'
+import { fuzz, pairsWithoutResult } from '../test/fuzz/fuzz.ts'
 
 const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' } } })
 const minutes = Number(values.minutes ?? 1)
@@ -27,6 +27,9 @@ for (const [pair, count] of [...results].sort(([a], [b]) => a.localeCompare(b)))
   process.stdout.write(`  ${pair}: ${count}\n`)
 const failures = [
   ...faults,
+  ...pairsWithoutResult(results).map(
+    (pair) => `${pair}: no result in ${conversations} conversations, so nothing was tried`
+  ),
   ...(isAlive ? [] : ['the gateway ended, or did not serve a caller who does nothing wrong']),
   ...(stallMs <= 100 ? [] : [`the event loop stood still for ${stallMs} ms of CPU`]),
   ...(growthBytes <= 32 * 1024 * 1024 ? [] : [`${growthBytes} bytes more are held than after the first third`])

@@ -40,7 +40,17 @@ export interface FuzzOptions {
   readonly ms: number
   /** Conversations at once. */
   readonly workers?: number
+  /** So many conversations at the most while a pair has no result, however long they take. */
+  readonly forEachPair?: number
 }
+
+type Pair = readonly [ClientKind, UpstreamKind]
+const pairs: readonly Pair[] = clientKinds.flatMap((client) => upstreamKinds.map((each): Pair => [client, each]))
+const nameOf = ([client, upstream]: Pair): string => `${client} to ${upstream}`
+
+/** Of every client at every upstream: those that nothing came of. */
+export const pairsWithoutResult = (results: Fuzzed['results']): string[] =>
+  pairs.map(nameOf).filter((pair) => (results.get(pair) ?? 0) === 0)
 
 const keys = { fuzz: 'gh_fuzz_key_of_fuzz_0123456789', calm: 'gh_fuzz_key_of_calm_0123456789' } as const
 /** Several of each kind, because one that fails at its handshake is left alone for a while. */
@@ -104,7 +114,7 @@ async function measure(running: Running): Promise<Measurement> {
   return await until('the gateway measures itself', () => all()[before])
 }
 
-export async function fuzz(t: Teardown, { seed, ms, workers = 6 }: FuzzOptions): Promise<Fuzzed> {
+export async function fuzz(t: Teardown, { seed, ms, workers = 6, forEachPair = 0 }: FuzzOptions): Promise<Fuzzed> {
   const running = await startGateway(t, seed)
   const origin = await running.ready
   const end = new AbortController()
@@ -115,19 +125,20 @@ export async function fuzz(t: Teardown, { seed, ms, workers = 6 }: FuzzOptions):
 
   async function one(n: number): Promise<void> {
     const chance = random(seed, n)
-    const [client, upstream]: [ClientKind, UpstreamKind] = [chance.pick(clientKinds), chance.pick(upstreamKinds)]
+    const [client, upstream] = pairs[n % pairs.length] as Pair
     const url = `${origin}/t/fuzz/${upstream}${chance.below(upstreamsPerKind)}/mcp`
     const outcome: Outcome = { results: 0, faults: [] }
     if (chance.chance(0.1)) await rawBytes(chance, { url, key: keys.fuzz })
     await converse(client, chance, { url, key: keys.fuzz }, outcome)
-    const pair = `${client} to ${upstream}`
+    const pair = nameOf([client, upstream])
     results.set(pair, (results.get(pair) ?? 0) + outcome.results)
     faults.push(...outcome.faults.map((fault) => `conversation ${n}, ${pair}: ${fault}`))
   }
+  const isOneMissing = (): boolean => conversations < forEachPair && pairsWithoutResult(results).length > 0
   async function part(partMs: number): Promise<void> {
     const deadline = performance.now() + partMs
     const work = async (): Promise<void> => {
-      while (performance.now() < deadline && !end.signal.aborted) await one(conversations++)
+      while ((performance.now() < deadline || isOneMissing()) && !end.signal.aborted) await one(conversations++)
     }
     await Promise.all(Array.from({ length: workers }, work))
   }

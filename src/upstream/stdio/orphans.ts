@@ -1,8 +1,8 @@
-// Processes that outlive the child that started them. Every child has two marks, which all that come of it inherit, also
-// where they leave its process group (setsid): one in its environment, and one that stays where a process wipes that, a
-// resource limit without a meaning. By these they are found in /proc and ended: those of one child when it has ended, and
-// all of them when the gateway itself was killed, by a small shell that waits for that. Where the system cannot set the
-// limit, what wipes its environment escapes: only a sandbox (sandbox.ts), a container or a cgroup holds it.
+// Processes that outlive the child that started them. Every child has two marks, which all that come of it inherit,
+// also where they leave its process group (setsid): one in its environment, and one that stays where a process wipes
+// that (limit-mark.ts). By these they are found in /proc and ended: those of one child when it has ended, and all of
+// them when the gateway itself was killed, by a small shell that waits for that. Where the system knows no such limit,
+// what wipes its environment escapes: only a sandbox (sandbox.ts), a container or a cgroup holds it.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -10,9 +10,8 @@ import { existsSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 import { isOutOfDescriptors } from '../../limits/descriptors.ts'
 import { type Clock, pause } from '../../time/clock.ts'
-import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
-import { createLimitMark, orNone } from './limit-mark.ts'
+import { createLimitMark, type Named, orNone } from './limit-mark.ts'
 
 export const markVariable = 'GATEHOUSE_CHILD'
 
@@ -25,9 +24,6 @@ const crowdedPauseMs = 1_000
 
 const markBytes = 16
 const shell = '/bin/sh'
-/** Of upstreams that the log names: a line, and no list of all. */
-const maxNames = 10
-
 /**
  * Reads the process groups, a line each time they change, until the gateway is gone. Then it ends them, and whatever
  * has the mark: searched for until there is none, and once more after a second for one that was just being started.
@@ -55,8 +51,6 @@ done`
 
 export type Orphans = ReturnType<typeof createOrphans>
 
-type Named = Pick<StdioDefinition, 'tenant' | 'name'>
-
 interface OrphansOptions {
   /** Where the guard finds its programs. */
   readonly path: string | undefined
@@ -68,15 +62,13 @@ interface OrphansOptions {
 
 export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptions) {
   const own = randomBytes(markBytes).toString('hex')
-  const limit = createLimitMark({ own, path, proc })
+  const limit = createLimitMark({ own, path, proc, log })
   const hasProc = existsSync(`${proc}/self/environ`)
   const hasShell = existsSync(shell)
   const groups = new Set<number>()
   /** Marks of children that have ended, and who waits until nothing is left of them. */
   const wanted = new Map<string, { readonly resolve: (isClean: boolean) => void; searches: number }>()
   let searching = false
-  let probed: Promise<boolean> | undefined
-  let said = false
   let guard: ChildProcess | undefined
   let closed = false
 
@@ -103,19 +95,6 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     const environment = await readFile(`${proc}/${pid}/environ`, 'latin1').catch(orNone)
     const mark = markIn(environment) ?? (await limit.markOf(pid, wanted.keys()))
     return mark !== undefined && wanted.has(mark) ? mark : undefined
-  }
-
-  async function ready(bare: readonly Named[]): Promise<void> {
-    // Without /proc it is said above what that means.
-    if (!hasProc || (await (probed ??= limit.ready())) || bare.length === 0 || said) return
-    said = true
-    const upstreams = bare.slice(0, maxNames).map(({ tenant, name }) => `${tenant}/${name}`)
-    log.warn(
-      { missing: 'prlimit', upstreams, count: bare.length },
-      'what a stdio upstream without a sandbox starts outlives its session and the gateway where it clears its ' +
-        'environment and leaves its process group: install prlimit (util-linux), or give the upstream ' +
-        '`sandbox: required`'
-    )
   }
 
   /** Kills what has a wanted mark. @returns the marks that were found. @throws what says that no descriptor is left */
@@ -198,11 +177,10 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     /** For the environment of one child. */
     newMark: (): string => `${own}.${randomBytes(markBytes).toString('hex')}`,
     markIn,
-    /**
-     * Before a start: finds out, once, whether the system can mark processes by a limit. Never rejects.
-     * @param bare upstreams without a sandbox: the log names them, once, where it cannot
-     */
-    ready,
+    /** Before a start. Never rejects. @param bare upstreams without a sandbox: the log may name them */
+    ready: async (bare: readonly Named[]): Promise<void> => {
+      if (hasProc) await limit.ready(bare)
+    },
     wrap: limit.wrap,
     /** The child leads this process group. */
     started(group: number): void {
