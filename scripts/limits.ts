@@ -1788,7 +1788,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/stdio/sandbox.ts scratchBytes', '/tmp and the home folder of a sandbox, each', 'server', 'ENOSPC'],
     ['upstream/stdio/sandbox.ts probeMs', 'wait for the first sandbox, which is a trial', 'process', 'there is none'],
     ['upstream/stdio/limit-mark.ts probeMs', 'wait for the first mark in a limit, a trial', 'process', 'no such marks'],
-    ['upstream/stdio/limit-mark.ts maxNames', 'upstreams named where what they leave can escape', 'log line', 'counted'],
+    [
+      'upstream/stdio/limit-mark.ts maxNames',
+      'upstreams named where what they leave can escape',
+      'log line',
+      'counted'
+    ],
     ['upstream/stdio/known-programs.ts maxFiles', 'programs whose digests are remembered', 'process', 'read again'],
     [
       'upstream/stdio/usage-watch.ts lookMs',

@@ -1,15 +1,31 @@
-// `node out-of-descriptors.ts URL`: takes every file descriptor of its process, and then wants what needs one: a process
-// of a stdio upstream, a connection to the HTTP upstream at URL, readiness. Then once more with all of them free. Prints
-// what came of it as a line of JSON.
+// `node out-of-descriptors.ts URL JWKS_URL KID AUDIT_FILE`: takes every file descriptor of its process, and then wants
+// what needs one: a process of a stdio upstream, a connection to the HTTP upstream at URL, readiness, a key of an issuer,
+// a line in a file of the audit log. Then once more with all of them free. Prints what came of it as a line of JSON.
 
 import { closeSync, openSync } from 'node:fs'
+import { createFileWriter } from '../../src/audit/file.ts'
+import { createFetch } from '../../src/auth/fetch.ts'
+import { createKeySource } from '../../src/auth/jwks.ts'
 import { createConnections } from '../../src/http/connections.ts'
 import { handshake, httpDefinition, recordingEvents, stdioDefinition, testConnector } from './connector.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 
-const [url = ''] = process.argv.slice(2)
+const [url = '', jwksUri = '', kid = '', auditFile = ''] = process.argv.slice(2)
 const { pool, log, logged } = testConnector()
 const connections = createConnections(1_000, Infinity, log)
+
+/** Later at each attempt: the key source asks again only after a while. */
+let now = Date.now()
+const clock = { now: () => (now += 60_000) }
+const keys = createKeySource({ issuer: 'https://issuer.test', jwksUri }, { fetch: createFetch(), clock, log })
+const writeAudit = createFileWriter(auditFile)
+
+async function outcome(what: Promise<unknown>): Promise<object> {
+  return await what.then(
+    () => ({ done: true }),
+    ({ code }: { code?: string }) => ({ code })
+  )
+}
 
 async function attempt(definition: UpstreamDefinition): Promise<object> {
   try {
@@ -28,7 +44,11 @@ async function attempts(prepare: () => void): Promise<object> {
   prepare()
   const http = await attempt(httpDefinition(url, { era: 'legacy' }))
   prepare()
-  return { stdio, http, fault: await connections.fault() }
+  const fault = await connections.fault()
+  prepare()
+  const key = await outcome(keys.key({ alg: 'ES256', kid }))
+  prepare()
+  return { stdio, http, fault, key, audit: await outcome(writeAudit('{}\n')) }
 }
 
 const held: number[] = []
