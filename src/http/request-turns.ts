@@ -1,5 +1,6 @@
-// Few requests are begun in one turn of the event loop, in which thousands of connections can be ready. Where more are,
-// tenants and callers take turns, and what waits is counted as theirs. What has waited too long is refused: who asks
+// Few requests are begun in one turn of the event loop, in which thousands of connections can be ready, and few of one
+// tenant where others have work, too. Where more are ready, tenants and callers take turns, and what waits is counted
+// as theirs. What has waited too long is refused: who asks
 // again later is answered sooner than from the end of a queue that only grows.
 
 import type { Socket } from 'node:net'
@@ -9,6 +10,7 @@ import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { createFairQueue } from '../time/fair-queue.ts'
 import { createLoopDelay, type LoopDelay } from '../time/loop-delay.ts'
+import { type TurnShares, turnShares } from '../time/turn-shares.ts'
 import type { Connections } from './connections.ts'
 
 /** Requests, each of which takes a tenth of a millisecond or several, with what follows before the loop turns. */
@@ -38,14 +40,15 @@ interface RequestTurnsOptions {
   readonly state: { readonly snapshot: { readonly limits: { readonly queueMs: number } } }
   readonly clock: Clock
   readonly log: Log
-  /** Replaced in tests. */
+  /** Replaced in tests, as the next one. */
   readonly delay?: LoopDelay
+  readonly shares?: TurnShares
 }
 
 export type RequestTurns = ReturnType<typeof createRequestTurns>
 
 export function createRequestTurns(options: RequestTurnsOptions) {
-  const { connections, memory, state, clock, log, delay = createLoopDelay(clock) } = options
+  const { connections, memory, state, clock, log, delay = createLoopDelay(clock), shares = turnShares } = options
   /** @returns what it costs of the turn */
   const waiting = createFairQueue<() => number>()
   let begun = 0
@@ -76,17 +79,17 @@ export function createRequestTurns(options: RequestTurnsOptions) {
   function awaitTurn(): void {
     if (isTurnAwaited) return
     isTurnAwaited = true
-    setImmediate(nextTurn)
+    shares.inNextTurn(nextTurn)
   }
 
   function nextTurn(): void {
     isTurnAwaited = false
     begun = 0
-    for (let next = waiting.next(); next !== undefined; next = waiting.next()) {
+    for (let next = waiting.next(shares.has); next !== undefined; next = waiting.next(shares.has)) {
       begun += next()
       if (begun >= maxBegunPerTurn) break
     }
-    if (begun > 0) awaitTurn()
+    if (begun > 0 || !waiting.isEmpty) awaitTurn()
   }
 
   return {
@@ -95,18 +98,20 @@ export function createRequestTurns(options: RequestTurnsOptions) {
     add(request: ReadyRequest): boolean {
       const { socket, bytes, begin, refuse, isProbe = false } = request
       const since = clock.now()
+      const owner = connections.ownerOf(socket)
+      const { tenant } = owner
+      shares.note(tenant)
       awaitTurn()
       if (!isProbe && isLate(since)) {
         refuseLate(request)
         return false
       }
-      if (begun < maxBegunPerTurn) {
+      if (begun < maxBegunPerTurn && shares.has(tenant)) {
         begun++
-        begin()
+        shares.run(tenant, begin)
         return false
       }
-      const owner = connections.ownerOf(socket)
-      const share = memory.share(owner.tenant, owner.caller)
+      const share = memory.share(tenant, owner.caller)
       if (!share.take(bytes)) {
         refuse(share.refusal(bytes, 'The request'))
         return false
@@ -114,10 +119,10 @@ export function createRequestTurns(options: RequestTurnsOptions) {
       waiting.add(() => {
         share.move(-bytes)
         if (isProbe || !isLate(since)) {
-          begin()
+          shares.run(tenant, begin)
           return 1
         }
-        refuseLate(request)
+        shares.run(tenant, () => refuseLate(request))
         return refusalCost
       }, owner)
       return true

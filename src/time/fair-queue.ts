@@ -22,9 +22,16 @@ export function createFairQueue<T>(
       own.waiting.push(each)
       tenants.set(tenant, callers.set(caller, own))
     },
-    /** Of the tenant, and of its callers, who had a turn longest ago. */
-    next(): T | undefined {
+    get isEmpty(): boolean {
+      return tenants.size === 0
+    },
+    /**
+     * Of the tenant, and of its callers, who had a turn longest ago.
+     * @param isIn whether a tenant takes part. Default: all do
+     */
+    next(isIn?: (tenant: string) => boolean): T | undefined {
       for (const [tenant, callers] of tenants) {
+        if (isIn?.(tenant) === false) continue
         tenants.delete(tenant)
         for (const [caller, own] of callers) {
           callers.delete(caller)

@@ -1,9 +1,12 @@
 // Long work in short steps: between them the event loop turns, so that nobody waits for the work of another.
 
 import { createFairQueue, type WorkOwner } from './fair-queue.ts'
+import { turnShares } from './turn-shares.ts'
 
 /** Milliseconds of such work in one turn of the event loop, of all that is under way in the process. */
 const turnMs = 5
+/** The same while more than one tenant has work: another's short call waits for several turns. */
+const sharedTurnMs = 1
 
 export type Steps<T = void> = Generator<undefined, T, undefined>
 
@@ -15,11 +18,15 @@ export type Steps<T = void> = Generator<undefined, T, undefined>
  */
 export type RunSteps = <T>(steps: Steps<T>, owner: WorkOwner) => T | Promise<T>
 
-export function createTurns(now: () => number = () => performance.now()): RunSteps {
+/** @param isShared has more than one tenant work? */
+export function createTurns(
+  now: () => number = () => performance.now(),
+  isShared: () => boolean = () => false
+): RunSteps {
   const waiting = createFairQueue<Work>(takeWork)
   let spentMs = 0
   let scheduled = false
-  const isOver = (): boolean => spentMs >= turnMs
+  const isOver = (): boolean => spentMs >= (isShared() ? sharedTurnMs : turnMs)
 
   function beginTurn(): void {
     scheduled = false
@@ -98,7 +105,7 @@ function takeWork(works: Work[], taken: number): Work | undefined {
 }
 
 /** One for the process, because there is one event loop. */
-export const runSteps = createTurns()
+export const runSteps = createTurns(undefined, turnShares.isShared)
 
 /** For work that the system does after a step, such as to take what was written: it belongs to the turn of the step. */
 export const nextTurn = (): Promise<void> =>

@@ -7,6 +7,8 @@ import type { Snapshot } from '../../config/snapshot.ts'
 import type { RouteReply, RouteRequest, PathParams, ServerState } from '../admission.ts'
 import type { createBodyReader } from '../body.ts'
 import { steadyClock } from '../../time/clock.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
+import { turnShares } from '../../time/turn-shares.ts'
 import { CountedRequest } from '../counted-request.ts'
 import type { ClientReply, ClientRequest, ReadId, ReplyHeaders } from '../reply.ts'
 import type { AdmittedRoute } from '../routes.ts'
@@ -55,7 +57,7 @@ export function serveUsualRequests(server: Server, options: UsualRequestsOptions
   function serve(
     { raw, response }: { readonly raw: ClientRequest; readonly response: ClientReply },
     found: Found,
-    receive: (read: (bytes: Buffer) => void, failed: (error: unknown) => void) => void
+    receive: (read: (bytes: Buffer) => void, failed: (error: unknown) => void, owner: WorkOwner) => void
   ): void {
     const { method = '', url = '', headers } = raw
     const route = routes[method === 'DELETE' ? method : 'POST']
@@ -89,8 +91,9 @@ export function serveUsualRequests(server: Server, options: UsualRequestsOptions
     try {
       checkHostAndOrigin(raw, true)
       const waits = route.onRequest(request, reply)
-      if (waits === undefined) receive(read, refused)
-      else waits.then(() => receive(read, refused), refused)
+      const begin = (): void => receive(read, refused, request.context?.memory.share ?? nobody)
+      if (waits === undefined) begin()
+      else waits.then(begin, refused)
     } catch (error) {
       refused(error)
     }
@@ -100,7 +103,7 @@ export function serveUsualRequests(server: Server, options: UsualRequestsOptions
     const found = raw.method === 'POST' ? find('POST', raw.url ?? '', raw.headers) : undefined
     if (found === undefined) return routed(raw, response)
     if (raw instanceof CountedRequest) raw.response = response
-    serve({ raw, response }, found, (read, failed) => receiveBody(raw, read, failed))
+    serve({ raw, response }, found, (read, failed, owner) => receiveBody(raw, owner, read, failed))
   })
 
   return {
@@ -142,10 +145,27 @@ class Reply implements RouteReply {
   }
 }
 
-/** Node ends a body where its Content-Length says, and fails one that is shorter. */
-function receiveBody(raw: IncomingMessage, read: (bytes: Buffer) => void, failed: (error: Error) => void): void {
+const nobody: WorkOwner = { tenant: '', caller: '' }
+/** What Node takes for a part of a body, of 64 KiB at most. */
+const partMs = 0.1
+
+/**
+ * Node ends a body where its Content-Length says, and fails one that is shorter. It reads all sockets that are ready in
+ * one turn of the event loop: one whose tenant has had its share of the turn is read on in a later one.
+ */
+function receiveBody(
+  raw: IncomingMessage,
+  owner: WorkOwner,
+  read: (bytes: Buffer) => void,
+  failed: (error: Error) => void
+): void {
   const chunks: Buffer[] = []
-  const onData = (chunk: Buffer): unknown => chunks.push(chunk)
+  const onData = (chunk: Buffer): void => {
+    chunks.push(chunk)
+    if (turnShares.take(owner.tenant, partMs)) return
+    raw.pause()
+    turnShares.later(() => raw.resume(), owner, partMs)
+  }
   const stop = (): unknown => raw.off('data', onData).off('end', onEnd).off('error', onError)
   const onEnd = (): void => {
     stop()

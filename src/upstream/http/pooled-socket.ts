@@ -8,12 +8,13 @@ import type { OnReadOpts, Socket } from 'node:net'
 import type { Timer } from '../../time/clock.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 import { StepQueue, type Steps, smallSize } from '../../time/turns.ts'
+import { turnShares } from '../../time/turn-shares.ts'
 
 /** What a request hears of its socket. Whatever ends it is the last that it hears. */
 export interface Exchange {
   /** Whose work it is to read the response. */
   readonly owner: WorkOwner
-  /** It is about to be written; what fails before was not sent. @returns false where it is no longer wanted */
+  /** It is about to be written; what fails before was not sent. @returns false where it is not wanted any more */
   start(socket: PooledSocket): boolean
   /** The system has taken all of a body of `longRequestLength` or more. */
   written?(): void
@@ -144,7 +145,8 @@ export class PooledSocket {
     this.unread += size
     // The bytes of the next read overwrite these.
     let rest: Buffer | undefined = Buffer.from(shared.subarray(0, size))
-    if (size <= smallSize && !this.behind) rest = this.readStep(exchange, rest)
+    if (size <= smallSize && !this.behind && turnShares.take(exchange.owner.tenant))
+      rest = this.readStep(exchange, rest)
     if (rest !== undefined) this.readLater(exchange, rest)
     return !this.socket.destroyed
   }
@@ -167,18 +169,16 @@ export class PooledSocket {
 
   /** Hundreds of sockets can be ready in one turn of the event loop. */
   private readLater(exchange: Exchange, bytes: Buffer): void {
-    const pause = (): void => this.holdUp(true)
     const resume = (): void => this.holdUp(false)
     const destroy = (fault: Error): void => this.giveUp(fault)
-    this.work ??= new StepQueue({ pause, resume, destroy }, exchange.owner)
+    this.work ??= new StepQueue({ pause: () => this.holdUp(true), resume, destroy }, exchange.owner)
     this.work.push(this.readSteps(exchange, bytes), readBytes)
     if (this.unread > 0 && this.exchange === exchange) this.tell(exchange, undefined)
   }
 
   private ended(): void {
-    const { exchange } = this
     this.reader.end()
-    if (exchange !== undefined && this.reader.complete) this.tell(exchange, undefined)
+    if (this.exchange !== undefined && this.reader.complete) this.tell(this.exchange, undefined)
     else this.fail(new Error('the server closed the connection'))
     this.destroy()
   }

@@ -1,0 +1,99 @@
+// Turns of the event loop are short where more than one tenant has work: each may have a little begun in a turn, as
+// measured by the clock, so that whoever asks seldom waits for little, in each phase of its request. A tenant that is
+// alone has all of each turn, and nothing is measured.
+
+import { createFairQueue, type WorkOwner } from './fair-queue.ts'
+
+/** So long after the work of another tenant none is alone. */
+const sharedMs = 1_000
+/** Of one tenant, in one turn of the event loop. */
+const shareMs = 0.5
+/** What a piece of work costs at least: what is measured goes on in promises. */
+const pieceMs = 0.25
+/** What is carried over to later turns at most: the clock also counts what other processes had. */
+const maxDebtMs = 10
+
+export type TurnShares = ReturnType<typeof createTurnShares>
+
+export function createTurnShares(now: () => number = () => performance.now()) {
+  /** By tenant: in this turn, and in earlier ones beyond its share. */
+  const spent = new Map<string, number>()
+  const waiting = createFairQueue<{ readonly run: () => void; readonly tenant: string; readonly ms: number }>()
+  let due: Array<() => void> = []
+  let isTurnAwaited = false
+  let last = ''
+  let sharedUntil = 0
+
+  const isShared = (): boolean => sharedUntil > 0 && now() < sharedUntil
+  const has = (tenant: string): boolean => !isShared() || (spent.get(tenant) ?? 0) < shareMs
+  /** Who waits to read on leaves room for what is read: else no request would be begun. */
+  const hasHalf = (tenant: string): boolean => !isShared() || (spent.get(tenant) ?? 0) < shareMs / 2
+
+  function charge(tenant: string, ms: number): void {
+    spent.set(tenant, Math.min(maxDebtMs, (spent.get(tenant) ?? 0) + ms))
+    awaitTurn()
+  }
+
+  function awaitTurn(): void {
+    if (isTurnAwaited) return
+    isTurnAwaited = true
+    setImmediate(nextTurn)
+  }
+
+  function nextTurn(): void {
+    isTurnAwaited = false
+    for (const [tenant, ms] of spent)
+      if (ms <= shareMs) spent.delete(tenant)
+      else spent.set(tenant, ms - shareMs)
+    for (let next = waiting.next(hasHalf); next !== undefined; next = waiting.next(hasHalf)) {
+      charge(next.tenant, next.ms)
+      next.run()
+    }
+    if (spent.size > 0 || !waiting.isEmpty) awaitTurn()
+    const runs = due
+    due = []
+    for (const run of runs) run()
+  }
+
+  return {
+    /** Work of the tenant has come; '' is nobody who is known. */
+    note(tenant: string): void {
+      if (tenant === last || tenant === '') return
+      if (last !== '') sharedUntil = now() + sharedMs
+      last = tenant
+    },
+    isShared,
+    /** May the tenant have more done in this turn? */
+    has,
+    /** Does it, and counts it as the tenant's. */
+    run(tenant: string, work: () => void): void {
+      if (!isShared()) return work()
+      const began = now()
+      try {
+        work()
+      } finally {
+        charge(tenant, Math.max(pieceMs, now() - began))
+      }
+    },
+    /** @returns whether the tenant had so much of its share left, which is taken */
+    take(tenant: string, ms: number = pieceMs): boolean {
+      if (!isShared()) return true
+      if (!has(tenant)) return false
+      charge(tenant, ms)
+      return true
+    },
+    /** Runs it in a later turn, in which its tenant has a share: tenants take turns, and so do the callers of each. */
+    later(run: () => void, owner: WorkOwner, ms: number): void {
+      waiting.add({ run, tenant: owner.tenant, ms }, owner)
+      awaitTurn()
+    },
+    /** Runs it in the next turn, when all have new shares. */
+    inNextTurn(run: () => void): void {
+      due.push(run)
+      awaitTurn()
+    }
+  }
+}
+
+/** One for the process, because there is one event loop. */
+export const turnShares = createTurnShares()

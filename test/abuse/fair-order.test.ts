@@ -1,0 +1,69 @@
+// Attack: a tenant has as much sent at once as it can, of each kind. The neighbour's request came last, and waits for few
+// of them: that is a matter of their order, not of time.
+
+import t from 'tap'
+import { legacyClient } from '../kit/client.ts'
+import { dial } from '../kit/raw-http.ts'
+import { until } from '../kit/until.ts'
+import { attacked, keys } from './kit.ts'
+
+t.test('of what comes at once, the request of a neighbour that came last is answered among the first', async (t) => {
+  const rates = { requestsPerSecondPerPrincipal: 100_000, requestsPerSecondPerTenant: 100_000 }
+  const gateway = await attacked(t, { limits: { ...rates, queueMs: 300_000 } })
+  const { host, port } = new URL(gateway.origin)
+  const initialize = (id: number, long = '') => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'initialize',
+    params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' }, long }
+  })
+  const kinds = {
+    'small requests': (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/list' }),
+    'sessions that are opened': (id: number) => initialize(id),
+    'long requests': (id: number) => initialize(id, 'x'.repeat(100_000))
+  }
+  const sessions = {
+    noisy: await legacyClient(gateway.url, keys.attacker),
+    calm: await legacyClient(gateway.neighbourUrl, keys.neighbour)
+  }
+  const paths = { noisy: new URL(gateway.url).pathname, calm: new URL(gateway.neighbourUrl).pathname }
+  type Tenant = keyof typeof paths
+  const ping = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' })
+
+  for (const [kind, messageOf] of Object.entries(kinds)) {
+    /** Names of the connections that were answered. */
+    let answered: string[] = []
+    const open = async (name: string, tenant: Tenant): Promise<(message: object) => void> => {
+      const socket = dial(Number(port))
+      t.teardown(() => socket.destroy())
+      socket.on('data', () => answered.push(name)).on('error', () => {})
+      const send = (message: object): void => {
+        const { 'mcp-session-id': session, ...others } = sessions[tenant].headers
+        const own = 'params' in message ? others : { ...others, 'mcp-session-id': session }
+        const body = JSON.stringify(message)
+        const headers = Object.entries(own).map(([header, value]) => `${header}: ${value}\r\n`)
+        socket.write(
+          `POST ${paths[tenant]} HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${body.length}\r\n` +
+            `${headers.join('')}\r\n${body}`
+        )
+      }
+      // From then on the gateway knows whose connection it is.
+      send(ping(0))
+      await until('it is answered', () => answered.includes(name))
+      return send
+    }
+    const noise = []
+    for (let n = 0; n < 90; n++) noise.push(await open('noisy', 'noisy'))
+    const [first, last] = [await open('first', 'calm'), await open('last', 'calm')]
+    answered = []
+    // What is written while it is stopped is all there when it goes on.
+    gateway.signal('SIGSTOP')
+    first(ping(1))
+    noise.forEach((send, id) => send(messageOf(id)))
+    last(messageOf(-1))
+    gateway.signal('SIGCONT')
+    await until('all are answered', () => answered.filter((name) => name === 'noisy').length >= noise.length, 120_000)
+    const before = answered.indexOf('last')
+    t.ok(before >= 0 && before < 12, `${kind}: ${before} were answered before it`)
+  }
+})

@@ -1,0 +1,62 @@
+// A tenant that is alone has all of each turn; where two have work, each has a share of it, and what it spent beyond is
+// taken from later ones.
+
+import t from 'tap'
+import { createTurnShares } from '../../src/time/turn-shares.ts'
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+function shared() {
+  const clock = { ms: 1_000 }
+  const shares = createTurnShares(() => clock.ms)
+  const work = (tenant: string, ms: number): void => shares.run(tenant, () => void (clock.ms += ms))
+  return { clock, shares, work }
+}
+
+t.test('a lone tenant has no limit; with another one each has a share, for a second', (t) => {
+  const { clock, shares, work } = shared()
+  const used = (): boolean[] => ['noisy', 'calm'].map(shares.has)
+  shares.note('noisy')
+  // Who is not known yet is no other tenant: new connections of one tenant would make it share with itself.
+  shares.note('')
+  shares.note('noisy')
+  for (let n = 0; n < 10; n++) work('noisy', 1)
+  t.notOk(shares.isShared())
+  t.same(used(), [true, true])
+  shares.note('calm')
+  t.ok(shares.isShared())
+  work('noisy', 0)
+  t.same(used(), [true, true])
+  work('noisy', 0)
+  t.same(used(), [false, true], 'two pieces, however short')
+  clock.ms += 1_001
+  t.same(used(), [true, true], 'the other one has had no work for a second')
+  t.end()
+})
+
+t.test('what was spent beyond a share is taken from those of later turns', async (t) => {
+  const { shares, work } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  work('noisy', 1.4)
+  const turns: boolean[] = []
+  for (let n = 0; n < 4; n++) {
+    turns.push(shares.has('noisy'))
+    await turn()
+  }
+  t.same(turns, [false, false, true, true])
+})
+
+t.test('what is done later is done by turns, and leaves half of each share', async (t) => {
+  const { shares } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  const done: string[] = []
+  for (let n = 0; n < 6; n++) shares.later(() => void done.push('noisy'), { tenant: 'noisy', caller: '' }, 0.25)
+  shares.later(() => void done.push('calm'), { tenant: 'calm', caller: '' }, 0.25)
+  await turn()
+  t.same(done, ['noisy', 'calm'])
+  t.ok(shares.has('noisy'))
+  for (let n = 0; n < 5; n++) await turn()
+  t.equal(done.length, 7)
+})
