@@ -26,7 +26,9 @@ function errorsMarkdown(): string {
 Every error that the gateway itself makes is a JSON-RPC error with \`error.data.reason\` set to one of these codes,
 and \`error.data.requestId\`, which the header \`X-Request-Id\` repeats and the log explains ([logging.md](logging.md)). The HTTP status is
 the one given here, unless a part of the response was sent already. "Retry" says whether the same request may succeed later without
-anybody changing anything. An error of an upstream server is passed on unchanged, without \`reason\`.
+anybody changing anything. An error of an upstream server is passed on without \`reason\`: its code, message and \`data\` are its own, and \`data\` gets
+a \`requestId\` beside what it has. Not where \`data\` is no object or has one already, of errors -32020 to -32022, whose \`data\` the specification defines, nor of
+-32602 and -32002 with \`data\`: official clients know a resource that is not there by \`data\` being \`{ uri }\` alone. Of these the header alone has it.
 A refusal that comes before the body is parsed has \`"id": null\`; one of a body that is no JSON-RPC request has no id.
 
 | reason | HTTP status | JSON-RPC code | retry | meaning |

@@ -54,7 +54,7 @@ underscores, in names and labels, and the unit stands at the end of the name. Th
 |---|---|---|---|---|---|
 ${rows.join('\n')}
 
-- \`error.type\` is there where a call did not end well: \`tool_error\` where the tool says that it has failed (\`isError\`), the JSON-RPC code where the client was sent an error, else what happened, such as \`cancelled\`.
+- \`error.type\` is there where a call did not end well: \`tool_error\` where the result says that the tool has failed (\`isError\`), whoever made it, the JSON-RPC code where the client was sent an error, else what happened, such as \`cancelled\`.
   \`gatehouse.outcome\` says it in the words of [the log](logging.md).
 - No attribute has a value that a client can make up: other methods are \`_OTHER\`, names are those of tools and prompts that there are, by their upstream's own names. The first 200 names of tools, prompts and
   upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric a tenant has at most 1,000 series with names, codes and endpoints; beyond these all of them are \`other\`. All tenants

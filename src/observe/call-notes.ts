@@ -1,5 +1,6 @@
 // What is noted of a call on its way to its upstream and back.
 
+import type { ErrorCode } from '../protocol/error-table.ts'
 import type { JsonObject, Request } from '../protocol/messages.ts'
 import type { SentAgain } from '../protocol/seams.ts'
 import { firstOf } from '../protocol/own-text.ts'
@@ -72,6 +73,11 @@ export function noteAgain(record: CallRecord | undefined, why: SentAgain): void 
 /** It goes to its server once more with what its client was asked for. */
 export function noteRound(record: CallRecord | undefined): void {
   if (record !== undefined) record.rounds = (record.rounds ?? 1) + 1
+}
+
+/** The gateway itself answers a call of a tool with a result that says that it has failed. */
+export function noteFailure(record: CallRecord | undefined, code: ErrorCode, message: string): void {
+  if (record !== undefined) record.failure = { code, message }
 }
 
 /** What the answer says of the call. @param text as it is sent */

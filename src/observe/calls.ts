@@ -77,6 +77,8 @@ export interface CallRecord {
   upstreamMs?: number
   /** The result says that the tool has failed. */
   isToolError?: boolean
+  /** The gateway made that result, and this is why. */
+  failure?: { readonly code: ErrorCode; readonly message: string }
   /** Of the answer as it is sent, in bytes (characters where it is not plain ASCII). */
   answerBytes?: number
   /** Notifications that the client was sent ahead of the answer, progress above all. */
@@ -225,11 +227,15 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
 
 function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): CallOutcome {
   if (err === undefined) {
-    const outcome = record?.isToolError === true ? 'tool_error' : 'ok'
-    return { outcome, code: undefined, ms, rule: undefined }
+    const { isToolError, failure } = record ?? {}
+    const ended = { code: undefined, ms, rule: undefined }
+    if (isToolError !== true) return { outcome: 'ok', ...ended }
+    if (failure === undefined) return { outcome: 'tool_error', ...ended }
+    return { outcome: failure.code, ...ended, error: firstOf(failure.message, maxLoggedChars) }
   }
   const error = err instanceof Error ? firstOf(err.message, maxLoggedChars) : undefined
-  if (err instanceof RpcError) return { outcome: 'rpc_error', code: err.error.code, ms, rule: undefined, error }
+  if (err instanceof RpcError)
+    return { outcome: err.reason ?? 'rpc_error', code: err.error.code, ms, rule: undefined, error }
   if (!(err instanceof GatewayError)) return { outcome: 'internal', code: undefined, ms, rule: undefined, error }
   const rule = (err.data['rule'] as string | undefined) ?? record?.denied
   return { outcome: record?.denied === undefined ? err.code : 'denied', code: rpcCodeOf(err.code), ms, rule, error }

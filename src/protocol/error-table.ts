@@ -15,6 +15,8 @@ export interface ErrorRow {
   readonly level: 'debug' | 'info' | 'error'
   /** May the same request succeed later without anybody changing anything? */
   readonly retry: boolean
+  /** Its data has what the specification says and nothing else: clients know the error by that. */
+  readonly bareData?: boolean
   /** For docs/errors.md: when it happens and what to do. */
   readonly meaning: string
 }
@@ -150,13 +152,32 @@ export const errorTable = {
   resource_not_found: rpc('resourceNotFound', 'No upstream of the endpoint serves this resource URI.'),
   unknown_resource: rpc(
     'invalidParams',
-    'No upstream of the endpoint serves this resource URI (2026-07-28; earlier revisions get resource_not_found).'
+    'No upstream of the endpoint serves this resource URI (2026-07-28; earlier revisions get resource_not_found). Its ' +
+      'data is `{ uri }` alone, without reason and requestId: official clients know the error by that.',
+    { bareData: true }
   ),
   invalid_state: rpc(
     'invalidParams',
     'The requestState is too old, or it is not the one that this gateway gave to this caller for this very request. ' +
       'Send the request again without it. But where data.outcome is "unknown" the upstream has received the call: ' +
       'find out first what it did.'
+  ),
+  connect_required: rpc(
+    'internalError',
+    'The person has to connect an account, or enter a secret, on a page of the gateway first: the message has its ' +
+      'address. A client of 2025-11-25 that can open pages gets it as error -32042; of a tool that others call it is ' +
+      'a result with isError.'
+  ),
+  client_lacks_capability: rpc(
+    'internalError',
+    'The upstream needs something of the client that this one did not declare, or has no stream open for ' +
+      '(data.requiredCapabilities); of a tool that is said by a result with isError. Clients of 2026-07-28 get ' +
+      'missing_capability.'
+  ),
+  client_no_answer: rpc(
+    'internalError',
+    'The client refused, or failed to answer, what the upstream asked it during the call; the message says what. The ' +
+      'code is that of the client, unless the specification reserves it.'
   ),
   declined: rpc('internalError', 'The user declined what the upstream needs for this request, so it was not executed.'),
   cancelled: rpc(

@@ -185,10 +185,13 @@ export class GatewayError extends Error {
 export class RpcError extends Error {
   override readonly name = 'RpcError'
   readonly error: RpcErrorObject
+  /** The gateway made it, in this form because the specification or somebody's code has it so. */
+  readonly reason: ErrorCode | undefined
 
-  constructor(error: RpcErrorObject) {
+  constructor(error: RpcErrorObject, reason?: ErrorCode) {
     super(error.message)
     this.error = error
+    this.reason = reason
   }
 }
 
@@ -196,17 +199,6 @@ export class RpcError extends Error {
 export function rpcCodeOf(code: ErrorCode): number {
   const { rpcCode, status }: ErrorRow = errorTable[code]
   return rpcCode === undefined ? status : rpcCodes[rpcCode]
-}
-
-/** The JSON-RPC error object that a caller sees. Of any other thrown value it reveals nothing. */
-export function errorObject(error: unknown, requestId: string): RpcErrorObject {
-  if (error instanceof RpcError) return error.error
-  if (error instanceof GatewayError) {
-    const { code, message, data } = error
-    return { code: rpcCodeOf(code), message, data: { reason: code, ...data, ...(requestId !== '' && { requestId }) } }
-  }
-  const message = `Internal error. The log of the gateway has the details under request id ${requestId}.`
-  return { code: rpcCodes.internalError, message, data: { reason: 'internal', requestId } }
 }
 
 /** Legacy: `initialize` agrees on a revision for a session. Modern: every request names one. */

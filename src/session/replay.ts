@@ -1,7 +1,8 @@
 // Sends what the store has of a stream to a client that came back, in slices; and what is left to say of a call whose
 // stream nobody holds any more.
 
-import { errorMessage, errorObject, GatewayError } from '../protocol/messages.ts'
+import { errorMessage, GatewayError } from '../protocol/messages.ts'
+import { errorObject } from '../protocol/translate/error-object.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { WorkOwner } from '../time/fair-queue.ts'
 import { nextTurn, runSteps, type Steps } from '../time/turns.ts'
@@ -27,15 +28,15 @@ export interface StreamHolders {
 
 /**
  * The answer to a call whose stream nobody holds: its process is gone, and with it what it still had to say.
+ * @param requestId of the request that wants to hear of it
  * @returns one line of JSON
  */
-export function lostAnswer({ id }: StreamHolder): string {
+export function lostAnswer({ id }: StreamHolder, requestId = ''): string {
   const text =
     'The process of the gateway that held the stream of this call is gone, and what it still had to say with it. ' +
     'Whether the call took effect is unknown.'
-  return JSON.stringify(
-    errorMessage(id, errorObject(new GatewayError('upstream_lost', text, { data: { outcome: 'unknown' } }), ''))
-  )
+  const error = new GatewayError('upstream_lost', text, { data: { outcome: 'unknown' } })
+  return JSON.stringify(errorMessage(id, errorObject(error, requestId)))
 }
 
 export function eventIds(sealer: Sealer, sessionKey: string, streamId: string): (seq: number) => string {

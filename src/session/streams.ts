@@ -25,6 +25,8 @@ export interface StreamFeatures {
   readonly memory?: MemoryShare
   /** Of the call. */
   readonly request?: RequestId
+  /** Of the HTTP request that resumes it, for what is said of its call then. */
+  readonly requestId?: string
 }
 
 const unlimited = createMemoryAccount().share('', '')
@@ -177,7 +179,7 @@ export function createStreams(options: StreamsOptions) {
       }
       if (replayed === undefined) return { kind: 'unknown' }
       if (isLost && replayed.holder !== undefined) {
-        sink.event(idOf(replayed.last + 1), lostAnswer(replayed.holder))
+        sink.event(idOf(replayed.last + 1), lostAnswer(replayed.holder, features.requestId))
         sink.end()
         return { kind: 'replayed' }
       }

@@ -25,8 +25,9 @@ const outputSchema = {
 const tools = [tool('echo', outputSchema), tool('big'), tool('fail'), tool('say')]
 
 type Ask = (method: string, params?: Json) => Promise<Json>
+type Line = Readonly<Record<string, unknown>>
 
-async function doors(t: Test, endpoint: Json): Promise<ReadonlyArray<readonly [string, Ask]>> {
+async function doors(t: Test, endpoint: Json): Promise<ReadonlyArray<readonly [string, Ask, readonly Line[]]>> {
   const [old, modern] = [await startUpstream({ tools }), await startModern({ tools })]
   for (const each of [old, modern]) t.teardown(() => each.close())
   const acme = await gateway(t, {
@@ -36,11 +37,12 @@ async function doors(t: Test, endpoint: Json): Promise<ReadonlyArray<readonly [s
   const session = await legacyClient(acme.url(), key)
   const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
   return [
-    ['a session', async (method, params = {}) => (await session.request(method, params)).json],
+    ['a session', async (method, params = {}) => (await session.request(method, params)).json, acme.log],
     [
       '2026-07-28',
       async (method, params = {}) =>
-        (await modernRequest(acme.url(), method, params, { token: key, capabilities })).json
+        (await modernRequest(acme.url(), method, params, { token: key, capabilities })).json,
+      acme.log
     ]
   ]
 }
@@ -110,7 +112,7 @@ t.test('the tool next to it keeps all', async (t) => {
 
 t.test('of a result that is too long the caller is told, and gets nothing', async (t) => {
   const endpoint = { maxResultBytes: 2_000, tools: { 'old/big': { maxResultBytes: 5_000 } } }
-  for (const [era, ask] of await doors(t, endpoint)) {
+  for (const [era, ask, log] of await doors(t, endpoint)) {
     const big = async (upstream: string, bytes: number) =>
       (await ask('tools/call', { name: `${upstream}__big`, arguments: { bytes } }))['result'] as Json
     for (const [upstream, fits, tooLong, max] of [
@@ -122,6 +124,8 @@ t.test('of a result that is too long the caller is told, and gets nothing', asyn
       t.equal(told['isError'], true, `${era}, ${upstream}`)
       t.match(JSON.stringify(told), new RegExp(`The result has \\d+ bytes, more than the ${max} that`))
       t.notMatch(JSON.stringify(told), /xxx/)
+      const line = log.findLast(({ msg }) => msg === 'call')
+      t.match(line, { outcome: 'result_too_large', code: undefined, error: /^The result has/ }, era)
       if (era === '2026-07-28') t.equal(told['resultType'], 'complete')
     }
     // A long one is written in steps.

@@ -1,5 +1,6 @@
 // Each request leaves one line, which says who asked for what, how it ended and what it took, and never an argument.
 
+import { Client, ResourceNotFoundError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import t from 'tap'
 import { acmeGateway, initializeBody, keyOf } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
@@ -43,7 +44,7 @@ t.test('every way in which a call ends stands in its line, in both eras', async 
       t.match(lines[0], { level: 30, ...common, ...who[era as keyof typeof who], ...expected }, `${era} ${name}`)
       t.match(lines[0], { ms: Number, bytesIn: Number, software: /^\S+ 1$/ })
       const { error } = answer.json
-      if (error !== undefined && lines[0]?.['outcome'] !== 'rpc_error') t.equal(error.data.requestId, requestId)
+      if (error !== undefined) t.equal(error.data.requestId, requestId)
       if (name === 'echo') {
         t.match(lines[0], { waitMs: Number, upstreamMs: Number })
         if (era === 'modern') t.equal(lines[0]?.['bytesOut'], Buffer.byteLength(answer.text))
@@ -51,6 +52,51 @@ t.test('every way in which a call ends stands in its line, in both eras', async 
     }
   }
   t.notMatch(JSON.stringify(acme.log), new RegExp(canary))
+})
+
+t.test('the request id stands beside what an upstream says of its error, where there is room for it', async (t) => {
+  const acme = await acmeGateway(t)
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  const uri = 'file:///gone'
+  for (const [code, data, shown] of [
+    [7, { own: true }, (requestId: unknown) => ({ own: true, requestId })],
+    [7, { requestId: 'of the upstream' }, () => ({ requestId: 'of the upstream' })],
+    [7, 'in words', () => 'in words'],
+    [7, ['a', 'list'], () => ['a', 'list']],
+    [-32602, { argument: 'a' }, () => ({ argument: 'a' })],
+    [-32602, { uri }, () => ({ uri })],
+    [-32002, { uri }, () => ({ uri })]
+  ] as const)
+    for (const era of ['legacy', 'modern'] as const) {
+      const params = { name: 'rpcerror', arguments: { code, data } }
+      const answer = await (era === 'legacy'
+        ? client.request('tools/call', params)
+        : modernRequest(acme.url(), 'tools/call', params, { token: keyOf.bob }))
+      const requestId = answer.headers['x-request-id']
+      t.match(requestId, /^[\w-]+$/)
+      t.same(answer.json.error.data, shown(requestId), `${era} ${code} ${JSON.stringify(data)}`)
+    }
+  acme.upstream.override(isCall('rpcerror'), (response, { message }) => {
+    const error = { code: -32602, message: 'bare' }
+    response.setHeader('Content-Type', 'application/json')
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error }))
+  })
+  const bare = await client.request('tools/call', { name: 'rpcerror', arguments: {} })
+  t.same(bare.json.error.data, { requestId: bare.headers['x-request-id'] })
+})
+
+t.test('the official client knows a resource that is not there, also by an error of the gateway', async (t) => {
+  const acme = await acmeGateway(t)
+  const client = new Client({ name: 'official', version: '2' }, { versionNegotiation: { mode: 'auto' } })
+  const requestInit = { headers: { Authorization: `Bearer ${keyOf.ada}` } }
+  await client.connect(new StreamableHTTPClientTransport(new URL(acme.url()), { requestInit }))
+  t.teardown(() => client.close())
+  await t.rejects(client.readResource({ uri: 'nobody://has/it' }), { name: 'Error', uri: 'nobody://has/it' })
+  const error = await client.readResource({ uri: 'nobody://has/it' }).catch((thrown: unknown) => thrown)
+  t.ok(error instanceof ResourceNotFoundError)
+  const other = await client.callTool({ name: 'nobody-has-it', arguments: {} }).catch((thrown: unknown) => thrown)
+  t.notOk(other instanceof ResourceNotFoundError, 'the control')
+  t.match(other, { code: -32602, data: { requestId: String } })
 })
 
 t.test('prompts and resources are named in their lines, and no URI that its caller made up', async (t) => {

@@ -6,11 +6,11 @@ import {
   GatewayError,
   RpcError,
   atLeast,
-  errorObject,
   isLegacyRevision,
   legacyRevisions,
   rpcCodeOf
 } from '../../src/protocol/messages.ts'
+import { errorObject } from '../../src/protocol/translate/error-object.ts'
 import { isLogLevel, logLevels, moreVerboseLevel, passesLogLevel } from '../../src/protocol/seams.ts'
 import { hasCapability, mergeCapabilities, mergeInstructions } from '../../src/protocol/methods.ts'
 

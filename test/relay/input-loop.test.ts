@@ -170,7 +170,14 @@ t.test('all of a round is asked at once, and the first failure withdraws the res
   })
   await t.rejects(
     run(),
-    new RpcError({ code: -1, message: 'The client did not answer roots/list, which upstream up needs: no' })
+    new RpcError(
+      {
+        code: -1,
+        message: 'The client did not answer roots/list, which upstream up needs: no',
+        data: { reason: 'client_no_answer', upstream: 'up' }
+      },
+      'client_no_answer'
+    )
   )
   t.equal(asked.length, 3)
   t.equal(withdrawn.length, 2)
@@ -204,7 +211,7 @@ t.test('nobody is asked where one question of the round cannot be', async (t) =>
   }
   const { run } = scene([input({ a: roots })], { capabilities: {} })
   await t.rejects(run({ name: 'x' }, 'prompts/get'), {
-    code: 'upstream_protocol',
+    code: 'client_lacks_capability',
     data: { requiredCapabilities: { roots: {} }, upstream: 'up' }
   })
 })
@@ -264,7 +271,7 @@ t.test('no error of 2026-07-28 gets through', async (t) => {
     for (const method of ['tools/call', 'prompts/get'])
       await t.rejects(fails(code, undefined, method), { code: 'upstream_protocol' })
   await t.rejects(fails(-32021, { requiredCapabilities: { sampling: { tools: {} } } }), {
-    code: 'upstream_protocol',
+    code: 'client_lacks_capability',
     message: /sampling\.tools.*said/,
     data: { requiredCapabilities: { sampling: { tools: {} } } }
   })
@@ -282,7 +289,7 @@ t.test('no error of 2026-07-28 gets through', async (t) => {
   )
   await t.rejects(fails(-32602, undefined, 'resources/read'), new RpcError({ code: -32602, message: 'said' }))
   await t.rejects(fails(-32042, { elicitations: [] }), {
-    code: 'upstream_protocol',
+    code: 'client_lacks_capability',
     data: { requiredCapabilities: { elicitation: { url: {} } } }
   })
   t.match(await fails(-32042, { elicitations: [] }, 'tools/call'), { isError: true, content: [{ text: /names none/ }] })

@@ -26,7 +26,7 @@ t.test(
     })
     const ada = await setup.person()
     const refused = {
-      code: 'upstream_protocol',
+      code: 'client_lacks_capability',
       message: /up wants a web page.*\nhttps:\/\/up\.example\/connect \(Please connect\)/,
       data: { requiredCapabilities: { elicitation: { url: {} } }, upstream: 'up' }
     }

@@ -38,6 +38,7 @@ async function setup(t: Teardown, store = 'memory:'): Promise<{ upstream: HttpUp
 }
 
 const pageOf = (made: TestGateway): string => `${made.publicUrl}/t/acme/connections`
+const lastCall = ({ log }: TestGateway) => log.findLast(({ msg }) => msg === 'call')
 const toolNames = ({ json }: Answer): string[] => json.result.tools.map(({ name }: { name: string }) => name)
 
 t.test('a person enters a secret on their page, and it is used for their calls alone', async (t) => {
@@ -49,7 +50,8 @@ t.test('a person enters a secret on their page, and it is used for their calls a
   t.same(toolNames(await ada.request('tools/list')), ['up__connect_up'])
   const listening = await ada.listen()
   const { json } = await ada.request('tools/call', { name: 'up__connect_up', arguments: {} })
-  t.equal(json.error.code, -32042)
+  t.match(json.error, { code: -32042, data: { reason: 'connect_required', requestId: String } })
+  t.match(lastCall(made), { outcome: 'connect_required', code: -32042, error: json.error.message.slice(0, 100) })
   const [{ url, mode }] = json.error.data.elicitations
   t.equal(mode, 'url')
   t.ok(url.startsWith(`${pageOf(made)}?upstream=up&for=`))
@@ -120,6 +122,7 @@ t.test('clients that cannot be sent to a page get the link in words, and those o
     new RegExp(`^Upstream up wants .*:\nConnect .* first: ${pageOf(made)}\\?upstream=up&for=[\\w-]+\nVisit it`)
   )
   t.equal(words.split(pageOf(made)).length, 2, 'once')
+  t.match(lastCall(made), { outcome: 'connect_required', code: undefined, error: /^Upstream up wants a web page/ })
   for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }])
     for (const name of ['up__connect_up', 'up__echo']) {
       const modern = { token: keyOf.ada, capabilities } as never
@@ -127,6 +130,7 @@ t.test('clients that cannot be sent to a page get the link in words, and those o
       t.match([status, json.result?.resultType, json.result?.isError], [200, 'complete', true], text)
       const [said] = json.result.content as Array<{ type: string; text: string }>
       t.match(said, { type: 'text', text: /^Connect your account of up first: http\S+$/ })
+      t.match(lastCall(made), { outcome: 'connect_required', code: undefined, error: /^Connect your account of up/ })
       t.match(said?.text, new RegExp(`${pageOf(made)}\\?upstream=up&for=`))
     }
   const asked = await modernRequest(made.url(), 'tools/call', { name: 'up__connect_up', arguments: {} }, {

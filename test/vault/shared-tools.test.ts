@@ -70,6 +70,10 @@ t.test('the tools of somebody else are shown, and lead to the page', async (t) =
   const plain = await legacyClient(other.url(), keyOf.bob)
   const told = await plain.request('tools/call', call)
   t.equal(told.json.result.isError, true)
+  t.match(
+    other.log.findLast(({ msg }) => msg === 'call'),
+    { outcome: 'connect_required', code: undefined, error: /wants a web page/ }
+  )
   t.match(told.json.result.content[0].text, /connections\?upstream=open&for=/)
   const modern = await modernRequest(other.url(), 'tools/call', call, {
     token: keyOf.bob,

@@ -106,7 +106,8 @@ async function attach(
   const { raw, headers } = context
   const features = {
     primes: atLeast(session.session.record.revision, '2025-11-25'),
-    memory: context.memory.share
+    memory: context.memory.share,
+    requestId: context.requestId
   }
   const lastEventId = context.incoming.headers['last-event-id']
   if (lastEventId === undefined) {

@@ -7,12 +7,12 @@ import type { JsonText } from '../../protocol/json-text.ts'
 import {
   classifyMessage,
   errorMessage,
-  errorObject,
   GatewayError,
   responseMessage,
   type Message,
   type SessionId
 } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import type { SessionStream } from '../../session/live-sessions.ts'
 import { sameOwner } from '../../session/session-record.ts'
 import { type Session, type Sessions } from '../../session/sessions.ts'

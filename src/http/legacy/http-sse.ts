@@ -2,7 +2,8 @@
 // on the stream (2024-11-05 basic/transports). Stream and session are one: neither outlives the other.
 
 import type { Audit } from '../../audit/audit.ts'
-import { errorMessage, errorObject, GatewayError, responseMessage, type Message } from '../../protocol/messages.ts'
+import { errorMessage, GatewayError, responseMessage, type Message } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { NegotiatedClient } from '../../session/session-record.ts'
 import type { Session } from '../../session/sessions.ts'

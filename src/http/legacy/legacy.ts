@@ -5,12 +5,12 @@ import { arrayOf } from '../../protocol/json-text.ts'
 import {
   classifyMessage,
   errorMessage,
-  errorObject,
   GatewayError,
   responseMessage,
   rpcCodes,
   type Message
 } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Session, Sessions } from '../../session/sessions.ts'
 import type { RequestContext } from '../admission.ts'

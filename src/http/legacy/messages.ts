@@ -5,7 +5,6 @@ import { noteNotification, noteServerRequest } from '../../observe/call-notes.ts
 import { observe, type CallObservers } from '../../observe/calls.ts'
 import {
   errorMessage,
-  errorObject,
   GatewayError,
   isObject,
   metaOf,
@@ -18,6 +17,7 @@ import {
   type RequestId,
   type Revision
 } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import type { ErrorCode } from '../../protocol/error-table.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import type { Client } from '../../protocol/seams.ts'

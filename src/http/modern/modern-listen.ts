@@ -5,7 +5,6 @@
 import { subscriptionIdKey, withServerInfo, type ModernRequest } from '../../protocol/envelope.ts'
 import {
   errorMessage,
-  errorObject,
   GatewayError,
   latestModern,
   metaOf,
@@ -15,6 +14,7 @@ import {
   type Notification,
   type RequestId
 } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import type { Client } from '../../protocol/seams.ts'
 import { type RequestContext } from '../admission.ts'
 import { callRecordOf } from '../calls-in-flight.ts'

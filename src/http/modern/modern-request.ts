@@ -4,7 +4,6 @@
 
 import {
   errorMessage,
-  errorObject,
   GatewayError,
   latestModern,
   notificationMessage,
@@ -16,6 +15,7 @@ import {
   type RequestId,
   type Result
 } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import { noteNotification } from '../../observe/call-notes.ts'
 import { observe, type CallObservers } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'

@@ -53,7 +53,7 @@ export function createCallAttributes() {
         ...ofMethod(method),
         'gen_ai.tool.name': method === 'tools/call' ? nameIn(tenant.id, countedName(route)) : undefined,
         'gen_ai.prompt.name': method === 'prompts/get' ? nameIn(tenant.id, countedName(route)) : undefined,
-        'error.type': outcome === 'ok' ? undefined : (status ?? outcome),
+        'error.type': errorTypeOf(record, outcome, status),
         'rpc.response.status_code': status,
         'mcp.protocol.version': record?.revision,
         'gatehouse.tenant': tenant.id,
@@ -85,6 +85,14 @@ export function createCallAttributes() {
     }
   }
 }
+
+/** As the conventions have it: the code of an error; of a result with `isError` `tool_error`, whoever made it. */
+export const errorTypeOf = (
+  record: ObservedCall['record'],
+  outcome: CallOutcome['outcome'],
+  code: string | undefined
+): string | undefined =>
+  outcome === 'ok' ? undefined : (code ?? (record?.failure !== undefined ? 'tool_error' : outcome))
 
 const ofMethod = (method: string): Attributes => ({
   'mcp.method.name': knownMethods.has(method) ? method : '_OTHER',

@@ -26,6 +26,7 @@ import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
 import { loggedSessionChars } from '../call-text.ts'
+import { errorTypeOf } from '../metrics/call-attributes.ts'
 import { countedName, maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
 
 /** Spans that wait to be sent; what is beyond is dropped, and no call waits. */
@@ -112,7 +113,7 @@ export function createTraces({ place, samplePercent, resource, version, losses }
         const { method } = call.request
         const name = countedName(call.record?.route)
         if (name !== undefined && namesSpan.test(method)) span.updateName(`${method} ${name}`)
-        const type = ended.outcome === 'ok' ? undefined : (ended.code?.toString() ?? ended.outcome)
+        const type = errorTypeOf(call.record, ended.outcome, ended.code?.toString())
         // What the upstream answered is what the client got, or why it got nothing.
         for (const { span: child, endedAt } of children) {
           if (type !== undefined) failed(child, type)

@@ -2,6 +2,8 @@
 // is asked to visit the pages, and the request is sent once more when it did. The state may come twice, for it opens
 // nothing that the same request without it would not: the server alone knows whether the page was visited.
 
+import { noteFailure } from '../../observe/call-notes.ts'
+import type { ErrorCode } from '../../protocol/error-table.ts'
 import {
   GatewayError,
   isObject,
@@ -55,8 +57,7 @@ export async function urlElicitationOf(
   const { capabilities } = call.client
   const isOurs = demand instanceof ConnectRequiredError
   if (!hasCapability(capabilities, ['elicitation', 'url'])) {
-    if (isOurs && call.request.method === 'tools/call')
-      return { resultType: 'complete', content: [{ type: 'text', text: demand.message }], isError: true }
+    if (isOurs && call.request.method === 'tools/call') return failedTool(call, 'connect_required', demand.message)
     const message =
       `Upstream ${upstream} wants a web page to be visited first. ` +
       'That is for clients that declare elicitation.url in io.modelcontextprotocol/clientCapabilities.'
@@ -113,6 +114,11 @@ function isDeclined(responses: unknown, keys: readonly string[]): boolean {
 function declinedResult(call: ModernCall, upstream: UpstreamName): Result {
   const message = `Upstream ${upstream} wants a web page to be visited first, which was declined. Nothing was done.`
   if (call.request.method !== 'tools/call') throw new GatewayError('declined', message, { data: { upstream } })
+  return failedTool(call, 'declined', message)
+}
+
+function failedTool({ record }: ModernCall, code: ErrorCode, message: string): Result {
+  noteFailure(record, code, message)
   return { resultType: 'complete', content: [{ type: 'text', text: message }], isError: true }
 }
 

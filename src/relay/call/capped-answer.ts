@@ -1,6 +1,6 @@
 // An answer that is longer than its endpoint lets through: its caller gets what says so, and nothing of it.
 
-import { noteAnswer } from '../../observe/call-notes.ts'
+import { noteAnswer, noteFailure } from '../../observe/call-notes.ts'
 import type { CallRecord } from '../../observe/calls.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, responseMessage, type Request, type RequestId, type Result } from '../../protocol/messages.ts'
@@ -44,6 +44,7 @@ export function cappedAnswer(
     isError: true
   }
   const shown = JSON.stringify(responseMessage(id, told))
+  noteFailure(record, 'result_too_large', message)
   noteAnswer(record, request, told, shown)
   return shown
 }

@@ -123,11 +123,16 @@ async function ask(
         requiredFor(request.method)
       )
     }
-    // A code that 2026-07-28 reserves would be taken for an error of the gateway.
-    throw new RpcError({
-      code: isReservedForMcp(code) ? rpcCodes.internalError : code,
-      message: `The client did not answer ${request.method}, which upstream ${upstream} needs: ${message.slice(0, 300)}`
-    })
+    const reason = 'client_no_answer'
+    throw new RpcError(
+      {
+        // One that 2026-07-28 reserves would be taken for an error of the gateway.
+        code: isReservedForMcp(code) ? rpcCodes.internalError : code,
+        message: `The client did not answer ${request.method}, which upstream ${upstream} needs: ${message.slice(0, 300)}`,
+        data: { reason, upstream }
+      },
+      reason
+    )
   }
 }
 

@@ -4,7 +4,6 @@
 import { hasCapability, missingCapabilities } from '../../protocol/methods.ts'
 import {
   type ClientCapabilities,
-  errorObject,
   GatewayError,
   isObject,
   isReservedForMcp,
@@ -16,8 +15,11 @@ import {
   type RpcErrorObject,
   type UpstreamName
 } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
-import type { LegacyCall } from '../call/call.ts'
+import { noteFailure } from '../../observe/call-notes.ts'
+import { ConnectRequiredError } from '../../upstream/rpc/credential.ts'
+import type { LegacyCall, ModernCall } from '../call/call.ts'
 import { ClientCannotAnswer } from './ask-session.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'
 import { isWebUrl, withUpstreamName } from './server-messages.ts'
@@ -31,6 +33,8 @@ const maxMessage = 300
 export function errorForModern(error: unknown, upstream: UpstreamName, capabilities: ClientCapabilities): unknown {
   if (!(error instanceof RpcError)) return error
   const { code } = error.error
+  if (error instanceof ConnectRequiredError)
+    return new GatewayError('connect_required', error.message, { cause: error, data: { upstream } })
   if (code === rpcCodes.resourceNotFound) return new RpcError({ ...error.error, code: rpcCodes.invalidParams })
   if (code === rpcCodes.urlElicitationRequired)
     return ours(
@@ -46,13 +50,13 @@ export function errorForModern(error: unknown, upstream: UpstreamName, capabilit
     : error
 }
 
-/** The error that a task ended with. */
+/** The error that a task ended with. @param call that asks for it */
 export function taskErrorForModern(
   error: RpcErrorObject,
   upstream: UpstreamName,
-  capabilities: ClientCapabilities
+  { client, record }: Pick<ModernCall, 'client' | 'record'>
 ): RpcErrorObject {
-  return errorObject(errorForModern(new RpcError(error), upstream, capabilities), '')
+  return errorObject(errorForModern(new RpcError(error), upstream, client.capabilities), record?.requestId ?? '')
 }
 
 /**
@@ -70,7 +74,7 @@ export function failureForSession(
   // A call that became a task ends with the result of the tool, not with a task.
   const request = withoutParam(call.request, 'task')
   if (error instanceof ClientCannotAnswer)
-    return missingCapability(request, upstream, error.message, error.requiredCapabilities, error)
+    return missingCapability(call, request, upstream, error.message, error.requiredCapabilities, error)
   if (!(error instanceof RpcError)) throw error
   const ofHop = errorOfHop(error, upstream, declared)
   if (ofHop !== undefined) throw ofHop
@@ -80,7 +84,7 @@ export function failureForSession(
     const message =
       `Upstream ${upstream} needs a capability that this client does not offer: ` +
       `${pathsOf(missing).join(', ')}. It said: ${error.message.slice(0, 300)}`
-    return missingCapability(request, upstream, message, missing, error)
+    return missingCapability(call, request, upstream, message, missing, error)
   }
   // 2026-07-28 server/resources "Error Handling": only the URI tells it from other invalid params; legacy revisions
   // have a code of its own.
@@ -133,18 +137,21 @@ function errorOfHop(error: RpcError, upstream: UpstreamName, declared: ClientCap
  * result, which the model reads (2025-11-25 server/tools "Error Handling").
  * @param request as it was sent: with `task` where the answer has to be a task
  * @param requiredCapabilities as 2026-07-28 would have them
- * @throws GatewayError upstream_protocol for every other request
+ * @throws GatewayError connect_required, client_lacks_capability for every other request
  */
 function missingCapability(
+  { record }: LegacyCall,
   { method, params }: Request,
   upstream: UpstreamName,
   message: string,
   requiredCapabilities: JsonObject,
   cause: Error
 ): Result {
-  if (method === 'tools/call' && params?.['task'] === undefined)
-    return { content: [{ type: 'text', text: message }], isError: true }
-  throw new GatewayError('upstream_protocol', message, { cause, data: { requiredCapabilities, upstream } })
+  const reason = cause instanceof ConnectRequiredError ? 'connect_required' : 'client_lacks_capability'
+  if (method !== 'tools/call' || params?.['task'] !== undefined)
+    throw new GatewayError(reason, message, { cause, data: { requiredCapabilities, upstream } })
+  noteFailure(record, reason, message)
+  return { content: [{ type: 'text', text: message }], isError: true }
 }
 
 /** Of error -32042. Before 2025-11-25 any server could use the code for errors of its own, so its data decides. */
@@ -161,7 +168,7 @@ const supportsUrlElicitation = ({ endpoint, session }: LegacyCall): boolean =>
 function urlsAsText(
   error: RpcError,
   elicitations: readonly unknown[],
-  { session }: LegacyCall,
+  call: LegacyCall,
   request: Request,
   upstream: UpstreamName
 ): Result {
@@ -183,9 +190,9 @@ function urlsAsText(
         `:\n${urls.join('\n')}\nVisit ${urls.length === 1 ? 'it' : 'them'}, then try again`
   const message =
     `Upstream ${upstream} wants ${urls.length > 1 ? 'web pages' : 'a web page'} to be visited first${advice}. ` +
-    `This client did not declare, in revision ${session.session.record.revision}, "elicitation.url", ` +
+    `This client did not declare, in revision ${call.session.session.record.revision}, "elicitation.url", ` +
     `so the gateway cannot have it open pages.`
-  return missingCapability(request, upstream, message, { elicitation: { url: {} } }, error)
+  return missingCapability(call, request, upstream, message, { elicitation: { url: {} } }, error)
 }
 
 /** `{ sampling: { tools: {} } }` -> `sampling.tools`. */

@@ -34,10 +34,8 @@ export function createPagesAsked() {
       const page = ofSession.get(upstream) ?? { elicitationId: String(elicitation['elicitationId']), hash }
       ofSession.set(upstream, page)
       const asKnown = { ...elicitation, elicitationId: page.elicitationId }
-      return new RpcError({
-        ...error.error,
-        data: { elicitations: [withUpstreamName(asKnown, upstream, call.endpoint)] }
-      })
+      const elicitations = [withUpstreamName(asKnown, upstream, call.endpoint)]
+      return new RpcError({ ...error.error, data: { reason: error.reason, elicitations } }, error.reason)
     },
     /** What the person of a session has connected is another thing than before. @param context as they have it now */
     completed(session: LiveSession, { tenant, endpoint }: EndpointContext): void {

@@ -112,13 +112,13 @@ export function taskForCaller(
   uris: UriMap
 ): JsonObject {
   const { inputRequests, result, error } = task
-  const { endpoint, client } = call
+  const { endpoint } = call
   return {
     ...withTaskId(task, () => shownId),
     ...(inputRequests !== undefined && {
       inputRequests: shapeInputRequests(inputRequests, upstream, endpoint, allInputCapabilities)
     }),
     ...(isObject(result) && { result: rewriteToolResult(result, uris) }),
-    ...(error !== undefined && { error: taskErrorForModern(taskError(error), upstream, client.capabilities) })
+    ...(error !== undefined && { error: taskErrorForModern(taskError(error), upstream, call) })
   }
 }

@@ -73,7 +73,7 @@ export function createLegacyTasks({
         openTask.upstream.request(request, noClient, call.signal)
       )
       if (!('error' in outcome)) return modernOutcome(result, outcome)
-      const error = taskErrorForModern(outcome.error, definition.name, call.client.capabilities)
+      const error = taskErrorForModern(outcome.error, definition.name, call)
       return modernOutcome(result, { error })
     }
     const inputRequests = await openTask.inputRequests(state.status === 'input_required')

@@ -202,7 +202,7 @@ export function createBusMessages({
 }
 
 export type EncodedError =
-  | { readonly rpc: RpcErrorObject }
+  | { readonly rpc: RpcErrorObject; readonly reason?: RpcError['reason'] }
   | Pick<GatewayError, 'code' | 'message' | 'data' | 'headers'>
 
 export const busCallCancelled = (): GatewayError =>
@@ -229,14 +229,14 @@ export const isLost = (error: unknown): boolean => error instanceof GatewayError
 
 /** Says nothing of a thrown value that is not ours. */
 export function encodeError(error: unknown): EncodedError {
-  if (error instanceof RpcError) return { rpc: error.error }
+  if (error instanceof RpcError) return { rpc: error.error, ...(error.reason && { reason: error.reason }) }
   const { code, message, data, headers } =
     error instanceof GatewayError ? error : new GatewayError('internal', 'The process that holds the call failed.')
   return { code, message, data, headers }
 }
 
 export function decodeError(error: EncodedError): Error {
-  if ('rpc' in error) return new RpcError(error.rpc)
+  if ('rpc' in error) return new RpcError(error.rpc, error.reason)
   return new GatewayError(Object.hasOwn(errorTable, error.code) ? error.code : 'internal', error.message, {
     data: error.data,
     headers: error.headers

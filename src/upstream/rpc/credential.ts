@@ -37,7 +37,8 @@ export class ConnectRequiredError extends RpcError {
 
   constructor(message: string, url: string) {
     const elicitation = { mode: 'url', elicitationId: randomBytes(16).toString('base64url'), url, message }
-    super({ code: rpcCodes.urlElicitationRequired, message, data: { elicitations: [elicitation] } })
+    const reason = 'connect_required'
+    super({ code: rpcCodes.urlElicitationRequired, message, data: { reason, elicitations: [elicitation] } }, reason)
     this.elicitation = elicitation
   }
 }

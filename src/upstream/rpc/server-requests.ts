@@ -4,7 +4,6 @@
 import { legacyServerRequests } from '../../protocol/methods.ts'
 import {
   errorMessage,
-  errorObject,
   GatewayError,
   isObject,
   type JsonObject,
@@ -14,6 +13,7 @@ import {
   rpcCodes,
   type ServerRequest
 } from '../../protocol/messages.ts'
+import { errorObject } from '../../protocol/translate/error-object.ts'
 import { createQuota, createTokenBucket, jsonSizeOf } from '../../limits/limits.ts'
 import { createMemoryAccount, withMemory } from '../../limits/memory.ts'
 import type { ServerRequestOptions } from '../../protocol/seams.ts'

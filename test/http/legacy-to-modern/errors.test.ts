@@ -74,7 +74,10 @@ for (const transport of legacyTransports) {
       const call = await client.start('tools/call', { name: tool, arguments: {} })
       const [question] = (await call.serverRequests()) as [Json]
       await client.refuse(question, { code, message: 'User rejected sampling request' })
-      t.match(await call.final(), { error: { code: shown, message: /did not answer .*User rejected/ } })
+      const data = { reason: 'client_no_answer', upstream: 'up', requestId: String }
+      t.match(await call.final(), { error: { code: shown, message: /did not answer .*User rejected/, data } })
+      const line = acme.log.findLast(({ msg }) => msg === 'call')
+      t.match(line, { outcome: 'client_no_answer', code: shown, error: /User rejected/ })
       t.equal(count(tool), before + 1, 'the server is not told, as 2026-07-28 has it')
     }
     const call = await client.start(
@@ -230,6 +233,10 @@ t.test(
     const plain = { headers: { ...jsonHeaders, accept: 'application/json' } }
     const answer = await client.request('tools/call', { name: 'roots', arguments: {} }, plain)
     t.match(answer.json, { result: { isError: true, content: [{ text: /no stream/ }] } })
+    t.match(
+      acme.log.findLast(({ msg }) => msg === 'call'),
+      { outcome: 'client_lacks_capability', code: undefined, error: /no stream/ }
+    )
     const listening = await client.listen()
     const running = client.request('tools/call', { name: 'roots', arguments: {} }, plain)
     const question = (await listening.next(({ method }) => method === 'roots/list')) as Json

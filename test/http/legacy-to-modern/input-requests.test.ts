@@ -251,7 +251,7 @@ t.test('prompts and resources that ask', async (t) => {
         error: {
           code: -32603,
           message: /elicitation/,
-          data: { reason: 'upstream_protocol', requiredCapabilities: { elicitation: {} } }
+          data: { reason: 'client_lacks_capability', requiredCapabilities: { elicitation: {} } }
         }
       })
     }

@@ -112,7 +112,7 @@ for (const endpoint of ['default', 'both']) {
     const made = await two(t)
     const client = await capableClient(made.url(endpoint), keyOf.ada)
     const data = { elicitations: [url, { ...url, elicitationId: 'e-2' }, 'no object'], kept: true }
-    const { json } = await client.request('tools/call', {
+    const { json, headers } = await client.request('tools/call', {
       name: both ? 'up__rpcerror' : 'rpcerror',
       arguments: { code: -32042, message: 'Connect first', data }
     })
@@ -126,9 +126,10 @@ for (const endpoint of ['default', 'both']) {
               { ...url, elicitationId: 'up:e-2', message: '[up] Please connect' },
               'no object'
             ],
-            kept: true
+            kept: true,
+            requestId: headers['x-request-id']
           }
-        : data
+        : { ...data, requestId: headers['x-request-id'] }
     })
   })
 }
@@ -214,11 +215,12 @@ t.test('nor where it is demanded by error -32042', async (t) => {
     const data = {
       elicitations: [{ ...page, url: 'javascript:alert(1)' }, page, { ...page, url: 'file:///etc/passwd' }]
     }
-    const { json } = await client.request('tools/call', {
+    const { json, headers } = await client.request('tools/call', {
       name: endpoint === 'both' ? 'up__rpcerror' : 'rpcerror',
       arguments: { code: -32042, message: 'Connect first', data }
     })
-    t.same(json.error, { code: -32042, message: 'Connect first', data: { elicitations: [shown] } })
+    const requestId = headers['x-request-id']
+    t.same(json.error, { code: -32042, message: 'Connect first', data: { elicitations: [shown], requestId } })
   }
 })
 
@@ -246,14 +248,16 @@ t.test(
     ] as const) {
       for (const endpoint of ['default', 'both']) {
         const client = await capableClient(made.url(endpoint), keyOf.ada, capabilities, revision)
-        const call = async (data: unknown, more = {}) =>
-          (
-            await client.request('tools/call', {
-              name: endpoint === 'both' ? 'up__rpcerror' : 'rpcerror',
-              arguments: demand(data),
-              ...more
-            })
-          ).json
+        let requestId: unknown
+        const call = async (data: unknown, more = {}) => {
+          const { json, headers } = await client.request('tools/call', {
+            name: endpoint === 'both' ? 'up__rpcerror' : 'rpcerror',
+            arguments: demand(data),
+            ...more
+          })
+          requestId = headers['x-request-id']
+          return json
+        }
         const { result } = await call({ elicitations })
         t.match(
           result,
@@ -270,8 +274,10 @@ t.test(
         )
         t.notMatch(JSON.stringify(result), /javascript/)
         t.match((await call({ elicitations: [] })).result, { isError: true, content: [{ text: /names none/ }] })
-        t.same((await call({ own: 1 })).error, demand({ own: 1 }), 'an error that demands nothing is none')
-        t.same((await call(undefined)).error, demand({ kept: true }))
+        const own = await call({ own: 1 })
+        t.same(own.error, demand({ own: 1, requestId }), 'an error that demands nothing is none')
+        const kept = await call(undefined)
+        t.same(kept.error, demand({ kept: true, requestId }))
       }
     }
   }

@@ -31,7 +31,7 @@ async function acme(t: Teardown) {
   })
   const call = (more = {}, { token = ada, capabilities = visitor as Record<string, unknown> } = {}) =>
     modernRequest(made.url(), 'tools/call', { ...params, ...more }, { token, capabilities })
-  return { up, call }
+  return { up, call, log: made.log }
 }
 
 t.test('the client is sent to the page, and its retry reaches the server as the same call', async (t) => {
@@ -74,10 +74,12 @@ t.test('the client is sent to the page, and its retry reaches the server as the 
 })
 
 t.test('a client that declines, or opens no pages, gets an error that says so', async (t) => {
-  const { up, call } = await acme(t)
+  const { up, call, log } = await acme(t)
   const { requestState } = (await call()).json.result
   const declined = await call({ requestState, inputResponses: { 'page-1': { action: 'decline' } } })
   t.match(declined.json.result, { resultType: 'complete', isError: true })
+  const line = log.findLast(({ msg }) => msg === 'call')
+  t.match(line, { outcome: 'declined', code: undefined, error: /Nothing was done/ }, 'no failure of the tool')
   t.equal(up.server.calls('rpcerror'), 1)
   const lacking = await call({}, { capabilities: { elicitation: {} } })
   t.equal(lacking.status, 400)
