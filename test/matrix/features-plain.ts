@@ -95,7 +95,7 @@ const error: Feature = async (cell) => {
   const failed = resultOf(await call(cell, 'fail'), 'fail')
   assert.deepEqual(failed, { content: [{ type: 'text', text: 'it went wrong' }], isError: true })
   const { error: refused } = await call(cell, 'rpcerror')
-  const { requestId, ...data } = refused?.data as Json
+  const { requestId, ...data } = (refused?.data ?? {}) as Json
   assert.match(String(requestId), /^[\w-]+$/)
   assert.deepEqual({ ...refused, data }, { code: -31_000, message: 'refused by the tool', data: { kept: true } })
   const { error: unknown } = await call(cell, 'no such tool')
