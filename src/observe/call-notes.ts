@@ -87,7 +87,8 @@ export function noteAnswer(
   result: JsonObject,
   text: { readonly length: number }
 ): void {
-  if (method === 'tools/call' && result['isError'] === true) record.isToolError = true
+  record.failure =
+    method === 'tools/call' && result['isError'] === true ? (record.failure ?? { code: 'tool_error' }) : undefined
   const { resultType } = result
   if (resultType === 'input_required' || resultType === 'task') record.resultType = resultType
   record.answerBytes = text.length

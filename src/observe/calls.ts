@@ -75,10 +75,8 @@ export interface CallRecord {
   waitMs?: number
   /** From then until the upstream had answered, what its user was asked included. */
   upstreamMs?: number
-  /** The result says that the tool has failed. */
-  isToolError?: boolean
-  /** The gateway made that result, and this is why. */
-  failure?: { readonly code: ErrorCode; readonly message: string }
+  /** The result says that the tool has failed: the upstream's own does, or one that the gateway has made. */
+  failure?: { readonly code: 'tool_error' | ErrorCode; readonly message?: string } | undefined
   /** Of the answer as it is sent, in bytes (characters where it is not plain ASCII). */
   answerBytes?: number
   /** Notifications that the client was sent ahead of the answer, progress above all. */
@@ -227,11 +225,8 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
 
 function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): CallOutcome {
   if (err === undefined) {
-    const { isToolError, failure } = record ?? {}
-    const ended = { code: undefined, ms, rule: undefined }
-    if (isToolError !== true) return { outcome: 'ok', ...ended }
-    if (failure === undefined) return { outcome: 'tool_error', ...ended }
-    return { outcome: failure.code, ...ended, error: firstOf(failure.message, maxLoggedChars) }
+    const { code: outcome = 'ok', message } = record?.failure ?? {}
+    return { outcome, code: undefined, ms, rule: undefined, error: message && firstOf(message, maxLoggedChars) }
   }
   const error = err instanceof Error ? firstOf(err.message, maxLoggedChars) : undefined
   if (err instanceof RpcError)

@@ -152,8 +152,8 @@ export const errorTable = {
   resource_not_found: rpc('resourceNotFound', 'No upstream of the endpoint serves this resource URI.'),
   unknown_resource: rpc(
     'invalidParams',
-    'No upstream of the endpoint serves this resource URI (2026-07-28; earlier revisions get resource_not_found). Its ' +
-      'data is `{ uri }` alone, without reason and requestId: official clients know the error by that.',
+    'No upstream of the endpoint serves this resource URI (2026-07-28; earlier revisions get resource_not_found). ' +
+      'Its data is `{ uri }` alone, without reason and requestId: official clients know the error by that.',
     { bareData: true }
   ),
   invalid_state: rpc(

@@ -128,7 +128,8 @@ async function ask(
       {
         // One that 2026-07-28 reserves would be taken for an error of the gateway.
         code: isReservedForMcp(code) ? rpcCodes.internalError : code,
-        message: `The client did not answer ${request.method}, which upstream ${upstream} needs: ${message.slice(0, 300)}`,
+        message:
+          `The client did not answer ${request.method}, which upstream ${upstream} needs: ` + message.slice(0, 300),
         data: { reason, upstream }
       },
       reason
