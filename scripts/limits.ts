@@ -788,6 +788,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'caller; tenant',
       '429'
     ],
+    ['http/request-rates.ts refusedAfterMs', 'time until that refusal is sent', 'request', 'sent'],
+    ['http/request-rates.ts maxWaitingRefusals', 'refusals that wait so', 'process', 'sent at once'],
     [
       'http/connections.ts memoryPerConnection bytes',
       'part of the memory for calls that leaves room for one more connection',

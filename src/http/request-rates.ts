@@ -1,5 +1,5 @@
-// How often callers may ask. Who asks more often is refused before the body is read, so that neither one caller nor one
-// tenant takes the processor from the others.
+// How often callers may ask. Who asks more often is refused before the body is read, and slowly, so that neither one
+// caller nor one tenant takes the processor from the others.
 
 import type { Snapshot } from '../config/snapshot.ts'
 import { createTokenBucket } from '../limits/limits.ts'
@@ -10,6 +10,13 @@ import type { RequestContext } from './admission.ts'
 
 /** The requests of so many seconds may come at once. */
 const burstSeconds = 5
+/**
+ * After so many milliseconds a refusal is sent: who asks again at once would be refused thousands of times a second.
+ * Only the answer waits and not its connection, so that a proxy sends requests of others on other connections.
+ */
+const refusedAfterMs = 250
+/** Refusals that wait; each holds a connection. Those beyond are sent at once. */
+const maxWaitingRefusals = 1_024
 /** Beyond, who asked least recently is forgotten, and may send a burst again; the limit of its tenant still holds. */
 const maxKept = 20_000
 /** A flood must not fill the log: of each caller a line in so many milliseconds, with how many there were. */
@@ -35,6 +42,7 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
   /** Of tenants and of their callers, the least recently used first. */
   const rates = new Map<string, Rate>()
   let current = limits()
+  let waitingRefusals = 0
 
   function rateOf(key: string, perSecond: number): Rate {
     const known = rates.get(key)
@@ -78,19 +86,46 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
     )
   }
 
-  return {
-    /**
-     * Counts requests of a caller.
-     * @throws GatewayError rate_limited
-     */
-    count({ person, principal: { tenant, clientId } }: CountedCaller, requests = 1): void {
-      const now = limits()
-      if (now !== current) rates.clear()
-      current = now
-      for (let n = 0; n < requests; n++) {
-        take(person, 'requestsPerSecondPerPrincipal', 'This caller', { tenant, client: clientId })
-        take(`tenant ${tenant}`, 'requestsPerSecondPerTenant', 'This tenant', { tenant })
+  /**
+   * Counts requests of a caller.
+   * @throws GatewayError rate_limited
+   */
+  function count({ person, principal: { tenant, clientId } }: CountedCaller, requests = 1): void {
+    const now = limits()
+    if (now !== current) rates.clear()
+    current = now
+    for (let n = 0; n < requests; n++) {
+      take(person, 'requestsPerSecondPerPrincipal', 'This caller', { tenant, client: clientId })
+      take(`tenant ${tenant}`, 'requestsPerSecondPerTenant', 'This tenant', { tenant })
+    }
+  }
+
+  function refuseLater(error: unknown): Promise<never> {
+    waitingRefusals++
+    return new Promise((_resolve, reject) => {
+      const refuse = (): void => {
+        waitingRefusals--
+        reject(error)
       }
+      clock.timer(refusedAfterMs, refuse).unref()
+    })
+  }
+
+  return {
+    count,
+    /**
+     * Counts one that is to be let in.
+     * @returns undefined: it is; else it is refused as `count` throws, after a while
+     * @throws GatewayError rate_limited where too many refusals wait
+     */
+    letIn(caller: CountedCaller): Promise<never> | undefined {
+      try {
+        count(caller)
+      } catch (error) {
+        if (waitingRefusals >= maxWaitingRefusals) throw error
+        return refuseLater(error)
+      }
+      return undefined
     }
   }
 }

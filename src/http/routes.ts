@@ -106,8 +106,7 @@ export function addRoutes(
       onRequest(request, reply) {
         const context = admit(request, reply, suffix)
         if (context instanceof Promise) return context.then((found) => letIn(request, reply, found, options))
-        letIn(request, reply, context, options)
-        return undefined
+        return letIn(request, reply, context, options)
       },
       handler(request, reply) {
         const { context, body } = request
@@ -208,12 +207,14 @@ function letIn(
   { raw }: RouteReply,
   context: RequestContext,
   { connections, rates }: Pick<RoutesOptions, 'connections' | 'rates'>
-): void {
+): Promise<never> | undefined {
   connections.letIn(raw, { tenant: context.tenant.id, person: context.person })
   request.context = context
-  rates.count(context)
+  const refused = rates.letIn(context)
+  if (refused !== undefined) return refused
   if (request.method === 'POST') checkContent(request.headers)
   reserveRequest(context, context.snapshot.limits.bodyBytes)
+  return undefined
 }
 
 const noMetadata = (): GatewayError =>

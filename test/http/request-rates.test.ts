@@ -5,14 +5,42 @@ import t from 'tap'
 import { createRequestRates } from '../../src/http/request-rates.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { handClock } from '../kit/connector.ts'
+import { until } from '../kit/until.ts'
 import { compileConfig } from '../../src/config/load.ts'
+
+const acme = (perSecond: number) => {
+  const limits = { requestsPerSecondPerPrincipal: perSecond }
+  const config = { tenants: { acme: { auth: 'none', upstreams: {} } }, limits }
+  return compileConfig(JSON.stringify(config), { path: 'g.json', env: {} }).limits
+}
+
+t.test('a request beyond the rate is refused after a quarter of a second; too many such at once', async (t) => {
+  const clock = handClock()
+  const limits = acme(1)
+  const rates = createRequestRates(() => limits, clock, pino({ level: 'silent' }))
+  const ada = { person: 'ada', principal: { tenant: tenantId('acme'), clientId: 'ada' } }
+  for (let n = 0; n < 5; n++) t.equal(rates.letIn(ada), undefined, 'the control: it is let in at once')
+  const refusals: unknown[] = []
+  const refused = (): void => {
+    rates.letIn(ada)?.catch((error: unknown) => refusals.push(error))
+  }
+  for (let n = 0; n < 1_024; n++) refused()
+  t.throws(refused, { code: 'rate_limited' }, 'as many wait as may')
+  clock.advance(249)
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(refusals, [])
+  clock.advance(1)
+  await until('all are refused', () => refusals.length === 1_024)
+  t.match(refusals[0], { code: 'rate_limited', data: { limit: 'requestsPerSecondPerPrincipal' } })
+  refused()
+  t.equal(refusals.length, 1_024, 'there is room to wait again')
+})
 
 t.test('a flood is one line at its beginning, one a minute while it lasts, and none after', (t) => {
   const clock = handClock()
   const lines: object[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
-  const config = { tenants: { acme: { auth: 'none', upstreams: {} } }, limits: { requestsPerSecondPerPrincipal: 1 } }
-  const { limits } = compileConfig(JSON.stringify(config), { path: 'g.json', env: {} })
+  const limits = acme(1)
   const rates = createRequestRates(() => limits, clock, log)
   const callerNamed = (person: string) => ({ person, principal: { tenant: tenantId('acme'), clientId: person } })
   let refused = 0

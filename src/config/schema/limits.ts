@@ -38,7 +38,8 @@ export const LimitsSchema = closedObject(
       1_000_000,
       1000,
       'HTTP requests that one caller (issuer and subject) may send to one gateway process, for long; five times as ' +
-        'many may come at once after a pause. Each message of a batch counts.'
+        'many may come at once after a pause. Each message of a batch counts. Those beyond are refused with 429, ' +
+        'after a quarter of a second.'
     ),
     requestsPerSecondPerTenant: integer(1, 1_000_000, 2000, 'The same for all callers of one tenant together.'),
     queueMs: integer(
