@@ -152,6 +152,9 @@ export async function createControl(options: ControlOptions) {
     get version() {
       return journal.version
     },
+    /** The version that changed a tenant last: its document or its kill switches, or removed them. 0: none has. */
+    lastChangeOf: (tenant: string): number =>
+      Math.max(0, ...textNamesOf(tenant).map((name) => journal.versionsOf(name).at(-1) ?? 0)),
     /** Of routes that take an Idempotency-Key. */
     requests: createRequestMemory(options),
     /** @throws ControlError managed_by_file */
@@ -194,9 +197,18 @@ export async function createControl(options: ControlOptions) {
      * @throws GatewayError unavailable
      */
     at: documentsAt,
-    /** A tenant as its document of a version makes it; undefined where that is not kept, or cannot be used here. */
-    tenantAt: async (version: number, tenant: string): Promise<Tenant | undefined> =>
-      await compiled.tenantOfDocument(tenant, (await documentsAt(version, tenant))?.get(tenant)),
+    /**
+     * A tenant as its document of a version makes it; undefined where that is not kept, or cannot be used here.
+     * @returns and the characters of that document
+     */
+    async tenantAt(
+      version: number,
+      id: string
+    ): Promise<{ readonly tenant: Tenant; readonly chars: number } | undefined> {
+      const document = (await documentsAt(version, id))?.get(id)
+      const tenant = await compiled.tenantOfDocument(id, document)
+      return document && tenant && { tenant, chars: document.text.length }
+    },
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
       inTurn(reading, async () => {

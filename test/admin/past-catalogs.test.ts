@@ -103,3 +103,29 @@ t.test('a catalog of before is compared with that of now', async (t) => {
     onlyFrom: []
   })
 })
+
+t.test('what has to be read for a moment that is over counts as requests of whoever asks', async (t) => {
+  const { url, state } = await changingServer(t)
+  state.tools = Array.from({ length: 100 }, (_, at) => tool(`tool${at}`, 'x'.repeat(10_000)))
+  const made = await adminGateway(t, { upstreams: { up: { url } } })
+  const catalog = '/v1/tenants/acme/endpoints/default/catalog'
+  const ask = (by: string, body: object) => made.call('POST', catalog, { key: by, body })
+  const statusOf = async (by: string) => (await made.call('GET', '/v1/tenants/acme', { key: by })).status
+  const at = await until('the lists are kept', async () => {
+    await ask(adminKeys.platform, {})
+    const { json } = await made.call('GET', `${catalog}/moments`)
+    const { since } = json as { since: string | null }
+    return since === null ? undefined : new Date().toISOString()
+  })
+  t.match((await ask(adminKeys.viewer, {})).json, { count: 100 })
+  t.equal(await statusOf(adminKeys.viewer), 200, 'the control: that of now is read already')
+  const twice = await made.call('POST', `${catalog}/diff`, {
+    key: adminKeys.auditor,
+    body: { from: { at }, to: { at } }
+  })
+  t.match(twice, { status: 200, json: { same: 100 } }, 'two moments are counted at once, and the first is answered')
+  t.match(await ask(adminKeys.auditor, { at }), { status: 429, json: { type: 'urn:gatehouse:problem:rate_limited' } })
+  t.equal(await statusOf(adminKeys.auditor), 429)
+  t.match((await ask(adminKeys.platform, { at })).json, { count: 100 })
+  t.equal(await statusOf(adminKeys.platform), 200, 'those of the platform are not held up')
+})

@@ -305,3 +305,57 @@ t.test('a plan says who gains and loses which tools, and apply does it, unless o
   const foreign = await made.call('POST', '/v1/plan', { key: adminKeys.globex, body: { tenants: { initech: null } } })
   t.equal(foreign.status, 404)
 })
+
+t.test('what others change in their tenants refuses no planned change; what is changed in its own does', async (t) => {
+  const admin = (name: 'acme' | 'globex', id: string) => ({
+    ...{ name, role: 'tenant-admin', tenants: [id] },
+    sha256: sha256(adminKeys[name])
+  })
+  const platform = { name: 'platform', role: 'platform-admin', sha256: sha256(adminKeys.platform) }
+  const keys = [platform, admin('acme', 'initech'), admin('globex', 'umbrella')]
+  const made = await adminGateway(t, { upstreams: {}, top: { admin: { listen: { port: 0 }, keys } } })
+  const change = (id: string, origin: string, key: string) =>
+    made.call('PATCH', `/v1/tenants/${id}`, { key, body: { origins: [`https://${origin}.example`] }, headers: any })
+  const wish = (origin: string, ...ids: string[]) => ({
+    tenants: Object.fromEntries(
+      ids.map((id) => [id, { auth: {}, upstreams: {}, origins: [`https://${origin}.example`] }])
+    )
+  })
+  const plan = async (key: string, wanted: object) => {
+    const { json, headers } = await made.call('POST', '/v1/plan', { key, body: wanted })
+    return { version: (json as { version: number }).version, etag: String(headers['etag']) }
+  }
+  const apply = (key: string, wanted: object, version: number) =>
+    made.call('POST', '/v1/apply', { key, body: { ...wanted, version } })
+  const { acme: one, globex: two } = adminKeys
+  for (const id of ['initech', 'umbrella'])
+    t.equal((await made.call('PUT', `/v1/tenants/${id}`, { body: { auth: {}, upstreams: {} } })).status, 201)
+
+  const first = await plan(one, wish('one', 'initech'))
+  t.same(first, { version: 1, etag: '"1"' }, 'of its own tenant, whatever others did since')
+  for (const origin of ['x', 'y']) t.equal((await change('umbrella', origin, two)).status, 200)
+  t.match(await apply(one, wish('one', 'initech'), first.version), { status: 200, json: { version: 5 } })
+  const second = await plan(one, wish('two', 'initech'))
+  t.match(second, { version: 5 })
+  t.equal((await change('initech', 'meanwhile', adminKeys.platform)).status, 200)
+  const stale = await apply(one, wish('two', 'initech'), second.version)
+  t.match(stale, { status: 412, headers: { etag: '"6"' } }, 'somebody was first in this tenant')
+  t.equal((await apply(one, wish('two', 'initech'), 99)).status, 412, 'there is no such version yet')
+
+  const third = await plan(one, wish('three', 'initech'))
+  t.equal((await made.call('PUT', '/v1/tenants/initech/kills/tenant')).status, 204)
+  t.equal((await apply(one, wish('three', 'initech'), third.version)).status, 412, 'a kill switch changes what it does')
+  const headers = { 'If-Match': (await plan(one, wish('three', 'initech'))).etag }
+  t.equal((await change('umbrella', 'z', two)).status, 200)
+  const conditional = await made.call('POST', '/v1/apply', { key: one, body: wish('three', 'initech'), headers })
+  t.equal(conditional.status, 200, conditional.text)
+
+  const both = wish('both', 'initech', 'umbrella')
+  const planned = await plan(adminKeys.platform, both)
+  t.equal((await made.call('PUT', '/v1/tenants/other', { body: { auth: {}, upstreams: {} } })).status, 201)
+  t.equal((await change('umbrella', 'first', two)).status, 200)
+  t.equal((await apply(adminKeys.platform, both, planned.version)).status, 412, 'one of the two was changed')
+  const again = await plan(adminKeys.platform, both)
+  t.equal((await made.call('DELETE', '/v1/tenants/other', { headers: any })).status, 204)
+  t.equal((await apply(adminKeys.platform, both, again.version)).status, 200, 'another one')
+})

@@ -1,7 +1,7 @@
 // What is kept of the past of a listing: each change, back to the oldest within the limits, and nothing that is guessed.
 
 import t from 'tap'
-import { listingAt, notePast, pastOf } from '../../src/relay/catalog/past/past-listings.ts'
+import { keptListings, listingAt, notePast, pastOf } from '../../src/relay/catalog/past/past-listings.ts'
 import { listingKey } from '../../src/store/keys.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
@@ -31,7 +31,7 @@ async function kept() {
       await store.set(listingKey('h'), JSON.stringify(listing))
     },
     async toolsAt(at: number): Promise<unknown> {
-      const found = await listingAt(store, 'h', at)
+      const found = listingAt(await keptListings(store, 'h'), at)
       return found?.tools.map(({ name, description }) => `${String(name)} ${String(description)}`).sort()
     }
   }
@@ -48,15 +48,15 @@ t.test('any moment since the first listing follows back from what is listed now'
   t.same(await toolsAt(199), ['a 1', 'b 1'])
   t.same(await toolsAt(299), ['a 2', 'c 1'])
   t.same(await toolsAt(300), ['b 3', 'c 2'])
-  t.equal((await listingAt(store, 'h', 150))?.resources.length, 1)
-  t.equal((await pastOf(store, 'h'))?.changes.length, 2, 'a listing that is the same is no change')
+  t.equal(listingAt(await keptListings(store, 'h'), 150)?.resources.length, 1)
+  t.equal(pastOf(await keptListings(store, 'h'))?.changes.length, 2, 'a listing that is the same is no change')
   await store.close()
 })
 
 t.test('of many changes the last are kept, and of one that is too large nothing before it', async (t) => {
   const { store, save, toolsAt } = await kept()
   for (let at = 1; at <= 50; at++) await save(listingOf(['a', String(at)]), at)
-  t.equal((await pastOf(store, 'h'))?.changes.length, 32)
+  t.equal(pastOf(await keptListings(store, 'h'))?.changes.length, 32)
   t.same(await toolsAt(30), ['a 30'])
   t.equal(await toolsAt(10), undefined)
   await save(listingOf(['a', 'x'.repeat(300_000)]), 60)

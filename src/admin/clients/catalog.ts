@@ -12,9 +12,9 @@ import { describedPrincipal } from '../../relay/methods/explain.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem } from '../problem.ts'
 import { asked, catalogKind } from './questions.ts'
-import { defineRoute, everyRole, type AdminServices } from '../route.ts'
+import { defineRoute, everyRole, type AdminRequest, type AdminServices } from '../route.ts'
 import { namedEndpoint } from './own-way.ts'
-import { catalogsThen, tenantThen } from './past-catalogs.ts'
+import { catalogsThen, keptMoment, type KeptMoment } from './past-catalogs.ts'
 
 /** How long a question waits for upstreams whose lists are not known yet, in milliseconds. */
 const maxListingWaitMs = 5_000
@@ -94,20 +94,43 @@ function momentOf(at: string): number {
   throw new AdminProblem('invalid_request', '"at" is no time.', 'Write it as 2026-11-27T12:00:00Z.')
 }
 
+/**
+ * What has to be read for moments that are over, counted before it is parsed.
+ * @throws AdminProblem not_found, invalid_request, rate_limited
+ */
+async function momentsOf(
+  { tenant, params, administrator }: AdminRequest,
+  seen: ReadonlyArray<Static<typeof Seen>>,
+  services: AdminServices
+): Promise<Array<KeptMoment | undefined>> {
+  const times = seen.map(({ at }) => (at === undefined ? undefined : momentOf(at)))
+  const moments: Array<KeptMoment | undefined> = []
+  for (const time of times)
+    moments.push(time === undefined ? undefined : await keptMoment(tenant, params['endpoint'] ?? '', time, services))
+  // Once: after a first payment a second one could be refused, each time anew.
+  administrator.charge(moments.reduce((sum, moment) => sum + (moment?.chars ?? 0), 0))
+  return moments
+}
+
+interface Asked {
+  readonly endpoint: string
+  readonly kind: keyof typeof lists
+  /** undefined: now. */
+  readonly moment: KeptMoment | undefined
+}
+
 /** @throws AdminProblem not_found, invalid_request */
 async function seenBy(
   now: Tenant,
-  endpoint: string,
-  kind: keyof typeof lists,
-  { caller, revision: wanted, at }: Static<typeof Seen>,
+  { endpoint, kind, moment }: Asked,
+  { caller, revision: wanted }: Static<typeof Seen>,
   services: AdminServices
 ): Promise<{ readonly entries: SeenEntry[]; readonly unknown: string[] }> {
-  const moment = at === undefined ? undefined : momentOf(at)
-  const tenant = moment === undefined ? now : await tenantThen(now, moment, services)
+  const tenant = moment?.tenant ?? now
   const context = { snapshot: services.snapshot(), tenant, endpoint: namedEndpoint(tenant, endpoint) }
   const principal = await asked(() => describedPrincipal(tenant, caller))
   const definitions = definitionsOf(context)
-  const { listings, catalogOf } = moment === undefined ? services : await catalogsThen(definitions, moment, services)
+  const { listings, catalogOf } = moment === undefined ? services : catalogsThen(moment, services)
   const waitMs = Math.min(maxListingWaitMs, context.snapshot.limits.coldStartMs)
   if (moment === undefined) await services.listings.awaitListings(definitions, waitMs)
   const catalog = catalogOf({ ...context, principal }, undefined)
@@ -140,8 +163,11 @@ export const catalogRoutes = [
       }),
       response: CatalogPage
     },
-    async ({ tenant, params, body }, services): Promise<Static<typeof CatalogPage>> => {
-      const { entries, unknown } = await seenBy(tenant, params['endpoint'] ?? '', body.kind, body, services)
+    async (request, services): Promise<Static<typeof CatalogPage>> => {
+      const { tenant, params, body } = request
+      const [moment] = await momentsOf(request, [body], services)
+      const asked = { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }
+      const { entries, unknown } = await seenBy(tenant, asked, body, services)
       const { items, nextCursor } = page(entries, ({ name, upstream }) => `${name}\n${upstream}`, body)
       return {
         items: items.map(({ definition: told, ...entry }) => ({
@@ -166,10 +192,13 @@ export const catalogRoutes = [
       body: closedObject({ kind: catalogKind, from: Seen, to: Seen }),
       response: CatalogDiff
     },
-    async ({ tenant, params, body }, services): Promise<Static<typeof CatalogDiff>> => {
-      const seen = (each: Static<typeof Seen>) => seenBy(tenant, params['endpoint'] ?? '', body.kind, each, services)
-      const from = await seen(body.from)
-      const to = await seen(body.to)
+    async (request, services): Promise<Static<typeof CatalogDiff>> => {
+      const { tenant, params, body } = request
+      const [then, later] = await momentsOf(request, [body.from, body.to], services)
+      const seen = (each: Static<typeof Seen>, moment: KeptMoment | undefined) =>
+        seenBy(tenant, { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }, each, services)
+      const from = await seen(body.from, then)
+      const to = await seen(body.to, later)
       const unknown = [...new Set([...from.unknown, ...to.unknown])]
       return { ...diffOf(from.entries, to.entries), unknown }
     }

@@ -7,7 +7,13 @@ import { Type } from '../../config/schema/type.ts'
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import { createCatalogCache, definitionsOf, type CatalogCache } from '../../relay/catalog/client-catalogs.ts'
 import type { ListingSource } from '../../relay/catalog/listings.ts'
-import { listingAt, pastOf, type ListingChangeKept } from '../../relay/catalog/past/past-listings.ts'
+import {
+  keptListings,
+  listingAt,
+  pastOf,
+  type KeptListings,
+  type ListingChangeKept
+} from '../../relay/catalog/past/past-listings.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { AdminProblem } from '../problem.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
@@ -18,14 +24,24 @@ const maxMoments = 100
 /** Of a tenant, as many as are kept of it alone. */
 const maxVersionsRead = 20
 
+/** A tenant as it was, and what the store keeps of the lists of its upstreams at an endpoint; not read yet. */
+export interface KeptMoment {
+  /** Epoch ms. */
+  readonly at: number
+  readonly tenant: Tenant
+  readonly listings: ReadonlyMap<string, KeptListings>
+  /** Of all that has to be read. */
+  readonly chars: number
+}
+
 /** @throws AdminProblem not_found where that is not kept */
-export async function tenantThen({ id }: Tenant, at: number, { control, snapshot }: AdminServices): Promise<Tenant> {
+async function tenantThen({ id }: Tenant, at: number, { control, snapshot }: AdminServices) {
   const now = snapshot().tenants.get(id)
-  if (now !== undefined && control.isOfFile(id)) return now
+  if (now !== undefined && control.isOfFile(id)) return { tenant: now, chars: 0 }
   const versions = await control.history([id], Infinity, maxVersionsRead)
-  const then = versions.find((each) => Date.parse(each.at) <= at)
-  const tenant = then && (await control.tenantAt(then.version, id))
-  if (tenant !== undefined) return tenant
+  const version = versions.find((each) => Date.parse(each.at) <= at)
+  const then = version && (await control.tenantAt(version.version, id))
+  if (then !== undefined) return then
   throw new AdminProblem(
     'not_found',
     'The configuration of then is not kept, or there was none.',
@@ -33,16 +49,28 @@ export async function tenantThen({ id }: Tenant, at: number, { control, snapshot
   )
 }
 
+const charsOf = (kept: Iterable<KeptListings>): number =>
+  [...kept].reduce((sum, { now = '', past = '' }) => sum + now.length + past.length, 0)
+
+async function keptOf(definitions: readonly UpstreamDefinition[], { store }: Pick<AdminServices, 'store'>) {
+  const found = await Promise.all(definitions.map(async ({ hash }) => [hash, await keptListings(store, hash)] as const))
+  return new Map(found)
+}
+
+/** @throws AdminProblem not_found where that is not kept */
+export async function keptMoment(now: Tenant, name: string, at: number, services: AdminServices): Promise<KeptMoment> {
+  const { tenant, chars } = await tenantThen(now, at, services)
+  const context = { snapshot: services.snapshot(), tenant, endpoint: namedEndpoint(tenant, name) }
+  const listings = await keptOf(definitionsOf(context), services)
+  return { at, tenant, listings, chars: chars + charsOf(listings.values()) }
+}
+
 /** Catalogs over what upstreams listed then. Where that is not known, they are missing, as those that are away now. */
-export async function catalogsThen(
-  definitions: readonly UpstreamDefinition[],
-  at: number,
-  { store, log }: AdminServices
-): Promise<{ readonly listings: Pick<ListingSource, 'peek'>; readonly catalogOf: CatalogCache }> {
-  const found = await Promise.all(
-    definitions.map(async ({ hash }) => [hash, await listingAt(store, hash, at)] as const)
-  )
-  const known = new Map<string, Listing | undefined>(found)
+export function catalogsThen(
+  { at, listings: kept }: KeptMoment,
+  { log }: AdminServices
+): { readonly listings: Pick<ListingSource, 'peek'>; readonly catalogOf: CatalogCache } {
+  const known = new Map([...kept].map(([hash, each]): [string, Listing | undefined] => [hash, listingAt(each, at)]))
   const peek = ({ hash }: UpstreamDefinition): Listing | undefined => known.get(hash)
   const counts = { asked: 0, misses: 0 }
   const listings = { catalogs: counts, peek, last: peek, version: () => 0, changeCount: () => 0 }
@@ -81,13 +109,13 @@ export const momentsRoute = defineRoute(
       })
     })
   },
-  async ({ tenant, params }, { control, store, snapshot }) => {
+  async ({ tenant, params, administrator }, { control, store, snapshot }) => {
     const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
     const versions = control.isOfFile(tenant.id) ? [] : await control.history([tenant.id], Infinity, maxVersionsRead)
     const definitions = definitionsOf({ snapshot: snapshot(), tenant, endpoint })
-    const pasts = await Promise.all(
-      definitions.map(async ({ name, hash }) => [name, await pastOf(store, hash)] as const)
-    )
+    const kept = await keptOf(definitions, { store })
+    administrator.charge(charsOf([...kept.values()].map(({ past }) => ({ now: undefined, past }))))
+    const pasts = definitions.map(({ name, hash }) => [name, pastOf({ past: kept.get(hash)?.past })] as const)
     const none = { came: 0, gone: 0, altered: 0 }
     const items: Array<Static<typeof Moment>> = [
       ...versions.map(({ at, version, author }) => ({ at, version, actor: author.name, upstream: null, ...none })),

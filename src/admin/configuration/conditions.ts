@@ -2,6 +2,9 @@
 // they know, so that nobody undoes a change unseen.
 
 import type { IncomingHttpHeaders } from 'node:http'
+import type { DocumentChange } from '../../control/compiled-documents.ts'
+import type { Control } from '../../control/control.ts'
+import type { Administrator } from '../access.ts'
 import { AdminProblem } from '../problem.ts'
 
 export interface Conditions {
@@ -23,18 +26,34 @@ export const etagOf = (version: number): string => `"${version}"`
 const matches = (header: string, version: number | undefined): boolean =>
   version !== undefined && (header.trim() === '*' || header.split(',').some((each) => each.trim() === etagOf(version)))
 
+type Versions = Pick<Control, 'version' | 'lastChangeOf'>
+
+/** What a plan is of: for a key of some tenants the last change of these, whatever others do. */
+export const versionFor = ({ tenants }: Pick<Administrator, 'tenants'>, control: Versions): number =>
+  tenants === undefined ? control.version : Math.max(0, ...[...tenants].map(control.lastChangeOf))
+
 /**
- * Of a change that was planned.
- * @param version of the whole configuration, as it is now
+ * Of a change that was planned: it still is, as long as nobody has changed the tenants that it changes.
+ * @param ifMatch names the version of the plan
  * @throws AdminProblem precondition_failed
  */
-export function checkPlanned(ifMatch: string | undefined, version: number): void {
-  if (ifMatch === undefined || matches(ifMatch, version)) return
+export function checkPlanned(
+  ifMatch: string | undefined,
+  { tenant }: Pick<DocumentChange, 'tenant'>,
+  administrator: Pick<Administrator, 'tenants'>,
+  control: Versions
+): void {
+  const changed = control.lastChangeOf(tenant)
+  const isOfNow = (tag: string): boolean => {
+    const version = Number(/^"(\d{1,15})"$/.exec(tag.trim())?.[1] ?? -1)
+    return changed <= version && version <= control.version
+  }
+  if (ifMatch === undefined || ifMatch.trim() === '*' || ifMatch.split(',').some(isOfNow)) return
   throw new AdminProblem(
     'precondition_failed',
     'The configuration has changed since that version.',
     'Plan again, and apply what you find then.',
-    { headers: { ETag: etagOf(version) } }
+    { headers: { ETag: etagOf(versionFor(administrator, control)) } }
   )
 }
 

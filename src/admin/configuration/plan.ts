@@ -11,7 +11,7 @@ import { runSteps, type Steps } from '../../time/turns.ts'
 import { callersToday } from '../callers/callers.ts'
 import { administrators, AdminReply, defineRoute } from '../route.ts'
 import { callersOf } from './access-changes.ts'
-import { etagOf } from './conditions.ts'
+import { etagOf, versionFor } from './conditions.ts'
 import { rulesTried, testResults } from './policy-tests.ts'
 import { assumedLists } from './planned/assumed-lists.ts'
 import { charsOf, looksOfPlan } from './planned/caller-classes.ts'
@@ -48,7 +48,11 @@ const TenantPlan = closedObject({
 })
 
 const PlanResult = closedObject({
-  version: Type.Integer({ description: 'Of now: `POST /v1/apply` with it makes the change that was planned.' }),
+  version: Type.Integer({
+    description:
+      'Of now, for a key of some tenants of their last change: `POST /v1/apply` with it makes the change that was ' +
+      'planned.'
+  }),
   tenants: Type.Array(TenantPlan, { description: 'Those that would change; none where everything is so already.' })
 })
 
@@ -86,13 +90,19 @@ export const planRoutes = [
     async (request, services): Promise<AdminReply> => {
       const { control, snapshot, sessions, wall } = services
       const { name, role } = request.administrator
-      const { version, changes, after } = await control.preview({
+      const {
+        version: judged,
+        changes,
+        after
+      } = await control.preview({
         author: { name, role },
         action: 'plan',
         ...(await wishOfPlan(request, services)),
         charge: request.administrator.charge,
         isBehindFile: request.body.behindFile
       })
+      // Another change of these tenants may have come since: then this is not what it was judged on.
+      const version = Math.min(judged, versionFor(request.administrator, control))
       const before = snapshot()
       const lists = assumedLists(before, services)
       const assumed = { catalogOf: lists.catalogOf, lists }

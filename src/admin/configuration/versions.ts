@@ -10,7 +10,7 @@ import type { WantedChange } from '../../control/judge.ts'
 import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import { administrators, AdminReply, defineRoute, everyRole, maySee, type AdminRequest } from '../route.ts'
-import { checkPlanned, etagOf } from './conditions.ts'
+import { checkPlanned, etagOf, versionFor } from './conditions.ts'
 import { Rollback, rollbackWish } from './planned/rollback.ts'
 import { writeDocuments } from './write.ts'
 
@@ -149,7 +149,10 @@ export const versionRoutes = [
         ...wantedTenants,
         ...behindFile,
         version: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'That of the plan: refused with 412 where it has grown since.' })
+          Type.Integer({
+            minimum: 0,
+            description: 'That of the plan: refused with 412 where somebody has changed one of these tenants since.'
+          })
         )
       }),
       response: ChangeResult
@@ -158,16 +161,17 @@ export const versionRoutes = [
       const { tenants, version, behindFile: isBehindFile } = request.body
       const wanted = wantedChange(request, tenants)
       const { control } = services
+      const { administrator, conditions } = request
+      const planned = version === undefined ? conditions.ifMatch : etagOf(version)
       const changes = await writeDocuments(request, services, {
         action: 'apply',
         target: [...wanted.keys()].join(', ').slice(0, maxTargetChars),
         change: () => wanted,
         isBehindFile,
-        admit: () =>
-          checkPlanned(version === undefined ? request.conditions.ifMatch : etagOf(version), control.version),
+        admit: (change) => checkPlanned(planned, change, administrator, control),
         partOf: (tree) => tree
       })
-      return resultOf(control.version, changes)
+      return resultOf(versionFor(administrator, control), changes)
     }
   ),
   defineRoute(
@@ -179,7 +183,7 @@ export const versionRoutes = [
         'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made. API keys that ' +
         'were revoked since stay revoked, those that were made since stay, and kill switches stay on, also of a ' +
         'tenant that was removed since. With the ETag of its plan as If-Match it is refused with 412 where the ' +
-        'configuration has changed since.',
+        'configuration of one that it changes has changed since.',
       body: Rollback,
       response: ChangeResult
     },
@@ -190,7 +194,7 @@ export const versionRoutes = [
         ...wish,
         action: 'rollback',
         target: `version ${request.body.version}`,
-        admit: () => checkPlanned(request.conditions.ifMatch, control.version),
+        admit: (change) => checkPlanned(request.conditions.ifMatch, change, request.administrator, control),
         partOf: (tree) => tree
       })
       return resultOf(control.version, changes, ofFile)

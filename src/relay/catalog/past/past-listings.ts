@@ -116,14 +116,24 @@ export async function storedListing(
   return parseListing(text)
 }
 
+/** What the store keeps of an upstream: what it listed last, and what has changed in that. */
+export interface KeptListings {
+  readonly now: string | undefined
+  readonly past: string | undefined
+}
+
+/** @throws where the store is away */
+export async function keptListings(store: Store, hash: string): Promise<KeptListings> {
+  const [now, past] = await Promise.all([store.get(listingKey(hash)), store.get(pastListingKey(hash))])
+  return { now, past }
+}
+
 /**
  * What an upstream listed then; undefined where that is not known any more, or never was.
  * @param at epoch ms
- * @throws where the store is away
  */
-export async function listingAt(store: Store, hash: string, at: number): Promise<Listing | undefined> {
-  const [now, text] = await Promise.all([storedListing(store, hash), store.get(pastListingKey(hash))])
-  const past = pastIn(text)
+export function listingAt({ now: text, past: changes }: KeptListings, at: number): Listing | undefined {
+  const [now, past] = [text === undefined ? undefined : parseListing(text), pastIn(changes)]
   if (now === undefined || past === undefined || at < past.since) return undefined
   const later = past.changes.filter((change) => change.at > at).toReversed()
   const listOf = (member: Member): JsonObject[] =>
@@ -131,6 +141,5 @@ export async function listingAt(store: Store, hash: string, at: number): Promise
   return { ...now, ...Object.fromEntries(members.map((member) => [member, listOf(member)])) }
 }
 
-/** The changes that are kept, the oldest first, and since when. @throws where the store is away */
-export const pastOf = async (store: Store, hash: string): Promise<Past | undefined> =>
-  pastIn(await store.get(pastListingKey(hash)))
+/** The changes that are kept, the oldest first, and since when. */
+export const pastOf = ({ past }: Pick<KeptListings, 'past'>): Past | undefined => pastIn(past)
