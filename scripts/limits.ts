@@ -2075,6 +2075,7 @@ admin/configuration/versions.ts maxTargetChars
 admin/configuration/planned/caller-classes.ts looksAtTool
 admin/configuration/planned/caller-classes.ts looksPerChar
 cli/api-key.ts dayMs
+cli/store/audit.ts dayMs
 store/keys.ts tombstoneTtlMs
 session/session-index.ts handleLength
 cli/try-out.ts maxNames

@@ -78,7 +78,7 @@ export interface AdminServices {
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
   /** Where changes are recorded; undefined: the configuration wants no audit log. */
-  readonly audit: Pick<Audit, 'changed' | 'changeRefused'> | undefined
+  readonly audit: Pick<Audit, 'changed' | 'changeRefused' | 'blockedTenants'> | undefined
   /** undefined only where there is no admin API. */
   readonly metrics: Pick<Metrics, 'text'> | undefined
   readonly held: Held

@@ -140,7 +140,7 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
     begin(call) {
       const { id, audit } = call.tenant
       const each = trailOf(id)
-      if (audit.required && (each === undefined || each.trail.isFailing || each.trail.isFull)) throw notWritten()
+      if (audit.required && (each === undefined || isBlocked(each))) throw notWritten()
       if (each === undefined || keys === undefined) return unrecorded
       const { trail } = each
       const { ready, fields } = callEntry(call, keys.argumentKey(id), audit)
@@ -170,6 +170,7 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
     ...auditor,
     /** Resolves when the key is there, or could not be had at once. */
     loaded,
+    blockedTenants: (): readonly string[] => blockedTenants(snapshot(), keys && trails),
     /** After each reload: a tenant that comes under the name of a removed one has a chain of its own. */
     releaseRemovedTenants,
     /** A caller opened or ended a session. */
@@ -211,6 +212,18 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
     }
   }
 }
+
+/** Tenants that require their records, and get no call through, because these cannot be written now. */
+const blockedTenants = (
+  { tenants }: Pick<Snapshot, 'tenants'>,
+  trails: ReadonlyMap<string, TenantTrail> | undefined
+): readonly string[] =>
+  [...tenants.values()].flatMap(({ id, audit }) => {
+    const each = trails?.get(id)
+    return audit.required && (trails === undefined || (each !== undefined && isBlocked(each))) ? [id] : []
+  })
+
+const isBlocked = ({ trail }: TenantTrail): boolean => trail.isFailing || trail.isFull
 
 const unrecorded = { ready: undefined, end: () => undefined }
 

@@ -68,6 +68,8 @@ export interface AuditExtent {
   readonly readFrom: number
   /** Of each chain: records that are told from repeated ones. */
   readonly hashes?: number
+  /** Where they are kept for less long than they say, as files are that are rotated away. */
+  readonly retentionMs?: number
 }
 
 /**
@@ -79,8 +81,10 @@ export async function verifyAudit(
   lines: AsyncIterable<string>,
   trusted: readonly KeyObject[] | undefined,
   now: number,
-  { isPart, readFrom, hashes = hashesKept }: AuditExtent = { isPart: false, readFrom: Infinity }
+  extent: Partial<AuditExtent> = {}
 ): Promise<AuditReport> {
+  const { isPart = false, readFrom = Infinity, hashes = hashesKept, retentionMs: kept = Infinity } = extent
+  const keptMs = (ms: unknown): number => Math.min(msOrEver(ms), kept)
   const chains = new Map<string, ChainState>()
   const heads = new Map<string, KnownHead>()
   /** Of which records had to go for those of others. */
@@ -120,7 +124,7 @@ export async function verifyAudit(
     const time = Date.parse(record.time)
     if (isSignedWell(state, record, line, at)) {
       const { since, retentionMs } = record.members
-      state.cut ??= { since: Date.parse(String(since)), retentionMs: msOrEver(retentionMs) }
+      state.cut ??= { since: Date.parse(String(since)), retentionMs: keptMs(retentionMs) }
       ;[state.unsigned, state.signedAt] = [0, time]
       state.signatures++
       if (kind === 'end') state.hasEnded = true
@@ -161,7 +165,7 @@ export async function verifyAudit(
     if (Date.parse(String(time)) > readFrom) return
     for (const other of Array.isArray(others) ? (others as unknown[]) : []) {
       if (!isChainHead(other) || (heads.get(other.chain)?.seq ?? 0) >= other.seq) continue
-      heads.set(other.chain, { ...other, retentionMs: msOrEver(retentionMs) })
+      heads.set(other.chain, { ...other, retentionMs: keptMs(retentionMs) })
     }
     for (const chain of Array.isArray(gone) ? (gone as unknown[]) : []) deleted.add(String(chain))
   }

@@ -126,9 +126,10 @@ export function createCompiledDocuments({
     killsOf: (id: string): readonly DatedKill[] => kills.get(id)?.kills ?? [],
     compileApart,
     /** undefined: it cannot be used here. */
-    async tenantOfDocument(id: string, document: TenantDocument | undefined): Promise<Tenant | undefined> {
+    async tenantOfDocument(id: string, document: TenantDocument | undefined) {
       const made = document && (await compileApart(id, document))
-      return made !== undefined && 'tenant' in made ? made.tenant : undefined
+      if (document === undefined || made === undefined || !('tenant' in made)) return undefined
+      return { tenant: made.tenant, chars: document.text.length }
     },
     /** They are about to be written. */
     expect(changes: readonly DocumentChange[]): void {

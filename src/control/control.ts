@@ -25,7 +25,7 @@ import { createJournal } from './journal.ts'
 import { createJudge, type Wish } from './judge.ts'
 import { createApartJudge } from './document/judge-apart.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
-import { killTextsAfter, textNamesOf, removedTenants } from './removed-tenants.ts'
+import { killTextsAfter, lastChangeOf, removedTenants, textNamesOf } from './removed-tenants.ts'
 import { createFairTurns } from './fair-turns.ts'
 import { createRequestMemory } from './request-memory.ts'
 
@@ -90,7 +90,6 @@ export async function createControl(options: ControlOptions) {
     () => compiled.take(journal.texts()),
     (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
   )
-
   const { judge, checkOwner } = createJudge({ file, compiled, apart, version: () => journal.version })
 
   /** @param judged what to write, judged anew where another writer was first: new texts; undefined: removed */
@@ -152,9 +151,7 @@ export async function createControl(options: ControlOptions) {
     get version() {
       return journal.version
     },
-    /** The version that changed a tenant last: its document or its kill switches, or removed them. 0: none has. */
-    lastChangeOf: (tenant: string): number =>
-      Math.max(0, ...textNamesOf(tenant).map((name) => journal.versionsOf(name).at(-1) ?? 0)),
+    lastChangeOf: (tenant: string): number => lastChangeOf(journal, tenant),
     /** Of routes that take an Idempotency-Key. */
     requests: createRequestMemory(options),
     /** @throws ControlError managed_by_file */
@@ -197,18 +194,9 @@ export async function createControl(options: ControlOptions) {
      * @throws GatewayError unavailable
      */
     at: documentsAt,
-    /**
-     * A tenant as its document of a version makes it; undefined where that is not kept, or cannot be used here.
-     * @returns and the characters of that document
-     */
-    async tenantAt(
-      version: number,
-      id: string
-    ): Promise<{ readonly tenant: Tenant; readonly chars: number } | undefined> {
-      const document = (await documentsAt(version, id))?.get(id)
-      const tenant = await compiled.tenantOfDocument(id, document)
-      return document && tenant && { tenant, chars: document.text.length }
-    },
+    /** A tenant as its document of a version makes it; undefined where that is not kept, or cannot be used here. */
+    tenantAt: async (version: number, tenant: string) =>
+      await compiled.tenantOfDocument(tenant, (await documentsAt(version, tenant))?.get(tenant)),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
       inTurn(reading, async () => {

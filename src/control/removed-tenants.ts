@@ -14,6 +14,10 @@ export interface RemovedTenant {
 /** Of what the journal has of a tenant. */
 export const textNamesOf = (tenant: string): readonly string[] => [documentPrefix + tenant, killsPrefix + tenant]
 
+/** @returns the version that changed a tenant last, its document or its kill switches, or removed them; 0: none has */
+export const lastChangeOf = (journal: Pick<ReturnType<typeof createJournal>, 'versionsOf'>, tenant: string): number =>
+  Math.max(0, ...textNamesOf(tenant).map((name) => journal.versionsOf(name).at(-1) ?? 0))
+
 /**
  * @param wanted tenants; those that `now` has are left out
  * @returns without those whose removal is forgotten

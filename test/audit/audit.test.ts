@@ -11,6 +11,7 @@ import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { wallClock } from '../../src/time/clock.ts'
 import pino from 'pino'
+import { adminCall, adminKeys, adminSection } from '../kit/admin.ts'
 import { acmeGateway, keyOf, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
 import { legacyClient, send } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -28,9 +29,9 @@ async function folder(t: Teardown): Promise<string> {
 }
 
 /** A gateway that writes its records to a file. */
-async function audited(t: Teardown, options: AcmeGatewayOptions & { log?: object; file?: string } = {}) {
-  const { log = {}, file = join(await folder(t), 'audit.jsonl'), ...rest } = options
-  const acme = await acmeGateway(t, { ...rest, top: { audit: { store: false, file, ...log } } })
+async function audited(t: Teardown, options: AcmeGatewayOptions & { log?: object; file?: string; more?: object } = {}) {
+  const { log = {}, more = {}, file = join(await folder(t), 'audit.jsonl'), ...rest } = options
+  const acme = await acmeGateway(t, { ...rest, top: { audit: { store: false, file, ...log }, ...more } })
   const text = (): Promise<string> => readFile(file, 'utf8').catch(() => '')
   return {
     acme,
@@ -167,6 +168,7 @@ t.test('a tenant that requires its audit log gets no call through without it; an
   const { acme, records } = await audited(t, {
     file,
     audit: { required: true },
+    more: { admin: adminSection },
     tenants: { other: { auth: { keys: [{ name: 'other', key }] }, upstreams: {} } }
   })
   const client = await legacyClient(acme.url(), keyOf.ada)
@@ -178,10 +180,17 @@ t.test('a tenant that requires its audit log gets no call through without it; an
   t.match(await call(), { json: { error: { message: /^The audit log of this tenant cannot be written/ } } })
   t.equal(acme.upstream.server.calls('echo'), 0, 'nothing reached the upstream')
   t.match(await other.request('tools/list'), { json: { result: { tools: [] } } })
+  const ready = async () => await (await fetch(`${acme.publicUrl}/health/ready`)).json()
+  t.match(await ready(), { status: 'ready', audit: /are refused calls/ }, 'for the other one')
+  const problems = async (by: string) => (await adminCall(acme.adminUrl, 'GET', '/v1/problems', { key: by })).json
+  t.match(await problems(adminKeys.acme), { items: [{ kind: 'audit', severity: 'fault', tenant: 'acme' }] })
+  t.match(await problems(adminKeys.globex), { items: [] }, 'nobody else is told')
 
   await rm(file)
   await writeFile(file, '')
   await until('calls are let through again', async () => (await call()).json.result !== undefined)
+  t.same(await ready(), { status: 'ready' })
+  t.match(await problems(adminKeys.acme), { items: [] })
   const echoes = (await records()).filter(({ original, outcome }) => original === 'echo' && outcome === 'ok')
   t.equal(echoes.length, 1, 'the record was there before the answer')
 })

@@ -22,10 +22,11 @@ function exported(...args: readonly string[]): { code: number | null; out: strin
 }
 
 /** In this process. @throws UsageError */
-async function verified(text: string, key?: string): Promise<{ code: number; out: string }> {
+async function verified(text: string, key?: string, days?: string): Promise<{ code: number; out: string }> {
   const lines: string[] = []
   const stdout = { write: (line: string) => lines.push(line) }
-  const code = await runAuditVerify('-', key, { stdin: Readable.from([text]), stdout })
+  const options = { ...(key !== undefined && { key }), ...(days !== undefined && { 'retention-days': days }) }
+  const code = await runAuditVerify('-', options, { stdin: Readable.from([text]), stdout })
   return { code, out: lines.join('') }
 }
 
@@ -71,6 +72,15 @@ t.test('the records of a gateway that has ended are exported, and verified', asy
     out: /^note: nothing vouches yet .*\nnote: acme\/.* has no end: .*\n2 records in 1 chain/
   })
 
+  // As it is where files are rotated, and the first one is not given.
+  const rotated = out.slice(out.indexOf('\n') + 1)
+  t.match(await verified(rotated, publicKey), { code: 1, out: /or are in files that were not given/ })
+  for (const days of ['90', '1'])
+    t.match(await verified(rotated, publicKey, days), { code: 1 }, `not after ${days} days yet`)
+  t.match(await verified(rotated, publicKey, '0'), { code: 0, out: /^note: acme\/.* begins with record 2: .*\n3 rec/ })
+  const bent = rotated.replace('tools/list', 'tools/call')
+  t.match(await verified(bent, publicKey, '0'), { code: 1, out: /was altered/ }, 'a file by itself is judged, too')
+
   // The tenant is taken out of the configuration: its records are there until their time is over.
   const other = { ...config, tenants: { other: { auth: { keys: [{ name: 'test', key }] }, upstreams: {} } } }
   writeFileSync(file, JSON.stringify(other))
@@ -88,15 +98,16 @@ t.test('only a line feed ends a record, and a line without end does not fill the
   const input = Readable.from(Array.from({ length: 64 }, () => 'x'.repeat(262_144)))
   const lines: string[] = []
   const stdout = { write: (line: string) => lines.push(line) }
-  t.equal(await runAuditVerify('-', undefined, { stdin: input, stdout }), 1)
+  t.equal(await runAuditVerify('-', {}, { stdin: input, stdout }), 1)
   t.match(lines.join(''), /wrong: line 1 is no record of an audit log\n1 record in 0 chains/)
 })
 
 t.test('mistakes are answered by what to write instead', async (t) => {
   const io = { stdin: Readable.from([]), stdout: { write() {} } }
-  await t.rejects(runAuditVerify('nobody.jsonl', undefined, io), {
+  await t.rejects(runAuditVerify('nobody.jsonl', {}, io), {
     message: /^nobody\.jsonl cannot be read\. Give the path/
   })
+  await t.rejects(verified('', undefined, 'a week'), { message: /^--retention-days must be a number of days/ })
   await t.rejects(verified('', 'short'), { message: /^--key must be the public key/ })
   t.match(readArguments(['audit', 'verify', 'a.jsonl', '--key', 'k']), {
     operands: ['a.jsonl'],

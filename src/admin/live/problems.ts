@@ -10,7 +10,7 @@ import { documentsKnown, mayRead } from '../configuration/managed.ts'
 import { administrators, maySee, type AdminServices } from '../route.ts'
 import { refusedMinutes } from './refused-lately.ts'
 
-export const problemKinds = ['store', 'saturation', 'configuration', 'upstream', 'limit', 'kill'] as const
+export const problemKinds = ['store', 'saturation', 'audit', 'configuration', 'upstream', 'limit', 'kill'] as const
 
 export interface FoundProblem {
   readonly kind: (typeof problemKinds)[number]
@@ -40,6 +40,7 @@ export async function problemsNow(administrator: Administrator, services: AdminS
   const isForAll = administrator.tenants === undefined
   const found = [
     isForAll ? [...(await storeProblems(services)), ...saturation(services)] : [],
+    unwrittenAudits(administrator, services),
     unusedConfigurations(administrator, services),
     awayUpstreams(administrator, services),
     noisyUpstreams(administrator, services),
@@ -64,6 +65,17 @@ async function storeProblems(services: AdminServices): Promise<FoundProblem[]> {
     }
   ]
 }
+
+const unwrittenAudits = (administrator: Administrator, { audit }: AdminServices): FoundProblem[] =>
+  (audit?.blockedTenants() ?? [])
+    .filter((id) => maySee(administrator, id))
+    .map((tenant) => ({
+      kind: 'audit',
+      severity: 'fault',
+      tenant,
+      sentence: `${tenant}: its calls are refused here: its audit records, which it requires, cannot be written.`,
+      remedy: 'Those who run the gateway find the reason in its log; docs/audit.md says what has to take them.'
+    }))
 
 function saturation({ held, snapshot, descriptors }: AdminServices): FoundProblem[] {
   const { memory, connections, supervisor } = held

@@ -231,10 +231,9 @@ runs on it (use audit.file there).`,
     options: [
       {
         flags: '--key <key>',
-        text:
-          'the public key that must have signed them, as the gateway logs it at its start, or a file with it; where ' +
-          'it was changed, with each of them, one in a line'
-      }
+        text: 'the public key that must have signed, as the gateway logs it, or a file with it, or several in lines'
+      },
+      { flags: '--retention-days <days>', text: 'for how long files are kept, if less than records say; 0: one alone' }
     ],
     text: `
 Says whether records were altered, removed, inserted or cut off, and exits with 1 if so. The file is what audit export
@@ -244,7 +243,7 @@ wrote, or that of audit.file; - is standard input.`,
       'gatehouse audit export --config g.yaml | gatehouse audit verify -'
     ],
     async run({ operands: [file = ''], options }, { stdin = process.stdin, stdout }) {
-      return await (await import('../store/audit.ts')).runAuditVerify(file, options['key'], { stdin, stdout })
+      return await (await import('../store/audit.ts')).runAuditVerify(file, options, { stdin, stdout })
     }
   }
 ]

@@ -19,6 +19,7 @@ import { orProblems, type Output } from '../offline.ts'
 
 /** Of a line that is verified, in characters: many times what a record has. */
 const maxLineChars = 4 * 1024 * 1024
+const dayMs = 24 * 60 * 60 * 1000
 
 /** Writes the records of the store, one in a line. @throws UsageError. @returns the exit code */
 export async function runAuditExport(
@@ -52,20 +53,23 @@ export async function runAuditExport(
 /**
  * Says whether an exported audit log is whole.
  * @param file its path; `-`: standard input
- * @param key the public key, or the path of a file with one or, after the key was changed, several, each in a line;
- * undefined: those which the records name
+ * @param options `key`: the public key, or the path of a file with one or, after the key was changed, several, each in
+ * a line; undefined: those which the records name. `retention-days`: of how many days files are kept, where records say
+ * more
  * @throws UsageError
  * @returns the exit code: 1 where something is wrong
  */
 export async function runAuditVerify(
   file: string,
-  key: string | undefined,
+  { key, 'retention-days': days }: Readonly<Record<string, string | undefined>>,
   { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Output }
 ): Promise<number> {
   const input = file === '-' ? stdin : createReadStream(file)
+  if (days !== undefined && !/^\d{1,5}$/.test(days)) throw new UsageError('--retention-days must be a number of days.')
+  const extent = days === undefined ? {} : { retentionMs: Number(days) * dayMs }
   const trusted = key === undefined ? undefined : await publicKeysOf(key)
   try {
-    const report = await verifyAudit(linesOf(input), trusted, wallClock.now())
+    const report = await verifyAudit(linesOf(input), trusted, wallClock.now(), extent)
     stdout.write(textOfReport(report, trusted !== undefined))
     return report.problems.length === 0 ? 0 : 1
   } catch (error) {

@@ -1,6 +1,7 @@
 // What needs no token and no endpoint: a page for people who come with a browser, and answers for probes.
 
 import type { FastifyInstance } from 'fastify'
+import type { Audit } from '../../audit/audit.ts'
 import type { StoreHealth } from '../../store/health.ts'
 import type { Vault } from '../../vault/vault.ts'
 import type { ServerState } from '../admission.ts'
@@ -13,11 +14,15 @@ interface OwnPagesOptions {
   readonly storeHealth: StoreHealth
   readonly vault: Pick<Vault, 'sealer'>
   readonly connections: Pick<Connections, 'fault'>
+  readonly audit: Pick<Audit, 'blockedTenants'> | undefined
 }
+
+/** Who they are is for administrators: `GET /v1/problems`. */
+const blockedText = 'tenants that require their audit records are refused calls: these cannot be written now'
 
 export function addOwnPages(
   server: FastifyInstance,
-  { state, storeHealth, vault: { sealer }, connections }: OwnPagesOptions
+  { state, storeHealth, vault: { sealer }, connections, audit }: OwnPagesOptions
 ): void {
   /** @returns undefined where requests can be served */
   async function unreadyReason(): Promise<string | undefined> {
@@ -39,7 +44,9 @@ export function addOwnPages(
   server.get('/health/ready', { config }, async (_request, reply) => {
     reply.hijack()
     const reason = await unreadyReason()
-    if (reason === undefined) sendJson(reply.raw, 200, { status: 'ready' })
+    // The others are served: it stays ready for them.
+    const blocked = audit !== undefined && audit.blockedTenants().length > 0
+    if (reason === undefined) sendJson(reply.raw, 200, { status: 'ready', ...(blocked && { audit: blockedText }) })
     else sendJson(reply.raw, 503, { status: 'not ready', reason }, { 'Retry-After': '1' })
   })
 }
