@@ -453,6 +453,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted only'
     ],
     [
+      'admin/clients/past-catalogs.ts maxPastReadings',
+      'catalogs of moments that are over that are read at once, half of them for one tenant',
+      'process',
+      '429'
+    ],
+    [
       'admin/configuration/access-changes.ts maxCallersTold',
       'callers who gain or lose tools, in a plan',
       'endpoint',

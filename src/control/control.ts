@@ -5,7 +5,7 @@
 import { withTenants } from '../config/compile.ts'
 import type { Problem } from '../config/problems.ts'
 import type { Environment } from '../config/references.ts'
-import type { Snapshot, Tenant } from '../config/snapshot.ts'
+import type { Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { tenantId } from '../protocol/messages.ts'
 import { controlChannel } from '../store/keys.ts'

@@ -3,7 +3,9 @@
 
 import { createServer } from 'node:http'
 import t from 'tap'
+import { readingPast } from '../../src/admin/clients/past-catalogs.ts'
 import { parseOwnJson } from '../../src/protocol/json.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
@@ -128,4 +130,18 @@ t.test('what has to be read for a moment that is over counts as requests of whoe
   t.equal(await statusOf(adminKeys.auditor), 429)
   t.match((await ask(adminKeys.platform, { at })).json, { count: 100 })
   t.equal(await statusOf(adminKeys.platform), 200, 'those of the platform are not held up')
+})
+
+t.test('of one tenant few are read at once, and none of them holds up another tenant', async (t) => {
+  const opened = Promise.withResolvers<string>()
+  const read = (id: string) => readingPast({ id: tenantId(id) }, () => opened.promise)
+  const held = [read('acme'), read('acme')]
+  await t.rejects(read('acme'), { code: 'rate_limited', message: /Too many catalogs of the past/ })
+  const other = read('globex')
+  opened.resolve('read')
+  t.same(
+    await Promise.all([...held, other, read('globex')]),
+    Array.from({ length: 4 }, () => 'read')
+  )
+  t.equal(await read('acme'), 'read')
 })

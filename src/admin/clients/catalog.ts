@@ -14,7 +14,7 @@ import { AdminProblem } from '../problem.ts'
 import { asked, catalogKind } from './questions.ts'
 import { defineRoute, everyRole, type AdminRequest, type AdminServices } from '../route.ts'
 import { namedEndpoint } from './own-way.ts'
-import { catalogsThen, keptMoment, type KeptMoment } from './past-catalogs.ts'
+import { catalogsThen, keptMoment, readingPast, type KeptMoment } from './past-catalogs.ts'
 
 /** How long a question waits for upstreams whose lists are not known yet, in milliseconds. */
 const maxListingWaitMs = 5_000
@@ -165,9 +165,11 @@ export const catalogRoutes = [
     },
     async (request, services): Promise<Static<typeof CatalogPage>> => {
       const { tenant, params, body } = request
-      const [moment] = await momentsOf(request, [body], services)
-      const asked = { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }
-      const { entries, unknown } = await seenBy(tenant, asked, body, services)
+      const see = async () => {
+        const [moment] = await momentsOf(request, [body], services)
+        return await seenBy(tenant, { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }, body, services)
+      }
+      const { entries, unknown } = await (body.at === undefined ? see() : readingPast(tenant, see))
       const { items, nextCursor } = page(entries, ({ name, upstream }) => `${name}\n${upstream}`, body)
       return {
         items: items.map(({ definition: told, ...entry }) => ({
@@ -194,11 +196,15 @@ export const catalogRoutes = [
     },
     async (request, services): Promise<Static<typeof CatalogDiff>> => {
       const { tenant, params, body } = request
-      const [then, later] = await momentsOf(request, [body.from, body.to], services)
-      const seen = (each: Static<typeof Seen>, moment: KeptMoment | undefined) =>
-        seenBy(tenant, { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }, each, services)
-      const from = await seen(body.from, then)
-      const to = await seen(body.to, later)
+      const { from: first, to: second } = body
+      const see = async () => {
+        const [then, later] = await momentsOf(request, [first, second], services)
+        const seen = (each: Static<typeof Seen>, moment: KeptMoment | undefined) =>
+          seenBy(tenant, { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }, each, services)
+        return [await seen(first, then), await seen(second, later)] as const
+      }
+      const isOfNow = first.at === undefined && second.at === undefined
+      const [from, to] = await (isOfNow ? see() : readingPast(tenant, see))
       const unknown = [...new Set([...from.unknown, ...to.unknown])]
       return { ...diffOf(from.entries, to.entries), unknown }
     }

@@ -17,12 +17,26 @@ import {
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { AdminProblem } from '../problem.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
-import { namedEndpoint } from './own-way.ts'
+import { createPlaces, namedEndpoint } from './own-way.ts'
 
 /** The newest, of the configuration and of lists together. */
 const maxMoments = 100
 /** Of a tenant, as many as are kept of it alone. */
 const maxVersionsRead = 20
+
+/** At once, in one process, and half of them of one tenant: each holds the lists of all upstreams of an endpoint. */
+const maxPastReadings = 4
+const places = createPlaces(maxPastReadings, 'Too many catalogs of the past are being read.')
+
+/** @throws AdminProblem rate_limited, and whatever `read` throws */
+export async function readingPast<T>({ id }: Pick<Tenant, 'id'>, read: () => Promise<T>): Promise<T> {
+  const free = places.take(id)
+  try {
+    return await read()
+  } finally {
+    free()
+  }
+}
 
 /** A tenant as it was, and what the store keeps of the lists of its upstreams at an endpoint; not read yet. */
 export interface KeptMoment {
@@ -113,9 +127,11 @@ export const momentsRoute = defineRoute(
     const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
     const versions = control.isOfFile(tenant.id) ? [] : await control.history([tenant.id], Infinity, maxVersionsRead)
     const definitions = definitionsOf({ snapshot: snapshot(), tenant, endpoint })
-    const kept = await keptOf(definitions, { store })
-    administrator.charge(charsOf([...kept.values()].map(({ past }) => ({ now: undefined, past }))))
-    const pasts = definitions.map(({ name, hash }) => [name, pastOf({ past: kept.get(hash)?.past })] as const)
+    const pasts = await readingPast(tenant, async () => {
+      const kept = await keptOf(definitions, { store })
+      administrator.charge(charsOf([...kept.values()].map(({ past }) => ({ now: undefined, past }))))
+      return definitions.map(({ name, hash }) => [name, pastOf({ past: kept.get(hash)?.past })] as const)
+    })
     const none = { came: 0, gone: 0, altered: 0 }
     const items: Array<Static<typeof Moment>> = [
       ...versions.map(({ at, version, author }) => ({ at, version, actor: author.name, upstream: null, ...none })),

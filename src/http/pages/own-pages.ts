@@ -14,7 +14,7 @@ interface OwnPagesOptions {
   readonly storeHealth: StoreHealth
   readonly vault: Pick<Vault, 'sealer'>
   readonly connections: Pick<Connections, 'fault'>
-  readonly audit: Pick<Audit, 'blockedTenants'> | undefined
+  readonly audit?: Pick<Audit, 'blockedTenants'> | undefined
 }
 
 /** Who they are is for administrators: `GET /v1/problems`. */

@@ -55,7 +55,7 @@ async function namesWithout(wanted: string, places: Places): Promise<Set<string>
 function suggestion(wanted: string, known: ReadonlySet<string>): string {
   const ends = [...known].filter((name) => name.length >= shortestEnd && wanted.endsWith(name))
   const [longest] = ends.sort((one, other) => other.length - one.length)
-  const said = longest === undefined ? didYouMean(wanted, known) : `Did you mean "${longest}"?`
+  const said = longest === undefined ? didYouMean(wanted, known) : didYouMean(longest, [longest])
   return said === undefined ? '' : ` ${said}`
 }
 
