@@ -3,6 +3,7 @@
 // reaches what only the gateway can reach (OWASP "Server Side Request Forgery Prevention").
 
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { createGuardedNames, type ResolveName } from './guarded-names.ts'
 
 /** Special-purpose addresses (RFC 6890 and the registry of IANA), multicast and what is reserved. */
@@ -60,10 +61,12 @@ class EgressRefused extends Error {
 /**
  * @param resolve the addresses of a name; default: those of the hosts file and in DNS, and names without a dot where
  * ranges are listed
+ * @param ownAddresses of this machine, which may be public: what listens there may trust whoever comes from it
  */
 export function createEgressGuard(
   { allow = [], ports = [], servers }: EgressLimits = {},
-  resolve: ResolveName = createGuardedNames({ local: allow.length > 0, servers })
+  resolve: ResolveName = createGuardedNames({ local: allow.length > 0, servers }),
+  ownAddresses: () => readonly string[] = addressesOfInterfaces
 ): EgressGuard {
   // Of https: whatever else listens on a public address gives no tokens, unless an operator says so.
   const open = new Set([443, ...ports])
@@ -82,13 +85,16 @@ export function createEgressGuard(
     const family = isIPv4(address) ? 'ipv4' : 'ipv6'
     if (allowed.check(address, family)) return true
     if (!open.has(port)) return false
-    return (family === 'ipv4' || globalUnicast.check(address, family)) && !special.check(address, family)
+    if (special.check(address, family) || (family === 'ipv6' && !globalUnicast.check(address, family))) return false
+    const own = new BlockList()
+    for (const each of ownAddresses()) own.addAddress(each, isIPv4(each) ? 'ipv4' : 'ipv6')
+    return !own.check(address, family)
   }
 
   const refusal = (host: string, address: string, port: number): EgressRefused =>
     new EgressRefused(
-      `${host === address ? address : `${host} (${address})`} is no public address, or is reached at another port ` +
-        `(${port}) than 443, and nobody who runs this gateway wrote this URL. If it is meant, list its range under ` +
+      `${host === address ? address : `${host} (${address})`} is no public address, or one of this machine, or is ` +
+        `reached at another port (${port}) than 443, and nobody who runs this gateway wrote this URL. If it is meant, list its range under ` +
         'egress.allow, or the port under egress.ports; a host that a tenant-admin wrote also by its own name under ' +
         'admin.allowedHosts.'
     )
@@ -111,5 +117,14 @@ export function createEgressGuard(
         (error: Error) => callback(error, [])
       )
     }
+  }
+}
+
+function addressesOfInterfaces(): string[] {
+  try {
+    return Object.values(networkInterfaces()).flatMap((each = []) => each.map(({ address }) => address))
+  } catch {
+    // Where a sandbox lets nobody ask, they are not known; ports and private ranges are refused all the same.
+    return []
   }
 }

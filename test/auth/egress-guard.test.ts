@@ -2,6 +2,7 @@
 
 import { createServer } from 'node:http'
 import { lookup } from 'node:dns'
+import { isIPv4 } from 'node:net'
 import t from 'tap'
 import { createEgressGuard } from '../../src/auth/egress-guard.ts'
 import { createFetch } from '../../src/auth/fetch.ts'
@@ -44,6 +45,22 @@ t.test('listed ranges may be reached, and no more than these', async (t) => {
   const guard = createEgressGuard({ allow: ['10.1.0.0/16', 'fd00:1::/32'] })
   for (const host of ['10.1.2.3', '[fd00:1::1]']) t.notOk(isRefused(guard, host), host)
   for (const host of ['10.2.0.1', '127.0.0.1', '[fd00:2::1]', '[::1]']) t.ok(isRefused(guard, host), host)
+})
+
+t.test('an address of this machine is not reached although it is public, unless its range is listed', async (t) => {
+  const own = ['8.8.8.8', '2606:4700:4700::1111', 'fe80::1', '127.0.0.1']
+  const resolve = () => Promise.resolve(own.map((address) => ({ address, family: isIPv4(address) ? 4 : 6 })))
+  const guard = createEgressGuard({}, resolve, () => own)
+  for (const host of ['8.8.8.8', '[2606:4700:4700::1111]', '[2606:4700:4700:0:0:0:0:1111]'])
+    t.ok(isRefused(guard, host), host)
+  for (const host of ['8.8.4.4', '[2606:4700:4700::1001]']) t.notOk(isRefused(guard, host), host)
+  const addressesOf = (of: ReturnType<typeof createEgressGuard>) =>
+    new Promise<unknown>((done) => {
+      of.lookup(443, '')('as.example', { all: true }, (error, addresses) => done(error?.message ?? addresses))
+    })
+  t.match(await addressesOf(guard), /as\.example \(8\.8\.8\.8\) is no public address, or one of this machine/)
+  const listed = createEgressGuard({ allow: ['8.8.8.8/32'] }, resolve, () => own)
+  t.same(await addressesOf(listed), [{ address: '8.8.8.8', family: 4 }])
 })
 
 t.test('a name is judged by what it resolves to when the connection is made', async (t) => {
