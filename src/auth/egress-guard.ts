@@ -94,9 +94,9 @@ export function createEgressGuard(
   const refusal = (host: string, address: string, port: number): EgressRefused =>
     new EgressRefused(
       `${host === address ? address : `${host} (${address})`} is no public address, or one of this machine, or is ` +
-        `reached at another port (${port}) than 443, and nobody who runs this gateway wrote this URL. If it is meant, ` +
-        'list its range under egress.allow, or the port under egress.ports; a host that a tenant-admin wrote also by its ' +
-        'own name under admin.allowedHosts.'
+        `reached at another port (${port}) than 443, and nobody who runs this gateway wrote this URL. If it is ` +
+        'meant, list its range under egress.allow, or the port under egress.ports; a host that a tenant-admin wrote ' +
+        'also by its own name under admin.allowedHosts.'
     )
 
   return {
