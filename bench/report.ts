@@ -114,8 +114,12 @@ function loadLine(): string {
   )
 }
 
-/** @param sections in the words of the terminal */
-export function page(sections: readonly Section[], what: ReadonlyArray<readonly [string, string]>): string {
+/** @param sections in the words of the terminal @param rounds of each row */
+export function page(
+  sections: readonly Section[],
+  what: ReadonlyArray<readonly [string, string]>,
+  rounds: number
+): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   const parts = sections.flatMap(({ head, rows, notes }) => [
     line(head),
@@ -129,7 +133,7 @@ export function page(sections: readonly Section[], what: ReadonlyArray<readonly 
     '',
     '*Written by `npm run bench -- --write`; do not edit. How to read it: [bench/README.md](../bench/README.md).*',
     '',
-    `${machine()}.`,
+    `${machine()}. Medians of ${rounds} rounds.`,
     '',
     loadLine(),
     '',

@@ -130,5 +130,5 @@ if (values.write) {
   const docs = join(import.meta.dirname, '..', 'docs')
   mkdirSync(docs, { recursive: true })
   const what = measured.map(({ name, what }) => [name, what] as const)
-  writeFileSync(join(docs, 'benchmarks.md'), page(sections, what))
+  writeFileSync(join(docs, 'benchmarks.md'), page(sections, what, rounds))
 }

@@ -189,7 +189,7 @@ function growth(what: keyof typeof many): Workload {
     of: 'W1',
     ways: [{ ...grown, via: 'small' }, what === 'sessions' ? { ...grown, sessions: many.sessions } : grown],
     aim: 1.02,
-    least: 1.05,
+    least: 1.1,
     gateways: (stage, upstream) => {
       const one = { upstreams: { json: http(upstream, legacyPath) }, ...(what === 'rules' && { policy: policyOf(1) }) }
       const tenants = Array.from({ length: many.tenants - 1 }, (_, at) => [`other-${at}`, tenantOf(stage, one)])

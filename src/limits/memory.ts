@@ -36,8 +36,11 @@ export const availableMemory = (constrained = process.constrainedMemory(), total
  * Has V8 collect more often where the process may use less than its heap could grow to.
  * @param memoryBytes `limits.memoryBytes`
  */
-export function memoryAccountOfProcess(memoryBytes: number | undefined): MemoryAccount {
-  const ceiling = memoryBytes ?? Math.floor(availableMemory() * defaultMemoryPart)
+export function memoryAccountOfProcess(
+  memoryBytes: number | undefined,
+  available: number = availableMemory()
+): MemoryAccount {
+  const ceiling = memoryBytes ?? Math.floor(available * defaultMemoryPart)
   const heapBytes = getHeapStatistics().heap_size_limit
   // V8 reads this one at each collection, unlike its sizes, which are fixed once it has started.
   if (ceiling < heapBytes + idleBytes) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)

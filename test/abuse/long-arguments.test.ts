@@ -16,6 +16,7 @@ t.test('long arguments of many calls that run at once are not held until they en
   t.teardown(upstream.close)
   const gateway = await attacked(t, { upstreams: { http: { url: upstream.url } }, heapMiB: 96 })
   const client = await legacyClient(gateway.url, keys.attacker)
+  const neighbour = await gateway.neighbour()
   const calls: Array<ReturnType<typeof client.request>> = []
   for (let at = 1; at <= count; at++) {
     calls.push(client.request('tools/call', { name: 'http__slow', arguments: { text } }))
@@ -25,4 +26,7 @@ t.test('long arguments of many calls that run at once are not held until they en
   }
   upstream.server.release()
   for (const { json } of await Promise.all(calls)) t.match(json, { result: { content: [{ text: 'slow is done' }] } })
+  const measured = await neighbour.stop()
+  t.comment(JSON.stringify(measured))
+  t.same(measured.failures, [], 'the calls of a neighbour succeed meanwhile')
 })

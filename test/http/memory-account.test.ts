@@ -1,7 +1,7 @@
 // Memory that was counted is given back, however a request ends: a byte that is kept would in time refuse everybody.
 
 import t, { type Test } from 'tap'
-import { availableMemory, createMemoryAccount } from '../../src/limits/memory.ts'
+import { availableMemory, createMemoryAccount, memoryAccountOfProcess } from '../../src/limits/memory.ts'
 import { acmeGateway, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, open, send, type LegacyClient } from '../kit/client.ts'
 import { listenEvents } from '../kit/events.ts'
@@ -259,6 +259,15 @@ t.test('where the system knows of no containers, the memory of the machine is wh
   t.equal(availableMemory(0, 1_000), 1_000)
   t.equal(availableMemory(500, 1_000), 500)
   t.equal(availableMemory(2 ** 64, 1_000), 1_000, 'a container without a limit')
+})
+
+t.test('where no ceiling is configured, it is three quarters of the memory that there is', async (t) => {
+  const GiB = 1024 * 1024 * 1024
+  // Of a tenant: a half of what the process may hold, which is what the ceiling leaves.
+  const limit = (...of: Parameters<typeof memoryAccountOfProcess>) => memoryAccountOfProcess(...of).ofTenant('a').limit
+  t.equal(limit(undefined, GiB), limit(GiB * 0.75))
+  t.ok(limit(undefined, GiB) < limit(GiB), 'not all of it')
+  t.ok(limit(undefined, GiB) > limit(GiB * 0.7), 'and no less')
 })
 
 t.test('what callers hold who are not known yet counts once for all', async (t) => {
