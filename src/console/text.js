@@ -129,7 +129,9 @@ export const text = {
     errorRate: 'Calls that failed',
     percent: (/** @type {number} */ value) => `${value.toFixed(value < 10 ? 1 : 0)} %`,
     latency: 'Duration: half, 95 % and 99 % of calls take at most',
-    slowest: 'Duration of 95 %, one by one',
+    slowest: (/** @type {string} */ part) => `Duration of ${part}, one by one`,
+    quantile: 'One by one',
+    quantiles: /** @type {Record<string, string>} */ ({ p50: 'half (p50)', p95: '95 % (p95)', p99: '99 % (p99)' }),
     noCalls: 'No calls in this time',
     noCallsWhy: 'They appear here as soon as somebody calls.',
     process: (/** @type {string} */ name) => `Counted by the process ${name}, in its memory.`,
@@ -186,10 +188,26 @@ export const text = {
       upstream: 'Upstream and user',
       after: 'Gateway, after',
       round: (/** @type {number} */ number) => `Upstream, round ${number}`,
-      asked: (/** @type {string} */ method) => `Asked the client: ${method}`,
+      asked: (/** @type {string} */ method, /** @type {string | undefined} */ answer) =>
+        `Asked the client: ${method}${answer === undefined ? '' : `; ${text.live.answers[answer] ?? answer}`}`,
+      again: (/** @type {string} */ why) => `Sent again: ${text.live.reasons[why] ?? why}`,
       notified: (/** @type {string} */ method, /** @type {number} */ count) =>
         `${method}${count > 1 ? `, ${count} times` : ''}`
     },
+    answers: /** @type {Record<string, string>} */ ({
+      accept: 'accepted',
+      decline: 'declined',
+      cancel: 'dismissed',
+      answered: 'answered',
+      failed: 'not answered'
+    }),
+    reasons: /** @type {Record<string, string>} */ ({
+      session: 'the server had forgotten the session',
+      credential: 'the server refused the credential',
+      revision: 'the server refused the revision',
+      headers: 'the server refused the headers',
+      stream: 'the rest of the answer, after the connection broke'
+    }),
     members: {
       requestId: 'Request',
       traceId: 'Trace',

@@ -1,7 +1,7 @@
 // What is noted of a call on its way to its upstream and back.
 
 import type { ErrorCode } from '../protocol/error-table.ts'
-import type { JsonObject, Request } from '../protocol/messages.ts'
+import { isObject, type JsonObject, type Request } from '../protocol/messages.ts'
 import type { SentAgain } from '../protocol/seams.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import type { CallRecord, CallStep } from './calls.ts'
@@ -32,11 +32,22 @@ export function noteServerRequest(record: CallRecord, clock: { now(): number }, 
   const step = noteStep(record, 'asked', method, began)
   return async <T>(response: Promise<T>): Promise<T> => {
     try {
-      return await response
+      const given = await response
+      step.answer = answerOf(given)
+      return given
+    } catch (error) {
+      step.answer = 'failed'
+      throw error
     } finally {
       step.ms = Math.round((clock.now() - began) * 10) / 10
     }
   }
+}
+
+/** What a person did; never what they said. */
+function answerOf(response: unknown): NonNullable<CallStep['answer']> {
+  const action = isObject(response) ? response['action'] : undefined
+  return action === 'accept' || action === 'decline' || action === 'cancel' ? action : 'answered'
 }
 
 /** It goes to its upstream now. @returns when, in milliseconds */
@@ -63,6 +74,7 @@ export function noteAnswered(record: CallRecord | undefined, clock: { now(): num
 /** It goes to its server once more, or the rest of its answer is asked for. */
 export function noteAgain(record: CallRecord | undefined, why: SentAgain): void {
   if (record === undefined) return
+  if (record.clock !== undefined) noteStep(record, 'again', why, record.clock.now())
   if (why === 'stream') record.resumed = (record.resumed ?? 0) + 1
   else {
     record.attempts = (record.attempts ?? 1) + 1

@@ -63,6 +63,8 @@ export interface CallRecord {
   /** Of its arguments and its result, where the tenant wants some. */
   sample?: CallSample
   startedAt?: number
+  /** What measures it. */
+  clock?: { now(): number }
   /** The upstream and the original name that a public name leads to; of a resource, as what it is listed, if it is. */
   route?: RecordedRoute
   /** What was stopped while it was not known yet where the call leads; undefined: nothing. */
@@ -96,15 +98,17 @@ export interface CallRecord {
   steps?: CallStep[]
 }
 
-/** Of a call: a further round at its upstream, a server request until its response, a notification to the client. */
+/** Of a call: a further round, a server request until its response, a notification, or that it was sent again. */
 export interface CallStep {
-  readonly kind: 'round' | 'asked' | 'notified'
-  /** The method; of a round its upstream. */
+  readonly kind: 'round' | 'asked' | 'notified' | 'again'
+  /** The method; of a round its upstream; why it was sent again. */
   readonly name: string
   /** Milliseconds from its start. */
   readonly at: number
   /** How long it took; undefined: it was at once, or is not over. */
   ms?: number
+  /** To a server request. `answered`: without an action of the person; `failed`: with an error, or not at all. */
+  answer?: 'accept' | 'decline' | 'cancel' | 'answered' | 'failed'
 }
 
 /** Where a call leads. Of an unlisted one the name is what its caller wrote: shown, but nothing is counted by it. */
@@ -198,7 +202,7 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
   const { clock, audit, metrics, traces, shownCaller } = observers
   const { record } = call
   const startedAt = clock.now()
-  if (record !== undefined) record.startedAt = startedAt
+  if (record !== undefined) Object.assign(record, { startedAt, clock })
   if (record !== undefined && shownCaller !== undefined) record.caller = shownCaller(call.tenant.id, call.principal)
   const trace = record && traces?.begin(call)
   if (record !== undefined && trace !== undefined) record.trace = trace

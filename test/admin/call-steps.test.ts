@@ -15,6 +15,7 @@ interface Step {
   readonly name: string
   readonly at: number
   readonly ms?: number
+  readonly answer?: string
 }
 
 t.test('a call that asks its client tells how long the answer took, and what was notified', async (t) => {
@@ -40,7 +41,7 @@ t.test('a call that asks its client tells how long the answer took, and what was
   const elicited = await stream.next('the call that asks', ofTool('elicit'))
   const [step, ...others] = elicited.data['steps'] as Step[]
   t.same(others, [])
-  t.match(step, { kind: 'asked', name: 'elicitation/create', at: Number, ms: Number })
+  t.match(step, { kind: 'asked', name: 'elicitation/create', at: Number, ms: Number, answer: 'accept' })
   t.ok((step?.at ?? 0) + (step?.ms ?? 0) <= Number(elicited.data['ms']) + 1)
 
   await client.request('tools/call', { name: 'up__progress', arguments: {}, _meta: { progressToken: 'p' } })
@@ -48,6 +49,20 @@ t.test('a call that asks its client tells how long the answer took, and what was
   const steps = progressed.data['steps'] as Step[]
   t.ok(steps.length > 0 && steps.every(({ kind, name }) => kind === 'notified' && name === 'notifications/progress'))
   t.equal(steps.length, progressed.data['notifications'])
+
+  const declined = await client.start('tools/call', { name: 'up__elicit', arguments: {} })
+  await client.answer((await declined.serverRequests())[0] ?? {}, { action: 'decline' })
+  await declined.final()
+  const refused = await stream.next(
+    'the call that was declined',
+    (event) => ofTool('elicit')(event) && (event.data['steps'] as Step[])[0]?.answer === 'decline'
+  )
+  t.equal((refused.data['steps'] as Step[]).length, 1)
+
+  upstream.sessions.clear()
+  await client.request('tools/call', { name: 'up__echo', arguments: {} })
+  const again = await stream.next('the call that was sent again', ({ data }) => data['attempts'] === 2)
+  t.match(again.data, { tool: 'echo', steps: [{ kind: 'again', name: 'session', at: Number }] })
   t.notMatch(stream.text, /canary/, 'neither what is asked nor what is answered is told')
 })
 

@@ -3,15 +3,15 @@
 import { useSignal } from '@preact/signals'
 import { Component } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { administrator, path } from '../core/api.js'
+import { path } from '../core/api.js'
 import { listen } from '../core/events.js'
 import { html } from '../core/html.js'
 import { route, setParams, tenant } from '../core/route.js'
-import { Dialog } from '../parts/dialog.js'
 import { Empty, ProblemNote } from '../parts/notice.js'
 import { FilterField } from '../parts/table.js'
 import { clockTime, duration } from '../parts/time.js'
 import { text } from '../text.js'
+import { calledIn, CallDialog } from './live/call.js'
 
 const said = text.live
 
@@ -109,10 +109,6 @@ export function Page() {
     ${opened.value && html`<${CallDialog} call=${opened.value} onClose=${() => (opened.value = undefined)} />`}`
 }
 
-/** A tool by its name, anything else by its method and what it names. */
-const calledIn = ({ tool, method, prompt, resource }) =>
-  tool ?? [method, prompt ?? resource].filter((part) => part !== undefined).join(' ')
-
 function CallTable({ calls, onOpen }) {
   return html`<div class="table-scroll" tabindex="0" role="group" aria-label=${said.caption}>
     <table class="calls">
@@ -156,89 +152,4 @@ class Row extends Component {
       </td>
     </tr>`
   }
-}
-
-/**
- * Where the time of a call went.
- * @returns {{ name: string, from: number, ms: number, isInner?: boolean }[]}
- */
-function hopsOf({ ms, waitMs, upstreamMs, steps = [] }) {
-  if (waitMs === undefined) return [{ name: said.hops.gateway, from: 0, ms }]
-  const rounds = steps.filter(({ kind }) => kind === 'round')
-  const others = rounds.reduce((sum, round) => sum + round.ms, 0)
-  const first = Math.max(0, Math.min(upstreamMs ?? ms - waitMs, ms - waitMs) - others)
-  const end = rounds.reduce((latest, round) => Math.max(latest, round.at + round.ms), waitMs + first)
-  return [
-    { name: said.hops.before, from: 0, ms: waitMs },
-    { name: said.hops.upstream, from: waitMs, ms: first },
-    ...rounds.map((round, at) => ({ name: said.hops.round(at + 2), from: round.at, ms: round.ms })),
-    ...steps
-      .filter(({ kind }) => kind === 'asked')
-      .map((step) => ({ name: said.hops.asked(step.name), from: step.at, ms: step.ms ?? ms - step.at, isInner: true })),
-    ...notifiedOf(steps),
-    { name: said.hops.after, from: end, ms: Math.max(0, ms - end) }
-  ]
-}
-
-/** Of one method in one line: from the first to the last. */
-function notifiedOf(steps) {
-  const byName = Map.groupBy(
-    steps.filter(({ kind }) => kind === 'notified'),
-    ({ name }) => name
-  )
-  return [...byName].map(([name, all]) => ({
-    name: said.hops.notified(name, all.length),
-    from: all[0].at,
-    ms: all.at(-1).at - all[0].at,
-    isInner: true
-  }))
-}
-
-/** Shown by themselves, or for this page alone. */
-const hidden = new Set(['key', 'words', 'time', 'ms', 'waitMs', 'upstreamMs', 'steps'])
-
-/** Where the configuration says where traces are looked at, a link. */
-function Trace({ id }) {
-  const { traceUrl } = administrator.value ?? {}
-  if (!traceUrl) return html`<code>${id}</code>`
-  return html`<a
-    href=${traceUrl.replaceAll('{traceId}', encodeURIComponent(id))}
-    target="_blank"
-    rel="noopener noreferrer"
-    >${id}</a
-  >`
-}
-
-function CallDialog({ call, onClose }) {
-  const shown = Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
-  return html`<${Dialog} title=${said.one(calledIn(call))} onClose=${onClose} isWide>
-    <section class="part">
-      <h3>${said.timeline(duration(call.ms))}</h3>
-      <ol class="waterfall">
-        ${hopsOf(call).map(
-          ({ name, from, ms, isInner }) =>
-            html`<li class=${isInner ? 'inner' : ''}>
-              <span>${name}</span>
-              <span class="track"
-                ><span
-                  class="bar"
-                  style=${{ marginLeft: `${(from / call.ms) * 100 || 0}%`, width: `${Math.max(0.5, (ms / call.ms) * 100 || 0)}%` }}
-                ></span
-              ></span>
-              <span class="number">${duration(ms)}</span>
-            </li>`
-        )}
-      </ol>
-    </section>
-    ${call.error && html`<p class="note bad">${call.error}</p>`}
-    <dl class="facts">
-      ${shown.map(
-        ([name, value]) =>
-          html`<dt>${said.members[name] ?? name}</dt>
-            <dd>
-              ${name === 'traceId' ? html`<${Trace} id=${String(value)} />` : Array.isArray(value) ? value.join(', ') : String(value)}
-            </dd>`
-      )}
-    </dl>
-  <//>`
 }

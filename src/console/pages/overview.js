@@ -68,6 +68,7 @@ function Calls() {
   const zoom = useSignal(/** @type {[number, number] | null} */ (null))
   const at = useSignal(/** @type {number | null} */ (null))
   const own = tenant.value === '' ? '/v1/series' : path`/v1/tenants/${tenant.value}/series`
+  const quantile = useSignal('p95')
   const isLong = minutes.value > 60
   const span = isLong ? `/long?hours=${minutes.value / 60}` : `?minutes=${minutes.value}`
   const target = `${own}${span}&by=${by.value}&top=5`
@@ -93,19 +94,27 @@ function Calls() {
             zoom.value = null
           }}
         />
+        <${Choice}
+          label=${said.quantile}
+          value=${quantile.value}
+          choices=${Object.entries(said.quantiles)}
+          onChange=${(value) => (quantile.value = value)}
+        />
         <button type="button" disabled=${zoom.value === null} onClick=${() => (zoom.value = null)}>
           ${said.wholeSpan}
         </button>
       </div>
     </div>
-    <${Loading} loaded=${series}>${(value) => html`<${Plots} series=${value} shared=${{ zoom, at }} />`}<//>
+    <${Loading} loaded=${series}
+      >${(value) => html`<${Plots} series=${value} shared=${{ zoom, at }} quantile=${quantile.value} />`}<//
+    >
   </section>`
 }
 
 /** The last step goes on: its few calls would look like a fall. */
 const ended = (values) => values.slice(0, -1)
 
-function Plots({ series, shared }) {
+function Plots({ series, shared, quantile }) {
   const { from, stepMs, steps, total, items } = series
   const plots = useMemo(() => {
     const begin = Date.parse(from) / 1000
@@ -127,9 +136,9 @@ function Plots({ series, shared }) {
         ...named.map(({ item, name }) => ({ name, values: rate(item) }))
       ],
       quantiles: ['p50', 'p95', 'p99'].map((name) => ({ name, values: ended(total[name]) })),
-      slowest: named.map(({ item, name }) => ({ name, values: ended(item.p95) }))
+      slowest: named.map(({ item, name }) => ({ name, values: ended(item[quantile]) }))
     }
-  }, [series])
+  }, [series, quantile])
   if (total.calls.every((count) => count === 0)) return html`<${Empty} title=${said.noCalls} why=${said.noCallsWhy} />`
   const all = { times: plots.times, shared }
   return html`<div class="plots">
@@ -146,7 +155,12 @@ function Plots({ series, shared }) {
         format=${(value) => said.percent(value)}
       />
       <${Plot} ...${all} title=${said.latency} lines=${plots.quantiles} format=${duration} />
-      <${Plot} ...${all} title=${said.slowest} lines=${plots.slowest.slice(0, 6)} format=${duration} />
+      <${Plot}
+        ...${all}
+        title=${said.slowest(said.quantiles[quantile] ?? quantile)}
+        lines=${plots.slowest.slice(0, 6)}
+        format=${duration}
+      />
     </div>
     <p class="muted">${series.process === null ? said.byPrometheus : said.process(series.process)} ${said.zoom}</p>`
 }
