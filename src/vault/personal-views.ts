@@ -7,6 +7,7 @@ import type { Person } from '../config/auth/upstream-auth.ts'
 import type { UpstreamName } from '../protocol/messages.ts'
 import { digest } from '../store/keys.ts'
 import { personKeyOf } from '../auth/principal.ts'
+import { hashSeparator } from '../upstream/rpc/personal-hash.ts'
 import {
   type AskingCaller,
   type CallerDefinitions,
@@ -66,12 +67,8 @@ export const shownTargetOf = (definition: UpstreamDefinition): string => digest(
 export const isGrantFor = (definition: UpstreamDefinition, { target, secret, account }: Grant): boolean =>
   target === grantTargetOf(definition) && (definition.auth?.type === 'user' ? account : secret) !== undefined
 
-/** Between the hash of a definition, the grant of a person, and what is told of a caller. */
-const separator = '.'
-
-export const hashOfEverybody = (hash: string): string => hash.split(separator, 1)[0] ?? hash
-
-const grantIn = (hash: string): string | undefined => hash.split(separator)[1]
+/** A hash is that of everybody, the grant of a person, and what is told of a caller. */
+const grantIn = (hash: string): string | undefined => hash.split(hashSeparator)[1]
 
 /**
  * Has its person connected it, or connected it again, since it had this hash?
@@ -203,7 +200,7 @@ export function createPersonalViews(
     /** Of the definitions of a configuration, and of all that people have of them while their grants hold. */
     held: (hashes: ReadonlySet<string>): Pick<ReadonlySet<string>, 'has'> => ({
       has(hash) {
-        const [ofEverybody = hash, grant = '', caller = ''] = hash.split(separator)
+        const [ofEverybody = hash, grant = '', caller = ''] = hash.split(hashSeparator)
         if (!hashes.has(ofEverybody)) return false
         return (grant === '' || held.has(grant)) && (caller === '' || callers.isHeld(caller))
       }
@@ -217,8 +214,8 @@ export function createPersonalViews(
 
 function personalDefinition(definition: UpstreamDefinition, grant: Grant, person: Person): UpstreamDefinition {
   const { secret = '', id } = grant
-  const [ofEverybody = '', , ...caller] = definition.hash.split(separator)
-  const own = { person, hash: [ofEverybody, id, ...caller].join(separator) }
+  const [ofEverybody = '', , ...caller] = definition.hash.split(hashSeparator)
+  const own = { person, hash: [ofEverybody, id, ...caller].join(hashSeparator) }
   const { auth } = definition
   if (grant.unopened === true)
     return {

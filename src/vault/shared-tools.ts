@@ -10,7 +10,8 @@ import { parseOwnJson } from '../protocol/json.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
 import { digest, listingTtlMs, sharedToolsChannel, sharedToolsKey, sharedToolsOfKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import { hashOfEverybody, isPersonal } from './personal-views.ts'
+import { hashOfEverybody } from '../upstream/rpc/personal-hash.ts'
+import { isPersonal } from './personal-views.ts'
 
 const areShared = ({ auth }: UpstreamDefinition): boolean =>
   auth !== undefined && 'listing' in auth && auth.listing === 'shared'

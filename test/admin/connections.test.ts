@@ -12,7 +12,7 @@ import type { Teardown } from '../kit/listen.ts'
 import { protectedUpstream } from '../kit/protected-upstream.ts'
 import { configOf } from '../kit/gateway.ts'
 import { redis } from '../kit/redis.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { isMethod, startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 import { Redis } from 'ioredis'
 import { grantIndexKey } from '../../src/store/keys.ts'
@@ -49,7 +49,7 @@ async function setup(t: Teardown) {
     top: { ...top, admin: adminSection }
   }
   const [one, other] = await Promise.all([adminGateway(t, options), adminGateway(t, options)])
-  return { one, other, provider, guarded, options, storeUrl: store.url }
+  return { one, other, provider, guarded, upstream, options, storeUrl: store.url }
 }
 
 const pageOf = (made: AdminGateway, tenant = 'acme'): string => `${made.publicUrl}/t/${tenant}/connections`
@@ -79,7 +79,7 @@ const isLetThrough = async (client: LegacyClient, upstream: string): Promise<boo
   (await client.request('tools/call', { name: `${upstream}__echo`, arguments: {} })).json.result !== undefined
 
 t.test('connections are listed without what was given, and end at every process', async (t) => {
-  const { one, other, provider, guarded } = await setup(t)
+  const { one, other, provider, guarded, upstream } = await setup(t)
   t.same(await list(one), { items: [], nextCursor: null })
   for (const name of people) {
     await enter(one, keyOf[name], `the-secret-of-${name}`)
@@ -109,6 +109,21 @@ t.test('connections are listed without what was given, and end at every process'
   const gus = await legacyClient(one.url('default', 'globex'), globexKey)
   t.ok(await isLetThrough(gus, 'secret'))
 
+  // What people have of an upstream counts for it.
+  const ofGlobex = async (path = '') => {
+    const method = path === '' ? 'GET' : 'POST'
+    const answer = await one.call(method, `/v1/tenants/globex/upstreams/secret${path}`, path === '' ? {} : { body: {} })
+    return answer.json as Record<string, unknown>
+  }
+  const used = await ofGlobex()
+  t.match(used, { state: 'connected', transport: 'streamable-http', revisions: [String] })
+  t.ok(Number(used['connections']) > 0)
+  const begun = () => upstream.seen.filter(isMethod('initialize')).length
+  const before = begun()
+  await ofGlobex('/reconnect')
+  t.ok(await isLetThrough(gus, 'secret'))
+  t.ok(begun() > before, 'they are connected anew')
+
   // Of one person at one upstream.
   t.match(await revoke(one, { issuer: keyIssuer, subject: 'ada', upstream: 'secret' }), {
     status: 200,
@@ -119,10 +134,10 @@ t.test('connections are listed without what was given, and end at every process'
   t.ok(await isLetThrough(bob, 'secret'))
   t.match((await revoke(one, { issuer: keyIssuer, subject: 'ada', upstream: 'secret' })).json, { revoked: 0 })
   // Of an upstream: accounts are given back to their provider.
-  const before = provider.revocations
+  const givenBack = provider.revocations
   t.match((await revoke(other, { upstream: 'account' })).json, { revoked: 2 })
   for (const client of clients) await until('it is refused', async () => !(await isLetThrough(client, 'account')))
-  await until('both are given back', () => provider.revocations === before + 2)
+  await until('both are given back', () => provider.revocations === givenBack + 2)
   t.same(namesOf(await list(one)), ['bob secret'])
   // Of the tenant, and of no other.
   t.match((await revoke(one, { all: true })).json, { revoked: 1 })
@@ -153,6 +168,14 @@ t.test('connections are listed without what was given, and end at every process'
   const revoked = await cli(['grant', 'revoke', 'acme', '--all', '--json'], env)
   t.same({ code: revoked.code, answer: JSON.parse(revoked.out) as unknown }, { code: 0, answer: { revoked: 1 } })
   t.same(await list(other), { items: [], nextCursor: null })
+
+  await upstream.close()
+  await until('it is told that nobody reaches it', async () => {
+    await isLetThrough(gus, 'secret')
+    return (await ofGlobex())['state'] === 'away'
+  })
+  const { items } = (await one.call('GET', '/v1/problems', { key: adminKeys.globex })).json as Listed
+  t.match(items, [{ kind: 'upstream', severity: 'fault', sentence: /^secret of globex: down for / }])
 })
 
 t.test('a revocation says what it means, and reaches no other tenant', async (t) => {

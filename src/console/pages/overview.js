@@ -60,6 +60,7 @@ const kinds = ['tenant', 'endpoint', 'upstream', 'tool']
 /** In minutes; beyond the hour that a process remembers, where Prometheus tells more. */
 const spans = [10, 30, 60]
 const longSpans = [6 * 60, 24 * 60, 7 * 24 * 60, 30 * 24 * 60]
+const quantiles = ['p50', 'p95', 'p99']
 const longEveryMs = 60_000
 
 function Calls() {
@@ -97,7 +98,7 @@ function Calls() {
         <${Choice}
           label=${said.quantile}
           value=${quantile.value}
-          choices=${Object.entries(said.quantiles)}
+          choices=${quantiles.map((each) => [each, each])}
           onChange=${(value) => (quantile.value = value)}
         />
         <button type="button" disabled=${zoom.value === null} onClick=${() => (zoom.value = null)}>
@@ -135,7 +136,7 @@ function Plots({ series, shared, quantile }) {
         { name: said.all, values: rate(total) },
         ...named.map(({ item, name }) => ({ name, values: rate(item) }))
       ],
-      quantiles: ['p50', 'p95', 'p99'].map((name) => ({ name, values: ended(total[name]) })),
+      quantiles: quantiles.map((name) => ({ name, values: ended(total[name]) })),
       slowest: named.map(({ item, name }) => ({ name, values: ended(item[quantile]) }))
     }
   }, [series, quantile])
@@ -155,12 +156,7 @@ function Plots({ series, shared, quantile }) {
         format=${(value) => said.percent(value)}
       />
       <${Plot} ...${all} title=${said.latency} lines=${plots.quantiles} format=${duration} />
-      <${Plot}
-        ...${all}
-        title=${said.slowest(said.quantiles[quantile] ?? quantile)}
-        lines=${plots.slowest.slice(0, 6)}
-        format=${duration}
-      />
+      <${Plot} ...${all} title=${said.slowest(quantile)} lines=${plots.slowest.slice(0, 6)} format=${duration} />
     </div>
     <p class="muted">${series.process === null ? said.byPrometheus : said.process(series.process)} ${said.zoom}</p>`
 }

@@ -5,7 +5,7 @@ import { callerBindingOf, definitionOf, quotaKeyOf, type EndpointContext, type M
 import { canonicalJsonOf, isLongText } from '../../protocol/json-text.ts'
 import { longTextSteps } from '../../protocol/json-writer.ts'
 import { GatewayError, type JsonObject, type UpstreamName } from '../../protocol/messages.ts'
-import { hashOfEverybody } from '../../vault/personal-views.ts'
+import { hashOfEverybody } from '../../upstream/rpc/personal-hash.ts'
 import type { Sealer } from '../../store/seal.ts'
 import { lossError } from '../../session/parked-calls.ts'
 import { conversationOf } from '../client/modern-client.ts'

@@ -5,6 +5,7 @@ import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin } from '../../time/clock.ts'
 import type { MemoryAccount } from '../../limits/memory.ts'
 import { UnreachableError } from '../rpc/errors.ts'
+import { hashOfEverybody } from '../rpc/personal-hash.ts'
 import { createConnectBackoff } from './connect-backoff.ts'
 import type { PooledConnection } from './pooled-connection.ts'
 import { createStderrTails } from './stderr-tails.ts'
@@ -12,6 +13,9 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import type { ConnectionUse } from '../rpc/transport.ts'
+
+export const isOf = ({ hash }: UpstreamDefinition, ofEverybody: string): boolean =>
+  hashOfEverybody(hash) === ofEverybody
 
 /** How long calls wait for another one's attempt to reach an upstream that is away. */
 export const probeWaitMs = 1_000
@@ -80,18 +84,21 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
     stderrOf: tails.of,
     /**
      * Its open connections, the calls on them, what they speak (the transport of the newest; undefined: none is open),
-     * whether it is away and why.
+     * whether it is away and why. What people have of it counts; what stands for a server that is not asked does not.
      * @param connections of the pool
      */
     stateOf({ hash }: UpstreamDefinition, connections: Iterable<PooledConnection>) {
-      const open = [...connections].filter(({ definition, upstream }) => definition.hash === hash && upstream)
+      const open = [...connections].filter(({ definition, upstream }) => isOf(definition, hash) && upstream?.transport)
       return {
         connections: open.length,
         calls: open.reduce((sum, { inFlight }) => sum + inFlight, 0),
         transport: open.findLast(({ upstream }) => upstream?.transport)?.upstream?.transport,
         revisions: [...new Set(open.flatMap(({ upstream }) => upstream?.revision ?? []))].sort(),
         lastLine: tails.lastOf(hash),
-        ...backoff.stateOf(hash)
+        ...backoff.stateOf(
+          hash,
+          open.some(({ definition }) => !backoff.isAway(definition.hash))
+        )
       }
     },
     /** The same of many, in short: the connections are gone through once. */
@@ -101,13 +108,18 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
       isSilent: (hash: string) => boolean
     ) {
       const counted = new Map<string, { connections: number; calls: number }>()
+      const working = new Set<string>()
       const countOf = (hash: string) => counted.get(hash) ?? { connections: 0, calls: 0 }
       for (const { definition, upstream, inFlight } of connections) {
-        const { connections: before, calls } = countOf(definition.hash)
-        if (upstream) counted.set(definition.hash, { connections: before + 1, calls: calls + inFlight })
+        const own = hashOfEverybody(definition.hash)
+        const { connections: before, calls } = countOf(own)
+        if (upstream?.transport && !backoff.isAway(definition.hash)) working.add(own)
+        if (upstream) counted.set(own, { connections: before + 1, calls: calls + inFlight })
       }
+      const away = backoff.away()
       return definitions.map(({ tenant, name, hash }) => ({
-        ...{ tenant, name, isAway: backoff.isAway(hash), isSilent: isSilent(hash) },
+        ...{ tenant, name, isSilent: isSilent(hash) },
+        isAway: backoff.isAway(hash) || (away.has(hash) && !working.has(hash)),
         ...countOf(hash)
       }))
     },

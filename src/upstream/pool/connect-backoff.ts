@@ -4,6 +4,7 @@
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, backoffMs } from '../../time/clock.ts'
+import { hashOfEverybody } from '../rpc/personal-hash.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 
 interface BackoffState {
@@ -31,6 +32,8 @@ const probeMs = 1_000
 
 const noFailures = (): BackoffState => ({ failures: 0, retryAt: 0, lastError: undefined })
 const noAbsence = (): UpstreamState => ({ ...noFailures(), awaySince: undefined, attemptedAt: -Infinity })
+
+const isAwayIn = ({ awaySince }: UpstreamState): boolean => awaySince !== undefined
 
 const secondsOf = (ms: number): string => `${Math.max(1, Math.ceil(ms / 1000))} s`
 
@@ -110,17 +113,27 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       }
     },
 
-    /** For whoever runs the gateway. `awayMs` undefined: it answered when it was last tried, or was never tried. */
-    stateOf(hash: string) {
-      const { awaySince, retryAt, lastError } = upstreams.get(hash) ?? noAbsence()
+    /**
+     * For whoever runs the gateway. `awayMs` undefined: it answered when it was last tried, or was never tried.
+     * @param hash of everybody's definition: where people have ones of their own, it is away when it is so for all who
+     * tried
+     * @param isReached by somebody, who has a connection
+     */
+    stateOf(hash: string, isReached: boolean) {
+      const states = [...upstreams].flatMap(([each, state]) => (hashOfEverybody(each) === hash ? [state] : []))
+      const away = upstreams.get(hash)?.awaySince === undefined && isReached ? [] : states.filter(isAwayIn)
       const now = clock.now()
-      const isAway = awaySince !== undefined
+      const isAway = away.length > 0
       return {
-        awayMs: isAway ? now - awaySince : undefined,
-        retriedInMs: isAway ? Math.max(0, Math.ceil(retryAt - now)) : undefined,
-        lastError
+        awayMs: isAway ? now - Math.min(...away.map(({ awaySince = now }) => awaySince)) : undefined,
+        retriedInMs: isAway ? Math.max(0, Math.ceil(Math.min(...away.map(({ retryAt }) => retryAt)) - now)) : undefined,
+        lastError: (away.at(-1) ?? states.at(-1))?.lastError
       }
     },
+
+    /** Hashes of everybody's definitions that are away for somebody. */
+    away: (): ReadonlySet<string> =>
+      new Set([...upstreams].flatMap(([hash, state]) => (isAwayIn(state) ? [hashOfEverybody(hash)] : []))),
 
     /** A connection is being opened. */
     attempted({ hash }: UpstreamDefinition): void {
@@ -175,7 +188,9 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
     },
 
     /** It may be tried at once, by everybody. */
-    forget: (hash: string): unknown => upstreams.delete(hash),
+    forget(hash: string): void {
+      for (const each of upstreams.keys()) if (hashOfEverybody(each) === hash) upstreams.delete(each)
+    },
 
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of upstreams.keys()) if (!hashes.has(hash)) upstreams.delete(hash)

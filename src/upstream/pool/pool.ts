@@ -4,7 +4,7 @@
 import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, type Timer, settledWithin } from '../../time/clock.ts'
-import { createAttempts } from './attempts.ts'
+import { createAttempts, isOf } from './attempts.ts'
 import { createBreaker } from './breaker.ts'
 import { createBulkhead } from './bulkhead.ts'
 import { connectionKeyOf, createOpenConnections } from './open-connections.ts'
@@ -193,7 +193,7 @@ function renew(
   backoff: { forget(hash: string): unknown }
 ): void {
   backoff.forget(hash)
-  for (const each of connections.filter(({ definition }) => definition.hash === hash)) {
+  for (const each of connections.filter(({ definition }) => isOf(definition, hash))) {
     each.forgetSession()
     if (atOnce) void each.close()
     else each.closeWhenIdle()

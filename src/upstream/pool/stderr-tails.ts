@@ -4,6 +4,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { type HeldMemory, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import type { Clock } from '../../time/clock.ts'
+import { hashOfEverybody } from '../rpc/personal-hash.ts'
 
 const maxTailLines = 50
 const maxTailBytes = 16_384
@@ -32,10 +33,11 @@ interface Tail {
 }
 
 export function createStderrTails(clock: Clock, memory: MemoryAccount) {
-  /** By hash of the definition. */
+  /** By hash of the definition of everybody: of what people have of it, all together. */
   const tails = new Map<string, Tail>()
 
-  function tailOf({ hash, tenant, name }: UpstreamDefinition): Tail {
+  function tailOf({ hash: own, tenant, name }: UpstreamDefinition): Tail {
+    const hash = hashOfEverybody(own)
     const known = tails.get(hash)
     if (known !== undefined) return known
     const held = holdMemory(memory.share(tenant, `standard error of ${name}`))
@@ -58,7 +60,7 @@ export function createStderrTails(clock: Clock, memory: MemoryAccount) {
       while (tail.lines.length > 0 && isOver(tail)) tail.bytes -= bytesOf(tail.lines.shift() as StderrLine)
     },
     /** The oldest first. */
-    of: ({ hash }: UpstreamDefinition): readonly StderrLine[] => tails.get(hash)?.lines ?? [],
+    of: ({ hash }: UpstreamDefinition): readonly StderrLine[] => tails.get(hashOfEverybody(hash))?.lines ?? [],
     /** The last that matters: of an error with its stack the one that says what it is. */
     lastOf: (hash: string): string | undefined => tails.get(hash)?.last,
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {

@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../../time/clock.ts'
 import type { TenantId } from '../../protocol/messages.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
+import { hashOfEverybody } from '../rpc/personal-hash.ts'
 import type { ProcessUsage } from './process-usage.ts'
 
 /** Between two looks. What takes more within less is left to the system, which ends it before the gateway. */
@@ -61,7 +62,7 @@ export function createUsageWatch(options: UsageWatchOptions) {
     for (const one of running()) {
       const used = sums.get(one.mark)
       if (used === undefined) continue
-      const { hash } = one.definition
+      const hash = hashOfEverybody(one.definition.hash)
       const { bytes = 0, processes = 0 } = ofDefinitions.get(hash) ?? {}
       ofDefinitions.set(hash, { bytes: bytes + used.bytes, processes: processes + used.processes })
       const { tenant, memoryBytes = Infinity, maxProcesses } = one.definition
