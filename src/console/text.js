@@ -10,7 +10,6 @@ export const text = {
   loading: 'Loading …',
   again: 'Try again',
   close: 'Close',
-  action: 'Action',
   managers: { file: 'configuration file', api: 'admin API' },
   none: '–',
   yes: 'yes',

@@ -82,7 +82,10 @@ function UpstreamTable({ items, isWhole, chosen }) {
         title: said.state,
         cell: ({ state }) => html`<span class=${`mark ${marks[state]}`}>${said.states[state]}</span>`
       },
-      { title: said.transport, cell: ({ transport }) => said.transports[transport] ?? said.transportUnknown },
+      {
+        title: said.transport,
+        cell: ({ transport }) => html`<span class="whole">${said.transports[transport] ?? said.transportUnknown}</span>`
+      },
       { title: said.target, cell: ({ target }) => html`<code>${target}</code>` },
       { title: said.tools, isNumber: true, cell: ({ listing }) => listing?.tools ?? text.none },
       { title: said.connections, isNumber: true, cell: ({ connections }) => connections },

@@ -2,7 +2,6 @@
 
 import { useId } from 'preact/hooks'
 import { html } from '../core/html.js'
-import { text } from '../text.js'
 import { Empty, Loading } from './notice.js'
 import { Table } from './table.js'
 
@@ -49,7 +48,7 @@ export const actionOf = ({ label, nameOf, onChoose, isAllowed, isFor = () => tru
   isAllowed
     ? [
         {
-          title: text.action,
+          title: label,
           cell: (row) =>
             isFor(row) &&
             html`<button type="button" aria-label=${`${label}: ${nameOf(row)}`} onClick=${() => onChoose(row)}>

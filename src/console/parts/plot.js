@@ -114,7 +114,7 @@ function optionsFor(lines, element, latest, { zoom, at }) {
     width: element.clientWidth,
     height: heightPx,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 22, 0, 0],
     cursor: { sync: { key: 'console' }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     scales: {
       x: { range: () => zoom.peek() ?? [latest.current.times[0] ?? 0, latest.current.times.at(-1) ?? 1] },
