@@ -4,7 +4,8 @@ import type { ErrorCode } from '../protocol/error-table.ts'
 import { isObject, type JsonObject, type Request } from '../protocol/messages.ts'
 import type { SentAgain } from '../protocol/seams.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import type { CallRecord, CallStep } from './calls.ts'
+import type { CallStep } from './call-step.ts'
+import type { CallRecord } from './calls.ts'
 import { sampleOfResult } from './samples.ts'
 
 /** Of one call: further ones are counted only. */

@@ -18,6 +18,7 @@ import { callLine, callText, type FieldForm, fieldsText, rounded } from './call-
 import { type Log, writeCall } from './log.ts'
 import { type CallSample, sampleFields, sampleOf } from './samples.ts'
 import type { TraceHeaders } from './traces/trace-context.ts'
+import type { CallStep } from './call-step.ts'
 
 /** Of who was let in, what may be written down. */
 export type ObservedPrincipal = Readonly<Record<'kind' | 'issuer' | 'subject' | 'clientId', string>>
@@ -96,19 +97,6 @@ export interface CallRecord {
   rounds?: number
   /** What happened between the call and its answer, for those who look at it: most calls have nothing of it. */
   steps?: CallStep[]
-}
-
-/** Of a call: a further round, a server request until its response, a notification, or that it was sent again. */
-export interface CallStep {
-  readonly kind: 'round' | 'asked' | 'notified' | 'again'
-  /** The method; of a round its upstream; why it was sent again. */
-  readonly name: string
-  /** Milliseconds from its start. */
-  readonly at: number
-  /** How long it took; undefined: it was at once, or is not over. */
-  ms?: number
-  /** To a server request. `answered`: without an action of the person; `failed`: with an error, or not at all. */
-  answer?: 'accept' | 'decline' | 'cancel' | 'answered' | 'failed'
 }
 
 /** Where a call leads. Of an unlisted one the name is what its caller wrote: shown, but nothing is counted by it. */

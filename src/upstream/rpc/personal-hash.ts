@@ -1,5 +1,5 @@
-// Of one upstream several definitions may be in use: that of everybody, and those with what a person has given for it, or
-// with what its server is told of a caller. Their hashes begin with that of everybody.
+// Of one upstream several definitions may be in use: that of everybody, and those with what a person has given for it,
+// or with what its server is told of a caller. Their hashes begin with that of everybody.
 
 export const hashSeparator = '.'
 
