@@ -37,6 +37,16 @@ const isAwayIn = ({ awaySince }: UpstreamState): boolean => awaySince !== undefi
 
 const secondsOf = (ms: number): string => `${Math.max(1, Math.ceil(ms / 1000))} s`
 
+function toldOf(states: readonly UpstreamState[], isReached: boolean, now: number) {
+  const away = isReached ? [] : states.filter(isAwayIn)
+  const isAway = away.length > 0
+  return {
+    awayMs: isAway ? now - Math.min(...away.map(({ awaySince = now }) => awaySince)) : undefined,
+    retriedInMs: isAway ? Math.max(0, Math.ceil(Math.min(...away.map(({ retryAt }) => retryAt)) - now)) : undefined,
+    lastError: (away.at(-1) ?? states.at(-1))?.lastError
+  }
+}
+
 /**
  * A `key` stands for a definition and one scope of it.
  * @param random between 0 and 1
@@ -121,14 +131,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
      */
     stateOf(hash: string, isReached: boolean) {
       const states = [...upstreams].flatMap(([each, state]) => (hashOfEverybody(each) === hash ? [state] : []))
-      const away = upstreams.get(hash)?.awaySince === undefined && isReached ? [] : states.filter(isAwayIn)
-      const now = clock.now()
-      const isAway = away.length > 0
-      return {
-        awayMs: isAway ? now - Math.min(...away.map(({ awaySince = now }) => awaySince)) : undefined,
-        retriedInMs: isAway ? Math.max(0, Math.ceil(Math.min(...away.map(({ retryAt }) => retryAt)) - now)) : undefined,
-        lastError: (away.at(-1) ?? states.at(-1))?.lastError
-      }
+      return toldOf(states, upstreams.get(hash)?.awaySince === undefined && isReached, clock.now())
     },
 
     /** Hashes of everybody's definitions that are away for somebody. */
