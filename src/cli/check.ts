@@ -34,7 +34,7 @@ export function runCheck(file: string, { connects, withoutEnv = false }: CheckOp
   const { env, stdout } = io
   return orProblems(file, stdout, async () => {
     const mcpJson = await mcpJsonIn(file)
-    if (mcpJson !== undefined) return await checkMcpJson(file, mcpJson, connects, io)
+    if (mcpJson !== undefined) return await checkMcpJson(file, mcpJson, { connects, withoutEnv }, io)
     let snapshot: Snapshot
     try {
       snapshot = await loadConfig(file, { env })
@@ -83,7 +83,12 @@ async function mcpJsonIn(file: string): Promise<string | undefined> {
   }
 }
 
-async function checkMcpJson(file: string, text: string, connects: boolean, io: Io): Promise<number> {
+async function checkMcpJson(
+  file: string,
+  text: string,
+  { connects, withoutEnv }: Required<CheckOptions>,
+  io: Io
+): Promise<number> {
   const { stdout } = io
   const env = {
     ...io.env,
@@ -91,7 +96,9 @@ async function checkMcpJson(file: string, text: string, connects: boolean, io: I
     GATEHOUSE_VAULT_KEY: Buffer.alloc(32).toString('base64')
   }
   const imported = importMcpJson(text, file)
-  const { snapshot, notes, leftOut } = compileMcpJson(imported, { path: file, env })
+  const { snapshot, notes, unset, ...made } = compileMcpJson(imported, { path: file, env })
+  const leftOut = withoutEnv ? made.leftOut.filter((line) => !unset.has(line)) : made.leftOut
+  const variables = withoutEnv ? [...new Set([...unset.values()].flat())].toSorted() : []
   const upstreams = [...snapshot.tenants.values()].flatMap((tenant) => [...tenant.upstreams.keys()])
   const noted = new Set(notes.map(serverIn))
   const withNotes = upstreams.filter((name) => noted.has(imported.placeOf(name).server)).length
@@ -101,7 +108,8 @@ async function checkMcpJson(file: string, text: string, connects: boolean, io: I
     `${countOf(plain, 'server')} can be used as ${plain === 1 ? 'it stands' : 'they stand'}`,
     ...(withNotes === 0 ? [] : [`${withNotes} with notes`]),
     ...(disabled.length === 0 ? [] : [`${disabled.length} disabled`]),
-    ...(leftOut.length === 0 ? [] : [countOf(leftOut.length, 'problem')])
+    ...(leftOut.length === 0 ? [] : [countOf(leftOut.length, 'problem')]),
+    ...(variables.length === 0 ? [] : [`as far as it can be said without ${variables.join(', ')}`])
   ]
   stdout.write(`this is an mcp.json: ${counts.join(', ')}\n`)
   for (const line of leftOut) stdout.write(`  ! ${line}\n`)

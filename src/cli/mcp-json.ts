@@ -11,6 +11,8 @@ export interface McpJsonSnapshot {
   readonly notes: readonly string[]
   /** `mcp.json line 11, server github: GITHUB_TOKEN is not set; left out until it is`, one for each fault. */
   readonly leftOut: readonly string[]
+  /** Those of them that want nothing but variables to be set, and which variables. */
+  readonly unset: ReadonlyMap<string, readonly string[]>
 }
 
 const upstreamPath = /^tenants\.demo\.upstreams(?:\.([\w-]+)|\["([^"]+)"\])(?:\.|\[|$)/
@@ -23,16 +25,21 @@ export function compileMcpJson(
   const { path } = options
   const { demo } = config.tenants
   const leftOut: string[] = []
+  const unset = new Map<string, readonly string[]>()
   let { upstreams } = demo
   for (;;) {
     try {
       const tenants = { demo: { ...demo, upstreams } }
-      return { snapshot: compileConfig(JSON.stringify({ ...config, tenants }), options), notes, leftOut }
+      return { snapshot: compileConfig(JSON.stringify({ ...config, tenants }), options), notes, leftOut, unset }
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       const faults = error.problems.map((problem) => ({ problem, name: nameIn(problem) }))
       if (faults.some(({ name }) => name === undefined || !Object.hasOwn(upstreams, name))) throw error
-      for (const { problem, name = '' } of faults) leftOut.push(`${placeText(name, problem)}: ${reasonText(problem)}`)
+      for (const { problem, name = '' } of faults) {
+        const line = `${placeText(name, problem)}: ${reasonText(problem)}`
+        leftOut.push(line)
+        if (problem.variables !== undefined) unset.set(line, problem.variables)
+      }
       const faulty = new Set(faults.map(({ name }) => name))
       upstreams = Object.fromEntries(Object.entries(upstreams).filter(([name]) => !faulty.has(name)))
     }

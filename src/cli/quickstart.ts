@@ -18,8 +18,9 @@ export async function runQuickstart(options: QuickstartOptions): Promise<number>
   const { env, stdout, host, port, data = './data' } = options
   const dataDir = resolve(data)
   const log = openLog(options, undefined)
-  const { everything, memory } = await demoServers(env, log)
+  // First: whoever waits until npx has fetched the servers should not hear then that the folder is no good.
   const key = await localApiKey(dataDir)
+  const { everything, memory } = await demoServers(env, log)
   const remotePort = await freePort()
   const config = {
     tenants: {
