@@ -56,3 +56,48 @@ t.test(
     t.ok(messages >= before + 2, `${messages - before} messages`)
   }
 )
+
+/** Commands that Redis was sent, by name, but for those of this test. */
+async function commands(): Promise<Map<string, number>> {
+  const text = await said.info('commandstats')
+  return new Map(
+    [...text.matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)].flatMap(([, name = '', calls]) =>
+      name === 'info' ? [] : [[name, Number(calls)] as const]
+    )
+  )
+}
+
+t.test('no command to Redis stands on the path of a warm call', async (t) => {
+  const client = await sessionAt(rig.at(0))
+  const call = () =>
+    post(rig.at(0), client, {
+      id: `warm ${Math.random()}`,
+      method: 'tools/call',
+      params: { name: 'free__echo', arguments: {} }
+    })
+  const calls = 200
+  const sentDuring = async (work: () => Promise<unknown>): Promise<Map<string, number>> => {
+    const before = await commands()
+    await work()
+    const sent = [...(await commands())].map(([name, count]) => [name, count - (before.get(name) ?? 0)] as const)
+    return new Map(sent.filter(([, count]) => count > 0))
+  }
+  for (let n = 0; n < 10; n++) await call()
+  const warm = await sentDuring(async () => {
+    for (let n = 0; n < calls; n++) t.match(await call(), { json: { result: {} } })
+  })
+  t.comment(JSON.stringify([...warm]))
+  // What replicas say of themselves goes on meanwhile, by the second and not by the call.
+  t.same(
+    [...warm].filter(([, count]) => count >= calls / 2),
+    [],
+    'none comes with each call, nor with every other one'
+  )
+  const opened = await sentDuring(async () => {
+    for (let n = 0; n < 20; n++) await (await sessionAt(rig.at(0))).end()
+  })
+  t.ok(
+    [...opened.values()].some((count) => count >= 20),
+    'the control: to open a session asks Redis'
+  )
+})
