@@ -51,6 +51,8 @@ t.test('twelve servers of which five are broken: it starts, and says what to do 
   t.match(rows[Number(line) - 1], 'GITHUB_TOKEN', 'that line it is')
   t.match(said(), /upstream=typo .*the command npxx was not found: install it, or correct the command or its PATH/)
   t.match(said(), /upstream=dies .*stderr="cannot start: bad configuration".*exit code 3.*tried again in \d+ s/)
+  t.match(said(), /upstream=dies .*run its command by hand with the variables of its env\. It is tried again/)
+  t.match(said(), /upstream=lost .*exit code 1.* is missing: correct the path in its args, or install its packages\./)
   t.match(said(), /upstream=away .*127\.0\.0\.1:1 \(ECONNREFUSED\): check that it runs and that its url is right/)
   t.match(said(), /"Server Four" is now upstream "Server-Four"/)
   for (const name of ['one', 'Server-Four', 'six'])

@@ -168,7 +168,10 @@ for (const [question, argv, answer, expected = 0] of questions)
     t.match(out, answer, `gatehouse ${argv.join(' ')}: ${err}`)
     t.equal(code, expected)
     if (argv[0] === 'check')
-      t.match(err, /FAILS broken: .*\(exit code 3\) before it answered\.\n +standard error: cannot start: bad/)
+      t.match(
+        err,
+        /FAILS broken: .*\(exit code 3\) before it answered\. If .* by hand .*\n +standard error: cannot start: bad/
+      )
   })
 
 t.test('Does this tool work, whose server is away?', async (t) => {

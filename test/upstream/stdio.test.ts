@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { readFile } from 'node:fs/promises'
 import { type Result, tenantId } from '../../src/protocol/messages.ts'
 import { environment } from '../../src/upstream/stdio/child-process.ts'
-import { startError } from '../../src/upstream/stdio/start-error.ts'
+import { startError, startRemedies } from '../../src/upstream/stdio/start-error.ts'
 import {
   alive,
   callOf,
@@ -175,6 +175,39 @@ t.test('a child that gives up at its start makes the handshake fail as something
     'its last words are in the log'
   )
 })
+
+t.test(
+  'a process that ends before its server has answered is told with what to do, by what it really does',
+  async (t) => {
+    const shop = testConnector()
+    const file = t.testdirName
+    const ends: ReadonlyArray<readonly [row: number, command: string, args: readonly string[]]> = [
+      [0, '/bin/sh', ['-c', 'no-such-command-anywhere']],
+      [1, '/bin/sh', ['-c', '/']],
+      [2, '/bin/sh', ['-c', 'echo "ModuleNotFoundError: No module named \'mcp\'" >&2; exit 1']],
+      [3, process.execPath, [`${file}/not-there.js`]],
+      [3, process.execPath, ['--input-type=module', '-e', 'import "not-a-package-anywhere"']],
+      [4, process.execPath, ['-e', 'throw new Error("GITHUB_TOKEN environment variable is not set")']],
+      [4, '/bin/sh', ['-c', 'echo "Missing required environment variable: API_KEY" >&2']],
+      [4, '/bin/sh', ['-c', ': "${API_KEY:?must be set}"']],
+      [5, '/bin/sh', ['-c', 'echo "the database is locked" >&2; exit 1']],
+      [5, '/bin/sh', ['-c', 'kill -9 $$']]
+    ]
+    for (const [row, command, args] of ends) {
+      const error = (await open(t, { ...stdioDefinition(), command, args }, shop).then(
+        () => t.fail('it started'),
+        (reason: unknown) => reason as Error
+      )) as Error
+      const remedy = startRemedies[row]?.remedy ?? 'there is such a row'
+      t.match(
+        error.message,
+        /^Upstream .* ended during its start\. .* \((?:exit code \d+|signal SIGKILL)\) before it answered\. /
+      )
+      t.ok(error.message.endsWith(` before it answered. ${remedy}`), `${args.join(' ')}: ${error.message}`)
+    }
+    t.same([...new Set(ends.map(([row]) => row))], [...startRemedies.keys()], 'each row of the table is met')
+  }
+)
 
 t.test('a child that never answers initialize is given up after connectMs and ended', async (t) => {
   const shop = testConnector()

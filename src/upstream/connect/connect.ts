@@ -19,6 +19,7 @@ import { type ServerRequestQuotas, createServerRequestQuotas } from '../rpc/serv
 import { unaskedUpstream, unconnectedUpstream } from './unconnected-upstream.ts'
 import { maskedError, maskedEvents, maskedRequest } from './masked-upstream.ts'
 import { Undiscovered, createEraSelector } from './select-era.ts'
+import { ProcessEndedError } from '../stdio/start-error.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { HandshakeParams, Upstream, UpstreamEvents, UpstreamSession } from '../../protocol/seams.ts'
@@ -160,7 +161,9 @@ function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
     return cause
   }
   const text = cause.message.replace(/ The request is not sent again.*$/, '')
-  return upstreamError(name, 'upstream_unavailable', `Upstream ${name} ended during its start. ${text}`, cause)
+  const remedy = cause instanceof ProcessEndedError ? ` ${cause.remedy}` : ''
+  const message = `Upstream ${name} ended during its start. ${text}${remedy}`
+  return upstreamError(name, 'upstream_unavailable', message, cause)
 }
 
 interface Around {

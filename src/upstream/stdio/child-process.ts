@@ -10,7 +10,7 @@ import type { StepSource } from '../../time/turns.ts'
 import { uncertainError } from '../rpc/errors.ts'
 import { markVariable, type Orphans } from './orphans.ts'
 import type { Command, Sandbox } from './sandbox.ts'
-import { startError } from './start-error.ts'
+import { ProcessEndedError, startError } from './start-error.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 
@@ -153,7 +153,9 @@ export function startChild(
     const text =
       `The process of upstream ${name} ended (${how}) before it answered. The request is not sent again; whether it ` +
       'took effect is unknown.'
-    const exited = (): void => finish(uncertainError(name, 'upstream_lost', text))
+    const reason =
+      killedFor === undefined ? new ProcessEndedError(name, text, code) : uncertainError(name, 'upstream_lost', text)
+    const exited = (): void => finish(reason)
     // What it wrote last is still in the pipes: 'close' comes when they are read to their end.
     const waitForPipes = (): Timer =>
       clock.timer(pipesMs, () => {

@@ -65,11 +65,13 @@ export function createStderrLog(
       write('info', early ?? [])
       early = undefined
     },
-    end(): void {
+    /** @param read what it wrote to it if its server has not answered, as soon as that is read */
+    end(read: (early: readonly string[]) => void): void {
       work.whenIdle(() => {
         // A last line without its end is often the reason why the child gave up.
         if (lines.held > 0) finished(lines.push(Buffer.from('\n')))
         report()
+        read(early ?? [])
         write('debug', early?.splice(0) ?? [])
       })
     }

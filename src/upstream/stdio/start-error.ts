@@ -1,8 +1,9 @@
-// Why a child process does not start, in words for the operator.
+// Why a child process does not start, or ends before its server has answered, and what to do, in words for the
+// operator. What it wrote is matched and never repeated: callers get these sentences too.
 
 import { existsSync } from 'node:fs'
 import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'
-import { GatewayError } from '../../protocol/messages.ts'
+import { GatewayError, type UpstreamName } from '../../protocol/messages.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 
@@ -41,4 +42,67 @@ function whyNot({ command, cwd }: StdioDefinition, code: string | undefined): st
   if (code === 'ENOENT') return `the command ${command} was not found: install it, or correct the command or its PATH`
   if (code === 'EACCES') return `the command ${command} may not be executed: make it executable, or correct the command`
   return `the command ${command} failed with ${code ?? 'an unknown error'}: check its command, args, env and cwd`
+}
+
+interface StartRemedy {
+  readonly exitCode?: number
+  /** What one line of its standard error has, all of it. */
+  readonly says?: readonly RegExp[]
+  readonly remedy: string
+}
+
+const variable = /\b[A-Z][A-Z\d]*(?:_[A-Z\d]+)+\b/
+const lacking = /\b(?:not set|unset|missing|required?|must be set)\b/i
+
+/** The first that fits; the conditions of one hold together. Exit codes 126 and 127 are those of shells and of env. */
+export const startRemedies: readonly StartRemedy[] = [
+  {
+    exitCode: 127,
+    remedy: 'Its command starts another that was not found: install that one, or correct command, args or PATH.'
+  },
+  {
+    exitCode: 126,
+    remedy: 'Its command starts another that may not be executed: make that one executable, or correct its args.'
+  },
+  {
+    says: [/ModuleNotFoundError|No module named/],
+    remedy: 'A Python module is missing: install it for the Python that its command starts, or correct its args.'
+  },
+  {
+    says: [/Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND/],
+    remedy: 'A file or a package that it starts is missing: correct the path in its args, or install its packages.'
+  },
+  {
+    says: [variable, lacking],
+    remedy: 'It wants an environment variable that it does not get: set it under env of the upstream.'
+  },
+  {
+    remedy:
+      'If its standard error does not say why (gatehouse check --connect prints the last line), run its command by ' +
+      'hand with the variables of its env.'
+  }
+]
+
+/** The process has ended, not by the gateway. A request that it had may have taken effect. */
+export class ProcessEndedError extends GatewayError {
+  /** What to do where it ended before its server had answered. */
+  remedy = ''
+  private readonly exitCode: number | null
+
+  /** @param exitCode null: a signal ended it */
+  constructor(upstream: UpstreamName, message: string, exitCode: number | null) {
+    super('upstream_lost', message, { data: { outcome: 'unknown', upstream } })
+    this.exitCode = exitCode
+    this.explain([])
+  }
+
+  /** @param lines that it wrote to its standard error while it started */
+  explain(lines: readonly string[]): void {
+    const found = startRemedies.find(
+      ({ exitCode = this.exitCode, says }) =>
+        exitCode === this.exitCode &&
+        (says === undefined || lines.some((line) => says.every((each) => each.test(line))))
+    )
+    this.remedy = found?.remedy ?? ''
+  }
 }

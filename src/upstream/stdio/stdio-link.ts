@@ -28,6 +28,7 @@ import { createStderrLog } from './child-stderr.ts'
 import type { StepSource } from '../../time/turns.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { LinkContext } from '../rpc/transport.ts'
+import { ProcessEndedError } from './start-error.ts'
 import type { Supervisor } from './supervisor.ts'
 
 export interface StdioLink extends Link {
@@ -89,7 +90,9 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     stdout: reader.push,
     stderr: stderr.push,
     ended(reason) {
-      stderr.end()
+      stderr.end((early) => {
+        if (reason instanceof ProcessEndedError) reason.explain(early)
+      })
       // Its answer may be among what it wrote last.
       reader.whenIdle(() => lost(reason))
     }
