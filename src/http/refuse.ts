@@ -40,6 +40,7 @@ export function createRequestRefusals(options: RefusalOptions) {
       reply.hijack()
       // The client hung up while it was sending: nobody's fault, and nobody is there to read.
       if (thrown === request.raw.errored) return log.debug({ path: request.routeOptions.url }, 'a request broke off')
+      request.isRefused = true
       const error = translateFastifyError(thrown)
       if (error instanceof GatewayError) {
         const { tenant: named, endpoint = 'default' } = (request.params ?? {}) as PathParams

@@ -6,12 +6,13 @@ import { fastify, type FastifyRequest } from 'fastify'
 import type { AddressInfo } from 'node:net'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
+import { noteOpenRequest } from '../observe/other-requests.ts'
 import type { RefusalObservers } from '../observe/refused-requests.ts'
 import { GatewayError, tenantId } from '../protocol/messages.ts'
 import type { StoreHealth } from '../store/health.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
-import { addressOf, type PathParams, type RequestContext } from './admission.ts'
+import { addressOf, clientAddressOf, type PathParams, type RequestContext } from './admission.ts'
 import { addOwnPages } from './pages/own-pages.ts'
 import { createBodyReader } from './body.ts'
 import { closeAfter, createConnections } from './connections.ts'
@@ -63,6 +64,7 @@ declare module 'fastify' {
     refusal: unknown
     /** See RouteRequest. */
     since: number
+    isRefused?: boolean
     /** Set when the request was let in. */
     context: RequestContext | undefined
   }
@@ -115,6 +117,7 @@ export async function createServer(options: ServerOptions) {
   server.decorateRequest('refusal', undefined)
   server.decorateRequest('context', undefined)
   server.decorateRequest('since', 0)
+  server.decorateRequest('isRefused', false)
 
   /** @throws GatewayError as `checkNames` */
   function checkHostAndOrigin(incoming: ClientRequest, isOriginAllowed: boolean): void {
@@ -149,11 +152,20 @@ export async function createServer(options: ServerOptions) {
       done(null, corsOptionsOf(request.headers, request.headers.origin !== undefined && originAllowed(request)))
   })
   // Third: refusals that need no body, so that none is buffered or parsed for them.
-  server.addHook('onRequest', (request, _reply, done) => {
+  server.addHook('onRequest', (request, reply, done) => {
     if (request.refusal !== undefined) throw request.refusal
     // The plugin has a route of its own, OPTIONS for any path.
     if (request.is404 || request.routeOptions.url === '*') throw noPage()
     if (state.draining && !isHealth(request)) throw stopping()
+    if (isOpen(request)) {
+      const { tenant: id = '' } = request.params as PathParams
+      const tenant = state.snapshot.tenants.get(tenantId(id))?.id
+      noteOpenRequest(options, request, {
+        tenant,
+        address: clientAddressOf(request.raw, state.snapshot),
+        raw: reply.raw
+      })
+    }
     done()
   })
   // Then the hook and the handler of the route.
@@ -215,6 +227,14 @@ export async function createServer(options: ServerOptions) {
 
 /** Health is for probes, which know neither names nor tokens. */
 const isHealth = ({ routeOptions: { url } }: FastifyRequest): boolean => url?.startsWith('/health/') === true
+
+/**
+ * Of an endpoint those that are let in have a line, and a login front has records in the audit log. Probes come all the
+ * time.
+ */
+const isOpen = ({ method, routeOptions: { url = '' } }: FastifyRequest): boolean =>
+  method === 'OPTIONS' || !hasOwnLine.test(url)
+const hasOwnLine = /^\/(?:health\/|login\/|t\/:tenant(?:\/:endpoint)?\/(?:mcp|sse|messages)$)/
 
 const noPage = (): GatewayError =>
   new GatewayError(

@@ -1,11 +1,12 @@
-// Requests that were let in and are no calls: the stream of a session, its end, notifications, responses to server
-// requests. Each is one line of the log when it is over, so that every request has one.
+// Requests that are no calls: the stream of a session, its end, notifications, responses to server requests; and those
+// for which nobody has to be let in, such as metadata and pages. Each is one line of the log when it is over, so that
+// every request has one.
 
 import { isObject } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import { steadyClock } from '../time/clock.ts'
 import { callerFieldsOf, loggedSessionChars, rounded } from './call-text.ts'
-import type { ObservedPrincipal } from './calls.ts'
+import { maxLoggedChars, type ObservedPrincipal } from './calls.ts'
 import type { RefusalObservers } from './refused-requests.ts'
 
 /** Of the method of a notification. */
@@ -34,6 +35,43 @@ interface AdmittedRequest {
     readonly destroyed: boolean
     once(event: 'close', listener: () => void): unknown
   }
+}
+
+interface OpenRequest extends HttpRequest {
+  /** Then it has a line that says why. */
+  readonly isRefused?: boolean
+}
+
+interface OpenPlace {
+  /** That its path names, where there is such a tenant. */
+  readonly tenant: string | undefined
+  readonly address: string | undefined
+  readonly raw: {
+    readonly statusCode: number
+    readonly headersSent: boolean
+    once(event: 'close', listener: () => void): unknown
+  }
+}
+
+/** One that asks for no credential, or reads it itself. */
+export function noteOpenRequest(
+  { log }: Pick<RefusalObservers, 'log'>,
+  request: OpenRequest,
+  { tenant, address, raw }: OpenPlace
+): void {
+  raw.once('close', () => {
+    if (request.isRefused === true) return
+    const { id: requestId, method, url, since } = request
+    const [path = ''] = url.split('?', 1)
+    // Whoever has left was told nothing.
+    const status = raw.headersSent ? raw.statusCode : undefined
+    const ms = rounded(steadyClock.now() - since)
+    // Who comes too often shall not fill the log.
+    log[status === 429 ? 'debug' : 'info'](
+      { requestId, tenant, method, path: firstOf(path, maxLoggedChars), status, ms, address },
+      'request'
+    )
+  })
 }
 
 /**

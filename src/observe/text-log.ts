@@ -80,11 +80,11 @@ const deniedText = (rule: unknown): string =>
 
 /** Such as `POST /t/x/mcp 202 notifications/initialized 1 ms alice`. */
 function requestLine(fields: Record<string, unknown>): string {
-  const { method, path, status, message, replayed, ms, user, apiKey } = fields as Readonly<
+  const { method, path, status, message, replayed, ms, user, apiKey, address } = fields as Readonly<
     Record<string, string | number | undefined>
   >
   const again = replayed === undefined ? [] : [`${replayed} replayed`]
-  const parts = [method, path, status, message, ...again, `${Math.round(Number(ms))} ms`, user ?? apiKey]
+  const parts = [method, path, status, message, ...again, `${Math.round(Number(ms))} ms`, user ?? apiKey ?? address]
   return parts.flatMap((part) => (part === undefined ? [] : visible(String(part)))).join(' ')
 }
 

@@ -218,6 +218,44 @@ t.test(
   }
 )
 
+t.test('what asks for no credential has its line: preflights, metadata, pages', async (t) => {
+  const personal = { type: 'userSecret', header: 'X-Key' }
+  const acme = await acmeGateway(t, {
+    upstreams: { notes: { type: 'http', url: 'https://notes.example/mcp', auth: personal } },
+    endpoints: { default: { upstreams: ['notes'] } },
+    top: { vault: { keys: [{ id: '1', key: Buffer.alloc(32, 7).toString('base64') }] } }
+  })
+  const from = acme.log.length
+  const common = { level: 30, msg: 'request', address: '127.0.0.1', ms: Number, requestId: /^[\w-]{36}$/ }
+  const metadata = '/.well-known/oauth-protected-resource/t/acme/mcp'
+  const preflight = 'Origin: https://evil.example\r\nAccess-Control-Request-Method: POST\r\n'
+  for (const [method, path, headers, expected] of [
+    ['OPTIONS', '/t/acme/mcp', '', { status: 204, tenant: 'acme' }],
+    ['GET', metadata, '', { status: 200, tenant: 'acme' }],
+    ['GET', '/', '', { status: 200, tenant: undefined }],
+    ['GET', '/t/acme/connections', '', { status: 200, tenant: 'acme' }],
+    // Refused: one line, too, with the reason.
+    ['OPTIONS', '/t/acme/mcp', preflight, { msg: 'refused', status: 403, reason: 'forbidden_origin' }],
+    ['GET', '/.well-known/nothing', '', { msg: 'refused', status: 404, reason: 'not_found' }],
+    ['POST', metadata, '', { msg: 'refused', status: 405, reason: 'method_not_allowed' }]
+  ] as const) {
+    const before = acme.log.length
+    const host = new URL(acme.url()).host
+    const bytes = `${method} ${path}?code=${canary} HTTP/1.1\r\nHost: ${host}\r\n${headers}Connection: close\r\n\r\n`
+    const answer = await acme.exchange(bytes)
+    t.equal(answer.status, expected.status)
+    await until('its line', () => acme.log.length > before)
+    t.match(acme.log.slice(before), [{ ...common, method, path, ...expected }], `${method} ${path}`)
+    t.equal(acme.log.length, before + 1)
+  }
+  const probed = acme.log.length
+  t.equal((await fetch(new URL('/health/live', acme.url()))).status, 200)
+  t.equal((await fetch(new URL('/', acme.url()))).status, 200)
+  await until('a line after the probe', () => acme.log.length > probed)
+  t.match(acme.log.slice(probed), [{ path: '/' }], 'probes have none')
+  t.notMatch(JSON.stringify(acme.log.slice(from)), new RegExp(canary))
+})
+
 t.test('a call can be cancelled from its first moment, also while its arguments are read for its record', async (t) => {
   const acme = await acmeGateway(t, { top: { audit: {} } })
   const { headers } = await legacyClient(acme.url(), keyOf.ada, '2025-03-26')
