@@ -97,7 +97,14 @@ async function tell(observers: CallObservers, metrics: ReturnType<typeof createM
     const sentAt = noteSent(record, clock)
     tracedRequest(record, request, 'up')
     noteAnswered(record, clock, sentAt)
-    metrics?.requestEnded(1, { definition, method: 'tools/call', name: 'echo', error: undefined, isToolError: false })
+    metrics?.requestEnded(1, {
+      definition,
+      revision: '2025-11-25',
+      method: 'tools/call',
+      name: 'echo',
+      error: undefined,
+      isToolError: false
+    })
     noteAnswer(record, request, {}, 'x')
   })
 }

@@ -50,7 +50,6 @@ export type RouteRequest = Pick<FastifyRequest, 'id' | 'method' | 'url' | 'heade
   /** When it began, in milliseconds of the steady clock; 0 where no route was looked for. */
   readonly since: number
   readonly routeOptions: Pick<FastifyRequest['routeOptions'], 'url'>
-  isRefused?: boolean
 }
 
 export interface RouteReply extends PreparedHeaders {

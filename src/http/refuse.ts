@@ -36,7 +36,7 @@ export function createRequestRefusals(options: RefusalOptions) {
 
   return {
     /** A route does not take it. */
-    refuse(request: RouteRequest, reply: RouteReply, thrown: unknown, id: ReadId): void {
+    refuse(request: RouteRequest & { isRefused?: boolean }, reply: RouteReply, thrown: unknown, id: ReadId): void {
       reply.hijack()
       // The client hung up while it was sending: nobody's fault, and nobody is there to read.
       if (thrown === request.raw.errored) return log.debug({ path: request.routeOptions.url }, 'a request broke off')

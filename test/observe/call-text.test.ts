@@ -92,7 +92,8 @@ t.test('a call counts where its attributes say, whatever came before', async (t)
       for (const error of [undefined, new Error('lost')]) {
         const isToolError = error === undefined && ended.outcome === 'tool_error'
         const name = call.record?.route?.name
-        const request = { definition, method: call.request.method, name, error, isToolError }
+        const revision = call.record?.revision ?? '2025-11-25'
+        const request = { definition, revision, method: call.request.method, name, error, isToolError }
         if (sentSeries(request) !== sent.find('acme', attributesOf.ofSent(request))) wrong++
       }
   }

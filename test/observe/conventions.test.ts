@@ -23,9 +23,14 @@ const ofSession = [
   ...['error.type', 'mcp.protocol.version', 'jsonrpc.protocol.version'],
   ...['network.transport', 'network.protocol.name', 'network.protocol.version']
 ]
+/** Required, required under a condition that calls of the gateway meet, or told of every one. */
+const ofAny = [
+  ...['mcp.method.name', 'error.type', 'gen_ai.tool.name', 'gen_ai.prompt.name', 'gen_ai.operation.name'],
+  ...['rpc.response.status_code', 'mcp.protocol.version']
+]
 const seconds = { kind: 'histogram', unit: 's' }
 const mcp = { ...seconds, buckets: durations }
-const ofMethod = { ...mcp, attributes: ofOperation, required: ['mcp.method.name', 'error.type', 'gen_ai.tool.name'] }
+const ofMethod = { ...mcp, attributes: ofOperation, required: ofAny }
 const bytes = { kind: 'upDownCounter', unit: 'By', attributes: [] }
 const delay = { kind: 'gauge', unit: 's', attributes: [] }
 

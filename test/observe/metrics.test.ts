@@ -35,6 +35,7 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   await call('fail')
   await call('rpcerror', { code: 7 })
   await call('pid')
+  await client.request('prompts/get', { name: 'greet', arguments: { who: canary } })
   await call(canary)
   await client.request(canary, {})
   await modernRequest(gateway.url(), 'tools/call', { name: 'echo', arguments: {} }, { token: key })
@@ -87,7 +88,10 @@ t.test('calls are counted by what they asked for and how they ended, under the n
       network_transport: 'tcp',
       ...labels
     })
-  t.equal(sent({ gen_ai_tool_name: 'echo', error_type: '' }), 4)
+  t.equal(sent({ gen_ai_tool_name: 'echo', error_type: '', mcp_protocol_version: '2025-11-25' }), 4)
+  const greeted = { mcp_method_name: 'prompts/get', gen_ai_prompt_name: 'greet', gen_ai_tool_name: '' }
+  t.equal(sent({ ...greeted, mcp_protocol_version: '2025-11-25', error_type: '' }), 1)
+  t.equal(served({ ...greeted, gatehouse_outcome: 'ok' }), 1)
   t.equal(sent({ gen_ai_tool_name: 'fail', error_type: 'tool_error' }), 1)
   t.equal(sent({ gen_ai_tool_name: 'rpcerror', error_type: '7' }), 1)
   t.equal(value('gatehouse_requests_refused_total', { gatehouse_reason: 'unauthenticated', gatehouse_tenant: '' }), 1)

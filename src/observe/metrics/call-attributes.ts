@@ -21,8 +21,10 @@ export type Attributes = Record<string, string | undefined>
 /** A request that was sent to an upstream, and how it ended. */
 export interface UpstreamRequest {
   readonly definition: { readonly tenant: string; readonly name: string; readonly type: string }
+  /** Of the connection, as its handshake has settled it. */
+  readonly revision: string
   readonly method: string
-  /** What it names: a tool, where it calls one. */
+  /** What it names: a tool or a prompt, where it asks for one. */
   readonly name: unknown
   /** undefined: the upstream answered with a result. */
   readonly error: unknown
@@ -70,14 +72,16 @@ export function createCallAttributes() {
       'gatehouse.upstream': nameIn(tenant, name)
     }),
     /** Of `mcp.client.operation.duration`. */
-    ofSent({ definition, method, name: tool, error, isToolError }: UpstreamRequest): Attributes {
+    ofSent({ definition, revision, method, name: asked, error, isToolError }: UpstreamRequest): Attributes {
       const { tenant, name, type } = definition
       const code = error instanceof RpcError ? nameIn(tenant, String(error.error.code)) : undefined
       return {
         ...ofMethod(method),
-        'gen_ai.tool.name': method === 'tools/call' && typeof tool === 'string' ? nameIn(tenant, tool) : undefined,
+        'gen_ai.tool.name': method === 'tools/call' && typeof asked === 'string' ? nameIn(tenant, asked) : undefined,
+        'gen_ai.prompt.name': method === 'prompts/get' && typeof asked === 'string' ? nameIn(tenant, asked) : undefined,
         'error.type': isToolError ? 'tool_error' : error === undefined ? undefined : (code ?? typeOf(error)),
         'rpc.response.status_code': code,
+        'mcp.protocol.version': revision,
         'network.transport': transportOf(type),
         'gatehouse.tenant': tenant,
         'gatehouse.upstream': nameIn(tenant, name)

@@ -13,7 +13,10 @@ interface Instrument {
   readonly attributes: readonly string[]
 }
 
-const ofCall = ['mcp.method.name', 'gen_ai.tool.name', 'error.type', 'rpc.response.status_code'] as const
+const ofCall = [
+  ...(['mcp.method.name', 'gen_ai.tool.name', 'gen_ai.prompt.name', 'gen_ai.operation.name'] as const),
+  ...(['error.type', 'rpc.response.status_code', 'mcp.protocol.version'] as const)
+] as const
 const ofUpstream = ['gatehouse.tenant', 'gatehouse.upstream'] as const
 
 export const instruments = {
@@ -21,22 +24,13 @@ export const instruments = {
     kind: 'histogram',
     unit: 's',
     description: 'From the end of the body of a request to its answer.',
-    attributes: [
-      ...ofCall,
-      'gen_ai.operation.name',
-      'gen_ai.prompt.name',
-      'mcp.protocol.version',
-      'gatehouse.tenant',
-      'gatehouse.endpoint',
-      'gatehouse.upstream',
-      'gatehouse.outcome'
-    ]
+    attributes: [...ofCall, 'gatehouse.endpoint', ...ofUpstream, 'gatehouse.outcome']
   },
   'mcp.client.operation.duration': {
     kind: 'histogram',
     unit: 's',
     description: 'From when a request is sent to an upstream until that has answered.',
-    attributes: [...ofCall, 'gen_ai.operation.name', 'network.transport', ...ofUpstream]
+    attributes: [...ofCall, 'network.transport', ...ofUpstream]
   },
   'mcp.server.session.duration': {
     kind: 'histogram',

@@ -41,19 +41,19 @@ export function createServedSeries({ find }: Pick<CallSeries, 'find'>, { ofServe
 
 /** Of tool calls that an upstream answered with a result, by its definition and the tool. */
 export function createSentSeries({ find }: Pick<CallSeries, 'find'>, { ofSent }: Pick<CallAttributes, 'ofSent'>) {
-  const known = new WeakMap<object, Map<string, Histogram>>()
+  const known = new WeakMap<object, Map<string, { readonly revision: string; readonly series: Histogram }>>()
   return (request: UpstreamRequest): Histogram => {
-    const { definition, method, name, error, isToolError } = request
+    const { definition, revision, method, name, error, isToolError } = request
     const isUsual = method === 'tools/call' && error === undefined && !isToolError && typeof name === 'string'
     let tools = isUsual ? known.get(definition) : undefined
     const found = isUsual ? tools?.get(name) : undefined
-    if (found !== undefined) return found
+    if (found?.revision === revision) return found.series
     const attributes = ofSent(request)
     const series = find(definition.tenant, attributes)
     // Others count as `other`: so there is no more here than there are series.
     if (!isUsual || attributes['gen_ai.tool.name'] !== name) return series
     if (tools === undefined) known.set(definition, (tools = new Map()))
-    tools.set(name, series)
+    tools.set(name, { revision, series })
     return series
   }
 }

@@ -149,6 +149,7 @@ export function createPooledConnection(
           connection.inFlight++
           // Nothing below may hold the request: its arguments are let go of once they are sent.
           const { method } = outgoing
+          const { revision } = upstream
           const name = metrics && outgoing.params?.['name']
           const result = request(outgoing, client, signal)
           const sentAt = metrics && clock.now()
@@ -157,7 +158,7 @@ export function createPooledConnection(
             watched(error)
             callEnded(error)
             if (sentAt === undefined) return
-            metrics?.requestEnded(clock.now() - sentAt, { definition, method, name, error, isToolError })
+            metrics?.requestEnded(clock.now() - sentAt, { definition, revision, method, name, error, isToolError })
           }
           result.then(
             (answer) => over(undefined, answer['isError'] === true && method === 'tools/call'),
