@@ -197,8 +197,8 @@ async function discover(
       problems.push(problem)
     }
   }
-  const said = problems.map((problem) => (problem instanceof Error ? problem.message : String(problem))).join('; ')
-  throw new AggregateError(problems, `no usable metadata of issuer ${issuer}: ${said}`)
+  const said = new Set(problems.map((problem) => (problem instanceof Error ? problem.message : String(problem))))
+  throw new AggregateError(problems, `no usable metadata of issuer ${issuer}: ${[...said].join('; ')}`)
 }
 
 // SSRF: a hostile issuer could name an address that only the gateway can reach. Over https the server there must hold a

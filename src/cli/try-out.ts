@@ -1,7 +1,7 @@
 // What a configuration leads to, tried: its upstreams started and asked, its issuers found.
 
 import { createEgressGuard } from '../auth/egress-guard.ts'
-import { createFetchFor, discoverJwksUri } from '../auth/fetch.ts'
+import { createFetchFor, discoverJwksUri, discoverProvider } from '../auth/fetch.ts'
 import { countOf } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway } from '../gateway.ts'
@@ -23,23 +23,40 @@ export async function tryOut(snapshot: Snapshot, io: Io): Promise<number> {
   return areIssuersWell && reports.every(({ missing }) => missing.length === 0) ? 0 : 1
 }
 
+/** Where tokens and people come from: each is asked for its metadata once. */
 async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promise<boolean> {
-  const issuers = new Map(
-    [...tenants.values()].flatMap(({ auth }) =>
-      auth.issuers.flatMap((each) => (each.jwksUri === undefined ? [[each.issuer, each] as const] : []))
-    )
-  )
+  const auths = [...tenants.values()].map(({ auth }) => auth)
+  const issuers = auths.flatMap(({ issuers }) => issuers.filter(({ jwksUri }) => jwksUri === undefined))
+  const providers = auths.flatMap(({ login }) => (login === undefined ? [] : [login.provider]))
   const fetchFor = createFetchFor({ guard: createEgressGuard(egress) })
-  const tried = [...issuers].map(async ([issuer, wanted]) => {
-    const said = await discoverJwksUri(wanted, fetchFor('', [issuer]), AbortSignal.timeout(startMs)).then(
-      (keys) => ({ isWell: true, line: `  ok    issuer ${issuer}: its keys are at ${keys}\n` }),
-      (error: unknown) => ({ isWell: false, line: `  FAILS issuer ${issuer}: ${(error as Error).message}\n` })
+  async function isWell(name: string, asked: Promise<string>): Promise<boolean> {
+    const said = await asked.then(
+      (found) => ({ isWell: true, line: `  ok    ${name}: ${found}\n` }),
+      (error: unknown) => ({ isWell: false, line: `  FAILS ${name}: ${visible((error as Error).message)}\n` })
     )
     stderr.write(said.line)
     return said.isWell
-  })
-  return (await Promise.all(tried)).every((isWell) => isWell)
+  }
+  const tried = [
+    ...byIssuer(issuers).map(async (each) => {
+      const asked = discoverJwksUri(each, fetchFor('', [each.issuer]), AbortSignal.timeout(startMs))
+      return await isWell(
+        `issuer ${each.issuer}`,
+        asked.then((uri) => `its keys are at ${visible(uri)}`)
+      )
+    }),
+    ...byIssuer(providers).map(async (each) => {
+      const asked = discoverProvider(each, fetchFor('', [each.issuer]))
+      const signIn = asked.then(({ authorization_endpoint: url }) => `people sign in at ${visible(String(url))}`)
+      return await isWell(`provider ${each.issuer}`, signIn)
+    })
+  ]
+  return (await Promise.all(tried)).every((one) => one)
 }
+
+const byIssuer = <T extends { readonly issuer: string }>(all: readonly T[]): T[] => [
+  ...new Map(all.map((each) => [each.issuer, each])).values()
+]
 
 /** By a gateway that listens nowhere and writes nothing down; each upstream is told as it answers. */
 async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> {

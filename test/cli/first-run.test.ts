@@ -5,6 +5,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { gatehouse } from '../e2e/kit/process.ts'
+import { identityProvider } from '../kit/identity-provider.ts'
+import { issuer } from '../kit/issuer.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { cli } from './kit.ts'
@@ -93,6 +95,33 @@ t.test('check says the same of the file before anything is started, and --connec
   const tried = await cli(['check', file, '--connect'], { TOKEN_OF_A: 'x' })
   t.match(tried.err, /^ {2}ok {4}(?:good|broken): 1 tool, [\d.]+ s$/m)
   t.match(tried.out, /\/t\/demo\/mcp: 2 tools \(about \d+ tokens\)/)
+})
+
+t.test('check --connect finds where tokens and people come from, and says why it does not, once', async (t) => {
+  const front = 'https://mcp.example'
+  const [known, provider] = await Promise.all([issuer(t), identityProvider(t, `${front}/login/b/callback`)])
+  const config = (issuers: string, at: string): string =>
+    `publicUrl: ${front}\nvault: { keys: [{ id: "k1", key: "\${VAULT}" }] }\ntenants:\n` +
+    `  a: { auth: { issuers: [${issuers}] }, upstreams: {} }\n` +
+    `  b: { auth: { login: { provider: { issuer: "${at}", clientId: x, clientSecret: "\${SECRET}" } } }, upstreams: {} }\n`
+  const down = 'http://127.0.0.1:1'
+  const folder = t.testdir({
+    'good.yaml': config(`{ issuer: "${known.url}" }`, provider.url),
+    'bad.yaml': config(`{ issuer: "${known.url}" }, { issuer: "${down}" }`, down)
+  })
+  const env = { VAULT: Buffer.alloc(32).toString('base64'), SECRET: 'the-secret-of-the-client' }
+  const good = await cli(['check', join(folder, 'good.yaml'), '--connect'], env)
+  t.equal(good.code, 0, good.out)
+  t.match(good.err, `  ok    issuer ${known.url}: its keys are at ${known.jwksUri}\n`)
+  t.match(good.err, `  ok    provider ${provider.url}: people sign in at ${provider.url}/auth\n`)
+  const bad = await cli(['check', join(folder, 'bad.yaml'), '--connect'], env)
+  t.equal(bad.code, 1)
+  t.match(bad.err, `  ok    issuer ${known.url}: `, 'the others are tried all the same')
+  for (const what of ['issuer', 'provider'])
+    t.match(
+      bad.err,
+      `  FAILS ${what} ${down}: no usable metadata of issuer ${down}: connect ECONNREFUSED 127.0.0.1:1\n`
+    )
 })
 
 t.test('--no-env is content with variables that CI does not have, and with nothing else', async (t) => {
