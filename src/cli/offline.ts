@@ -10,12 +10,27 @@ export interface Output {
   write(text: string): unknown
 }
 
-/** @returns the exit code: that of the command, or 1 where the configuration cannot be used: then `output` says why */
-export async function orProblems(file: string, output: Output, command: () => Promise<number>): Promise<number> {
+/** @returns a document of `--json` */
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+/**
+ * @param form of what `output` gets where the configuration cannot be used
+ * @returns the exit code: that of the command, or 1 where the configuration cannot be used: then `output` says why
+ */
+export async function orProblems(
+  file: string,
+  output: Output,
+  command: () => Promise<number>,
+  form: 'text' | 'json' = 'text'
+): Promise<number> {
   try {
     return await command()
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
+    if (form === 'json') {
+      output.write(jsonText({ file, problems: error.problems }))
+      return 1
+    }
     for (const problem of error.problems) output.write(`${problemLineIn(file, problem)}\n`)
     output.write(`${countOf(error.problems.length, 'problem')} in ${file}\n`)
     return 1

@@ -12,7 +12,7 @@ import { finished } from '../protocol/json-steps.ts'
 import { isObject } from '../protocol/messages.ts'
 import { explainRoute, QuestionError, type RouteAnswer, type RouteQuestion } from '../relay/methods/explain.ts'
 import { UsageError } from './commands/command.ts'
-import { orProblems, type Output } from './offline.ts'
+import { jsonText, orProblems, type Output } from './offline.ts'
 
 interface Asked extends RouteQuestion {
   /** `/t/acme/mcp`, or TENANT, or TENANT/ENDPOINT. */
@@ -27,7 +27,7 @@ export async function runExplain(
   const asked = questionOf(options)
   return await orProblems(config, stdout, async () => {
     const answer = explain(await loadConfig(config, { env }), asked)
-    stdout.write(json !== undefined ? `${JSON.stringify(answer, null, 2)}\n` : textOfAnswer(answer))
+    stdout.write(json !== undefined ? jsonText(answer) : textOfAnswer(answer))
     return 0
   })
 }
@@ -60,25 +60,37 @@ export function textOfAnswer({ sentence, rules }: Pick<RouteAnswer, 'sentence' |
  */
 export async function runPolicyTests(
   file: string,
+  { json }: Readonly<Record<string, string | undefined>>,
   { env, stdout }: { readonly env: NodeJS.ProcessEnv; readonly stdout: Output }
 ): Promise<number> {
   const { config, tests } = await readTests(file)
   const configFile = resolve(dirname(file), config)
-  return await orProblems(configFile, stdout, async () => {
+  const run = async (): Promise<number> => {
     const snapshot = await loadConfig(configFile, { env })
-    const failed = tests.filter((test, index) => {
+    const results = tests.map((test, index): TestResult => {
       const place = `${file}: test ${index + 1}`
       const expected = expectedBy(test, place)
-      const answer = explain(snapshot, askedBy(test, place))
-      const isMet = answer.outcome === expected
-      stdout.write(`${isMet ? 'ok' : 'not ok'} ${index + 1} - ${titleOf(test)}\n`)
-      if (!isMet) stdout.write(`  expected ${expected}, is ${answer.outcome}. ${textOfAnswer(answer)}`)
-      return !isMet
+      const { outcome, sentence, rules } = explain(snapshot, askedBy(test, place))
+      return { title: titleOf(test), isMet: outcome === expected, expected, outcome, sentence, rules }
     })
-    stdout.write(`${countOf(tests.length - failed.length, 'test')} passed, ${failed.length} failed\n`)
-    return failed.length === 0 ? 0 : 1
-  })
+    const failed = results.filter(({ isMet }) => !isMet).length
+    const passed = results.length - failed
+    if (json !== undefined) stdout.write(jsonText({ passed, failed, tests: results }))
+    else stdout.write(`${results.map(textOfResult).join('')}${countOf(passed, 'test')} passed, ${failed} failed\n`)
+    return failed === 0 ? 0 : 1
+  }
+  return await orProblems(configFile, stdout, run, json === undefined ? 'text' : 'json')
 }
+
+interface TestResult extends Pick<RouteAnswer, 'outcome' | 'sentence' | 'rules'> {
+  readonly title: string
+  readonly isMet: boolean
+  readonly expected: string
+}
+
+const textOfResult = ({ title, isMet, expected, outcome, ...answer }: TestResult, index: number): string =>
+  `${isMet ? 'ok' : 'not ok'} ${index + 1} - ${title}\n` +
+  (isMet ? '' : `  expected ${expected}, is ${outcome}. ${textOfAnswer(answer)}`)
 
 const outcomes: readonly string[] = routeOutcomes
 const kinds = routeKinds

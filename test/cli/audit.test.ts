@@ -10,6 +10,7 @@ import { runAuditVerify } from '../../src/cli/store/audit.ts'
 import { key } from '../kit/gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { serve } from '../kit/process.ts'
+import { cli } from './kit.ts'
 
 const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
 
@@ -58,6 +59,17 @@ t.test('the records of a gateway that has ended are exported, and verified', asy
     code: 0,
     out: '4 records in 1 chain, 2 signatures: nothing is missing or altered\n'
   })
+  const asData = async (text: string): Promise<object> =>
+    JSON.parse((await cli(['audit', 'verify', '-', '--json'], {}, text)).out) as object
+  t.match(await asData(out), {
+    records: 4,
+    chains: 1,
+    signatures: 2,
+    keys: [publicKey],
+    problems: [],
+    isTrusted: false
+  })
+  t.match(await asData(out.replace('"kind":"call"', '"kind":"cell"')), { problems: [/./] })
   const altered = await verified(out.replace('tools/list', 'tools/call'), publicKey)
   t.match(altered, { code: 1, out: /^wrong: record \d of acme\/.* was altered\n4 records .*: 1 problem\n$/ })
   t.match(await verified(''), { code: 1, out: /there are no records/ })

@@ -27,7 +27,7 @@ async function gatehouse(...argv: string[]): Promise<Printed> {
   const io = { env: {}, stdout: { write: (text: string) => lines.push(text) } }
   const code = await (argv[0] === 'explain'
     ? runExplain({ ...options, config: options['config'] ?? '' }, io)
-    : runPolicyTests(operand, io))
+    : runPolicyTests(operand, options, io))
   return { code, out: lines.join('') }
 }
 
@@ -100,6 +100,27 @@ t.test('policy test tells which tests fail and why, and exits with 1', async (t)
   t.equal(code, 1)
   t.match(out, /^not ok 1 - .*\n {2}expected allowed, is denied\. Denied: .*\n {2}- developers .*who\.groups/)
   t.match(out, /0 tests passed, 1 failed\n$/)
+  const asData = run('policy', 'test', join(folder, 'bad.yaml'), '--json')
+  t.equal(asData.code, 1)
+  t.match(JSON.parse(asData.out), {
+    passed: 0,
+    failed: 1,
+    tests: [{ title: /get_page$/, isMet: false, expected: 'allowed', outcome: 'denied', sentence: /^Denied: / }]
+  })
+  t.match((JSON.parse(asData.out) as { tests: [{ rules: object[] }] }).tests[0].rules[0], {
+    name: 'developers',
+    applies: false
+  })
+  const good = await gatehouse('policy', 'test', join(folder, 'good.yaml'), '--json')
+  t.equal(good.code, 0)
+  t.match(JSON.parse(good.out), { passed: 2, failed: 0, tests: [{ isMet: true }, { title: 'automation' }] })
+  const broken = join(
+    t.testdir({ 'g.yaml': 'tenants: { a: { upstrems: {} } }', 't.yaml': 'config: g.yaml\ntests: []' }),
+    't.yaml'
+  )
+  const refused = await gatehouse('policy', 'test', broken, '--json')
+  t.equal(refused.code, 1)
+  t.match(JSON.parse(refused.out), { file: /g\.yaml$/, problems: [{ path: /^tenants\.a/, message: String }] })
 })
 
 t.test('what cannot be asked is refused with what could be', async (t) => {

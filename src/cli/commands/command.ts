@@ -51,3 +51,8 @@ export class UsageError extends Error {
 }
 
 export const jsonOption: OptionSpec = { flags: '--json', text: 'as data' }
+
+export const configOption: OptionSpec = {
+  flags: '--config <file>',
+  text: 'the configuration (YAML or JSON; docs/config.md)'
+}

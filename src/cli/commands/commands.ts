@@ -4,7 +4,8 @@ import { adminCommands } from '../admin/admin-commands.ts'
 import { clientCommands } from './client-commands.ts'
 import type { CommandGroup } from './command.ts'
 import { completionCommands } from './completion.ts'
-import { gatewayCommands, policyCommands } from './gateway-commands.ts'
+import { gatewayCommands } from './gateway-commands.ts'
+import { policyCommands } from './policy-commands.ts'
 import { vaultCommands } from './vault-commands.ts'
 
 const groups: readonly CommandGroup[] = [

@@ -2,9 +2,7 @@
 
 import { adminOptions } from '../admin/admin-client.ts'
 import { listenOptions } from './listen-options.ts'
-import { jsonOption, UsageError, type CommandSpec } from './command.ts'
-
-const configOption = { flags: '--config <file>', text: 'the configuration (YAML or JSON; docs/config.md)' }
+import { configOption, UsageError, type CommandSpec } from './command.ts'
 
 export const gatewayCommands: readonly CommandSpec[] = [
   {
@@ -127,123 +125,6 @@ FILE. What "gatehouse export" wrote changes nothing. Up to 50 tenants are change
     run(_given, { stdout, version }) {
       stdout.write(`${version}\n`)
       return 0
-    }
-  }
-]
-
-export const policyCommands: readonly CommandSpec[] = [
-  {
-    name: 'explain',
-    summary: 'why a caller may or may not see and use something, rule by rule',
-    options: [
-      { ...configOption, text: 'a configuration, in place of a gateway' },
-      { flags: '--endpoint <endpoint>', text: '/t/TENANT/mcp, or TENANT/ENDPOINT' },
-      { flags: '--tool <upstream/name>', text: "what is asked about, under the upstream's own name" },
-      { flags: '--prompt <upstream/name>', text: 'instead of --tool' },
-      { flags: '--resource <upstream/uri>', text: 'instead of --tool' },
-      { flags: '--template <upstream/uri>', text: 'instead of --tool' },
-      {
-        flags: '--caller <caller>',
-        text:
-          '{ subject, issuer, client, scopes, groups, roles } of a token, or { key }, in YAML or JSON. Default: ' +
-          'anybody. Without scopes it has those that the tenant requires, or those of its key'
-      },
-      { flags: '--arguments <arguments>', text: 'those of the call, for conditions' },
-      { flags: '--address <ip>', text: 'of the client, for conditions that look at it' },
-      { flags: '--at <time>', text: 'when it is made, such as 2026-07-28T09:00:00Z. Default: now' },
-      jsonOption,
-      ...adminOptions
-    ],
-    text: `
-At a gateway, by the admin API: with tenants that the API made, and what is stopped by kill switches. With --config by a
-file alone. Nothing is started.`,
-    examples: [
-      "gatehouse explain --endpoint acme/files --tool files/delete_page --caller '{ subject: ada }'",
-      "gatehouse explain --config g.yaml --endpoint /t/acme/mcp --tool files/delete --caller '{ subject: ada }'"
-    ],
-    async run(given, io) {
-      const { config, ...options } = given.options
-      return config === undefined
-        ? await (await import('../admin/explain.ts')).runExplainThere(given, io)
-        : await (await import('../policy.ts')).runExplain({ ...options, config }, io)
-    }
-  },
-  {
-    name: 'policy test',
-    summary: 'run the tests of a policy',
-    operands: '<file>',
-    text: `
-The file is YAML or JSON: "config" is the path of the configuration, from the folder of the file, and "tests" a list.
-Prints a line for each test, and why, where one fails; then exits with 1.
-
-  config: gatehouse.yaml
-  tests:
-    - { endpoint: /t/acme/mcp, caller: { groups: [developers] }, tool: files/get_page, expect: allowed }
-    - { endpoint: /t/acme/mcp, caller: { key: ci }, tool: files/pay, arguments: { amount: 5 }, expect: refused }
-
-expect: allowed, denied (as if it did not exist), refused (by a condition), needs-scopes, depends (on arguments, which
-the test does not give), not-offered (the endpoint does not have it). "at" is the time of the call, "address" that of
-the client, "name" a title.`,
-    examples: ['gatehouse policy test policy-tests.yaml'],
-    run: async ({ operands: [file = ''] }, io) => await (await import('../policy.ts')).runPolicyTests(file, io)
-  },
-  {
-    name: 'admin-key new',
-    summary: 'make a key for the admin API',
-    options: [
-      { flags: '--name <name>', text: 'who holds it' },
-      { flags: '--role <role>', text: 'platform-admin, tenant-admin, auditor, viewer or metrics' },
-      { flags: '--tenants <tenants>', text: 'the tenants that it is for: acme,globex; needed for tenant-admin' }
-    ],
-    text: `
-Prints the key, once, on standard output, and on standard error the lines for the configuration, which have its
-SHA-256 only (docs/admin-api.md).`,
-    examples: ['gatehouse admin-key new --name ops --role platform-admin > ops.key'],
-    run: async ({ options }, { stdout, stderr }) =>
-      (await import('../admin-key.ts')).runAdminKey(options, stdout, stderr)
-  },
-  {
-    name: 'pseudonym',
-    summary: 'what somebody is called in the log, where the configuration has pseudonyms',
-    operands: '<name>',
-    options: [configOption, { flags: '--tenant <id>', text: 'in which they are' }],
-    text: `
-NAME is the subject of their tokens, or the name of an API key. With the pseudonym requests are found in the log
-("gatehouse tail LOG --user PSEUDONYM"), among live calls and in traces (enduser.id).`,
-    examples: ['gatehouse pseudonym ada --config gatehouse.yaml --tenant acme'],
-    run: async ({ operands: [name = ''], options }, io) =>
-      await (await import('../pseudonym.ts')).runPseudonym(name, options, io)
-  },
-  {
-    name: 'audit export',
-    summary: 'write the records of the audit log to standard output, as lines of JSON',
-    options: [configOption, { flags: '--tenant <id>', text: 'of this one only' }],
-    text: `
-Of all tenants, removed ones too. The store must be free: a Redis may be in use, a file belongs to the gateway that
-runs on it (use audit.file there).`,
-    examples: ['gatehouse audit export --config gatehouse.yaml --tenant acme > audit.jsonl'],
-    run: async ({ options }, io) => await (await import('../store/audit.ts')).runAuditExport(options, io)
-  },
-  {
-    name: 'audit verify',
-    summary: 'find out whether an audit log was altered',
-    operands: '<file>',
-    options: [
-      {
-        flags: '--key <key>',
-        text: 'the public key that must have signed, as the gateway logs it, or a file with it, or several in lines'
-      },
-      { flags: '--retention-days <days>', text: 'for how long files are kept, if less than records say; 0: one alone' }
-    ],
-    text: `
-Says whether records were altered, removed, inserted or cut off, and exits with 1 if so. The file is what audit export
-wrote, or that of audit.file; - is standard input.`,
-    examples: [
-      'gatehouse audit verify audit.jsonl',
-      'gatehouse audit export --config g.yaml | gatehouse audit verify -'
-    ],
-    async run({ operands: [file = ''], options }, { stdin = process.stdin, stdout }) {
-      return await (await import('../store/audit.ts')).runAuditVerify(file, options, { stdin, stdout })
     }
   }
 ]

@@ -15,7 +15,7 @@ import { tenantsKey } from '../../store/keys.ts'
 import { openStore } from '../../store/open-store.ts'
 import { wallClock } from '../../time/clock.ts'
 import { UsageError } from '../commands/command.ts'
-import { orProblems, type Output } from '../offline.ts'
+import { jsonText, orProblems, type Output } from '../offline.ts'
 
 /** Of a line that is verified, in characters: many times what a record has. */
 const maxLineChars = 4 * 1024 * 1024
@@ -55,13 +55,13 @@ export async function runAuditExport(
  * @param file its path; `-`: standard input
  * @param options `key`: the public key, or the path of a file with one or, after the key was changed, several, each in
  * a line; undefined: those which the records name. `retention-days`: of how many days files are kept, where records say
- * more
+ * more. `json`: the report as data
  * @throws UsageError
  * @returns the exit code: 1 where something is wrong
  */
 export async function runAuditVerify(
   file: string,
-  { key, 'retention-days': days }: Readonly<Record<string, string | undefined>>,
+  { key, json, 'retention-days': days }: Readonly<Record<string, string | undefined>>,
   { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Output }
 ): Promise<number> {
   const input = file === '-' ? stdin : createReadStream(file)
@@ -70,7 +70,8 @@ export async function runAuditVerify(
   const trusted = key === undefined ? undefined : await publicKeysOf(key)
   try {
     const report = await verifyAudit(linesOf(input), trusted, wallClock.now(), extent)
-    stdout.write(textOfReport(report, trusted !== undefined))
+    const isTrusted = trusted !== undefined
+    stdout.write(json === undefined ? textOfReport(report, isTrusted) : jsonText({ ...report, isTrusted }))
     return report.problems.length === 0 ? 0 : 1
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === undefined) throw error
