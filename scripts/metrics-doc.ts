@@ -55,10 +55,13 @@ underscores, in names and labels, and the unit stands at the end of the name. Th
 ${rows.join('\n')}
 
 - \`error.type\` is there where a call did not end well: \`tool_error\` where the result says that the tool has failed (\`isError\`), whoever made it, the JSON-RPC code where the client was sent an error, else what happened, such as \`cancelled\`.
-  \`gatehouse.outcome\` says it in the words of [the log](logging.md).
+  \`gatehouse.outcome\` says it in the words of [the log](logging.md): error rates are best made of it. \`cancelled\`, \`connect_required\` and \`declined\` are what a person decides or has to do first, and no failure: the series and the usage of the admin API count them among no errors, and the console
+  marks them apart. \`result_too_large\`, \`client_lacks_capability\` and \`client_no_answer\` are errors, since the caller did not get what it asked for: a limit, or another client, would change that. \`tool_error\` is the tool's own.
 - No attribute has a value that a client can make up: other methods are \`_OTHER\`, names are those of tools and prompts that there are, by their upstream's own names. The first 200 names of tools, prompts and
   upstreams, and codes of errors, of a tenant, and the first 10,000 of all, have their own series; further ones are \`other\`. Of one metric a tenant has at most 1,000 series with names, codes and endpoints; beyond these all of them are \`other\`. All tenants
   together have at most 10,000; what is beyond is counted together, with the label \`otel_metric_overflow\`.
+  A name keeps its place until the process ends, as its series do: one that gave it away would have to be forgotten with all its counts, and to know which was used last each call would have to write down when it was, which costs what finding its series by its route saves. So where a
+  tenant has more than 200 names, a tool that is added later is \`other\` until the next restart, however busy it is. The log and live calls name it all the same, and so does the last hour of the admin API (\`GET /v1/series?by=tool\`), where what had no call for an hour makes room.
 - Exemplars: where traces are sent, each bucket of \`mcp.server.operation.duration\` has the trace of the last call in it, in the form OpenMetrics, which Prometheus asks for by itself; it keeps them with \`--enable-feature=exemplar-storage\` ([tracing.md](tracing.md#metrics)).
 - \`gatehouse.limits.hit\` repeats those refusals and failed calls behind which a limit stands ([limits.md](limits.md)); \`gatehouse.upstream.silent\` is the state of the circuit breaker; misses of the lists of an upstream are its list requests in \`mcp.client.operation.duration\`.
 - \`mcp.server.session.duration\` knows sessions that their clients ended (DELETE; of HTTP+SSE the end of the stream): of those that are left to expire nobody knows when they were over.

@@ -117,6 +117,10 @@ export const countedName = (route: RecordedRoute | undefined): string | undefine
  */
 export type Outcome = 'ok' | 'tool_error' | 'rpc_error' | 'denied' | ErrorCode
 
+/** What its caller or a person decides, or has to do first, is no failure of a service. */
+export const isFailure = (outcome: string): boolean => !ofPersons.has(outcome)
+const ofPersons: ReadonlySet<string> = new Set<Outcome>(['ok', 'cancelled', 'connect_required', 'declined'])
+
 export interface CallOutcome {
   readonly outcome: Outcome
   /** Of an error, as the client gets it (JSON-RPC 2.0 section 5.1). */

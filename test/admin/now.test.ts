@@ -115,6 +115,14 @@ t.test('quantiles are right within a fifth, steps fall out of the hour, and name
   )
 })
 
+t.test('what a person decides, or has to do first, is no error', async (t) => {
+  const series = createSeries(Date)
+  for (const outcome of ['cancelled', 'connect_required', 'declined', 'result_too_large', 'denied', 'ok'] as const)
+    series.meter.callEnded(callOf('acme', 'a'), ended(5, outcome))
+  const { total } = series.read('tenant', undefined, 60, 8)
+  t.same([sum(total.calls), sum(total.errors), sum(total.toolErrors)], [6, 2, 0])
+})
+
 t.test(
   'what is wrong is told in sentences: an upstream that is away, a limit that refuses, a kill switch',
   async (t) => {

@@ -18,7 +18,10 @@ const counts = {
   requests: count('Requests of every kind that were let in.'),
   toolCalls: count('Of them, calls of tools.'),
   toolErrors: count('Of them, those whose tool says that it has failed.'),
-  errors: count('Requests that ended with an error, of the gateway or of an upstream.'),
+  errors: count(
+    'Requests that ended with an error, of the gateway or of an upstream. What a person decides, or has to do first ' +
+      '(`cancelled`, `connect_required`, `declined`), is none.'
+  ),
   bytesIn: count('Of bodies of requests.'),
   bytesOut: count('Of answers; characters where they are not plain ASCII.')
 }

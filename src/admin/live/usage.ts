@@ -1,7 +1,7 @@
 // How much each tenant uses, by day: counted in each process, and written to the store some times a minute, so that it
 // outlives the process and is told at every one. What a process counted since it last wrote ends with it.
 
-import { countedName, type CallMeter, type ObservedCall } from '../../observe/calls.ts'
+import { countedName, isFailure, type CallMeter, type ObservedCall } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { usageIndexKey, usageKey, usageProcessesKept, usageTtlMs } from '../../store/keys.ts'
@@ -141,11 +141,11 @@ export function createUsage({
         day.requests++
         if (request.method === 'tools/call') day.toolCalls++
         if (outcome === 'tool_error') day.toolErrors++
-        if (outcome !== 'ok' && outcome !== 'tool_error') day.errors++
+        if (outcome !== 'tool_error' && isFailure(outcome)) day.errors++
         day.bytesIn += record?.bodyBytes ?? 0
         day.bytesOut += record?.answerBytes ?? 0
-        count(upstream, outcome !== 'ok')
-        count(tool, outcome !== 'ok')
+        count(upstream, isFailure(outcome))
+        count(tool, isFailure(outcome))
       }
     } satisfies CallMeter,
     /** @param count of days, with today. @returns the newest first. @throws GatewayError unavailable */

@@ -1,7 +1,7 @@
 // Counts of calls by the minute in steps of ten seconds, with their durations by size, so that sums of many have
 // quantiles too.
 
-import type { CallOutcome } from '../../observe/calls.ts'
+import { type CallOutcome, isFailure } from '../../observe/calls.ts'
 
 const stepMs = 10_000
 const stepsPerMinute = 6
@@ -31,7 +31,7 @@ export function countCall(rows: readonly Row[], now: number, outcome: CallOutcom
   const at = minuteOf(now)
   const start = (Math.floor(now / stepMs) % stepsPerMinute) * columns
   const size = ms <= 1 ? 0 : Math.min(classes - 1, Math.ceil(Math.log(ms) / logOfRatio))
-  const failed = outcome === 'ok' ? undefined : outcome === 'tool_error' ? toolErrorsAt : errorsAt
+  const failed = !isFailure(outcome) ? undefined : outcome === 'tool_error' ? toolErrorsAt : errorsAt
   for (const row of rows) {
     const counts = countsOf(row, at)
     count(counts, start + classesAt + size)

@@ -3,6 +3,7 @@
 
 import { createFetch, type Fetch } from '../../auth/fetch.ts'
 import type { AdminConfig } from '../../config/snapshot.ts'
+import { isFailure } from '../../observe/calls.ts'
 import { isObject } from '../../protocol/messages.ts'
 import type { Clock } from '../../time/clock.ts'
 import { createPlaces } from '../clients/own-way.ts'
@@ -184,7 +185,7 @@ function stepsOf(times: readonly number[], counted: readonly Found[], lasted: Re
   )
   return {
     calls: sum(() => true),
-    errors: sum((outcome) => outcome !== 'ok' && outcome !== 'tool_error'),
+    errors: sum((outcome) => outcome !== 'tool_error' && isFailure(outcome)),
     toolErrors: sum((outcome) => outcome === 'tool_error'),
     p50,
     p95,

@@ -18,7 +18,10 @@ const durations = (description: string) => Type.Array(Type.Union([Type.Number(),
 
 const steps = {
   calls: counts('Requests that ended in each step.'),
-  errors: counts('Of them, those that ended with an error, of the gateway or of an upstream.'),
+  errors: counts(
+    'Of them, those that ended with an error, of the gateway or of an upstream. What a person decides, or has to do ' +
+      'first (`cancelled`, `connect_required`, `declined`), is none.'
+  ),
   toolErrors: counts('Of them, those whose tool says that it has failed.'),
   p50: durations('Milliseconds that half of them took at most, within a fifth; null where there were none.'),
   p95: durations('The same of 95 %.'),

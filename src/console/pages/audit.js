@@ -10,7 +10,7 @@ import { eventsOf } from '../core/posted.js'
 import { route, setParams, tenant } from '../core/route.js'
 import { Dialog } from '../parts/dialog.js'
 import { Field } from '../parts/form.js'
-import { Empty, Loading, ProblemNote } from '../parts/notice.js'
+import { Empty, Loading, outcomeMark, ProblemNote } from '../parts/notice.js'
 import { JsonText } from '../parts/schema.js'
 import { Table } from '../parts/table.js'
 import { dateTime } from '../parts/time.js'
@@ -127,8 +127,6 @@ const whatOf = ({ action, name, method, reason, outcome }) => action ?? name ?? 
 
 const whoOf = ({ by }) => by?.name ?? by?.subject ?? text.none
 
-const isGood = (outcome) => outcome === undefined || outcome === 'ok'
-
 function Records({ kind, since, until }) {
   const found = useSignal(/** @type {any[]} */ ([]))
   const cursor = useSignal(/** @type {string | null} */ (''))
@@ -182,7 +180,7 @@ function Records({ kind, since, until }) {
                   {
                     title: said.outcome,
                     cell: ({ outcome }) =>
-                      outcome && html`<span class=${`mark ${isGood(outcome) ? 'good' : 'bad'}`}>${outcome}</span>`
+                      outcome && html`<span class=${`mark ${outcomeMark(outcome)}`}>${outcome}</span>`
                   },
                   { title: said.from, cell: ({ from }) => from }
                 ]}

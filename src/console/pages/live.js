@@ -7,7 +7,7 @@ import { path } from '../core/api.js'
 import { listen } from '../core/events.js'
 import { html } from '../core/html.js'
 import { route, setParams, tenant } from '../core/route.js'
-import { Empty, ProblemNote } from '../parts/notice.js'
+import { Empty, outcomeMark, ProblemNote } from '../parts/notice.js'
 import { FilterField } from '../parts/table.js'
 import { clockTime, duration } from '../parts/time.js'
 import { text } from '../text.js'
@@ -144,7 +144,7 @@ class Row extends Component {
     return html`<tr>
       <td><button type="button" class="link" onClick=${() => onOpen(call)}>${clockTime(call.time)}</button></td>
       <th scope="row">${call.upstream && html`<span class="muted">${call.upstream}/</span>`}${calledIn(call)}</th>
-      <td><span class=${`mark ${call.outcome === 'ok' ? 'good' : 'bad'}`}>${call.outcome}</span></td>
+      <td><span class=${`mark ${outcomeMark(call.outcome)}`}>${call.outcome}</span></td>
       <td class="number wider">${duration(call.ms)}</td>
       <td class="wider">${call.user ?? call.apiKey ?? text.none}</td>
       <td class="wider">

@@ -42,3 +42,9 @@ export function Loading({ loaded, children }) {
   return html`${problem && html`<${ProblemNote} problem=${problem} again=${again} />`}
   ${value === undefined ? isLoading && html`<p class="muted" role="status">${text.loading}</p>` : children(value)}`
 }
+
+/** What a person decides, or has to do first, is no failure: the admin API counts it among no errors either. */
+const ofPersons = new Set(['cancelled', 'connect_required', 'declined'])
+
+/** How the outcome of a call is marked. @param {string} outcome */
+export const outcomeMark = (outcome) => (outcome === 'ok' ? 'good' : ofPersons.has(outcome) ? 'warn' : 'bad')
