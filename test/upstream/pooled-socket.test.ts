@@ -73,7 +73,8 @@ t.test('a server with TLS is asked where its certificate is trusted, and not ask
     const ask = () => new Promise((resolve) => { let sent = false; let got = ''; pool.send('GET / HTTP/1.1\\r\\n\\r\\n', null, {
       start: () => (sent = true),
       received({ complete }, body) { got += body ?? ''; if (complete) resolve({ got }) },
-      failed: ({ code }) => resolve({ sent, code })
+      failed: ({ code }) => resolve({ sent, code }),
+      owner: { tenant: 'acme', caller: 'ada' }
     }) })
     console.log(JSON.stringify([await ask(), await ask()]))
     process.exit()`
