@@ -15,14 +15,35 @@ import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Io } from './commands/command.ts'
 import { hosts } from '../hosts/hosts.ts'
 import { compileMcpJson } from './mcp-json.ts'
-import { orProblems, type Output } from './offline.ts'
-import { tryOut } from './try-out.ts'
+import { jsonText, orProblems } from './offline.ts'
+import { isAllWell, textOfTried, tryOut } from './try-out.ts'
 
 export interface CheckOptions {
   /** Starts the upstreams, and prints what each endpoint offers. */
   readonly connects: boolean
   /** Variables that are not set are no problem: for CI. */
   readonly withoutEnv?: boolean
+  /** Default: text. */
+  readonly form?: 'text' | 'json'
+}
+
+/** Of a file that can be used, at least in part. */
+interface Checked {
+  readonly kind: 'configuration' | 'mcp.json'
+  /** Of the file of another host: those of the servers that are left out. */
+  readonly problems: ReadonlyArray<{ readonly message: string }>
+  readonly notes: readonly string[]
+  /** Variables without which it was judged. */
+  readonly unset: readonly string[]
+  readonly upstreams: number
+  /** Their paths. */
+  readonly endpoints: readonly string[]
+}
+
+interface CheckedText extends Checked {
+  readonly text: string
+  /** Not given: it cannot be tried. */
+  readonly snapshot?: Snapshot
 }
 
 /**
@@ -30,41 +51,52 @@ export interface CheckOptions {
  * @param file a configuration, or the file of another host
  * @returns the exit code: 1 for problems, and for an upstream that cannot be reached
  */
-export function runCheck(file: string, { connects, withoutEnv = false }: CheckOptions, io: Io): Promise<number> {
-  const { env, stdout } = io
-  return orProblems(file, stdout, async () => {
+export function runCheck(file: string, options: CheckOptions, io: Io): Promise<number> {
+  const { connects, withoutEnv = false, form = 'text' } = options
+  const { stdout } = io
+  const run = async (): Promise<number> => {
     const mcpJson = await mcpJsonIn(file)
-    if (mcpJson !== undefined) return await checkMcpJson(file, mcpJson, { connects, withoutEnv }, io)
-    let snapshot: Snapshot
-    try {
-      snapshot = await loadConfig(file, { env })
-    } catch (error) {
-      if (!withoutEnv || !(error instanceof ConfigError)) throw error
-      return withoutVariables(file, error, stdout)
-    }
-    const { tenants } = snapshot
-    const all = [...tenants.values()]
-    const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()])
-    const upstreams = all.flatMap((tenant) => [...tenant.upstreams.values()])
-    stdout.write(
-      `${file} is valid: ${countOf(all.length, 'tenant')}, ${countOf(upstreams.length, 'upstream')}, ` +
-        `${countOf(endpoints.length, 'endpoint')}\n`
-    )
-    stdout.write(all.map((tenant) => providerSteps(tenant, snapshot.publicUrl)).join(''))
-    const notes = [...all.flatMap(unobtainableScopes), ...exposedSecrets(all)]
-    for (const note of notes) stdout.write(`  note: ${note}\n`)
-    for (const { id, auth } of all)
-      if (auth.dpop === 'required')
-        stdout.write(
-          `  note: ${id} takes tokens with a proof of DPoP only (auth.dpop). Few hosts can send one: of those that ` +
-            `"gatehouse connect" sets up (${titlesOfHosts}) none is known to. They cannot sign in; API keys are ` +
-            'still taken. "accepted" takes both (docs/authentication.md).\n'
-        )
-    if (connects) return await tryOut(snapshot, io)
-    for (const endpoint of endpoints) stdout.write(`  ${endpoint.path}\n`)
-    return 0
-  })
+    const { text, snapshot, ...checked } =
+      mcpJson === undefined ? await checkConfig(file, withoutEnv, io) : checkMcpJson(file, mcpJson, withoutEnv, io)
+    if (form === 'text') stdout.write(text)
+    const tried = connects && snapshot !== undefined ? await tryOut(snapshot, io) : undefined
+    if (form === 'json') stdout.write(jsonText({ file, ...checked, ...(tried && { tried }) }))
+    else if (tried !== undefined) stdout.write(textOfTried(tried))
+    else if (checked.kind === 'configuration') stdout.write(checked.endpoints.map((path) => `  ${path}\n`).join(''))
+    return checked.problems.length === 0 && (tried === undefined || isAllWell(tried)) ? 0 : 1
+  }
+  return orProblems(file, stdout, run, form)
 }
+
+/** @throws ConfigError */
+async function checkConfig(file: string, withoutEnv: boolean, { env }: Io): Promise<CheckedText> {
+  let snapshot: Snapshot
+  try {
+    snapshot = await loadConfig(file, { env })
+  } catch (error) {
+    if (!withoutEnv || !(error instanceof ConfigError)) throw error
+    return withoutVariables(file, error)
+  }
+  const all = [...snapshot.tenants.values()]
+  const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()].map(({ path }) => path))
+  const upstreams = all.reduce((sum, tenant) => sum + tenant.upstreams.size, 0)
+  const notes = [...all.flatMap(unobtainableScopes), ...exposedSecrets(all), ...all.flatMap(proofNotes)]
+  const text =
+    `${file} is valid: ${countOf(all.length, 'tenant')}, ${countOf(upstreams, 'upstream')}, ` +
+    `${countOf(endpoints.length, 'endpoint')}\n` +
+    all.map((tenant) => providerSteps(tenant, snapshot.publicUrl)).join('') +
+    notes.map((note) => `  note: ${note}\n`).join('')
+  return { kind: 'configuration', problems: [], notes, unset: [], upstreams, endpoints, text, snapshot }
+}
+
+const proofNotes = ({ id, auth }: Tenant): string[] =>
+  auth.dpop === 'required'
+    ? [
+        `${id} takes tokens with a proof of DPoP only (auth.dpop). Few hosts can send one: of those that ` +
+          `"gatehouse connect" sets up (${titlesOfHosts}) none is known to. They cannot sign in; API keys are ` +
+          'still taken. "accepted" takes both (docs/authentication.md).'
+      ]
+    : []
 
 const titlesOfHosts = Object.values(hosts)
   .map(({ title }) => title)
@@ -83,13 +115,7 @@ async function mcpJsonIn(file: string): Promise<string | undefined> {
   }
 }
 
-async function checkMcpJson(
-  file: string,
-  text: string,
-  { connects, withoutEnv }: Required<CheckOptions>,
-  io: Io
-): Promise<number> {
-  const { stdout } = io
+function checkMcpJson(file: string, text: string, withoutEnv: boolean, io: Io): CheckedText {
   const env = {
     ...io.env,
     GATEHOUSE_KEY: 'any-key-that-is-long-enough',
@@ -111,28 +137,41 @@ async function checkMcpJson(
     ...(leftOut.length === 0 ? [] : [countOf(leftOut.length, 'problem')]),
     ...(variables.length === 0 ? [] : [`as far as it can be said without ${variables.join(', ')}`])
   ]
-  stdout.write(`this is an mcp.json: ${counts.join(', ')}\n`)
-  for (const line of leftOut) stdout.write(`  ! ${line}\n`)
-  for (const note of notes) {
+  const placed = notes.map((note) => {
     const server = serverIn(note)
     const line = server === undefined ? undefined : imported.placeOf(server).line
-    stdout.write(`  note: ${line === undefined ? '' : `line ${line}: `}${note}\n`)
+    return `${line === undefined ? '' : `line ${line}: `}${note}`
+  })
+  const lines = [
+    `this is an mcp.json: ${counts.join(', ')}`,
+    ...leftOut.map((line) => `  ! ${line}`),
+    ...placed.map((note) => `  note: ${note}`),
+    `Serve it: gatehouse serve --mcp-json ${file}. Make a configuration of it: gatehouse import ${file}`
+  ]
+  return {
+    kind: 'mcp.json',
+    problems: leftOut.map((message) => ({ message })),
+    notes: placed,
+    unset: variables,
+    upstreams: upstreams.length,
+    endpoints: [...snapshot.tenants.values()].flatMap((tenant) =>
+      [...tenant.endpoints.values()].map(({ path }) => path)
+    ),
+    text: lines.map((line) => `${line}\n`).join(''),
+    snapshot
   }
-  stdout.write(`Serve it: gatehouse serve --mcp-json ${file}. Make a configuration of it: gatehouse import ${file}\n`)
-  const code = connects ? await tryOut(snapshot, io) : 0
-  return leftOut.length > 0 ? 1 : code
 }
 
 /** Of which server a note is. */
 const serverIn = (note: string): string | undefined => /^Server "((?:[^"\\]|\\.)*)"/.exec(note)?.[1]
 
 /** @throws ConfigError for everything else */
-function withoutVariables(file: string, { problems }: ConfigError, stdout: Output): number {
+function withoutVariables(file: string, { problems }: ConfigError): CheckedText {
   const others = problems.filter(({ variables }) => variables === undefined)
   if (others.length > 0) throw new ConfigError(file, others)
-  const names = [...new Set(problems.flatMap(({ variables = [] }) => variables))].toSorted()
-  stdout.write(`${file} is valid, as far as it can be said without ${names.join(', ')}\n`)
-  return 0
+  const unset = [...new Set(problems.flatMap(({ variables = [] }) => variables))].toSorted()
+  const text = `${file} is valid, as far as it can be said without ${unset.join(', ')}\n`
+  return { kind: 'configuration', problems: [], notes: [], unset, upstreams: 0, endpoints: [], text }
 }
 
 /** What an administrator has to set at the providers of a tenant, whose names or issuers the configuration says. */

@@ -16,42 +16,64 @@ const startMs = 60_000
 /** Names of one kind that are printed for an endpoint. */
 const maxNames = 20
 
-/** @returns the exit code: 1 where something cannot be reached */
-export async function tryOut(snapshot: Snapshot, io: Io): Promise<number> {
-  const [reports, areIssuersWell] = await Promise.all([reportsOf(snapshot, io), tryIssuers(snapshot, io)])
-  io.stdout.write(reports.map(textOfReport).join(''))
-  return areIssuersWell && reports.every(({ missing }) => missing.length === 0) ? 0 : 1
+/** Where tokens or people come from. */
+interface TriedIssuer {
+  readonly kind: 'issuer' | 'provider'
+  readonly issuer: string
+  readonly isWell: boolean
+  /** What was found, or why nothing was. */
+  readonly said: string
 }
 
-/** Where tokens and people come from: each is asked for its metadata once. */
-async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promise<boolean> {
+export interface Tried {
+  readonly issuers: readonly TriedIssuer[]
+  readonly endpoints: readonly EndpointReport[]
+}
+
+/** Each is told on standard error as it answers. */
+export async function tryOut(snapshot: Snapshot, io: Io): Promise<Tried> {
+  const [reports, issuers] = await Promise.all([reportsOf(snapshot, io), tryIssuers(snapshot, io)])
+  const endpoints = reports.map((report) => ({
+    ...report,
+    missing: report.missing.map(({ upstream, reason }) => ({ upstream, reason: onceOnly(reason) }))
+  }))
+  return { issuers, endpoints }
+}
+
+export const isAllWell = ({ issuers, endpoints }: Tried): boolean =>
+  issuers.every(({ isWell }) => isWell) && endpoints.every(({ missing }) => missing.length === 0)
+
+export const textOfTried = ({ endpoints }: Tried): string => endpoints.map(textOfReport).join('')
+
+/** Each is asked for its metadata once. */
+async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promise<TriedIssuer[]> {
   const auths = [...tenants.values()].map(({ auth }) => auth)
   const issuers = auths.flatMap(({ issuers }) => issuers.filter(({ jwksUri }) => jwksUri === undefined))
   const providers = auths.flatMap(({ login }) => (login === undefined ? [] : [login.provider]))
   const fetchFor = createFetchFor({ guard: createEgressGuard(egress) })
-  async function isWell(name: string, asked: Promise<string>): Promise<boolean> {
-    const said = await asked.then(
-      (found) => ({ isWell: true, line: `  ok    ${name}: ${found}\n` }),
-      (error: unknown) => ({ isWell: false, line: `  FAILS ${name}: ${visible((error as Error).message)}\n` })
+  async function told(kind: TriedIssuer['kind'], issuer: string, asked: Promise<string>): Promise<TriedIssuer> {
+    const found = await asked.then(
+      (said) => ({ isWell: true, said }),
+      (error: unknown) => ({ isWell: false, said: (error as Error).message })
     )
-    stderr.write(said.line)
-    return said.isWell
+    stderr.write(`  ${found.isWell ? 'ok   ' : 'FAILS'} ${kind} ${issuer}: ${visible(found.said)}\n`)
+    return { kind, issuer, ...found }
   }
-  const tried = [
+  return await Promise.all([
     ...byIssuer(issuers).map(async (each) => {
       const asked = discoverJwksUri(each, fetchFor('', [each.issuer]), AbortSignal.timeout(startMs))
-      return await isWell(
-        `issuer ${each.issuer}`,
-        asked.then((uri) => `its keys are at ${visible(uri)}`)
+      return await told(
+        'issuer',
+        each.issuer,
+        asked.then((uri) => `its keys are at ${uri}`)
       )
     }),
     ...byIssuer(providers).map(async (each) => {
       const asked = discoverProvider(each, fetchFor('', [each.issuer]))
-      const signIn = asked.then(({ authorization_endpoint: url }) => `people sign in at ${visible(String(url))}`)
-      return await isWell(`provider ${each.issuer}`, signIn)
+      const signIn = asked.then(({ authorization_endpoint: url }) => `people sign in at ${url}`)
+      return await told('provider', each.issuer, signIn)
     })
-  ]
-  return (await Promise.all(tried)).every((one) => one)
+  ])
 }
 
 const byIssuer = <T extends { readonly issuer: string }>(all: readonly T[]): T[] => [
@@ -106,7 +128,7 @@ function textOfReport({ path, counts, toolTokens, parts, clashes, shortened, mis
       ({ upstream, tools: count, tokens }) =>
         `  ${upstream}: ${countOf(count, 'tool')} (about ${tokens.toLocaleString('en')} tokens)`
     ),
-    ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${onceOnly(reason)}`),
+    ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${reason}`),
     ...shown(clashes, 'name clashes', ({ name, has, hasNot }) =>
       has === undefined
         ? `  ! ${hasNot} is left out: ${name} begins with the prefix of another upstream`

@@ -95,6 +95,18 @@ t.test('check says the same of the file before anything is started, and --connec
   const tried = await cli(['check', file, '--connect'], { TOKEN_OF_A: 'x' })
   t.match(tried.err, /^ {2}ok {4}(?:good|broken): 1 tool, [\d.]+ s$/m)
   t.match(tried.out, /\/t\/demo\/mcp: 2 tools \(about \d+ tokens\)/)
+  const asData = await cli(['check', file, '--json'])
+  t.equal(asData.code, 1)
+  t.match(JSON.parse(asData.out), {
+    file,
+    kind: 'mcp.json',
+    problems: [{ message: /TOKEN_OF_A is not set/ }, { message: /url is not an absolute URL/ }],
+    notes: [/^line 1: Server "home"/],
+    unset: [],
+    upstreams: 2,
+    endpoints: ['/t/demo/mcp']
+  })
+  t.match(JSON.parse((await cli(['check', file, '--no-env', '--json'])).out), { unset: ['TOKEN_OF_A'] })
 })
 
 t.test('check --connect finds where tokens and people come from, and says why it does not, once', async (t) => {
@@ -116,6 +128,24 @@ t.test('check --connect finds where tokens and people come from, and says why it
   t.match(good.err, `  ok    provider ${provider.url}: people sign in at ${provider.url}/auth\n`)
   const bad = await cli(['check', join(folder, 'bad.yaml'), '--connect'], env)
   t.equal(bad.code, 1)
+  const asData = await cli(['check', join(folder, 'bad.yaml'), '--connect', '--json'], env)
+  t.equal(asData.code, 1)
+  t.match(JSON.parse(asData.out), {
+    kind: 'configuration',
+    problems: [],
+    tried: {
+      issuers: [
+        { kind: 'issuer', issuer: known.url, isWell: true },
+        {
+          kind: 'issuer',
+          issuer: down,
+          isWell: false,
+          said: /^no usable metadata of issuer .*: connect ECONNREFUSED [\d.:]+$/
+        },
+        { kind: 'provider', issuer: down, isWell: false }
+      ]
+    }
+  })
   t.match(bad.err, `  ok    issuer ${known.url}: `, 'the others are tried all the same')
   for (const what of ['issuer', 'provider'])
     t.match(
@@ -137,6 +167,13 @@ t.test('--no-env is content with variables that CI does not have, and with nothi
     out: /bad\.yaml line 4, tenants\.a\.upstreams\.u\.hedders: is not a known key\. Did you mean "headers"\?\n1 problem in/
   })
   t.notMatch(bad.out, 'KEY_OF_X')
+  const asData = await check('bad.yaml', '--no-env', '--json')
+  t.equal(asData.code, 1)
+  t.match(JSON.parse(asData.out), {
+    file: /bad\.yaml$/,
+    problems: [{ path: 'tenants.a.upstreams.u.hedders', line: 4, message: 'is not a known key' }]
+  })
+  t.match(JSON.parse((await check('good.yaml', '--no-env', '--json')).out), { unset: ['KEY_OF_X', 'URL_OF_U'] })
 })
 
 t.test('the files of Zed, Codex, Goose and Windsurf are read', async (t) => {

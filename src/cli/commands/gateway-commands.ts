@@ -2,7 +2,7 @@
 
 import { adminOptions } from '../admin/admin-client.ts'
 import { listenOptions } from './listen-options.ts'
-import { configOption, UsageError, type CommandSpec } from './command.ts'
+import { configOption, jsonOption, UsageError, type CommandSpec } from './command.ts'
 
 export const gatewayCommands: readonly CommandSpec[] = [
   {
@@ -57,7 +57,8 @@ SIGHUP otherwise: reads the file of --config again.`,
     options: [
       configOption,
       { flags: '--connect', text: 'start and ask the upstreams, side by side, and print what each endpoint offers' },
-      { flags: '--no-env', text: 'variables that are not set are no problem: for CI, which has no secrets' }
+      { flags: '--no-env', text: 'variables that are not set are no problem: for CI, which has no secrets' },
+      jsonOption
     ],
     text: `
 Prints all problems at once: file, line, key path, what is wrong, what to do. Exits with 1 if there are any.
@@ -66,14 +67,20 @@ Prints all problems at once: file, line, key path, what is wrong, what to do. Ex
 names clash or are shortened, and which upstreams, issuers and providers of auth.login cannot be reached, and why: then
 it exits with 1, too. A line for each as it answers goes to standard error.
 
-FILE may also be the file of another host, of which it says which servers can be used as they stand.`,
-    examples: ['gatehouse check gatehouse.yaml', 'gatehouse check --config gatehouse.yaml --connect'],
+FILE may also be the file of another host, of which it says which servers can be used as they stand.
+
+--json: { file, problems: [{ path, line, message, suggestion }] } of what cannot be used. Else there are also kind
+(configuration, or mcp.json, whose problems have a message alone), notes (sentences), unset (variables without which it
+was judged), upstreams (how many) and endpoints (paths); with --connect tried: { issuers: [{ kind, issuer, isWell, said
+}], endpoints: [{ path, counts, toolTokens, parts, clashes, shortened, missing: [{ upstream, reason }] }] }. What is to
+be set up at identity providers is in the text only.`,
+    examples: ['gatehouse check gatehouse.yaml', 'gatehouse check --config gatehouse.yaml --connect --json'],
     async run({ options, operands }, io) {
       const file = options['config'] ?? operands[0]
       if (file === undefined) throw new UsageError('check needs --config FILE.')
       const { runCheck } = await import('../check.ts')
       const [connects, withoutEnv] = [options['connect'] !== undefined, options['no-env'] !== undefined]
-      return await runCheck(file, { connects, withoutEnv }, io)
+      return await runCheck(file, { connects, withoutEnv, form: options['json'] === undefined ? 'text' : 'json' }, io)
     }
   },
   {
