@@ -175,7 +175,7 @@ export function refuseIdsInFlight(
 /** For what is written about a call. @param sender the client, as it declared itself, and its session */
 export const callRecordOf = (
   { address, requestId, traceHeaders, bodyBytes, replyHeaders, endpoint: { maxResultBytes } }: CallContext,
-  sender: Pick<CallRecord, 'revision' | 'software' | 'session'>
+  sender: Pick<CallRecord, 'id' | 'revision' | 'software' | 'session'>
 ): CallRecord => ({
   address,
   requestId,

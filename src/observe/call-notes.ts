@@ -1,9 +1,10 @@
 // What is noted of a call on its way to its upstream and back.
 
 import type { ErrorCode } from '../protocol/error-table.ts'
-import { isObject, type JsonObject, type Request } from '../protocol/messages.ts'
+import { errorMessage, GatewayError, isObject, type JsonObject, type Request } from '../protocol/messages.ts'
 import type { SentAgain } from '../protocol/seams.ts'
 import { firstOf } from '../protocol/own-text.ts'
+import { errorObject } from '../protocol/translate/error-object.ts'
 import type { CallStep } from './call-step.ts'
 import type { CallRecord } from './calls.ts'
 import { sampleOfResult } from './samples.ts'
@@ -106,4 +107,11 @@ export function noteAnswer(
   if (resultType === 'input_required' || resultType === 'task') record.resultType = resultType
   record.answerBytes = text.length
   if (record.sample !== undefined) record.sample.result = sampleOfResult(record.sample.config, result)
+}
+
+/** It is answered with an error. */
+export function noteError(record: CallRecord | undefined, error: unknown): void {
+  // Whoever has cancelled it gets none.
+  if (record?.id === undefined || (error instanceof GatewayError && error.code === 'cancelled')) return
+  record.answerBytes = JSON.stringify(errorMessage(record.id, errorObject(error, record.requestId ?? ''))).length
 }

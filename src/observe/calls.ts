@@ -10,6 +10,7 @@ import {
   rpcCodeOf,
   type Implementation,
   type Request,
+  type RequestId,
   type Revision
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
@@ -18,6 +19,7 @@ import { callLine, callText, type FieldForm, fieldsText, rounded } from './call-
 import { type Log, writeCall } from './log.ts'
 import { type CallSample, sampleFields, sampleOf } from './samples.ts'
 import type { TraceHeaders } from './traces/trace-context.ts'
+import { noteError } from './call-notes.ts'
 import type { CallStep } from './call-step.ts'
 
 /** Of who was let in, what may be written down. */
@@ -44,6 +46,8 @@ export interface CallRecord {
   readonly address?: string | undefined
   /** In every answer as `X-Request-Id`, and in the data of every error of the gateway. */
   readonly requestId?: string
+  /** As its caller numbers it, where an error is to be measured. */
+  readonly id?: RequestId
   /** Of the request, where its body holds no other. */
   readonly bodyBytes?: number | undefined
   readonly revision?: Revision | undefined
@@ -170,7 +174,6 @@ export interface CallMeter {
 }
 
 export interface CallObservers {
-  /** For durations. */
   readonly clock: { now(): number }
   readonly log: Log
   readonly audit?: CallAuditor | undefined
@@ -208,6 +211,7 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
     return await run()
   } catch (error) {
     err = error
+    noteError(record, error)
     throw error
   } finally {
     const ended = outcomeOf(record, err, rounded(clock.now() - startedAt))

@@ -44,7 +44,10 @@ t.test('every way in which a call ends stands in its line, in both eras', async 
       t.match(lines[0], { level: 30, ...common, ...who[era as keyof typeof who], ...expected }, `${era} ${name}`)
       t.match(lines[0], { ms: Number, bytesIn: Number, software: /^\S+ 1$/ })
       const { error } = answer.json
-      if (error !== undefined) t.equal(error.data.requestId, requestId)
+      if (error !== undefined) {
+        t.equal(error.data.requestId, requestId)
+        t.equal(lines[0]?.['bytesOut'], Buffer.byteLength(JSON.stringify(answer.json)), 'as it was sent')
+      }
       if (name === 'echo') {
         t.match(lines[0], { waitMs: Number, upstreamMs: Number })
         if (era === 'modern') t.equal(lines[0]?.['bytesOut'], Buffer.byteLength(answer.text))
@@ -189,7 +192,7 @@ t.test('initialize, what a call said meanwhile, and a cancelled call have their 
   await until('the call is at the upstream', () => acme.upstream.server.calls('slow') === 1)
   await client.notify('notifications/cancelled', { requestId: 'slow' })
   await slow
-  t.match(await line({ tool: 'slow' }), { level: 30, outcome: 'cancelled' })
+  t.match(await line({ tool: 'slow' }), { level: 30, outcome: 'cancelled', bytesOut: undefined })
 })
 
 t.test(

@@ -74,7 +74,7 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
       const { signal } = controller
       const { snapshot, tenant, endpoint, principal, requestId } = context
       const { revision, capabilities, clientInfo: software } = session.session.record
-      const record = callRecordOf(context, { revision, software, session: session.key })
+      const record = callRecordOf(context, { id, revision, software, session: session.key })
       let cancelled = false
       const entry: CallInFlight = {
         id,

@@ -59,7 +59,7 @@ export async function runModernRequest(
   raw.once('close', () => {
     if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
   })
-  const record = callRecordOf(context, { revision: latestModern, software: envelope.software, session: undefined })
+  const record = callRecordOf(context, { id, revision: latestModern, software: envelope.software, session: undefined })
   const notRunning = calls.running.add({ controller, tenant: tenant.id, record })
   const unwatch = revalidator.watch({
     credential: context,
