@@ -29,6 +29,29 @@ t.test('every host is told the URL, and the key in its own way', async (t) => {
   }
 })
 
+t.test('--json has the same as data, and of --write what was done', async (t) => {
+  const home = t.testdir()
+  const asData = async (host: string, ...rest: string[]) => {
+    const { code, out } = await connect(home, host, '--json', ...rest)
+    t.equal(code, 0, host)
+    return JSON.parse(out) as { file?: { path: string; snippet: string }; command?: string; link?: string }
+  }
+  for (const host of Object.keys(hosts)) {
+    const { file, command, link, ...rest } = await asData(host)
+    t.match(rest, { host, title: hosts[host]?.title, name: 'gatehouse', url, notes: Array, doubts: [] })
+    t.notOk('done' in rest)
+    const { out } = await connect(home, host)
+    for (const part of [file?.path, command, link]) if (part !== undefined) t.ok(out.includes(part), `${host}: ${part}`)
+    for (const line of (file?.snippet ?? '').trim().split('\n')) t.ok(out.includes(line), `${host}: ${line}`)
+  }
+  const { file, ...rest } = await asData('cursor', '--write')
+  t.match(rest, { done: /is written, made$/ })
+  t.match(readFileSync(file?.path ?? '', 'utf8'), url)
+  const odd = await cli(['connect', 'http://gw.internal/t/acme', '--host', 'cursor', '--json'], { HOME: home })
+  t.match(JSON.parse(odd.out), { doubts: [/begins with http:/, /names no endpoint/] })
+  t.equal(odd.err, '')
+})
+
 t.test('links hold the name, the URL and the key', async (t) => {
   const home = t.testdir()
   const [, code = ''] = /(vscode:\S+)/.exec((await connect(home, 'vscode')).out) ?? []

@@ -10,11 +10,12 @@ import { parseDocument } from 'yaml'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { herePlace, hosts, type Connection, type HostFile } from '../../hosts/hosts.ts'
 import { snippetOf } from '../../hosts/snippet.ts'
+import { jsonText } from '../offline.ts'
 import { credentialOf, endpointUrl } from './target.ts'
 
 /** @returns the exit code. @throws UsageError */
 export async function runConnect(given: Given, { env, stdout, stderr }: Io): Promise<number> {
-  const { host: wanted, name = 'gatehouse', write } = given.options
+  const { host: wanted, name = 'gatehouse', write, json } = given.options
   const [endpoint = ''] = given.operands
   const host = wanted === undefined ? undefined : hosts[wanted]
   if (host === undefined) throw new UsageError(`connect needs --host, one of ${Object.keys(hosts).join(', ')}.`)
@@ -22,29 +23,42 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
     throw new UsageError(`--name takes letters, digits, "_" and "-", not "${name}".`)
   const connection: Connection = { name, url: endpointUrl(endpoint, env), key: await credentialOf(given, env) }
   const file = host.file?.(connection, herePlace(env))
-  const notes = host.notes(connection)
+  const command = host.command?.(connection)
+  const link = host.link?.(connection)
+  const [notes, doubts] = [host.notes(connection), doubtsOf(connection)]
+  let done: string | undefined
   if (write !== undefined) {
     if (file === undefined)
       throw new UsageError(`${host.title} has no file that could be written. Leave --write out: what to do is printed.`)
-    const done = await written(file, connection.key !== undefined)
-    stdout.write(`${file.path}: ${done}\n`)
-  } else {
+    done = await written(file, connection.key !== undefined)
+  }
+  if (json !== undefined) {
+    const part = file && { path: file.path, format: file.format, at: file.at, snippet: snippetOf(file) }
+    const [title, { url }] = [host.title, connection]
+    stdout.write(jsonText({ host: wanted, title, name, url, file: part, command, link, done, notes, doubts }))
+    return 0
+  }
+  if (file !== undefined && done !== undefined) stdout.write(`${file.path}: ${done}\n`)
+  else {
     if (file !== undefined) stdout.write(`Into ${file.path}:\n\n${indented(snippetOf(file))}\n`)
-    const command = host.command?.(connection)
     if (command !== undefined) stdout.write(`${file === undefined ? 'Run' : 'Or run'}:\n\n  ${command}\n\n`)
-    const link = host.link?.(connection)
     if (link !== undefined) stdout.write(`Or open:\n\n  ${link}\n\n`)
   }
-  const output = file === undefined && host.command === undefined ? stdout : stderr
+  const output = file === undefined && command === undefined ? stdout : stderr
   for (const note of notes) output.write(`${note}\n`)
-  if (connection.url.startsWith('http://') && !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(connection.url))
-    stderr.write('note: the URL begins with http://: keys and tokens go over the network in clear.\n')
-  if (!/\/(?:mcp|sse)\/?$/.test(new URL(connection.url).pathname))
-    stderr.write(
-      'note: the URL names no endpoint of a gateway: those end with /mcp, as https://HOST/t/TENANT/mcp does.\n'
-    )
+  for (const doubt of doubts) stderr.write(`note: ${doubt}\n`)
   return 0
 }
+
+/** What may not be meant, in the URL. */
+const doubtsOf = ({ url }: Connection): string[] => [
+  ...(url.startsWith('http://') && !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(url)
+    ? ['the URL begins with http://: keys and tokens go over the network in clear.']
+    : []),
+  ...(/\/(?:mcp|sse)\/?$/.test(new URL(url).pathname)
+    ? []
+    : ['the URL names no endpoint of a gateway: those end with /mcp, as https://HOST/t/TENANT/mcp does.'])
+]
 
 const indented = (text: string): string => text.trimEnd().replaceAll(/^(?=.)/gm, '  ') + '\n'
 

@@ -15,10 +15,15 @@ export const clientCommands: readonly CommandSpec[] = [
       { flags: '--host <host>', text: 'which', choices: hostNames },
       { flags: '--name <name>', text: 'how the host calls it. Default: gatehouse' },
       { flags: '--write', text: "change the host's file, and keep it as it was beside it" },
+      jsonOption,
       ...credentialOptions.slice(0, 2)
     ],
     text: `${endpointText}
-Without a key the host signs in by itself, where the tenant has auth.issuers or auth.login.`,
+Without a key the host signs in by itself, where the tenant has auth.issuers or auth.login.
+
+--json: { host, title, name, url, file: { path, format, at, snippet }, command, link, done, notes, doubts }, the key in
+it as in the text. file, command and link are there where the host has them; done is what --write did;
+notes are what a person has to do, doubts what may not be meant in the URL.`,
     examples: [
       'gatehouse connect https://mcp.example.com/t/acme/mcp --host vscode',
       'gatehouse connect demo --host cursor --key-file data/api-key --write'
