@@ -7,6 +7,7 @@ import { runCheck } from '../../src/cli/check.ts'
 import { configJsonSchema, runImport } from '../../src/cli/offline.ts'
 import type { Io } from '../../src/cli/commands/command.ts'
 import { compileConfig } from '../../src/config/load.ts'
+import { cli } from './kit.ts'
 
 function collected() {
   const out: string[] = []
@@ -280,3 +281,32 @@ t.test('check --connect says what each endpoint offers, what is left out, and wh
   t.match(bad.out(), /\n {4}! gone is missing: .*Upstream gone cannot be started: the command \/no\/such\/command/)
   t.notOk(existsSync(join(folder, 'never.db')), 'the store of the configuration is not touched')
 })
+
+t.test(
+  'lists of tenants, upstreams and endpoints are read from a file, without a gateway and without its secrets',
+  async (t) => {
+    const text =
+      'tenants:\n  a:\n    auth: none\n    upstreams:\n' +
+      '      x: { command: server, args: [--key, canary-1], env: { KEY: canary-2 } }\n' +
+      '      z: { url: "https://z.example/canary-3", headers: { Authorization: canary-4 } }\n' +
+      '    endpoints: { one: { upstreams: [x, z], maxTools: 5 } }\n  b: { auth: none, upstreams: {} }\n'
+    const file = join(t.testdir({ 'c.yaml': text, 'bad.yaml': 'tenants: { a: { upstrems: {} } }' }), 'c.yaml')
+    const list = (...argv: string[]) => cli([...argv, '--config', file])
+    t.match(await list('tenant', 'list'), { code: 0, out: /^ID .*\na +none +2 +\d.*\nb +none +0 / })
+    t.match(await list('upstream', 'list', 'a'), {
+      code: 0,
+      out: /^NAME .*\nx +stdio +server .*\nz +http +https:\/\/z\.example /
+    })
+    t.match(await list('endpoint', 'list', 'a'), { code: 0, out: /^NAME .*\n(?:.*\n)?one +\/t\/a\/one\/mcp +x, z +5/ })
+    const asData = await list('upstream', 'list', 'a', '--json')
+    t.match(JSON.parse(asData.out), [
+      { name: 'x', target: 'server' },
+      { name: 'z', target: 'https://z.example' }
+    ])
+    t.notMatch(asData.out, 'canary')
+    const unknown = await list('upstream', 'list', 'c')
+    t.match(unknown, { code: 2, err: /c\.yaml has no tenant "c"\. It has: a, b\.$/ })
+    const bad = await cli(['tenant', 'list', '--config', file.replace('c.yaml', 'bad.yaml')])
+    t.match(bad, { code: 1, out: /bad\.yaml line 1, tenants\.a\.upstrems: is not a known key/ })
+  }
+)

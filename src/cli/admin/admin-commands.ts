@@ -1,9 +1,10 @@
 // The commands over the admin API. Each but `status` is a row of a table.
 
-import { jsonOption, UsageError, type CommandSpec } from '../commands/command.ts'
+import { configOption, jsonOption, UsageError, type CommandSpec } from '../commands/command.ts'
 import { adminOptions } from './admin-client.ts'
 import { changeRows, grantRows, type AdminRow } from './change-rows.ts'
 
+const fileOption = { ...configOption, text: 'a configuration, in place of a gateway' }
 const file = 'FILE is YAML or JSON, as the API takes it (docs/admin-api.md); - is standard input.'
 const replaced =
   'What is there is replaced; where somebody else changes it at the same time, one of the two is refused.'
@@ -19,6 +20,7 @@ const part = (what: string, plural: string, columns: readonly string[]): readonl
     method: 'GET',
     path: `/v1/tenants/{0}/${plural}*`,
     columns,
+    ...(plural === 'upstreams' || plural === 'endpoints' ? { ofFile: plural } : {}),
     example: `${what} list acme`
   },
   {
@@ -57,6 +59,7 @@ const adminRows: readonly AdminRow[] = [
     method: 'GET',
     path: '/v1/tenants*',
     columns: tenantColumns,
+    ofFile: 'tenants',
     example: 'tenant list'
   },
   {
@@ -136,7 +139,7 @@ const adminRows: readonly AdminRow[] = [
     text: 'With --config and without a tenant: those of the file, with what each may and when it ends. Never the keys.',
     example: 'key list acme',
     offline: {
-      options: [{ flags: '--config <file>', text: 'a configuration, in place of a gateway' }],
+      options: [fileOption],
       examples: ['gatehouse key list --config gatehouse.yaml'],
       async run({ options: { config } }, io) {
         if (config === undefined) throw new UsageError('key list needs a tenant, or --config FILE.')
@@ -226,18 +229,22 @@ they are variables, which the file names at its beginning: so it is a configurat
     run: async (given, io) => await (await import('./transfer.ts')).runExport(given, io)
   },
   ...adminRows.map((row): CommandSpec => {
-    const { name, summary, operands, options = [], text, example, offline } = row
+    const { name, summary, operands, options = [], text, example, offline, ofFile } = row
+    const fileOptions = ofFile === undefined ? (offline?.options ?? []) : [fileOption]
+    const fileExamples = ofFile === undefined ? [] : [`gatehouse ${example} --config gatehouse.yaml`]
     return {
       name,
       summary,
       ...(operands !== undefined && { operands }),
-      options: [...options, ...(offline?.options ?? []), jsonOption, ...adminOptions],
+      options: [...options, ...fileOptions, jsonOption, ...adminOptions],
       ...(text !== undefined && { text }),
-      examples: [`gatehouse ${example}`, ...(offline?.examples ?? [])],
-      run: async (given, io) =>
-        offline !== undefined && given.operands.length === 0
-          ? await offline.run(given, io)
-          : await (await import('./run-admin.ts')).runAdminRow(row, given, io)
+      examples: [`gatehouse ${example}`, ...(offline?.examples ?? []), ...fileExamples],
+      async run(given, io) {
+        if (ofFile !== undefined && given.options['config'] !== undefined)
+          return await (await import('./file-lists.ts')).runListOfFile(ofFile, given, io)
+        if (offline !== undefined && given.operands.length === 0) return await offline.run(given, io)
+        return await (await import('./run-admin.ts')).runAdminRow(row, given, io)
+      }
     }
   })
 ]
