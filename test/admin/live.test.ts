@@ -268,6 +268,8 @@ t.test('what is called at one process is told at another, and what each uses is 
     const { tools } = json as { tools: Array<{ calls: number }> }
     return (tools[0]?.calls ?? 0) >= stream.events.filter(isCall).length ? json : undefined
   })
+  const { text: metrics } = await adminCall(one.adminUrl, 'GET', '/metrics')
+  t.match(metrics, /^db_client_operation_duration_seconds_count\{[^}]*db_system_name="redis"[^}]*\} [1-9]/m)
   t.match(used, {
     sessions: 2,
     days: [{ day: /^20/, errors: 0 }, { requests: 0 }],

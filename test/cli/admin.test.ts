@@ -6,6 +6,7 @@ import t from 'tap'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { key } from '../kit/gateway.ts'
 import { legacyClient } from '../kit/client.ts'
+import { modernRequest } from '../kit/modern-client.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { cli } from './kit.ts'
 
@@ -97,6 +98,33 @@ t.test('a tool is stopped and let go again', async (t) => {
   t.match(await admin('kill', 'tool', 'acme', 'up', 'echo', '--undo'), { code: 0, out: 'taken back\n' })
   t.match(await call(), { result: {} })
 })
+
+t.test(
+  'an upstream, a principal, a key and a tenant are stopped and let go again, and a session is ended',
+  async (t) => {
+    const call = () => modernRequest(made.url(), 'tools/call', { name: 'up__echo', arguments: {} }, { token: key })
+    for (const target of [
+      ['upstream', 'acme', 'up'],
+      ['principal', 'acme', 'urn:gatehouse:key', 'test'],
+      ['key', 'acme', 'test'],
+      ['tenant', 'acme']
+    ]) {
+      const named = target.join(' ')
+      t.match((await call()).json, { result: {} }, `${named}: before`)
+      t.match(await admin('kill', ...target), { code: 0, out: 'stopped\n' }, named)
+      t.match((await call()).json, { error: {} }, `${named}: stopped`)
+      t.match(await admin('kill', ...target, '--undo'), { code: 0, out: 'taken back\n' }, named)
+    }
+    t.match((await call()).json, { result: {} }, 'after all of them')
+    const client = await legacyClient(made.url(), key)
+    t.match((await client.request('ping')).json, { result: {} })
+    const { out } = await admin('session', 'list', 'acme', '--json')
+    for (const { id } of JSON.parse(out) as Array<{ id: string }>)
+      t.match(await admin('session', 'end', 'acme', id), { code: 0 }, id)
+    t.equal((await client.request('ping')).status, 404)
+    t.match(await admin('session', 'end', 'acme', 'nobody'), { code: 1, err: /session/ })
+  }
+)
 
 t.test('a gateway explains what it decides now, kill switches and tenants of the API included', async (t) => {
   const policy = { default: 'allow', rules: [{ name: 'no-pid', effect: 'deny', what: { names: ['pid'] } }] }

@@ -12,6 +12,7 @@ import { key } from '../kit/gateway.ts'
 import { httpSseClient } from '../kit/http-sse-client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { modernListen } from '../kit/modern-listen.ts'
+import { answersTo, round } from '../kit/parking-gateway.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 import { samplesOf, type Sample } from './samples.ts'
@@ -159,7 +160,7 @@ t.test('a call that runs and an upstream that is away can be seen', async (t) =>
   await until('the call is over', async () => (await value('gatehouse_calls_running', acme)) === 0)
 })
 
-t.test('what the processes of a tenant take is told', async (t) => {
+t.test('what the processes of a tenant take is told, and a call that waits there for its client', async (t) => {
   const upstreams = { pipe: { command: process.execPath, args: [stdioServer] } }
   const gateway = await adminGateway(t, { upstreams, endpoints: { default: { upstreams: ['pipe'] } } })
   const client = await legacyClient(gateway.url(), key)
@@ -169,6 +170,19 @@ t.test('what the processes of a tenant take is told', async (t) => {
     const told = samplesOf(text).find(({ name }) => name === 'gatehouse_processes_memory_bytes')
     return told?.labels['gatehouse_tenant'] === 'acme' && told.value > 1_000_000
   })
+  const parked = async (): Promise<number | undefined> => {
+    const { text } = await gateway.call('GET', '/metrics')
+    return samplesOf(text).find(({ name }) => name === 'gatehouse_calls_parked')?.value
+  }
+  t.equal(await parked(), 0)
+  const params = { name: 'pipe__elicit', arguments: {} }
+  const asked = await round(gateway.url(), 'tools/call', params)
+  t.match(asked.result, { resultType: 'input_required' })
+  t.equal(await parked(), 1)
+  const { inputRequests, requestState } = asked
+  const answers = { requestState, inputResponses: answersTo(inputRequests) }
+  t.match((await round(gateway.url(), 'tools/call', { ...params, ...answers })).result, { resultType: 'complete' })
+  t.equal(await parked(), 0)
 })
 
 t.test('streams of every revision are counted while they are open', async (t) => {

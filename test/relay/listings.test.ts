@@ -85,6 +85,9 @@ t.test('an upstream that is down is left out, tried again, and reported when it 
   one.down = false
   await until('it is back', async () => (await toolsOf(ada)).length === 2)
   t.match(ada.heard, [{ method: 'notifications/tools/list_changed' }])
+  const back = setup.log.filter(({ msg }) => msg === 'upstream is back')
+  t.match(back, [{ level: 30, upstream: 'one', tenant: 'acme', tools: 1 }], 'one line, and none of the other')
+  t.equal(back.length, 1)
 })
 
 t.test('a restart knows the lists before any upstream has answered', async (t) => {

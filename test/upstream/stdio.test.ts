@@ -38,10 +38,16 @@ function wrapped(definition: StdioDefinition): StdioDefinition {
 
 t.test('a child sees the few inherited variables and its own, and nothing else', async (t) => {
   const shop = testConnector({
-    env: { ...process.env, CANARY: 'secret', LANG: 'C.UTF-8', SHELL: '() { evil; }', NODE_OPTIONS: '--no-warnings' }
+    env: {
+      ...process.env,
+      ...{ CANARY: 'secret', LANG: 'C.UTF-8', SHELL: '() { evil; }', NODE_OPTIONS: '--no-warnings' },
+      ...{ HTTPS_PROXY: 'http://proxy:3128', no_proxy: 'localhost', SSL_CERT_FILE: '/ca.pem', WANTED: 'a', OTHER: 'b' }
+    }
   })
-  const { call } = await open(t, stdioDefinition({}, { env: { OWN: 'declared' } }), shop)
+  const definition = stdioDefinition({}, { env: { OWN: 'declared' }, inheritEnv: ['WANTED', 'UNSET'] })
+  const { call } = await open(t, definition, shop)
   const env = JSON.parse(await call('env')) as Record<string, string>
+  t.match(env, { HTTPS_PROXY: 'http://proxy:3128', no_proxy: 'localhost', SSL_CERT_FILE: '/ca.pem', WANTED: 'a' })
   t.match(env, { OWN: 'declared', LANG: 'C.UTF-8', PATH: process.env['PATH'] })
   // GATEHOUSE_CHILD is the mark by which what it leaves is found.
   const allowed = new Set([
@@ -55,6 +61,7 @@ t.test('a child sees the few inherited variables and its own, and nothing else',
     'LOGNAME',
     'SHELL',
     'OWN',
+    'WANTED',
     'GATEHOUSE_CHILD',
     ...['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
     ...['NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
