@@ -81,6 +81,15 @@ function sentenceOf(
   const command = all.find(({ name }) => name === namedCommand(argv, groups))
   if (operand !== undefined && command !== undefined)
     return `<${operand}> is missing: gatehouse ${command.name} ${command.operands}.`
+  const isOfGateway = groups.some(
+    ({ heading, commands }) => /admin API/.test(heading) && commands.some((each) => each === command)
+  )
+  if (isOfGateway && what === "unknown option '--config'")
+    return (
+      `"gatehouse ${command?.name}" asks a gateway, and takes no --config. Of a file alone "gatehouse check FILE" ` +
+      'says whether it is valid, with --connect what its endpoints offer; "gatehouse tenant list --config FILE", ' +
+      '"upstream list" and "endpoint list" say what is in it.'
+    )
   const said = what.replaceAll("'", '"').replace(/^./, (letter) => letter.toUpperCase())
   return `${said}${/[.?]$/.test(said) ? '' : '.'}${suggestion}`
 }

@@ -15,6 +15,12 @@ t.test('a misspelt command or option is answered by the one that was meant', asy
     [['sreve'], 'Unknown command "sreve". Did you mean serve?'],
     [['policy', 'tst'], 'Unknown command "policy tst". Did you mean policy test?'],
     [['check', '--conect'], 'Unknown option "--conect". Did you mean --connect?'],
+    [
+      ['plan', 'a.yaml', '--config', 'b.yaml'],
+      /^"gatehouse plan" asks a gateway, and takes no --config\. .*check FILE/
+    ],
+    [['catalog', 'acme', '--config', 'b.yaml'], /^"gatehouse catalog" asks a gateway/],
+    [['policy', 'test', 'a', '--config', 'b'], 'Unknown option "--config".'],
     [['key', 'create', 'acme'], 'Unknown command "key create". There are key list, key new, key revoke.'],
     [['serve', '--port'], '--port needs a value: --port <port>.'],
     [['call', 'demo'], '<tool> is missing: gatehouse call <endpoint> <tool> [arguments].'],
