@@ -4,6 +4,7 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { connectionsRig, signInRig } from '../test/browser/connections-rig.ts'
 import { consoleRig, otherTransports, type ConsoleRig } from '../test/console/rig.ts'
@@ -80,6 +81,15 @@ async function picture(page: Page, folder: string, name: string): Promise<void> 
   console.log(name)
 }
 
+/** Plots are of minutes. */
+async function someMinutesOf(traffic: () => Promise<unknown>): Promise<void> {
+  const end = Date.now() + 200_000
+  while (Date.now() < end) {
+    await traffic()
+    await setTimeout(500 + 1_500 * Math.random())
+  }
+}
+
 async function picturesOfConsole(): Promise<void> {
   const { local, ...others } = await otherTransports(teardown)
   // By its name: pictures show no path of the machine that they are made on.
@@ -91,7 +101,10 @@ async function picturesOfConsole(): Promise<void> {
     if (!isWanted(name)) continue
     const { page } = await rig.signedIn(place, undefined, { viewport: { width: 1280, height: 860 } })
     if (name === 'live') await page.getByText('Listening').waitFor()
-    if (name === 'overview') await page.getByRole('combobox', { name: 'Last' }).selectOption('10 minutes')
+    if (name === 'overview') {
+      await page.getByRole('combobox', { name: 'Last' }).selectOption('10 minutes')
+      await someMinutesOf(rig.traffic)
+    }
     await rig.traffic()
     await page.locator(ready).first().waitFor()
     await page.locator('h1').click()
