@@ -9,6 +9,7 @@ import { metricsMarkdown } from '../../scripts/metrics-doc.ts'
 import { ensurePrometheus } from '../../scripts/programs.ts'
 import { createPrometheus } from '../../src/admin/series/prometheus.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { modernRequest } from '../kit/modern-client.ts'
 import { legacyClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { key } from '../kit/gateway.ts'
@@ -27,6 +28,11 @@ interface Answer {
       readonly rules: ReadonlyArray<{ readonly name: string; readonly health: string; readonly state: string }>
     }>
   }
+}
+
+interface Counts {
+  readonly calls: readonly number[]
+  readonly errors: readonly number[]
 }
 
 t.test('Prometheus reads the metrics, and an upstream that is away raises its alert', async (t) => {
@@ -126,15 +132,27 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
   // The console asks it by the gateway, for the tenants of whoever asks only.
   const plain = { key: adminKeys.viewer }
   t.match((await gateway.call('GET', '/v1/administrator', plain)).json, { hasLongSeries: true })
+  const asked = (name: string, signal?: AbortSignal) =>
+    modernRequest(gateway.url(), 'tools/call', { name, arguments: {} }, { token: key, ...(signal && { signal }) })
   const long = await until('calls are told by Prometheus', async () => {
     // Of a counter only what grows between two readings counts.
-    await client.request('tools/call', { name: 'up__echo', arguments: {} })
+    for (const name of ['up__echo', 'up__echo', 'up__rpcerror']) await asked(name)
+    const stop = new AbortController()
+    const before = upstream.server.calls('slow')
+    const cancelled = asked('up__slow', stop.signal).catch(() => undefined)
+    await until('the slow one is at its upstream', () => upstream.server.calls('slow') > before)
+    stop.abort()
+    await cancelled
     const { status, text, json } = await gateway.call('GET', '/v1/series/long?by=tool&hours=1', plain)
     t.equal(status, 200, text)
-    const told = json as { total: { calls: number[] }; items: Array<{ tenant: string; name: string; p99: unknown[] }> }
-    return told.total.calls.some((calls) => calls > 0) && told.items.length > 0 ? told : undefined
+    const told = json as { total: Counts; items: Array<Counts & { tenant: string; name: string }> }
+    const counted = told.items.filter(({ calls }) => calls.some((count) => count > 0))
+    return counted.length === 3 ? told : undefined
   })
   t.match(long, { process: null, stepMs: 60_000, steps: 60, items: [{ tenant: 'acme', name: 'up/echo' }] })
+  const hasErrors = (name: string) => long.items.find((each) => each.name === name)?.errors.some((count) => count > 0)
+  t.ok(hasErrors('up/rpcerror'))
+  t.equal(hasErrors('up/slow'), false, 'that it was cancelled is no error')
   t.equal(long.total.calls.length, 60)
   const reader = createPrometheus({ now: Date.now })
   const all = { url: `http://127.0.0.1:${port}`, headers: {} }
