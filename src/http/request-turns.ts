@@ -106,7 +106,8 @@ export function createRequestTurns(options: RequestTurnsOptions) {
         refuseLate(request)
         return false
       }
-      if (begun < maxBegunPerTurn && shares.has(tenant)) {
+      // Of what watches over the process none waits for strangers.
+      if (begun < maxBegunPerTurn && (isProbe || shares.has(tenant))) {
         begun++
         shares.run(tenant, begin)
         return false
@@ -122,7 +123,7 @@ export function createRequestTurns(options: RequestTurnsOptions) {
           shares.run(tenant, begin)
           return 1
         }
-        shares.run(tenant, () => refuseLate(request))
+        refuseLate(request)
         return refusalCost
       }, owner)
       return true

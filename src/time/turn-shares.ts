@@ -30,7 +30,8 @@ export function createTurnShares(now: () => number = () => performance.now()) {
   const hasHalf = (tenant: string): boolean => !isShared() || (spent.get(tenant) ?? 0) < shareMs / 2
 
   function charge(tenant: string, ms: number): void {
-    spent.set(tenant, Math.min(maxDebtMs, (spent.get(tenant) ?? 0) + ms))
+    // What a stranger costs, whoever that is, the next ones do not pay.
+    spent.set(tenant, Math.min(tenant === '' ? shareMs : maxDebtMs, (spent.get(tenant) ?? 0) + ms))
     awaitTurn()
   }
 

@@ -6,13 +6,14 @@ import type { Socket } from 'node:net'
 import { pino } from 'pino'
 import t from 'tap'
 import { createRequestTurns } from '../../src/http/request-turns.ts'
+import { createTurnShares } from '../../src/time/turn-shares.ts'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
 import type { GatewayError } from '../../src/protocol/messages.ts'
 import { handClock } from '../kit/connector.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-function turnsFor({ standing = 0 } = {}) {
+function turnsFor({ standing = 0, shares = createTurnShares() } = {}) {
   const clock = handClock()
   const lines: object[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
@@ -20,7 +21,7 @@ function turnsFor({ standing = 0 } = {}) {
   const state = { snapshot: { limits: { queueMs: 100 } } }
   const connections = { ownerOf: () => ({ tenant: 'acme', caller: 'ada' }) }
   const memory = createMemoryAccount()
-  const turns = createRequestTurns({ connections, memory, state, delay, clock, log })
+  const turns = createRequestTurns({ connections, memory, state, delay, clock, log, shares })
   const done: string[] = []
   const add = (name: string, isProbe = false): boolean =>
     turns.add({
@@ -46,6 +47,17 @@ t.test('what waited longer than limits.queueMs is refused, and a probe is not', 
   add('third')
   t.equal(done.at(-1), 'third', 'the control')
   t.match(lines, [{ level: 40, queueMs: 100 }])
+})
+
+t.test('a probe does not wait for those who have had their share of a turn', (t) => {
+  const shares = createTurnShares(() => 0)
+  const { done, add } = turnsFor({ shares })
+  shares.note('other')
+  for (const name of ['first', 'second', 'third']) add(name)
+  t.same(done, ['first', 'second'], 'the third one waits')
+  add('probe', true)
+  t.equal(done.at(-1), 'probe')
+  t.end()
 })
 
 t.test('at an event loop that is later than limits.queueMs all but probes are refused at once', (t) => {

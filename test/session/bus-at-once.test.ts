@@ -74,7 +74,7 @@ t.test('a question that was held up is not begun before its sender says that it 
 })
 
 t.test(
-  'who was begun with and falls silent: the outcome is unknown; where nobody listened nothing was begun',
+  'who may have begun and falls silent: the outcome is unknown; who stops says that it has not begun',
   async (t) => {
     const setup = await acquainted(t)
     setup.hurry = true
@@ -86,10 +86,31 @@ t.test(
     })
     setup.lose = () => false
     setup.hurry = false
-    await setup.one.request('two', 'lists', ada, {}, call())
+    const ask = (kind: 'lists' | 'modern'): Promise<unknown> => setup.one.request('two', kind, ada, {}, call())
+    await ask('lists')
+    const closed = setup.two.close()
+    const gone = { code: 'invalid_state', message: /gone/ }
+    await t.rejects(ask('modern'), gone, 'it says so')
+    await closed
     setup.hurry = true
-    await setup.two.close()
-    await t.rejects(setup.one.request('two', 'modern', ada, {}, call()), { code: 'invalid_state', message: /gone/ })
+    await t.rejects(ask('modern'), gone, 'and is asked first from then on')
+  }
+)
+
+t.test(
+  'that the store counts no listener is no proof that nobody began: listeners of its replicas are not counted',
+  async (t) => {
+    const setup = await acquainted(t)
+    let begun = 0
+    setup.two.serve('modern', async () => {
+      begun++
+      return await never()
+    })
+    setup.uncounted = true
+    setup.hurry = true
+    const asked = setup.one.request('two', 'modern', ada, {}, call())
+    await t.rejects(asked, { code: 'upstream_lost', data: { outcome: 'unknown' } })
+    t.equal(begun, 1, 'it was begun')
   }
 )
 

@@ -25,6 +25,8 @@ export interface Wire {
    * them, and is away when that resolves.
    */
   fail: (channel: string) => 'taken' | 'lost' | Promise<void> | undefined
+  /** Nobody is counted who listens, as in a failover of Redis. */
+  uncounted: boolean
   /** How often each one comes. */
   times: number
   /** Nothing can be opened. */
@@ -63,6 +65,7 @@ export async function wire(
     },
     lose: () => false,
     fail: () => undefined,
+    uncounted: false,
     times: 1,
     broken: false,
     live: true,
@@ -85,7 +88,7 @@ export async function wire(
       if (failure !== undefined) throw new GatewayError('unavailable', 'the store is away')
       let listening = 1
       for (let n = 0; n < made.times; n++) if (!made.lose(channel)) listening = await store.publish(channel, message)
-      return listening
+      return made.uncounted ? 0 : listening
     }
   }
   const bus = (node: string, own: Partial<BusOptions> = {}): Promise<Bus> =>

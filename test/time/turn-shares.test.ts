@@ -47,6 +47,16 @@ t.test('what was spent beyond a share is taken from those of later turns', async
   t.same(turns, [false, false, true, true])
 })
 
+t.test('what a stranger costs is not taken from those who come later', async (t) => {
+  const { shares, work } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  work('', 9)
+  t.notOk(shares.has(''), 'of this turn it is')
+  await turn()
+  t.ok(shares.has(''))
+})
+
 t.test('what is done later is done by turns, and leaves half of each share', async (t) => {
   const { shares } = shared()
   shares.note('noisy')

@@ -10,7 +10,7 @@ import type { Clock } from '../../time/clock.ts'
  * Who was silent for longer is asked first: it may be gone, and then nothing of the call was begun and it can be run
  * elsewhere. What is sent so soon after a process was heard is so rarely sent to one that is gone.
  */
-const latelyMs = 100
+export const latelyMs = 100
 /** An older question is not begun at once. Its sender gives up after two seconds at the earliest. */
 const youngMs = 500
 /** Processes; the one that was heard longest ago is forgotten. */
@@ -31,6 +31,12 @@ export function createHeard(steady: Pick<Clock, 'now'>) {
     now,
     note(from: string, steadyAt: number | undefined): void {
       if (steadyAt !== undefined) heard.set(from, { steadyAt, cameAt: now() })
+    },
+    /** It stops: it is asked first from now on. */
+    forget: (from: string): void => void heard.delete(from),
+    /** Has any other process been heard? */
+    get any() {
+      return heard.size > 0
     },
     /** Does it read several messages as one? */
     reads: (to: string): boolean => heard.has(to),

@@ -135,6 +135,7 @@ export function createBusMessages({
   return {
     send,
     trySend,
+    heard,
     /** @returns for a question to this process: whether it may be begun before the process says `ready` */
     heardAt: heard.lately,
     /** Is a question of this process so young that it may be begun at once? */

@@ -15,6 +15,7 @@ import {
   processSilent
 } from './bus-messages.ts'
 import { askForMissed, createGap, type SentRequest } from './bus-gaps.ts'
+import { latelyMs } from './bus-heard.ts'
 import { createPeerWatch } from './bus-peers.ts'
 import {
   type BusCall,
@@ -116,17 +117,18 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       })
       signal.addEventListener('abort', onAbort, { once: true })
       const body: BusQuestion = { kind, whose, question }
-      // It may have arrived although the store did not confirm it in time: what is worked on is not refused.
-      send(to, 'question', id, body, { heardAt: atOnce }).then(
-        (listening) => (working &&= told || last > 0 || listening > 0),
-        (error: unknown) => working || settle(error as Error)
-      )
+      // It may have arrived although the store did not confirm it in time, or counted no listener of another node: what
+      // may be worked on is not refused, nor run elsewhere.
+      send(to, 'question', id, body, { heardAt: atOnce }).catch((error: unknown) => {
+        if (!working || isTooLarge(error)) settle(error as Error)
+      })
     })
   }
 
   function receive(message: BusMessage): void {
     const { word, id, from, body } = message
     peers.heard(from)
+    if (word === 'gone') messages.heard.forget(from)
     if (word === 'beat' && id === '') return trySend(from, 'alive', '')
     if (word === 'told') {
       const { kind, said } = body as ToldMessage
@@ -176,10 +178,16 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
       peers.close()
       for (const { settle } of [...sent.values()]) settle(new GatewayError('shutting_down', 'The gateway is stopping.'))
       messages.flush()
+      // Who heard this process lately may send it questions that are begun at once, and is told that it stops.
+      if (messages.heard.any) await new Promise<void>((stopped) => options.clock.timer(latelyMs * 2, stopped))
+      messages.flush()
       for (const unsubscribe of unsubscribers) await unsubscribe()
     }
   }
 }
+
+/** Then it was not sent. */
+const isTooLarge = (error: unknown): boolean => error instanceof GatewayError && error.code === 'upstream_protocol'
 
 /** To what is said to this process, and to every one. */
 async function listen(

@@ -2,7 +2,7 @@
 // definition names; neither other processes nor the files of the gateway, its configuration, its secrets or its store.
 
 import { execFile } from 'node:child_process'
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { UnreachableError } from '../rpc/errors.ts'
@@ -146,7 +146,7 @@ export function findCommand(command: string, path = usualPath, cwd: string | und
   return places.find((place) => {
     try {
       accessSync(place, constants.X_OK)
-      return true
+      return statSync(place).isFile()
     } catch {
       return false
     }
