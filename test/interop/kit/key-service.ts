@@ -142,7 +142,10 @@ async function run(t: Teardown, python: string, holds: Holds): Promise<void> {
   holds('a process that has read the key', (await call(running)).includes('hello'))
   await stop()
   holds('goes on while the service is away', (await call(running)).includes('hello'))
-  holds('one that has not says that it cannot be reached', /cannot be reached/.test(await page([byOther])))
+  holds(
+    'one that has not says that it cannot open the key now',
+    /cannot open the key of this tenant for now/.test(await page([byOther]))
+  )
 }
 
 const rest = {
