@@ -232,7 +232,7 @@ t.test(
     t.equal(connections, 1, 'where the range is listed, it is asked')
     t.equal(await pageFor(`http://as.example:${port}`), first)
     t.equal(connections, 1, 'without TLS nobody is, but this machine')
-    const said = open.made.log.filter(({ msg }) => msg !== 'request').at(-1)
+    const said = open.made.log.findLast(({ msg }) => msg !== 'request')
     t.match(JSON.stringify(said), /its authorization server is plain http/)
     t.equal(await pageFor(`https://as.example:${port}`), first)
     t.equal(connections, 2, 'and with it they are')
