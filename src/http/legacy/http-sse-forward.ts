@@ -92,11 +92,11 @@ export function forwardHttpSsePosts(
     try {
       await retries.request(holder, 'http-sse', whose, forwarded, isAnswer)
     } catch (error) {
-      const isGone = error instanceof ProcessGone
       // The stream is gone with its process, and ends where that comes back: its client has been told so, or its call
       // would wait for an answer that is not given again.
-      if (isGone || (isAnswer && isLost(error))) void retries.tell(holder, 'http-sse', whose, about)
-      throw isGone ? sessionEnded() : error
+      if (!(error instanceof ProcessGone || (isAnswer && isLost(error)))) throw error
+      void retries.tell(holder, 'http-sse', whose, about)
+      throw sessionEnded()
     }
     return true
   }
