@@ -90,6 +90,8 @@ function sentenceOf(
       'says whether it is valid, with --connect what its endpoints offer; "gatehouse tenant list --config FILE", ' +
       '"upstream list" and "endpoint list" say what is in it.'
     )
+  if (/^unknown option '-[^-]/.test(what))
+    return `${what.replaceAll("'", '"').replace(/^./, 'U')}. A value that begins with a dash goes behind " -- ".`
   const said = what.replaceAll("'", '"').replace(/^./, (letter) => letter.toUpperCase())
   return `${said}${/[.?]$/.test(said) ? '' : '.'}${suggestion}`
 }

@@ -2,13 +2,13 @@
 // never authenticates anybody. A local copy serves for a while, and only while messages of the store arrive.
 
 import { LRUCache } from 'lru-cache'
-import { type EndpointName, sessionId, tenantId, type TenantId } from '../protocol/messages.ts'
+import { type EndpointName, type SessionId, sessionId, tenantId, type TenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import { sessionsChannel } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionEpochs } from './session-epochs.ts'
-import { createSessionIndex, type SessionSettings, timeLeft } from './session-index.ts'
+import { createSessionIndex, sessionHandle, type SessionSettings, timeLeft } from './session-index.ts'
 import { createSessionKeepers } from './bus/session-keepers.ts'
 import { createSessionSlots } from './session-limit.ts'
 import {
@@ -81,14 +81,20 @@ export async function createSessions(options: SessionsOptions) {
 
   onExpired(ended)
 
+  /** Drawn again where what names it for people begins with a dash: a command line would take that for an option. */
+  function newId(owner: Owner, endpoint: EndpointName): { id: SessionId; key: string } {
+    const id = sessionId(randomBytes(32).toString('base64url'))
+    const key = keyOf(owner.tenant, endpoint, id)
+    return sessionHandle(key).startsWith('-') ? newId(owner, endpoint) : { id, key }
+  }
+
   return {
     /** @throws GatewayError too_many, unavailable */
     async open(owner: Owner, endpoint: EndpointName, client: NegotiatedClient) {
       const { limits, tenants } = snapshot()
       const { sessionIdleMs, sessionMaxMs, sessionsPerPrincipal: perPrincipal } = limits
       const ttlMs = Math.min(sessionIdleMs, sessionMaxMs)
-      const id = sessionId(randomBytes(32).toString('base64url'))
-      const key = keyOf(owner.tenant, endpoint, id)
+      const { id, key } = newId(owner, endpoint)
       const epoch = await epochs.current(owner.tenant)
       const perTenant = tenants.get(owner.tenant)?.resources?.sessions
       const seats = await slots.take({ owner, epoch }, key, { perPrincipal, perTenant, idleMs: sessionIdleMs }, ttlMs)

@@ -21,6 +21,10 @@ t.test('a misspelt command or option is answered by the one that was meant', asy
     ],
     [['catalog', 'acme', '--config', 'b.yaml'], /^"gatehouse catalog" asks a gateway/],
     [['policy', 'test', 'a', '--config', 'b'], 'Unknown option "--config".'],
+    [
+      ['session', 'end', 'acme', '-T0Cqptk8lwTRzxX3'],
+      'Unknown option "-T0Cqptk8lwTRzxX3". A value that begins with a dash goes behind " -- ".'
+    ],
     [['key', 'create', 'acme'], 'Unknown command "key create". There are key list, key new, key revoke.'],
     [['serve', '--port'], '--port needs a value: --port <port>.'],
     [['call', 'demo'], '<tool> is missing: gatehouse call <endpoint> <tool> [arguments].'],

@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { endpointName, tenantId } from '../../src/protocol/messages.ts'
+import { sessionHandle } from '../../src/session/session-index.ts'
 import type { Store } from '../../src/store/port.ts'
 import { until } from '../kit/until.ts'
 import { ada, client, endpoint, sessionsInStore } from './kit.ts'
@@ -28,11 +29,18 @@ t.test('a session is found by its id and its owner together', async (t) => {
   t.ok(await sessions.load(id, { ...ada }, endpoint), 'an equal owner is the owner')
 })
 
-t.test('ids do not repeat', async (t) => {
+t.test('ids do not repeat, and what names a session for people is no option of a command line', async (t) => {
   const { sessions } = await sessionsInStore(t, { sessionsPerPrincipal: 10_000 })
   const ids = new Set<string>()
-  for (let n = 0; n < 5_000; n++) ids.add((await sessions.open(ada, endpoint, client)).id)
+  const begins = new Set<string>()
+  for (let n = 0; n < 5_000; n++) {
+    const { id, session } = await sessions.open(ada, endpoint, client)
+    ids.add(id)
+    begins.add(sessionHandle(session.key).slice(0, 1))
+  }
   t.equal(ids.size, 5_000)
+  t.equal(begins.size, 63, 'all characters of base64url but the dash')
+  t.notOk(begins.has('-'))
 })
 
 t.test('an unused session ends after the idle time; a used one goes on', async (t) => {
