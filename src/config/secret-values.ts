@@ -84,7 +84,7 @@ export function secretForms(name: string, value: string): string[] {
   const parts = [
     ...assigned,
     scheme.exec(value)?.[1] ?? '',
-    passwordOf(value),
+    ...urlCredentials(value, /proxy$/i.test(name)),
     ...words.filter((word) => !isPlain(word) && looksSecret(word))
   ].filter((part) => part !== '')
   return isWhole || (parts.length > 0 && !/\s/.test(value)) ? [value, ...parts] : parts
@@ -120,7 +120,30 @@ function assignedSecrets(text: string, depth = maxAssignments): string[] {
   return [...secretForms(name, value), ...assignedSecrets(value, depth - 1)]
 }
 
-export const passwordOf = (value: string): string => (URL.canParse(value) ? new URL(value).password : '')
+/**
+ * @param isProxy it is that of a proxy, which may be written without `http://`
+ * @returns the password in a URL, with its user, and as HTTP sends both (RFC 7617); none where it has none
+ */
+export function urlCredentials(value: string, isProxy = false): string[] {
+  const url = isProxy && !value.includes('://') ? `http://${value}` : value
+  if (!URL.canParse(url)) return []
+  const { username, password } = new URL(url)
+  if (password === '') return []
+  const [user, plain] = [decoded(username), decoded(password)]
+  return [
+    ...new Set([password, plain, `${username}:${password}`, `${user}:${plain}`]),
+    Buffer.from(`${user}:${plain}`).toString('base64')
+  ]
+}
+
+/** As it is where its percent-encoding is none. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
 
 /** As it stands, within JSON in a text, and within a URL. */
 export const writtenForms = (form: string): string[] => [

@@ -38,6 +38,8 @@ export interface TestGatewayOptions {
   readonly origins?: string[]
   readonly limits?: Record<string, number>
   readonly store?: string
+  /** Of the gateway, besides that of the test. */
+  readonly env?: Readonly<Record<string, string>>
   /** Further tenants, and further top-level members. */
   readonly tenants?: Record<string, unknown>
   readonly top?: Record<string, unknown>
@@ -56,7 +58,7 @@ export async function gateway(t: Teardown, options: TestGatewayOptions): Promise
   const made = await createGateway(snapshot, {
     log: pino({ level: 'debug', base: null }, sink),
     version: '0.0.0-test',
-    env: process.env,
+    env: { ...process.env, ...options.env },
     ...(options.overrides === undefined ? {} : { overrides: options.overrides })
   })
   const { url: listening, publicUrl, adminUrl = '' } = await made.listen()

@@ -3,7 +3,7 @@
 
 import { ChildProcess } from 'node:child_process'
 import t, { type Test } from 'tap'
-import { createMask } from '../../src/upstream/stdio/child-mask.ts'
+import { createMask } from '../../src/upstream/stdio/child-environment.ts'
 import {
   callOf,
   handshake,

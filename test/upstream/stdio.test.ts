@@ -3,7 +3,7 @@
 import t, { type Test } from 'tap'
 import { readFile } from 'node:fs/promises'
 import { type Result, tenantId } from '../../src/protocol/messages.ts'
-import { environment } from '../../src/upstream/stdio/child-process.ts'
+import { environment } from '../../src/upstream/stdio/child-environment.ts'
 import { startError, startRemedies } from '../../src/upstream/stdio/start-error.ts'
 import {
   alive,

@@ -52,7 +52,10 @@ export function createConnector(options: ConnectorOptions) {
   const masks = new WeakMap<UpstreamDefinition, Mask | undefined>()
 
   function maskOf(definition: UpstreamDefinition, credential: UpstreamCredential | undefined): Mask | undefined {
-    if (!masks.has(definition)) masks.set(definition, createResultMask(definition, credential))
+    if (!masks.has(definition)) {
+      const given = definition.type === 'stdio' ? supervisor.maskedEnvironment(definition) : definition.headers
+      masks.set(definition, createResultMask(definition, given, credential))
+    }
     return masks.get(definition)
   }
 

@@ -1,7 +1,7 @@
 // Secrets of a definition in what its server says: servers print their environment when they fail, and proxies echo
 // headers. What a result says goes to a model and to whoever reads its transcript.
 
-import { passwordOf, secretForms, writtenForms } from '../../config/secret-values.ts'
+import { secretForms, urlCredentials, writtenForms } from '../../config/secret-values.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { UpstreamCredential } from './credential.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
@@ -54,17 +54,20 @@ const below = (name: string, kept: Kept): Kept => (kept.namesBelow.has(name) ? {
 export type Mask = NonNullable<ReturnType<typeof createResultMask>>
 
 /**
+ * @param given the headers that a server is sent, or the variables of its process that may hold secrets
  * @param credential whose secrets change while connections live
  * @returns undefined where the headers, variables and arguments of the definition hold no secret, and there is none
  */
-export function createResultMask(definition: UpstreamDefinition, credential?: Pick<UpstreamCredential, 'secrets'>) {
-  const given = definition.type === 'stdio' ? definition.env : definition.headers
-  const ofArguments = definition.argumentSecrets ?? []
+export function createResultMask(
+  { argumentSecrets: ofArguments = [] }: Pick<UpstreamDefinition, 'argumentSecrets'>,
+  given: Readonly<Record<string, string>>,
+  credential?: Pick<UpstreamCredential, 'secrets'>
+) {
   const forms = [
     ...Object.entries(given).flatMap(([name, value]) => secretForms(name, value)),
     // References within a text are known apart.
     ...ofArguments,
-    ...ofArguments.map(passwordOf)
+    ...ofArguments.flatMap((each) => urlCredentials(each))
   ]
   const own = secretParts(forms.flatMap(writtenForms))
   if (own.length === 0 && credential === undefined) return undefined

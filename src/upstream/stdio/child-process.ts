@@ -8,6 +8,7 @@ import type { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin, type Timer } from '../../time/clock.ts'
 import type { StepSource } from '../../time/turns.ts'
 import { uncertainError } from '../rpc/errors.ts'
+import { environment, type Environment } from './child-environment.ts'
 import { markVariable, type Orphans } from './orphans.ts'
 import type { Command, Sandbox } from './sandbox.ts'
 import { ProcessEndedError, startError } from './start-error.ts'
@@ -46,8 +47,6 @@ export interface Child {
   readonly mark: string
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
-
 export interface ChildSurroundings {
   /** Where the inherited variables come from; children do not see the rest of it. */
   readonly baseEnv: Environment
@@ -64,20 +63,6 @@ const pipesMs = 1_000
 const maxQueued = 1_048_576
 /** Of 1000: half of all memory is added to what a server takes up when the system chooses what to end. */
 const outOfMemoryScore = '500'
-
-/** What a program needs to find itself at home. */
-const atHome = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
-/** What it needs to reach the network where that goes through a proxy, or where a company signs certificates itself. */
-const network = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
-const authorities = [
-  'NODE_EXTRA_CA_CERTS',
-  'NODE_USE_SYSTEM_CA',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-  'REQUESTS_CA_BUNDLE',
-  'CURL_CA_BUNDLE'
-]
-const inherited = [...atHome, ...network, ...network.map((name) => name.toLowerCase()), ...authorities]
 
 /** @throws GatewayError as `startError` */
 export function startChild(
@@ -232,17 +217,4 @@ function spawned(
   if (stdin !== undefined && stdin !== null) return child
   child.on('error', () => {})
   throw startError(definition, { code: 'EMFILE' })
-}
-
-/** The child's environment: a handful of inherited variables and what the definition says. */
-export function environment(
-  base: Environment,
-  { env: own, inheritEnv = [] }: Pick<StdioDefinition, 'env' | 'inheritEnv'>
-): Record<string, string> {
-  // A value like "() { ..." is a shell function, which some shells would run.
-  const taken = [...inherited, ...inheritEnv].flatMap((name) => {
-    const value = base[name]
-    return value === undefined || value.startsWith('()') ? [] : [[name, value] as const]
-  })
-  return { ...Object.fromEntries(taken), ...own }
 }

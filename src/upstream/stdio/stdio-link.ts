@@ -22,7 +22,7 @@ import { type HandshakeResult, type Link, initialize } from '../rpc/link.ts'
 import { createRpcClient } from '../rpc/rpc-client.ts'
 import { longRequestLength } from '../rpc/transport.ts'
 import type { Child } from './child-process.ts'
-import { createMask } from './child-mask.ts'
+import { createMask } from './child-environment.ts'
 import { createMessageReader } from './child-output.ts'
 import { createStderrLog } from './child-stderr.ts'
 import type { StepSource } from '../../time/turns.ts'
@@ -50,7 +50,7 @@ export interface StdioLink extends Link {
 export function openStdio(definition: StdioDefinition, supervisor: Supervisor, link: LinkContext): StdioLink {
   const { name } = definition
   const { handshake, events, clock, log, use } = link
-  const mask = createMask(definition)
+  const mask = createMask({ ...definition, env: supervisor.maskedEnvironment(definition) })
   const errors = lateSource(() => child.stderr)
   const stderr = createStderrLog(name, mask, link, errors)
   let handshakeResult: HandshakeResult | undefined

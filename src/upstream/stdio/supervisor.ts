@@ -3,6 +3,7 @@
 import type { GatewayError, TenantId } from '../../protocol/messages.ts'
 import { abortable, deadline, steadyClock } from '../../time/clock.ts'
 import { type Child, type ChildEvents, type ChildSurroundings, startChild } from './child-process.ts'
+import { maskedEnvironment } from './child-environment.ts'
 import { createKnownPrograms } from './known-programs.ts'
 import { createOrphans } from './orphans.ts'
 import { createProcessLimits, isOwn, type Running, type Starter } from './process-limits.ts'
@@ -122,6 +123,8 @@ export function createSupervisor(options: SupervisorOptions) {
     /** Has what the system cannot hold of these upstreams, which have no sandbox, said at the start. */
     lookAround: (bare: readonly StdioDefinition[]): void => void orphans.ready(bare),
     strayLines: createStrayLines(clock),
+    /** Of the environment of its processes, what may hold secrets. */
+    maskedEnvironment: (definition: StdioDefinition) => maskedEnvironment(baseEnv, definition),
     /**
      * @throws GatewayError upstream_unavailable; too_many when `maxProcesses` run, or those that are free are kept for
      * others; for calls when `maxPerTenant` of the tenant run, or three quarters of these for one caller
