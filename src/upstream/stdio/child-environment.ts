@@ -1,11 +1,10 @@
 // The environment of a child, and what of it is secret in what the child writes: its variables and arguments, and what
 // is a token by its form alone.
 
+import type { Environment } from '../../config/references.ts'
 import { secretArguments, secretForms, urlCredentials } from '../../config/secret-values.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import { masked, maskParts, secretParts } from '../rpc/mask.ts'
-
-export type Environment = Readonly<Record<string, string | undefined>>
 
 /** What a program needs to find itself at home. */
 const atHome = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
@@ -45,10 +44,10 @@ export const maskedEnvironment = (
   ...definition.env
 })
 
-// A child may have tokens that the definition does not know: keys of gateways, tokens of GitHub, GitLab, Slack, AWS and Google, keys of model
-// providers, JSON Web Tokens, what stands after Bearer or Basic, and passwords within URLs. Each begins where none of
-// its characters precedes, so that a line is gone through once. What is short after Bearer or Basic has to look like no
-// word.
+// A child may have tokens that the definition does not know: keys of gateways, tokens of GitHub, GitLab, Slack, AWS and
+// Google, keys of model providers, JSON Web Tokens, what stands after Bearer or Basic, and passwords within URLs. Each
+// begins where none of its characters precedes, so that a line is gone through once. What is short after Bearer or
+// Basic has to look like no word.
 const known = new RegExp(
   [
     // Ahead of the tokens of GitHub, which have no hyphens.
@@ -77,6 +76,11 @@ export function createMask({
 }: Pick<StdioDefinition, 'args' | 'env' | 'argumentSecrets' | 'references'>): (text: string) => string {
   const ofEnv = Object.entries(env).flatMap(([name, value]) => secretForms(name, value))
   const given = [...argumentSecrets, ...references]
-  const secrets = secretParts([...ofEnv, ...secretArguments(args), ...given, ...given.flatMap((each) => urlCredentials(each))])
+  const secrets = secretParts([
+    ...ofEnv,
+    ...secretArguments(args),
+    ...given,
+    ...given.flatMap((each) => urlCredentials(each))
+  ])
   return (text) => maskParts(text, secrets).replace(known, masked)
 }
