@@ -2077,7 +2077,6 @@ hosts/doctor/endpoint-hops.ts largeMessageBytes
 session/session-index.ts readAtOnce
 control/version-records.ts readAtOnce
 control/request-memory.ts underWayMs
-admin/configuration/versions.ts maxTargetChars
 admin/configuration/planned/caller-classes.ts looksAtTool
 admin/configuration/planned/caller-classes.ts looksPerChar
 cli/api-key.ts dayMs

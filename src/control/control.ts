@@ -63,6 +63,7 @@ const textsOf = (changes: readonly DocumentChange[]): Map<string, string | undef
 /** Reads the documents, where the store answers. Never rejects. */
 export async function createControl(options: ControlOptions) {
   const { store, file, wall, log } = options
+  const isOfFile = (tenant: string): boolean => file().tenants.has(tenantId(tenant))
   const journal = createJournal(options)
   const apart = createApartJudge(options.env)
   const compiled = createCompiledDocuments({ ...options, apart })
@@ -115,13 +116,13 @@ export async function createControl(options: ControlOptions) {
     await commit({ author, action }, async () => {
       changes = await judge(wish)
       compiled.expect(changes)
-      return new Map([...textsOf(changes), ...killTextsAfter(changes, compiled.killsOf, removed)])
+      const ending = changes.filter((each) => !isOfFile(each.tenant))
+      return new Map([...textsOf(changes), ...killTextsAfter(ending, compiled.killsOf, removed)])
     })
     return changes
   }
 
-  const isKnown = (tenant: string): boolean => file().tenants.has(tenantId(tenant)) || compiled.documents.has(tenant)
-
+  const isKnown = (tenant: string): boolean => isOfFile(tenant) || compiled.documents.has(tenant)
   const documentsAt = (version: number, tenant?: string): Promise<Documents | undefined> =>
     inTurn(reading, async () => wholeDocumentsIn(await journal.at(version, textNamesIn(tenant))))
 
@@ -145,8 +146,7 @@ export async function createControl(options: ControlOptions) {
     /** Those of now, of tenants that the file does not have. @throws GatewayError unavailable before the first read */
     documents(): Documents {
       if (!journal.loaded) throw unavailable('The store could not be read yet. Retry in a second.')
-      const { tenants } = file()
-      return new Map([...compiled.documents].filter(([id]) => !tenants.has(tenantId(id))))
+      return new Map([...compiled.documents].filter(([id]) => !isOfFile(id)))
     },
     get version() {
       return journal.version
@@ -188,7 +188,7 @@ export async function createControl(options: ControlOptions) {
     /** @param tenants undefined: all. @param before a version number */
     history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>
       inTurn(reading, () => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
-    isOfFile: (tenant: string): boolean => file().tenants.has(tenantId(tenant)),
+    isOfFile,
     /**
      * The documents of a version, or that of one tenant; undefined where they are not all kept.
      * @throws GatewayError unavailable

@@ -5,7 +5,7 @@ import type { Kill, Tenant } from '../config/snapshot.ts'
 import { upstreamName } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { ControlError } from './control-error.ts'
-import { isSameKill, killsPrefix, withKill, type DatedKill } from './kills.ts'
+import { isOfPlatform, isSameKill, killsPrefix, withKill, type DatedKill } from './kills.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
 type WantedTexts = ReadonlyMap<string, string | undefined>
@@ -30,9 +30,6 @@ export interface KillSwitch {
 
 const noSuchThing = (what: string): ControlError =>
   new ControlError('not_found', `There is no such ${what}, or this key is not for it.`, 'List what there is.')
-
-/** Of those whose author is not known, too: a tenant-admin must not start what may be a platform-admin's to start. */
-const isOfPlatform = ({ role }: DatedKill): boolean => role !== 'tenant-admin'
 
 /**
  * Whoever misspells what has to stop must hear it.

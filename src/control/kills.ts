@@ -13,8 +13,9 @@ import type { KeptText } from './version-records.ts'
 
 /** Of the names of lists of kills in the journal. */
 export const killsPrefix = 'kills/'
+/** Of a tenant, by its own administrators; and as many by those of the platform, to whom they leave room. */
 const maxKills = 1_000
-/** Of all of a tenant as JSON. */
+/** Of these as JSON. */
 const maxKillChars = 128 * 1024
 
 /** When it was stopped, and by which admin key. Lists of before roles were kept have none. */
@@ -38,17 +39,21 @@ export function killsIn(texts: ReadonlyMap<string, KeptText>, known: KillsByTena
 
 const targetOf = ({ at: _at, by: _by, role: _role, ...kill }: DatedKill): Kill => kill
 
+/** Of those whose author is not known, too: a tenant-admin must not start what may be a platform-admin's to start. */
+export const isOfPlatform = ({ role }: DatedKill): boolean => role !== 'tenant-admin'
+
 export const isSameKill = (one: DatedKill, other: Kill): boolean =>
   canonicalJsonOf(targetOf(one)) === canonicalJsonOf(other)
 
 /** @returns undefined where it is among them already. @throws ControlError limit_reached */
 export function withKill(kills: readonly DatedKill[], kill: DatedKill): readonly DatedKill[] | undefined {
   if (kills.some((each) => isSameKill(each, targetOf(kill)))) return undefined
-  const after = [...kills, kill]
-  if (kills.length < maxKills && JSON.stringify(after).length <= maxKillChars) return after
+  const ofSameSide = kills.filter((each) => isOfPlatform(each) === isOfPlatform(kill))
+  if (ofSameSide.length < maxKills && JSON.stringify([...ofSameSide, kill]).length <= maxKillChars)
+    return [...kills, kill]
   throw new ControlError(
     'limit_reached',
-    `The tenant has ${kills.length} kill switches, and no room for more.`,
+    `The tenant has ${ofSameSide.length} kill switches, and no room for more.`,
     'Stop the whole tenant, or remove some.'
   )
 }

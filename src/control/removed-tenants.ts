@@ -43,6 +43,7 @@ export async function removedTenants(
 /**
  * The lists of kill switches that a change of documents changes: with a tenant they go, and they come back where its
  * removal is taken back.
+ * @param changes of tenants that the file does not have: where it has them they stay, and what is stopped of them
  * @param removed of a rollback
  * @returns new texts by name; undefined: removed
  * @throws ControlError limit_reached

@@ -138,3 +138,22 @@ t.test('no tenant-admin switches the record of changes off', async (t) => {
     t.match(parse(await readFile(file, 'utf8')).at(-1), { kind: 'change', action: 'tenant.patch', by })
   }
 })
+
+t.test('a change of several tenants is in the record of each, which names no other', async (t) => {
+  const file = join(t.testdir(), 'audit.jsonl')
+  const made = await adminGateway(t, { upstreams: {}, top: { audit: { store: false, file } } })
+  const tenant = { auth: {}, upstreams: {} }
+  const apply = (tenants: object, key: string = adminKeys.platform) =>
+    made.call('POST', '/v1/apply', { key, body: { tenants }, headers: { 'If-Match': '*' } })
+  t.equal((await apply({ initech: tenant, hooli: tenant })).status, 200)
+  const changes = async () => parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'change')
+  t.match(await changes(), [
+    { chain: /^initech\//, action: 'apply', target: 'initech' },
+    { chain: /^hooli\//, action: 'apply', target: 'hooli' }
+  ])
+  t.equal((await apply({ initech: null }, adminKeys.globex)).status, 404, 'another tenant is unknown')
+  await made.close()
+  const refused = parse(await readFile(file, 'utf8')).find(({ kind }) => kind === 'refused')
+  t.match(refused, { action: 'apply', target: 'initech', outcome: 'not_found', by: { name: 'globex' } })
+  t.notMatch(refused, { chain: /^initech\// }, 'in the record of the gateway')
+})

@@ -280,6 +280,10 @@ t.test('the kill switches of a tenant take no more than so much of the store', a
   const some = Array.from({ length: 100 }, (_, n) => dated(`${n} ${'s'.repeat(1_200)}`))
   t.equal(withKill(some, dated('short'))?.length, 101, 'the control')
   t.throws(() => withKill(some, dated('s'.repeat(10_000))), { code: 'limit_reached', message: /100 kill switches/ })
+  const own = some.map((each) => ({ ...each, role: 'tenant-admin' }))
+  const much = dated('s'.repeat(10_000))
+  t.throws(() => withKill(own, { ...much, role: 'tenant-admin' }), { code: 'limit_reached' })
+  t.equal(withKill(own, { ...much, role: 'platform-admin' })?.length, 101, 'those of the platform have their own room')
 })
 
 t.test('what a platform-admin has stopped, only a platform-admin starts again', async (t) => {
@@ -306,4 +310,19 @@ t.test('what a platform-admin has stopped, only a platform-admin starts again', 
   t.match((await one.call('GET', '/v1/tenants/acme/kills', own)).json, { items: [{ key: 'ada', by: 'platform' }] })
   t.equal((await kill('keys/ada', 'DELETE')).status, 204)
   t.ok(await until('ada is let in again', () => legacyClient(one.url(), keys.ada).catch(() => undefined)))
+})
+
+t.test('the kill switches of a tenant of the file stay, whatever becomes of a document behind it', async (t) => {
+  const { one, kill } = await start(t)
+  const document = { auth: {}, upstreams: {} }
+  const apply = (acme: unknown) =>
+    one.call('POST', '/v1/apply', { body: { behindFile: true, tenants: { acme } }, headers: { 'If-Match': '*' } })
+  const ping = async () => (await modernRequest(one.url(), 'tools/list', {}, { token: keys.ada })).status
+  t.equal((await apply(document)).status, 200)
+  t.equal(await ping(), 200)
+  t.equal((await kill('tenant')).status, 204)
+  await until('it is stopped here, too', async () => (await ping()) === 403)
+  t.equal((await apply(null)).status, 200)
+  t.equal(await ping(), 403)
+  t.match((await one.call('GET', '/v1/tenants/acme/kills')).json, { items: [{ kind: 'tenant' }] })
 })

@@ -7,17 +7,24 @@ import { isTree, type Tree } from '../../config/shape.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
 import { shownDocument } from '../../control/document/tenant-document.ts'
 import type { WantedChange } from '../../control/judge.ts'
+import { recordRefusedChange } from '../changes.ts'
 import { foreignCursor, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
-import { administrators, AdminReply, defineRoute, everyRole, maySee, type AdminRequest } from '../route.ts'
+import {
+  administrators,
+  AdminReply,
+  defineRoute,
+  everyRole,
+  maySee,
+  type AdminRequest,
+  type AdminServices
+} from '../route.ts'
 import { checkPlanned, etagOf, versionFor } from './conditions.ts'
 import { Rollback, rollbackWish } from './planned/rollback.ts'
 import { writeDocuments } from './write.ts'
 
 /** Each is compiled in the turn of the event loop in which the change is made. */
 const maxTenantsAtOnce = 100
-/** Of what is noted. */
-const maxTargetChars = 500
 
 const VersionEntry = closedObject({
   version: Type.Integer({ description: 'Grows by one with each change of any tenant.' }),
@@ -76,6 +83,21 @@ export function wantedChange({ administrator }: AdminRequest, tenants: unknown):
       throw new AdminProblem('invalid_request', 'A tenant is neither an object nor null.', 'Send it as PUT takes it.')
     })
   )
+}
+
+/** The same for what changes them: who names a tenant of others is in the audit log. @throws AdminProblem */
+function notingForeign(request: AdminRequest, services: AdminServices, tenants: unknown): WantedChange {
+  const { administrator, address } = request
+  try {
+    return wantedChange(request, tenants)
+  } catch (error) {
+    const { name: actor, role } = administrator
+    if (error instanceof AdminProblem && error.code === 'not_found' && isTree(tenants)) {
+      const target = Object.keys(tenants).find((id) => !maySee(administrator, id)) ?? ''
+      recordRefusedChange(services, { actor, role, action: 'apply', tenant: undefined, target, address }, error.code)
+    }
+    throw error
+  }
 }
 
 const tenantOfName = (name: string): string => name.slice(name.indexOf('/') + 1)
@@ -159,13 +181,13 @@ export const versionRoutes = [
     },
     async (request, services) => {
       const { tenants, version, behindFile: isBehindFile } = request.body
-      const wanted = wantedChange(request, tenants)
       const { control } = services
       const { administrator, conditions } = request
+      const wanted = notingForeign(request, services, tenants)
       const planned = version === undefined ? conditions.ifMatch : etagOf(version)
       const changes = await writeDocuments(request, services, {
         action: 'apply',
-        target: [...wanted.keys()].join(', ').slice(0, maxTargetChars),
+        tenants: [...wanted.keys()],
         change: () => wanted,
         isBehindFile,
         admit: (change) => checkPlanned(planned, change, administrator, control),

@@ -11,8 +11,10 @@ import type { AdminRequest, AdminServices } from '../route.ts'
 export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | 'past' | 'isBehindFile'> {
   /** Such as `tenant.put`. */
   readonly action: string
-  /** What was changed, without anything secret. */
-  readonly target: string
+  /** What was changed, without anything secret. Not given: each tenant, of which nobody else's record tells. */
+  readonly target?: string
+  /** Whom it is about, where the path names none. */
+  readonly tenants?: readonly string[]
   /** Of a document as it is shown: what was changed. */
   readonly partOf: (shown: Tree) => unknown
 }
@@ -21,16 +23,20 @@ export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | '
 export async function writeDocuments(
   { administrator, address, params }: AdminRequest,
   services: AdminServices,
-  { action, target, partOf, ...wish }: NotedWish
+  { action, target, tenants, partOf, ...wish }: NotedWish
 ): Promise<readonly DocumentChange[]> {
   const { name, role } = administrator
   const author = { name, role }
   const made = await services.control
     .change({ ...wish, author, action, charge: administrator.charge })
     .catch((error: unknown) => {
-      const { tenant } = params
       if (error instanceof ControlError && error.code === 'forbidden')
-        recordRefusedChange(services, { actor: name, role, action, tenant, target, address }, error.code)
+        for (const tenant of tenants ?? [params['tenant']])
+          recordRefusedChange(
+            services,
+            { actor: name, role, action, tenant, target: target ?? tenant ?? '', address },
+            error.code
+          )
       throw error
     })
   // Of what is shown: the digest of a secret would let whoever reads the log try secrets out.
@@ -44,7 +50,7 @@ export async function writeDocuments(
       role,
       action,
       tenant,
-      target,
+      target: target ?? tenant,
       before: await digestOf(before),
       after: await digestOf(after),
       address
