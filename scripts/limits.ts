@@ -539,19 +539,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the rest waits for a later turn: tenants take turns, and the callers of each'
     ],
     [
-      'time/turns.ts sharedTurnMs',
-      'the same while more than one tenant has work',
-      'process',
-      'the rest waits for a later turn'
-    ],
-    [
       'time/turn-shares.ts shareMs',
-      'what is begun or read in one turn of the event loop while more than one tenant has work',
+      'what is begun or read in one turn of the event loop while more than one tenant has work; as much of long messages',
       'tenant',
       'the rest waits for a later turn, and its connections are not read'
     ],
-    ['time/turn-shares.ts pieceMs', 'what a piece of such work counts at least', 'piece', 'taken from the share'],
-    ['http/direct/usual-requests.ts partMs', 'what a part of a body counts', 'part', 'taken from the share'],
+    ['http/direct/usual-requests.ts partMs', 'what a part of a body counts before it is read', 'part', 'taken from the share'],
     ['time/turn-shares.ts maxDebtMs', 'of it what is taken from later shares', 'tenant', 'forgiven'],
     [
       'time/turn-shares.ts sharedMs',

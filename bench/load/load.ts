@@ -122,7 +122,7 @@ function openLoop(rate: number): Loop {
       let begun = 0
       timer = setInterval(() => {
         const elapsedMs = Math.floor(performance.now() - startedAt)
-        for (; begun < (elapsedMs * rate) / 1000; begun++) {
+        for (; begun <= (elapsedMs * rate) / 1000; begun++) {
           // At a whole millisecond: what the timer is late by counts, and not how it is sliced.
           const dueAt = startedAt + Math.ceil((begun * 1000) / rate)
           const worker = free.pop()

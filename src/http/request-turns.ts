@@ -6,9 +6,9 @@
 import type { Socket } from 'node:net'
 import type { MemoryAccount } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
-import { GatewayError } from '../protocol/messages.ts'
+import { GatewayError, tenantId, type TenantId } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
-import { createFairQueue } from '../time/fair-queue.ts'
+import { createFairQueue, type WorkOwner } from '../time/fair-queue.ts'
 import { createLoopDelay, type LoopDelay } from '../time/loop-delay.ts'
 import { type TurnShares, turnShares } from '../time/turn-shares.ts'
 import type { Connections } from './connections.ts'
@@ -22,6 +22,7 @@ const loggedMs = 10_000
 
 export interface ReadyRequest {
   readonly socket: Socket
+  readonly url: string
   /** That it holds while it waits. */
   readonly bytes: number
   begin(): void
@@ -32,12 +33,17 @@ export interface ReadyRequest {
 }
 
 interface RequestTurnsOptions {
-  /** Who was let in on one before: who sends a request now is not known until it is begun. */
+  /** Who was let in on one before: who sends a request is not known until it is begun. */
   readonly connections: Pick<Connections, 'ownerOf'>
   /** What requests that wait may take. */
   readonly memory: MemoryAccount
-  /** Says how long one may wait, in milliseconds. */
-  readonly state: { readonly snapshot: { readonly limits: { readonly queueMs: number } } }
+  /** Says how long one may wait, in milliseconds, and which tenants there are. */
+  readonly state: {
+    readonly snapshot: {
+      readonly limits: { readonly queueMs: number }
+      readonly tenants: Pick<ReadonlySet<TenantId>, 'has'>
+    }
+  }
   readonly clock: Clock
   readonly log: Log
   /** Replaced in tests, as the next one. */
@@ -76,6 +82,21 @@ export function createRequestTurns(options: RequestTurnsOptions) {
     clock.timer(loggedMs, noteRefused).unref()
   }
 
+  /** Who was let in on its connection before, where that was at this tenant. Else a stranger: those take turns, too. */
+  function ownerOf({ socket, url }: ReadyRequest): WorkOwner {
+    const last = connections.ownerOf(socket)
+    const named = tenantIn(url)
+    return named === last.tenant || !state.snapshot.tenants.has(named) ? last : { tenant: '', caller: named }
+  }
+
+  function start(request: ReadyRequest, { tenant }: WorkOwner): void {
+    shares.begin(tenant)
+    request.begin()
+    const letIn = ownerOf(request).tenant
+    shares.isOf(letIn)
+    shares.note(letIn)
+  }
+
   function awaitTurn(): void {
     if (isTurnAwaited) return
     isTurnAwaited = true
@@ -96,11 +117,10 @@ export function createRequestTurns(options: RequestTurnsOptions) {
     close: delay.close,
     /** Begins it at once, or in a later turn. @returns whether it waits: nothing more may be read of its socket then */
     add(request: ReadyRequest): boolean {
-      const { socket, bytes, begin, refuse, isProbe = false } = request
+      const { bytes, refuse, isProbe = false } = request
       const since = clock.now()
-      const owner = connections.ownerOf(socket)
+      const owner = ownerOf(request)
       const { tenant } = owner
-      shares.note(tenant)
       awaitTurn()
       if (!isProbe && isLate(since)) {
         refuseLate(request)
@@ -109,7 +129,7 @@ export function createRequestTurns(options: RequestTurnsOptions) {
       // Of what watches over the process none waits for strangers.
       if (begun < maxBegunPerTurn && (isProbe || shares.has(tenant))) {
         begun++
-        shares.run(tenant, begin)
+        start(request, owner)
         return false
       }
       const share = memory.share(tenant, owner.caller)
@@ -120,7 +140,7 @@ export function createRequestTurns(options: RequestTurnsOptions) {
       waiting.add(() => {
         share.move(-bytes)
         if (isProbe || !isLate(since)) {
-          shares.run(tenant, begin)
+          start(request, owner)
           return 1
         }
         refuseLate(request)
@@ -130,6 +150,9 @@ export function createRequestTurns(options: RequestTurnsOptions) {
     }
   }
 }
+
+/** The part of a path that names the tenant, of whatever else the same part. */
+const tenantIn = (url: string): TenantId => tenantId(url.slice(3, url.indexOf('/', 3)))
 
 const overloaded = (): GatewayError =>
   new GatewayError('overloaded', 'The gateway has more to do than it can. Retry in a second.')

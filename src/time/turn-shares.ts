@@ -8,30 +8,49 @@ import { createFairQueue, type WorkOwner } from './fair-queue.ts'
 const sharedMs = 1_000
 /** Of one tenant, in one turn of the event loop. */
 const shareMs = 0.5
-/** What a piece of work costs at least: what is measured goes on in promises. */
-const pieceMs = 0.25
 /** What is carried over to later turns at most: the clock also counts what other processes had. */
 const maxDebtMs = 10
 
 export type TurnShares = ReturnType<typeof createTurnShares>
 
 export function createTurnShares(now: () => number = () => performance.now()) {
-  /** By tenant: in this turn, and in earlier ones beyond its share. */
+  /** By tenant, in milliseconds: in this turn, and in earlier ones beyond its share. */
   const spent = new Map<string, number>()
   const waiting = createFairQueue<{ readonly run: () => void; readonly tenant: string; readonly ms: number }>()
   let due: Array<() => void> = []
   let isTurnAwaited = false
   let last = ''
   let sharedUntil = 0
+  /** Whose work is under way, and what of it is not charged yet; undefined: nobody's. */
+  let running: { tenant: string; since: number } | undefined
 
   const isShared = (): boolean => sharedUntil > 0 && now() < sharedUntil
-  const has = (tenant: string): boolean => !isShared() || (spent.get(tenant) ?? 0) < shareMs
+  const spentOf = (tenant: string): number => {
+    chargeRunning()
+    return spent.get(tenant) ?? 0
+  }
+  const has = (tenant: string): boolean => !isShared() || spentOf(tenant) < shareMs
   /** Who waits to read on leaves room for what is read: else no request would be begun. */
-  const hasHalf = (tenant: string): boolean => !isShared() || (spent.get(tenant) ?? 0) < shareMs / 2
+  const hasHalf = (tenant: string): boolean => !isShared() || spentOf(tenant) < shareMs / 2
+
+  function chargeRunning(): void {
+    if (running === undefined) return
+    const at = now()
+    charge(running.tenant, at - running.since)
+    running.since = at
+  }
 
   function charge(tenant: string, ms: number): void {
     // What a stranger costs, whoever that is, the next ones do not pay.
     spent.set(tenant, Math.min(tenant === '' ? shareMs : maxDebtMs, (spent.get(tenant) ?? 0) + ms))
+    awaitTurn()
+  }
+
+  function begin(tenant: string): void {
+    if (!isShared()) return
+    chargeRunning()
+    running = { tenant, since: now() }
+    // Before the event loop waits for anything: that is nobody's work.
     awaitTurn()
   }
 
@@ -43,6 +62,8 @@ export function createTurnShares(now: () => number = () => performance.now()) {
 
   function nextTurn(): void {
     isTurnAwaited = false
+    chargeRunning()
+    running = undefined
     for (const [tenant, ms] of spent)
       if (ms <= shareMs) spent.delete(tenant)
       else spent.set(tenant, ms - shareMs)
@@ -66,21 +87,16 @@ export function createTurnShares(now: () => number = () => performance.now()) {
     isShared,
     /** May the tenant have more done in this turn? */
     has,
-    /** Does it, and counts it as the tenant's. */
-    run(tenant: string, work: () => void): void {
-      if (!isShared()) return work()
-      const began = now()
-      try {
-        work()
-      } finally {
-        charge(tenant, Math.max(pieceMs, now() - began))
-      }
+    /** What runs from here on, promises included, is the tenant's: until other work begins, or the turn is over. */
+    begin,
+    /** What runs was begun for nobody who was known, and is the tenant's. */
+    isOf(tenant: string): void {
+      if (running !== undefined) running.tenant = tenant
     },
-    /** @returns whether the tenant had so much of its share left, which is taken */
-    take(tenant: string, ms: number = pieceMs): boolean {
-      if (!isShared()) return true
+    /** @returns whether the tenant had so much of its share left; then its work begins */
+    take(tenant: string): boolean {
       if (!has(tenant)) return false
-      charge(tenant, ms)
+      begin(tenant)
       return true
     },
     /** Runs it in a later turn, in which its tenant has a share: tenants take turns, and so do the callers of each. */

@@ -1,12 +1,13 @@
 // Long work in short steps: between them the event loop turns, so that nobody waits for the work of another.
 
 import { createFairQueue, type WorkOwner } from './fair-queue.ts'
-import { turnShares } from './turn-shares.ts'
+import { type TurnShares, turnShares } from './turn-shares.ts'
 
 /** Milliseconds of such work in one turn of the event loop, of all that is under way in the process. */
 const turnMs = 5
-/** The same while more than one tenant has work: another's short call waits for several turns. */
-const sharedTurnMs = 1
+/** Each tenant has a share of its own for it: whoever sends long messages does not hold up the short ones of others. */
+const shareOf = (tenant: string): string => `${tenant} long`
+const noShares: Pick<TurnShares, 'has' | 'begin'> = { has: () => true, begin() {} }
 
 export type Steps<T = void> = Generator<undefined, T, undefined>
 
@@ -18,25 +19,18 @@ export type Steps<T = void> = Generator<undefined, T, undefined>
  */
 export type RunSteps = <T>(steps: Steps<T>, owner: WorkOwner) => T | Promise<T>
 
-/** @param isShared has more than one tenant work? */
-export function createTurns(
-  now: () => number = () => performance.now(),
-  isShared: () => boolean = () => false
-): RunSteps {
+/** @param shares of tenants, where more than one has work. Default: each has all of a turn */
+export function createTurns(now: () => number = () => performance.now(), shares = noShares): RunSteps {
   const waiting = createFairQueue<Work>(takeWork)
   let spentMs = 0
   let scheduled = false
-  const isOver = (): boolean => spentMs >= (isShared() ? sharedTurnMs : turnMs)
+  const hasShare = (tenant: string): boolean => spentMs < turnMs && shares.has(shareOf(tenant))
 
   function beginTurn(): void {
     scheduled = false
     spentMs = 0
-    while (!isOver()) {
-      const work = waiting.next()
-      if (work === undefined) return
-      work.goOn()
-    }
-    schedule()
+    for (let work = waiting.next(hasShare); work !== undefined; work = waiting.next(hasShare)) work.goOn()
+    if (!waiting.isEmpty) schedule()
   }
 
   function schedule(): void {
@@ -46,12 +40,13 @@ export function createTurns(
   }
 
   /** @returns undefined where the turn is over before the work is */
-  function advance<T>(steps: Steps<T>): { readonly value: T } | undefined {
+  function advance<T>(steps: Steps<T>, { tenant }: WorkOwner): { readonly value: T } | undefined {
     schedule()
     const before = spentMs
     const began = now()
+    shares.begin(shareOf(tenant))
     try {
-      while (!isOver()) {
+      while (hasShare(tenant)) {
         const { done, value } = steps.next()
         if (done === true) return { value }
         spentMs = before + now() - began
@@ -65,7 +60,7 @@ export function createTurns(
 
   return (steps, owner) => {
     const beforeFirst = spentMs
-    const first = advance(steps)
+    const first = advance(steps, owner)
     if (first !== undefined) return first.value
     return new Promise((resolve, reject) => {
       const work: Work = {
@@ -73,7 +68,7 @@ export function createTurns(
         goOn() {
           const before = spentMs
           try {
-            const outcome = advance(steps)
+            const outcome = advance(steps, owner)
             if (outcome !== undefined) return resolve(outcome.value)
             work.hadMs += spentMs - before
             waiting.add(work, owner)
@@ -105,7 +100,7 @@ function takeWork(works: Work[], taken: number): Work | undefined {
 }
 
 /** One for the process, because there is one event loop. */
-export const runSteps = createTurns(undefined, turnShares.isShared)
+export const runSteps = createTurns(undefined, turnShares)
 
 /** For work that the system does after a step, such as to take what was written: it belongs to the turn of the step. */
 export const nextTurn = (): Promise<void> =>

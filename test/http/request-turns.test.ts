@@ -8,30 +8,38 @@ import t from 'tap'
 import { createRequestTurns } from '../../src/http/request-turns.ts'
 import { createTurnShares } from '../../src/time/turn-shares.ts'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
-import type { GatewayError } from '../../src/protocol/messages.ts'
+import { type GatewayError, tenantId } from '../../src/protocol/messages.ts'
 import { handClock } from '../kit/connector.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-function turnsFor({ standing = 0, shares = createTurnShares() } = {}) {
+/** Each request takes 0.3 ms of the clock that turns are measured by. */
+function turnsFor({ standing = 0 } = {}) {
+  const spent = { ms: 0 }
+  const shares = createTurnShares(() => spent.ms)
+  const letIn = { tenant: 'acme', caller: 'ada' }
   const clock = handClock()
   const lines: object[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
   const delay = { standingMs: () => standing, close() {} }
-  const state = { snapshot: { limits: { queueMs: 100 } } }
-  const connections = { ownerOf: () => ({ tenant: 'acme', caller: 'ada' }) }
+  const state = { snapshot: { limits: { queueMs: 100 }, tenants: new Set(['acme', 'globex'].map(tenantId)) } }
+  const connections = { ownerOf: () => ({ ...letIn }) }
   const memory = createMemoryAccount()
   const turns = createRequestTurns({ connections, memory, state, delay, clock, log, shares })
   const done: string[] = []
-  const add = (name: string, isProbe = false): boolean =>
+  const add = (name: string, isProbe = false, url = '/t/acme/mcp'): boolean =>
     turns.add({
       socket: new EventEmitter() as Socket,
+      url,
       bytes: 10,
-      begin: () => done.push(name),
+      begin() {
+        done.push(name)
+        spent.ms += 0.3
+      },
       refuse: ({ code }: GatewayError) => done.push(`${name} ${code}`),
       isProbe
     })
-  return { clock, lines, done, add }
+  return { clock, lines, done, add, shares, letIn }
 }
 
 t.test('what waited longer than limits.queueMs is refused, and a probe is not', async (t) => {
@@ -50,8 +58,8 @@ t.test('what waited longer than limits.queueMs is refused, and a probe is not', 
 })
 
 t.test('a probe does not wait for those who have had their share of a turn', (t) => {
-  const shares = createTurnShares(() => 0)
-  const { done, add } = turnsFor({ shares })
+  const { done, add, shares } = turnsFor()
+  shares.note('acme')
   shares.note('other')
   for (const name of ['first', 'second', 'third']) add(name)
   t.same(done, ['first', 'second'], 'the third one waits')
@@ -77,4 +85,31 @@ t.test('while requests are refused the log has a line each ten seconds, with how
   clock.advance(10_000)
   add('late')
   t.equal(lines.length, 3, 'and begins anew after a pause')
+})
+
+t.test('strangers have one share, whichever tenants they name, and those at each of them take turns', async (t) => {
+  const { done, add, shares, letIn } = turnsFor()
+  letIn.tenant = ''
+  shares.note('acme')
+  shares.note('globex')
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']) add(name)
+  add('b1', false, '/t/globex/mcp')
+  add('c1', false, '/t/unknown/mcp')
+  t.same(done, ['a1', 'a2'])
+  await turn()
+  t.same(done.slice(2), ['a3', 'b1'])
+  await turn()
+  t.same(done.slice(4), ['c1', 'a4'], 'whatever is no tenant is one')
+  t.ok(['acme', 'globex'].every(shares.has), 'no tenant pays for them')
+})
+
+t.test('on a connection of a tenant, a request that names another one is that of a stranger', (t) => {
+  const { add, shares } = turnsFor()
+  shares.note('acme')
+  shares.note('globex')
+  for (const name of ['first', 'second']) add(name, false, '/t/globex/mcp')
+  t.same(['', 'acme', 'globex'].map(shares.has), [false, true, true])
+  for (const name of ['third', 'fourth']) add(name)
+  t.same(['', 'acme', 'globex'].map(shares.has), [false, false, true], 'the control')
+  t.end()
 })

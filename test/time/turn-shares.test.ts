@@ -9,7 +9,10 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 function shared() {
   const clock = { ms: 1_000 }
   const shares = createTurnShares(() => clock.ms)
-  const work = (tenant: string, ms: number): void => shares.run(tenant, () => void (clock.ms += ms))
+  const work = (tenant: string, ms: number): void => {
+    shares.begin(tenant)
+    clock.ms += ms
+  }
   return { clock, shares, work }
 }
 
@@ -25,10 +28,10 @@ t.test('a lone tenant has no limit; with another one each has a share, for a sec
   t.same(used(), [true, true])
   shares.note('calm')
   t.ok(shares.isShared())
-  work('noisy', 0)
+  work('noisy', 0.3)
   t.same(used(), [true, true])
-  work('noisy', 0)
-  t.same(used(), [false, true], 'two pieces, however short')
+  work('noisy', 0.3)
+  t.same(used(), [false, true])
   clock.ms += 1_001
   t.same(used(), [true, true], 'the other one has had no work for a second')
   t.end()
@@ -45,6 +48,31 @@ t.test('what was spent beyond a share is taken from those of later turns', async
     await turn()
   }
   t.same(turns, [false, false, true, true])
+})
+
+t.test('what goes on in promises is work of whoever has begun it, until other work begins', async (t) => {
+  const { clock, shares, work } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  work('noisy', 0.1)
+  await Promise.resolve()
+  clock.ms += 0.5
+  work('calm', 0.1)
+  t.same(['noisy', 'calm'].map(shares.has), [false, true])
+  await turn()
+  clock.ms += 5
+  t.same(['noisy', 'calm'].map(shares.has), [true, true], 'what comes in a later turn is nobody’s')
+})
+
+t.test('what was begun for nobody who was known is work of the tenant that was let in', (t) => {
+  const { clock, shares, work } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  work('', 0.4)
+  shares.isOf('noisy')
+  clock.ms += 0.2
+  t.same(['', 'noisy'].map(shares.has), [true, false])
+  t.end()
 })
 
 t.test('what a stranger costs is not taken from those who come later', async (t) => {

@@ -160,6 +160,7 @@ class DirectConnection {
     this.isBusy = true
     const waits = context.turns.add({
       socket,
+      url: head.url,
       bytes: bytes.length,
       begin: () => this.begin(head, bytes, bodyStart),
       refuse: (error) => context.refuse(this.replyTo(head), error)

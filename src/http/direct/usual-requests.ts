@@ -162,7 +162,7 @@ function receiveBody(
   const chunks: Buffer[] = []
   const onData = (chunk: Buffer): void => {
     chunks.push(chunk)
-    if (turnShares.take(owner.tenant, partMs)) return
+    if (turnShares.take(owner.tenant)) return
     raw.pause()
     turnShares.later(() => raw.resume(), owner, partMs)
   }
