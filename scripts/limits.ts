@@ -544,7 +544,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'tenant',
       'the rest waits for a later turn, and its connections are not read'
     ],
-    ['http/direct/usual-requests.ts partMs', 'what a part of a body counts before it is read', 'part', 'taken from the share'],
+    [
+      'http/direct/usual-requests.ts partMs',
+      'what a part of a body counts before it is read',
+      'part',
+      'taken from the share'
+    ],
     ['time/turn-shares.ts maxDebtMs', 'of it what is taken from later shares', 'tenant', 'forgiven'],
     [
       'time/turn-shares.ts sharedMs',
