@@ -121,13 +121,14 @@ export function createAuthenticator({
     if (!(error instanceof GatewayError) || refusal === undefined) return error
     const { reason, detail } = refusal
     log.debug({ tenant: id, reason, detail }, 'authentication refused')
-    const { code, message } = error
+    const { code, message, data } = error
     const name =
       code === 'invalid_request' ? code : reason in challengeErrors ? challengeErrors[reason] : 'invalid_token'
     const metadata = hasIssuer(auth) ? place.metadata : undefined
     const asked = askedFor(auth, place.requiredScopes)
     return new GatewayError(code, message, {
       cause: refusal,
+      data,
       headers: {
         ...error.headers,
         'WWW-Authenticate': challenge(metadata, asked, name, message, schemeFor(reason, scheme, auth))

@@ -93,14 +93,16 @@ export function readBearer(rawHeaders: readonly string[]): string | undefined {
   return credential?.token
 }
 
-/** For the log: why a credential was refused. */
+/** Why a credential was refused. */
 export interface Refusal {
+  /** The check that it did not pass. */
   readonly reason: string
-  /** A cause, or one short claim of the token, such as the unknown issuer. */
+  /** For the log alone: a cause, or one short claim of the token, such as the unknown issuer. */
   readonly detail?: string | undefined
 }
 
 /**
+ * @param reason goes to the caller as `data.refusal`: doctors decide by it, and not by the words of the message
  * @param message goes to the caller
  * @returns the error to throw, still without the challenge (WWW-Authenticate), which `authenticate` adds
  */
@@ -111,6 +113,7 @@ export function refused(
   headers: GatewayError['headers'] = {}
 ): GatewayError {
   return new GatewayError('unauthenticated', message, {
+    data: { refusal: reason },
     cause: { reason, detail: detail?.slice(0, 200) } satisfies Refusal,
     headers
   })

@@ -80,7 +80,8 @@ export const errorTable = {
   unauthenticated: http(
     401,
     'No valid bearer token. Follow resource_metadata in WWW-Authenticate to get one, or use an API key of the ' +
-      'tenant. Without resource_metadata the tenant has API keys only.'
+      'tenant. Without resource_metadata the tenant has API keys only. data.refusal names the check that the ' +
+      'credential did not pass.'
   ),
   forbidden_host: http(
     403,

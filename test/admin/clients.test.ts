@@ -208,8 +208,9 @@ t.test('a public URL at which somebody else answers leads the doctor to nobody',
     createServer((request, response) => {
       const own = `http://${request.headers.host}`
       const challenge = `Bearer resource_metadata="${own}/metadata"`
+      const error = { code: 401, message: 'no', data: { reason: 'unauthenticated', requestId: '1' } }
       if (request.method === 'POST')
-        response.writeHead(401, { 'WWW-Authenticate': challenge, 'X-Request-Id': '1' }).end('{}')
+        response.writeHead(401, { 'WWW-Authenticate': challenge, 'X-Request-Id': '1' }).end(JSON.stringify({ error }))
       else response.end(JSON.stringify({ resource: `${own}/t/acme/mcp`, authorization_servers: [stranger] }))
     })
   )

@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import { newApiKey } from '../../src/auth/keyring.ts'
 import { catalogue, Diagnosis, type FaultCode } from '../../src/hosts/doctor/catalogue.ts'
 import { examine, type DoctorOptions } from '../../src/hosts/doctor/examine.ts'
 import { sender } from '../../src/hosts/doctor/exchange.ts'
@@ -11,6 +12,7 @@ import { browser } from '../kit/browser.ts'
 import { forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 import { gateway, key, type TestGatewayOptions } from '../kit/gateway.ts'
 import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import { issuer as idp } from '../kit/issuer.ts'
 import { listen } from '../kit/listen.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -101,6 +103,8 @@ const only = (fits: RegExp, methods: readonly string[], answer: ReturnType<typeo
   answers: ({ url, method }, response) =>
     fits.test(url ?? '') && methods.includes(method ?? '') && answer.answers(undefined, response)
 })
+/** Set by many a proxy: `add_header X-Request-ID $request_id always` of nginx. */
+const marked = { 'X-Request-Id': '5d0c0c0e4a3b4c229a371df0a6f3b1c2' }
 const now = (): number => Math.floor(Date.now() / 1_000)
 const page = '<title>Sign in to Example</title><form><input type="password"></form>'
 const loopbackClient = (more: object) => ({
@@ -157,6 +161,11 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     return { url: made.url(), token: key }
   },
   challenge_missing: async (t) => await behind(t, { responseHeaders: { 'www-authenticate': undefined } }),
+  challenge_changed: async (t) => {
+    const challenge = 'Bearer resource_metadata="/.well-known/oauth-protected-resource/t/acme/mcp"'
+    const auth = { issuers: [{ issuer: (await loginProvider(t)).url }] }
+    return await behind(t, { responseHeaders: { 'www-authenticate': challenge } }, { auth })
+  },
   key_needed: async (t) => await behind(t),
   public_url_differs: async (t) => {
     const provider = await loginProvider(t)
@@ -168,6 +177,12 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
   metadata_not_passed: async (t) => {
     const auth = { issuers: [{ issuer: (await loginProvider(t)).url }] }
     return await behind(t, only(/^\/\.well-known/, ['GET'], says(404, 'nothing here')), { auth })
+  },
+  metadata_changed: async (t) => {
+    const auth = { issuers: [{ issuer: (await loginProvider(t)).url }] }
+    const alters = (text: string): string =>
+      text.replace(/"authorization_servers":\[[^\]]*\]/, '"authorization_servers":[]')
+    return await behind(t, { alters }, { auth })
   },
   resource_differs: async (t) => ({ url: `${await withLogin(t, await loginProvider(t))}?from=mail` }),
   issuer_unreachable: async (t) => ({ url: await withLogin(t, { url: 'http://127.0.0.1:1' }) }),
@@ -243,13 +258,36 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     provider.resources.add(url)
     return { url, login: 'browser', clientId: 'host' }
   },
-  key_unknown: async (t) => ({ ...(await behind(t)), token: 'gh_this_is_the_key_of_somebody_else' }),
+  // As "gatehouse key new" makes them, where tokens are taken, too.
+  key_unknown: async (t) => ({ ...(await withTokens(t, {}, keyed)), token: newApiKey() }),
+  key_not_usable: async (t) => ({
+    ...(await withTokens(
+      t,
+      {},
+      { keys: [{ name: 'ada', key: 'key-of-this-tenant-for-ada', expires: '2020-01-01T00:00:00Z' }] }
+    )),
+    token: 'key-of-this-tenant-for-ada'
+  }),
+  key_without_scope: async (t) => ({
+    ...(await behind(t, {}, { auth: { keys: [{ name: 'ada', key, scopes: ['other'] }], requiredScopes: ['mcp'] } })),
+    token: key
+  }),
   admin_key: async (t) => ({ ...(await behind(t)), token: 'gha_an_admin_key_of_somebody' }),
   authorization_not_passed: async (t) => ({
     ...(await behind(t, { requestHeaders: { authorization: undefined } })),
     token: key
   }),
   token_opaque: async (t) => ({ ...(await withTokens(t, {})), token: 'Zm9vYmFyLWFuLW9wYXF1ZS10b2tlbg' }),
+  token_not_active: async (t) => {
+    const { url: issuer, introspection, token, revoke } = await idp(t)
+    const made = await gateway(t, { upstreams, auth: { issuers: [{ issuer, introspection }] } })
+    const opaque = await token({ resource: made.url(), opaque: true })
+    t.equal((await diagnosed({ url: made.url(), token: opaque })).fault, undefined, 'it was good')
+    await revoke(opaque)
+    const other = await gateway(t, { upstreams, auth: { issuers: [{ issuer, introspection }] } })
+    return { url: other.url(), token: opaque }
+  },
+  proof_missing: async (t) => await withTokens(t, {}, { dpop: 'required' }),
   token_expired: async (t) => await withTokens(t, { iat: now() - 7_200, exp: now() - 3_600 }),
   token_not_yet_valid: async (t) => await withTokens(t, { nbf: now() + 3_600, exp: now() + 7_200 }),
   token_for_another: async (t) => await withTokens(t, { aud: 'https://api.example.com' }),
@@ -264,8 +302,12 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     ...(await behind(t, { responseHeaders: { 'mcp-session-id': undefined } })),
     token: key
   }),
-  initialize_refused: async (t) => ({
+  headers_changed: async (t) => ({
     ...(await behind(t, { requestHeaders: { 'content-type': 'text/plain' } })),
+    token: key
+  }),
+  initialize_refused: async (t) => ({
+    ...(await behind(t, { requestHeaders: { 'mcp-protocol-version': '1999-01-01' } })),
     token: key
   }),
   headers_not_passed: async (t) => ({
@@ -279,8 +321,19 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     })),
     token: key
   }),
-  request_refused: async (t) => ({
+  session_not_sent_on: async (t) => ({
     ...(await behind(t, { requestHeaders: { 'mcp-session-id': undefined } })),
+    token: key
+  }),
+  request_not_passed: async (t) => ({
+    ...(await behind(t, {
+      answers: ({ headers }, response) =>
+        headers['mcp-session-id'] !== undefined && says(403, 'blocked', marked).answers(undefined, response)
+    })),
+    token: key
+  }),
+  request_refused: async (t) => ({
+    ...(await behind(t, { requestHeaders: { 'mcp-session-id': 'of-another' } })),
     token: key
   }),
   no_tools: async (t) => ({ ...(await behind(t, {}, { upstreams: {} })), token: key }),
@@ -341,6 +394,57 @@ const alike: ReadonlyArray<readonly [what: string, code: FaultCode, (t: Test) =>
     'own_authentication',
     async (t) => await behind(t, says(401, '', { 'WWW-Authenticate': 'Bearer' }))
   ],
+  [
+    'a proxy with request ids of its own that does not reach an open endpoint',
+    'bad_gateway',
+    async (t) => await behind(t, says(502, '<h1>502 Bad Gateway</h1>', marked), { auth: 'none' })
+  ],
+  [
+    'a proxy with request ids of its own that refuses DELETE',
+    'method_refused',
+    async (t) => ({ ...(await behind(t, only(/^\/t\//, ['DELETE'], says(405, 'no', marked)))), token: key })
+  ],
+  [
+    'a proxy with request ids of its own that refuses the stream',
+    'method_refused',
+    async (t) => ({ ...(await behind(t, only(/^\/t\//, ['GET'], says(404, 'no', marked)))), token: key })
+  ],
+  [
+    'a proxy with request ids of its own that refuses large bodies',
+    'body_too_large_for_proxy',
+    async (t) => ({
+      ...(await behind(t, {
+        answers: ({ headers }, response) =>
+          Number(headers['content-length']) > 1_048_576 && says(413, 'no', marked).answers(undefined, response)
+      })),
+      token: key
+    })
+  ],
+  [
+    'a type of bodies that is changed, at an endpoint that lets everybody in',
+    'headers_changed',
+    async (t) => await behind(t, { requestHeaders: { 'content-type': 'text/plain' } }, { auth: 'none' })
+  ],
+  [
+    'a key of another endpoint',
+    'key_not_usable',
+    async (t) => ({
+      ...(await behind(
+        t,
+        {},
+        {
+          auth: { keys: [{ name: 'ada', key, endpoints: ['other'] }] },
+          endpoints: { default: { upstreams: ['up'] }, other: { upstreams: ['up'] } }
+        }
+      )),
+      token: key
+    })
+  ],
+  [
+    'a signature that does not hold, where proofs are required',
+    'token_not_accepted',
+    async (t) => await withTokens(t, {}, { dpop: 'required' }, true)
+  ],
   ['a filter', 'refused_on_the_way', async (t) => await behind(t, says(403, '<h1>Blocked</h1>'))],
   ['an error of the proxy', 'refused_on_the_way', async (t) => await behind(t, says(500, 'internal'))]
 ]
@@ -349,6 +453,43 @@ for (const [what, code, make] of alike)
     const { fault } = await diagnosed(await make(t))
     t.equal(fault?.code, code, fault?.message ?? 'nothing')
   })
+
+t.test('what is told of a credential that is refused begins with what the gateway says', async (t) => {
+  const keys = [{ name: 'ada', key: 'key-of-this-tenant-for-ada', expires: '2020-01-01T00:00:00Z' }]
+  const { url } = await behind(t, {}, { auth: { keys } })
+  t.match((await diagnosed({ url, token: 'key-of-this-tenant-for-ada' })).fault?.message, /The API key has expired/)
+  t.match((await diagnosed({ url, token: newApiKey() })).fault?.message, /This is not an API key of the tenant/)
+})
+
+t.test('a proxy that sets request ids of its own is no fault, nor is a limit of the gateway', async (t) => {
+  const told: string[] = []
+  const passed = (_hop: string, text: string): void => void told.push(text)
+  const { url } = await behind(t, { responseHeaders: { 'x-request-id': marked['X-Request-Id'] } })
+  t.equal((await diagnosed({ url, token: key })).fault, undefined)
+  const limited = await gateway(t, { upstreams, limits: { bodyBytes: 1_000_000 } })
+  const options = { url: limited.url(), token: key, timeoutMs: 20_000, version: '1' }
+  await examine(options, { passed, browse() {}, waitMs: 0 })
+  t.match(told.at(-1), /one message of 1\.2 MB is more than limits\.bodyBytes allows/)
+})
+
+t.test('a provider that takes metadata documents is no fault, though this command has none', async (t) => {
+  const alters = (text: string): string =>
+    text.replace('"registration_endpoint"', '"client_id_metadata_document_supported":true,"elsewhere"')
+  const provider = await loginProvider(t, {}, { alters })
+  const url = await withLogin(t, provider)
+  const { code, out } = await cli(['doctor', '--url', url, '--login'])
+  t.match({ code, out }, { code: 0, out: /registers nobody: [^]*metadata document[^]*--client-id/ })
+})
+
+t.test('every issuer is looked at, and one that hosts do not take fails nothing', async (t) => {
+  const provider = await loginProvider(t)
+  const issuers = [{ issuer: provider.url }, { issuer: 'http://127.0.0.1:1' }, { issuer: (await loginProvider(t)).url }]
+  const made = await gateway(t, { upstreams, auth: { issuers } })
+  const { code, out } = await cli(['doctor', '--url', made.url()])
+  t.equal(code, 0)
+  t.match(out, /nobody could sign in at http:\/\/127\.0\.0\.1:1: The authorization server .* cannot be reached/)
+  t.match(out, new RegExp(`${issuers[2]?.issuer} is well, too`))
+})
 
 t.test('at the address of HTTP+SSE its endpoint is tried, and its stream', async (t) => {
   const { url } = await behind(t)

@@ -112,7 +112,7 @@ async function firstAnswer(
         'MCP-Protocol-Version': latestModern,
         'Mcp-Method': 'server/discover'
       },
-      headOnly: true,
+      head: 'of any',
       lookup
     })
     return { status, challenge: headers['www-authenticate'] }

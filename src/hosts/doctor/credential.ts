@@ -2,8 +2,8 @@
 
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { cellText } from '../../observe/text-log.ts'
-import { Diagnosis } from './catalogue.ts'
-import { reasonIn, saidIn } from './endpoint-hops.ts'
+import { reasonIn, refusalIn, saidIn } from './answers.ts'
+import { Diagnosis, type FaultCode } from './catalogue.ts'
 import type { Exchanged } from './exchange.ts'
 
 /** What the metadata of the endpoint says; undefined: it has none. */
@@ -12,20 +12,36 @@ export interface Announced {
   readonly issuers: readonly string[]
 }
 
+/** By the check that it did not pass, where that says enough. */
+const ofRefusal: Readonly<Record<string, FaultCode>> = {
+  endpoint: 'key_not_usable',
+  inactive: 'token_not_active',
+  bound: 'proof_missing',
+  unbound: 'proof_missing',
+  proof: 'proof_missing',
+  nonce: 'proof_missing'
+}
+
 /** @throws Diagnosis where the answer to a request with this credential is 401 or 403 */
 export function judgeCredential(token: string, announced: Announced | undefined, answer: Exchanged, now: number): void {
   const { status, headers } = answer
+  const challenge = headers['www-authenticate'] ?? ''
+  const [refusal = '', said] = [refusalIn(answer), saidIn(answer)]
+  // Keys of a file may have any form; whatever a tenant without issuers is given is meant as one.
+  const isKey = announced === undefined || token.startsWith('gatehouse_')
   if (reasonIn(answer) === 'insufficient_scope') {
-    const [, scope = ''] = /scope="([^"]*)"/.exec(headers['www-authenticate'] ?? '') ?? []
-    throw new Diagnosis('scope_missing', { scope })
+    const [, scope = ''] = /scope="([^"]*)"/.exec(challenge) ?? []
+    throw new Diagnosis(isKey ? 'key_without_scope' : 'scope_missing', { scope, said })
   }
   if (status !== 401) return
   // RFC 6750 section 3.1: no error where no credential was presented.
-  if (!/error=/.test(headers['www-authenticate'] ?? '')) throw new Diagnosis('authorization_not_passed')
+  if (!/error=/.test(challenge)) throw new Diagnosis('authorization_not_passed', { said })
   if (token.startsWith('gha_')) throw new Diagnosis('admin_key')
-  if (announced === undefined || token.startsWith('gh_')) throw new Diagnosis('key_unknown')
+  const code = ofRefusal[refusal]
+  if (code !== undefined) throw new Diagnosis(code, { said })
   const claims = claimsOf(token)
-  if (claims === undefined) throw new Diagnosis('token_opaque')
+  if (claims === undefined && refusal === 'expired') throw new Diagnosis('key_not_usable', { said })
+  if (isKey || claims === undefined) throw new Diagnosis(isKey ? 'key_unknown' : 'token_opaque', { said })
   const { iss, exp, nbf, aud } = claims
   if (typeof iss === 'string' && !announced.issuers.includes(iss))
     throw new Diagnosis('token_of_other_issuer', { issuer: iss, known: announced.issuers.join(', ') })
@@ -39,7 +55,7 @@ export function judgeCredential(token: string, announced: Announced | undefined,
       audience: audiences.map(cellText).join(', ') || 'nobody in particular',
       resource: announced.resource
     })
-  throw new Diagnosis('token_not_accepted', { said: saidIn(answer), request: headers['x-request-id'] ?? '' })
+  throw new Diagnosis('token_not_accepted', { said, request: headers['x-request-id'] ?? '' })
 }
 
 function claimsOf(token: string): JsonObject | undefined {

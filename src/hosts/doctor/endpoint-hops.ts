@@ -4,16 +4,9 @@
 import { capabilitiesKey, clientInfoKey, versionKey } from '../../protocol/envelope.ts'
 import { isObject, latestLegacy, latestModern, type JsonObject } from '../../protocol/messages.ts'
 import { cellText } from '../../observe/text-log.ts'
+import { codeOfRefusal, facts, isOfGateway, reasonIn, type ExaminedEndpoint } from './answers.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
-import { ConnectionFault, diagnosisOf, noAnswerInTime, type Exchanged, type SendOnce, type Way } from './exchange.ts'
-
-export interface ExaminedEndpoint {
-  readonly url: URL
-  readonly origin: string | undefined
-  readonly send: SendOnce
-  readonly way: Way
-  readonly version: string
-}
+import { ConnectionFault, diagnosisOf, noAnswerInTime, type Exchanged } from './exchange.ts'
 
 const largeMessageBytes = 1_200_000
 
@@ -63,7 +56,7 @@ async function post(
 async function openStream(endpoint: ExaminedEndpoint, headers: Readonly<Record<string, string>>): Promise<Exchanged> {
   const { url, send, way } = endpoint
   try {
-    return await send(url, { headers: { ...headers, Accept: 'text/event-stream' }, headOnly: true })
+    return await send(url, { headers: { ...headers, Accept: 'text/event-stream' }, head: 'of a stream' })
   } catch (error) {
     if (!(error instanceof ConnectionFault)) throw error
     if (error.code !== noAnswerInTime) throw await diagnosisOf(error, url, way, send)
@@ -77,48 +70,6 @@ const bearer = (token: string | undefined): Record<string, string> =>
 export const postInitialize = (endpoint: ExaminedEndpoint, token?: string): Promise<Exchanged> =>
   post(endpoint, initializeBody(endpoint.version), bearer(token))
 
-const errorOf = ({ json }: Exchanged): JsonObject => (isObject(json?.['error']) ? json['error'] : {})
-const dataOf = (answer: Exchanged): JsonObject => {
-  const { data } = errorOf(answer)
-  return isObject(data) ? data : {}
-}
-/** The code of docs/errors.md, where the gateway refused. */
-export const reasonIn = (answer: Exchanged): string | undefined => {
-  const { reason } = dataOf(answer)
-  return typeof reason === 'string' ? reason : undefined
-}
-export const saidIn = (answer: Exchanged): string =>
-  cellText(errorOf(answer)['message']) ||
-  answer.text.replaceAll(/\s+/g, ' ').trim().slice(0, 200) ||
-  `HTTP ${answer.status}`
-
-/** Every answer of an endpoint names its request; a proxy's own does not. */
-const isOfGateway = ({ headers }: Exchanged): boolean => headers['x-request-id'] !== undefined
-
-const facts = ({ url, origin }: ExaminedEndpoint, answer: Exchanged) => ({
-  url: url.href,
-  path: url.pathname,
-  host: url.host,
-  origin: origin ?? '',
-  status: answer.status,
-  type: answer.headers['content-type'] ?? 'no content type',
-  location: answer.headers['location'] ?? '',
-  said: saidIn(answer),
-  request: answer.headers['x-request-id'] ?? ''
-})
-
-const ofReason: Readonly<Record<string, FaultCode>> = {
-  forbidden_host: 'host_refused',
-  forbidden_origin: 'origin_refused',
-  not_found: 'endpoint_unknown',
-  stopped: 'tenant_stopped',
-  rate_limited: 'gateway_busy',
-  too_many: 'gateway_busy',
-  overloaded: 'gateway_busy',
-  unavailable: 'gateway_busy',
-  shutting_down: 'gateway_busy'
-}
-
 /** Words of a path that end with their segment: of `authors` it is none. */
 const isLoginPath = /(?:^|[/_.-])(?:log-?in|sign-?in|auth|oauth2?|authorize|sso|saml2?|adfs|accounts?)(?:[/_.-]|$)/i
 
@@ -127,11 +78,12 @@ export function judgeFirstAnswer(endpoint: ExaminedEndpoint, answer: Exchanged):
   const { status, headers, text } = answer
   const found = (code: FaultCode, more: Readonly<Record<string, string>> = {}): Diagnosis =>
     new Diagnosis(code, { ...facts(endpoint, answer), ...more })
-  const code = ofReason[reasonIn(answer) ?? '']
+  const code = codeOfRefusal(answer)
   if (code === 'endpoint_unknown' && !/\/(?:mcp|sse)\/?$/.test(endpoint.url.pathname))
     throw found('url_without_endpoint')
   if (code !== undefined) throw found(code)
-  if (isOfGateway(answer)) return
+  // A message that is no JSON any more is judged as what it was.
+  if (isOfGateway(answer) || (status === 200 && answer.json === undefined && text.includes('"jsonrpc"'))) return
   const isPage = /html/.test(headers['content-type'] ?? '')
   if (status === 400 && /HTTPS? (?:port|server)|plain HTTP/i.test(text)) {
     const port = endpoint.url.port === '' ? '80' : endpoint.url.port
@@ -170,14 +122,15 @@ export function judgeInitialize(endpoint: ExaminedEndpoint, answer: Exchanged): 
     const type = headers['content-type'] ?? 'no content type'
     throw new Diagnosis('answer_changed', { detail: `${type}, beginning with ${JSON.stringify(text.slice(0, 60))}` })
   }
-  throw new Diagnosis('initialize_refused', facts(endpoint, answer))
+  throw new Diagnosis(codeOfRefusal(answer) ?? 'initialize_refused', facts(endpoint, answer))
 }
 
 /** The stream of a host that knows HTTP+SSE only. @throws Diagnosis where the gateway does not open it */
 export async function openSseStream(endpoint: ExaminedEndpoint, token: string | undefined): Promise<void> {
   const answer = await openStream(endpoint, bearer(token))
-  if (answer.status !== 200)
-    throw new Diagnosis('request_refused', { ...facts(endpoint, answer), method: `GET ${endpoint.url.pathname}` })
+  if (answer.status === 200 && isStream(answer)) return
+  const code = isOfGateway(answer) ? (codeOfRefusal(answer) ?? 'request_refused') : 'method_refused'
+  throw new Diagnosis(code, { ...facts(endpoint, answer), method: `GET ${endpoint.url.pathname}` })
 }
 
 /** What a host of 2026-07-28 asks first, without a session. @throws Diagnosis. @returns the revisions that it hears */
@@ -194,7 +147,10 @@ export async function discover(endpoint: ExaminedEndpoint, token: string | undef
   if (isObject(result)) return [result['supportedVersions']].flat().map(cellText).join(', ')
   const found = { ...facts(endpoint, answer), method }
   if (!isOfGateway(answer)) throw new Diagnosis('discover_not_passed', found)
-  throw new Diagnosis(reasonIn(answer) === 'header_mismatch' ? 'headers_not_passed' : 'request_refused', found)
+  throw new Diagnosis(
+    reasonIn(answer) === 'header_mismatch' ? 'headers_not_passed' : (codeOfRefusal(answer) ?? 'request_refused'),
+    found
+  )
 }
 
 /** Lists, a ping, the stream, a large message and the end of a session. @throws Diagnosis. @returns what was seen */
@@ -211,25 +167,36 @@ export async function trySession(
     'Mcp-Session-Id': given['mcp-session-id'] ?? '',
     'MCP-Protocol-Version': revision
   }
-  const request = async (method: string, id: number, params: JsonObject = {}): Promise<JsonObject> => {
-    const answer = await post(endpoint, message(method, params, id), headers)
-    if (isObject(answer.json?.['result'])) return answer.json['result']
-    throw new Diagnosis('request_refused', { ...facts(endpoint, answer), method })
+  /** @throws Diagnosis where the answer is another than that of a gateway which has done it */
+  const judge = (method: string, answer: Exchanged, isDone: boolean, ofProxy: FaultCode = 'method_refused'): void => {
+    if (isDone) return
+    const code = isOfGateway(answer) ? (codeOfRefusal(answer) ?? 'request_refused') : ofProxy
+    throw new Diagnosis(code, { ...facts(endpoint, answer), method })
   }
-  const passed = (method: string, { status, headers: given }: Exchanged): void => {
-    if (given['x-request-id'] === undefined) throw new Diagnosis('method_refused', { method, status })
+  const request = async (method: string, id: number): Promise<JsonObject> => {
+    const answer = await post(endpoint, message(method, {}, id), headers)
+    const result = answer.json?.['result']
+    judge(method, answer, isObject(result), 'request_not_passed')
+    return isObject(result) ? result : {}
   }
-  await post(endpoint, message('notifications/initialized'), headers)
+  const begun = await post(endpoint, message('notifications/initialized'), headers)
+  judge('notifications/initialized', begun, begun.status === 202, 'request_not_passed')
   const { tools } = await request('tools/list', 2)
   if (!Array.isArray(tools) || tools.length === 0) throw new Diagnosis('no_tools')
   tell('list', `${tools.length} tools on the first page`)
   await request('ping', 3)
-  passed('GET', await openStream(endpoint, headers))
+  const stream = await openStream(endpoint, headers)
+  judge('GET', stream, stream.status === 200 && isStream(stream))
   const large = await post(endpoint, message('ping', { _meta: { padding: 'x'.repeat(largeMessageBytes) } }, 4), headers)
-  if (!isOfGateway(large)) {
-    const size = `${(largeMessageBytes / 1e6).toFixed(1)} MB`
+  const size = `${(largeMessageBytes / 1e6).toFixed(1)} MB`
+  const isLimited = reasonIn(large) === 'too_large'
+  if (large.status === 413 && !isOfGateway(large))
     throw new Diagnosis('body_too_large_for_proxy', { size, status: large.status })
-  }
-  passed('DELETE', await reached(endpoint, () => send(url, { method: 'DELETE', headers })))
-  tell('ping', 'answered; the stream opens, a large message passes, and the session ends')
+  judge(`A message of ${size}`, large, isLimited || isObject(large.json?.['result']), 'request_not_passed')
+  const ended = await reached(endpoint, () => send(url, { method: 'DELETE', headers }))
+  judge('DELETE', ended, ended.status >= 200 && ended.status < 300)
+  const ofLarge = isLimited ? `one message of ${size} is more than limits.bodyBytes allows` : 'a large message passes'
+  tell('ping', `answered; the stream opens, ${ofLarge}, and the session ends`)
 }
+
+const isStream = ({ headers }: Exchanged): boolean => headers['content-type']?.startsWith('text/event-stream') === true

@@ -4,14 +4,14 @@
 import { cellText } from '../../observe/text-log.ts'
 import { Diagnosis } from './catalogue.ts'
 import { judgeCredential, type Announced } from './credential.ts'
+import type { ExaminedEndpoint } from './answers.ts'
 import {
   judgeFirstAnswer,
   discover,
   judgeInitialize,
   openSseStream,
   postInitialize,
-  trySession,
-  type ExaminedEndpoint
+  trySession
 } from './endpoint-hops.ts'
 import { addressesOf, ConnectionFault, notAsked, sender, type SendOnce, type Wanted } from './exchange.ts'
 import type { HopName } from './misconfiguration.ts'
@@ -73,6 +73,7 @@ export async function examine(options: DoctorOptions, surroundings: Surroundings
   judgeFirstAnswer(endpoint, first)
   passed('host', `the gateway answers as ${url.host}${options.origin === undefined ? '' : ` to ${options.origin}`}`)
   if (first.status !== 401) {
+    judgeInitialize(endpoint, first)
     passed('challenge', 'none: the endpoint lets everybody in')
     return await useEndpoint(endpoint, { sse }, surroundings)
   }
@@ -86,10 +87,26 @@ export async function examine(options: DoctorOptions, surroundings: Surroundings
   const announced = await readMetadata(endpoint, metadataUrl)
   passed('metadata', `the login is at ${announced.issuers.join(', ')}`)
   if (token !== undefined) return await useEndpoint(endpoint, { token, announced, sse }, surroundings)
-  const server = await discoverLogin(send, announced.issuers[0] ?? '', options.clientId !== undefined)
+  const [issuer = '', ...others] = announced.issuers
+  const server = await discoverLogin(send, issuer, options.clientId !== undefined)
   passed('discovery', `${server.authorize.origin}${server.authorize.pathname}`)
+  // Nothing fails for it: hosts take the first one, and another may be for tokens that nobody signs in for.
+  for (const other of others)
+    await discoverLogin(send, other, options.clientId !== undefined).then(
+      () => passed('discovery', `${other} is well, too`),
+      (error: unknown) => {
+        if (!(error instanceof Diagnosis)) throw error
+        passed('discovery', `${issuer} is what hosts take; nobody could sign in at ${other}: ${error.message}`)
+      }
+    )
   if (options.login === undefined)
     return 'Without --login, --device or --token nobody signs in: registration and all that follows was not tried.'
+  if (server.register === undefined && options.clientId === undefined)
+    return (
+      `${issuer} registers nobody: hosts give it the address of a metadata document as their client id, which this ` +
+      'command has none of. Register a client there by hand, and give it as --client-id, to try the login and all ' +
+      'that follows.'
+    )
   const got = await signIn(send, server, announced, options, surroundings)
   passed('authorization', 'signed in and allowed')
   passed('token', `${got.length} characters`)

@@ -1,5 +1,5 @@
 // One exchange over HTTP as a host makes it, and what a failing connection means. No redirect is followed, and nothing
-// is taken on trust: an answer counts as the gateway's only where it has the gateway's marks.
+// is taken on trust: an answer counts as the gateway's only where it has the gateway's marks (answers.ts).
 
 import { lookup } from 'node:dns/promises'
 import { request as tlsRequest } from 'node:https'
@@ -22,8 +22,8 @@ export interface Wanted {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Done as soon as the head of the answer is there. */
-  readonly headOnly?: boolean
+  /** Done as soon as the head of the answer is there: of any, or of a stream of events. */
+  readonly head?: 'of any' | 'of a stream'
   /** Where names lead; not given: wherever the system says. */
   readonly lookup?: LookupFunction | undefined
 }
@@ -59,7 +59,7 @@ export class ConnectionFault extends Error {
 /** @throws ConnectionFault */
 export const sender =
   ({ ca, timeoutMs }: Way): SendOnce =>
-  (url, { method = 'GET', headers = {}, body, headOnly = false, lookup: names } = {}) => {
+  (url, { method = 'GET', headers = {}, body, head, lookup: names } = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<Exchanged>()
     const isTls = url.protocol === 'https:'
     const outgoing = (isTls ? tlsRequest : nodeHttp.request)(
@@ -84,7 +84,7 @@ export const sender =
           resolve({ status, headers: given, text, json: isStream ? json : jsonOf(text) })
           outgoing.destroy()
         }
-        if (headOnly) return done()
+        if (head === 'of any' || (head !== undefined && isStream)) return done()
         answer.setEncoding('utf8')
         answer.on('data', (part: string) => {
           text += part
@@ -184,7 +184,7 @@ const portOf = (url: URL): string => (url.port !== '' ? url.port : url.protocol 
 /** Whether HTTP is spoken at the same port with TLS, or without. A certificate that is not trusted is TLS, too. */
 async function speaks(url: URL, protocol: 'http:' | 'https:', send: SendOnce): Promise<boolean> {
   try {
-    await send(new URL(`${protocol}//${url.hostname}:${portOf(url)}/`), { headOnly: true })
+    await send(new URL(`${protocol}//${url.hostname}:${portOf(url)}/`), { head: 'of any' })
     return true
   } catch (error) {
     if (!(error instanceof ConnectionFault)) throw error

@@ -22,6 +22,12 @@ export const loginFaults = {
     '{url} is answered with {status} by something before the gateway.',
     'Pass /.well-known/oauth-protected-resource/ on to the gateway as it is.'
   ),
+  metadata_changed: metadata(
+    'proxy',
+    'The metadata at {url} is not what the gateway sends: {detail}',
+    'Something before the gateway answers in its place, or changes it. Pass /.well-known/oauth-protected-resource/ ' +
+      'on to the gateway as it is.'
+  ),
   resource_differs: metadata(
     'host',
     'The metadata is for {resource}, and the URL is {url}.',

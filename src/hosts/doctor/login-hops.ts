@@ -10,7 +10,8 @@ import { cellText } from '../../observe/text-log.ts'
 import { steadyClock } from '../../time/clock.ts'
 import { Diagnosis } from './catalogue.ts'
 import type { Announced } from './credential.ts'
-import { reached, type ExaminedEndpoint } from './endpoint-hops.ts'
+import type { ExaminedEndpoint } from './answers.ts'
+import { reached } from './endpoint-hops.ts'
 import { ConnectionFault, type Exchanged, type SendOnce } from './exchange.ts'
 
 export interface LoginServer {
@@ -31,17 +32,23 @@ export interface LoginClient {
 
 /** @param url that the challenge names. @throws Diagnosis */
 export async function readMetadata(endpoint: ExaminedEndpoint, url: string): Promise<Announced & { scope: string }> {
-  const [place, own] = [new URL(url), endpoint.url]
+  const [place, own] = [URL.parse(url), endpoint.url]
+  if (place === null) throw new Diagnosis('challenge_changed', { url })
   if (place.origin !== own.origin)
     throw new Diagnosis('public_url_differs', { announced: place.origin, reached: own.origin })
   const { status, json } = await reached(endpoint, () => endpoint.send(place))
   const { resource, authorization_servers: servers, scopes_supported: scopes } = json ?? {}
-  if (status !== 200 || typeof resource !== 'string' || !Array.isArray(servers))
-    throw new Diagnosis('metadata_not_passed', { url, status })
+  if (status !== 200 || json === undefined) throw new Diagnosis('metadata_not_passed', { url, status })
+  const changed = (detail: string): Diagnosis => new Diagnosis('metadata_changed', { url, detail })
+  if (typeof resource !== 'string') throw changed('it has no "resource".')
+  const issuers = Array.isArray(servers) ? servers.map(cellText) : []
+  if (issuers.length === 0) throw changed('"authorization_servers" names none.')
+  const wrong = issuers.find((issuer) => !URL.canParse(issuer))
+  if (wrong !== undefined) throw changed(`"authorization_servers" has "${wrong}", which is no URL.`)
   if (resource !== own.href) throw new Diagnosis('resource_differs', { resource, url: own.href })
   return {
     resource,
-    issuers: servers.map(cellText),
+    issuers,
     scope: Array.isArray(scopes) ? scopes.map(cellText).join(' ') : ''
   }
 }

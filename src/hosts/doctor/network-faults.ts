@@ -162,6 +162,12 @@ export const networkFaults = {
     'Let the proxy pass response headers on as they are (nginx: no proxy_hide_header, no error_page or ' +
       'proxy_intercept_errors for 401).'
   ),
+  challenge_changed: challenge(
+    'proxy',
+    'The challenge of the 401 leads to "{url}", which is no URL: hosts cannot follow it.',
+    'Let the proxy pass WWW-Authenticate on as it is: something rewrites URLs in it (nginx: proxy_redirect, ' +
+      'sub_filter; Apache: Header edit).'
+  ),
   key_needed: challenge(
     'host',
     'This tenant takes API keys only, and none was given.',

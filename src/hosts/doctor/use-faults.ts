@@ -14,26 +14,48 @@ const [credential, initialize, discover, list, ping] = [
 export const useFaults = {
   key_unknown: credential(
     'host',
-    'The API key is not one of this tenant.',
-    'Is it whole, without quotes, and of this tenant? "gatehouse key list TENANT" names its keys, "key new" ' +
+    'The API key is not one of this tenant: {said}',
+    'Was it revoked? Is it whole, without quotes, and of this tenant? "gatehouse key list TENANT" names its keys, "key new" ' +
       'makes one.'
   ),
   admin_key: credential(
     'host',
-    'This is an admin key (gha_…), and endpoints take API keys (gh_…) and tokens.',
+    'This is an admin key (gha_…), and endpoints take API keys (gatehouse_…) and tokens.',
     'Give an API key of the tenant: "gatehouse key new" makes one. Admin keys are for the admin API only.'
+  ),
+  key_not_usable: credential(
+    'host',
+    'The API key is not taken: {said}',
+    '"gatehouse key list TENANT" says until when, and for which endpoints, each key is; "key new" makes one.'
+  ),
+  key_without_scope: credential(
+    'gateway',
+    'The API key lacks the scope {scope}: {said}',
+    'Give it the scope under auth.keys of the tenant, or take that out of requiredScopes.'
   ),
   authorization_not_passed: credential(
     'proxy',
-    'The gateway did not get the Authorization header.',
+    'The gateway did not get the Authorization header: {said}',
     'Let the proxy pass it on (nginx: proxy_set_header Authorization $http_authorization; Apache: CGIPassAuth ' +
       'or ProxyPass without AuthType).'
   ),
   token_opaque: credential(
     'identity provider',
-    'The token is not a JWT, so the gateway cannot check it.',
+    'The token is not a JWT, so the gateway cannot check it: {said}',
     'Have the provider issue JWT access tokens for this resource: most do as soon as the URL of the endpoint ' +
-      'is registered as an API or audience.'
+      'is registered as an API or audience. Or let the gateway ask the provider about it (introspection of auth.issuers).'
+  ),
+  token_not_active: credential(
+    'host',
+    'The token is not good any more, or never was: {said}',
+    'Get a new one. If a new one is refused, too, its provider is another one than the gateway asks (introspection of ' +
+      'auth.issuers).'
+  ),
+  proof_missing: credential(
+    'gateway',
+    'The tenant, or the token, wants a proof of DPoP, which few hosts can send: {said}',
+    'Where the tenant requires it (auth.dpop: required), set "accepted", or use an API key. Where the token is bound ' +
+      'to a key, have the provider issue this client tokens that are not. This command sends no proofs.'
   ),
   token_expired: credential(
     'host',
@@ -59,7 +81,7 @@ export const useFaults = {
   token_not_accepted: credential(
     'identity provider',
     'The gateway does not accept the token, though its claims fit: {said}',
-    'Most often its signature: are the keys of the issuer (jwks_uri) reachable from the gateway, and those ' +
+    'What it says is to do. Of a signature: are the keys of the issuer (jwks_uri) reachable from the gateway, and those ' +
       'that sign? The log of the gateway says why, under request {request}.'
   ),
   scope_missing: credential(
@@ -77,6 +99,11 @@ export const useFaults = {
     'The answer to initialize comes without its Mcp-Session-Id header.',
     'Let the proxy pass response headers on, and requests with Mcp-Session-Id and MCP-Protocol-Version.'
   ),
+  headers_changed: initialize(
+    'proxy',
+    'The gateway gets another Content-Type, Content-Encoding or Accept than was sent: {said}',
+    'Let the proxy pass these headers on, unchanged, with every request to /t/.'
+  ),
   initialize_refused: initialize('gateway', 'initialize is refused: {said}', 'What it says is to do (docs/errors.md).'),
   headers_not_passed: discover(
     'proxy',
@@ -89,6 +116,17 @@ export const useFaults = {
     'Something before the gateway answers a request of 2026-07-28 with {status}; those of a session pass.',
     'Allow the headers Mcp-Method, Mcp-Name and Mcp-Param-*, and the methods that they name: a filter may know only ' +
       'those of earlier revisions.'
+  ),
+  session_not_sent_on: list(
+    'proxy',
+    'The gateway gets requests without the Mcp-Session-Id that was sent: {said}',
+    'Let the proxy pass Mcp-Session-Id and MCP-Protocol-Version on with every request to /t/.'
+  ),
+  request_not_passed: list(
+    'proxy',
+    '{method} is answered with {status} by something before the gateway: {said}',
+    'Its log says why: a filter of bodies or headers, a limit of rate or size. Let /t/ pass: the gateway has limits ' +
+      'of its own.'
   ),
   request_refused: list(
     'gateway',
