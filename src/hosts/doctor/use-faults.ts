@@ -15,8 +15,8 @@ export const useFaults = {
   key_unknown: credential(
     'host',
     'The API key is not one of this tenant: {said}',
-    'Was it revoked? Is it whole, without quotes, and of this tenant? "gatehouse key list TENANT" names its keys, "key new" ' +
-      'makes one.'
+    'Was it revoked? Is it whole, without quotes, and of this tenant? "gatehouse key list TENANT" names its keys, ' +
+      '"key new" makes one.'
   ),
   admin_key: credential(
     'host',
@@ -43,19 +43,20 @@ export const useFaults = {
     'identity provider',
     'The token is not a JWT, so the gateway cannot check it: {said}',
     'Have the provider issue JWT access tokens for this resource: most do as soon as the URL of the endpoint ' +
-      'is registered as an API or audience. Or let the gateway ask the provider about it (introspection of auth.issuers).'
+      'is registered as an API or audience. Or let the gateway ask the provider about it (introspection of ' +
+      'auth.issuers).'
   ),
   token_not_active: credential(
     'host',
     'The token is not good any more, or never was: {said}',
-    'Get a new one. If a new one is refused, too, its provider is another one than the gateway asks (introspection of ' +
-      'auth.issuers).'
+    'Get a new one. If a new one is refused, too, its provider is another one than the gateway asks (introspection ' +
+      'of auth.issuers).'
   ),
   proof_missing: credential(
     'gateway',
     'The tenant, or the token, wants a proof of DPoP, which few hosts can send: {said}',
-    'Where the tenant requires it (auth.dpop: required), set "accepted", or use an API key. Where the token is bound ' +
-      'to a key, have the provider issue this client tokens that are not. This command sends no proofs.'
+    'Where the tenant requires it (auth.dpop: required), set "accepted", or use an API key. Where the token is ' +
+      'bound to a key, have the provider issue this client tokens that are not. This command sends no proofs.'
   ),
   token_expired: credential(
     'host',
@@ -81,8 +82,8 @@ export const useFaults = {
   token_not_accepted: credential(
     'identity provider',
     'The gateway does not accept the token, though its claims fit: {said}',
-    'What it says is to do. Of a signature: are the keys of the issuer (jwks_uri) reachable from the gateway, and those ' +
-      'that sign? The log of the gateway says why, under request {request}.'
+    'What it says is to do. Of a signature: are the keys of the issuer (jwks_uri) reachable from the gateway, and ' +
+      'those that sign? The log of the gateway says why, under request {request}.'
   ),
   scope_missing: credential(
     'identity provider',
