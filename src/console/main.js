@@ -8,12 +8,14 @@ import './core/theme.js'
 import { ProblemNote } from './parts/notice.js'
 import { Shell } from './shell.js'
 import { SignIn } from './sign-in.js'
+import { text } from './text.js'
 
 function App() {
   if (administrator.value === undefined) return null
   return administrator.value === null ? html`<${SignIn} />` : html`<${Shell} />`
 }
 
+document.documentElement.lang = text.language
 const place = /** @type {HTMLElement} */ (document.getElementById('app'))
 try {
   if (!(await comeBack())) await resume()

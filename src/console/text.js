@@ -1,9 +1,22 @@
-// Every text that the console says by itself, so that it can be translated. What the gateway says is shown as it is.
+// Every text that the console says by itself, and how numbers and times are written, so that it can be translated. What
+// the gateway says is shown as it is.
+
+/** BCP 47: of the words, and of numbers and times. */
+const [language, region] = ['en', 'en-GB']
+
+/** @typedef {'tool' | 'prompt' | 'resource' | 'template'} Kind */
+
+/** @param {number} value */
+const amount = (value) => value.toLocaleString(language)
+const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 
 /** @param {number} count @param {string} one @param {string} many */
-const counted = (count, one, many) => `${count.toLocaleString('en')} ${count === 1 ? one : many}`
+const counted = (count, one, many) => `${amount(count)} ${count === 1 ? one : many}`
 
 export const text = {
+  language,
+  /** index.html says the same: it is read without this file. */
+  noScript: 'The console needs JavaScript. The admin API does the same for curl.',
   product: 'Gatehouse',
   console: 'Gatehouse console',
   skip: 'Skip to content',
@@ -12,6 +25,22 @@ export const text = {
   close: 'Close',
   managers: { file: 'configuration file', api: 'admin API' },
   none: '–',
+  amount,
+  time: {
+    ago: (/** @type {number} */ count, /** @type {Intl.RelativeTimeFormatUnit} */ unit) => relative.format(count, unit),
+    clock: (/** @type {Date} */ at) => at.toLocaleTimeString(region),
+    date: (/** @type {Date} */ at) => at.toLocaleString(region, { dateStyle: 'medium', timeStyle: 'medium' }),
+    instant: '<1 ms',
+    ms: (/** @type {number} */ ms) => `${Math.round(ms)} ms`,
+    seconds: (/** @type {number} */ seconds) => `${seconds.toFixed(1)} s`,
+    minutes: (/** @type {number} */ minutes) => `${Math.round(minutes)} min`
+  },
+  bytes: (/** @type {number} */ bytes) =>
+    bytes < 1024
+      ? `${bytes} B`
+      : bytes < 1_048_576
+        ? `${(bytes / 1024).toFixed(0)} KiB`
+        : `${(bytes / 1_048_576).toFixed(1)} MiB`,
   yes: 'yes',
   no: 'no',
   navigation: 'Pages',
@@ -29,6 +58,12 @@ export const text = {
   shown: (/** @type {number} */ shown, /** @type {number} */ all) => `${shown} of ${all} shown`,
   hopsGoOn: 'Looking at the next …',
   failed: 'This could not be read.',
+  /** Where an answer says nothing of itself. */
+  answerWas: (/** @type {number} */ status) => `The answer was ${status}.`,
+  noAnswer: {
+    detail: 'The gateway does not answer.',
+    remedy: 'Look whether it runs, and whether this machine reaches it.'
+  },
   fault: 'The console has a fault on this page.',
   faultWhy: 'Reload the page. If it comes back, report it with what you did.',
   signIn: {
@@ -165,7 +200,7 @@ export const text = {
     filter: 'Filter calls by anything',
     failedOnly: 'Failed only',
     pause: 'Hold still',
-    paused: (/** @type {number} */ count) => `Held still, ${count.toLocaleString('en')} since`,
+    paused: (/** @type {number} */ count) => `Held still, ${amount(count)} since`,
     states: { open: 'Listening', waiting: 'Connecting …', ended: 'Ended' },
     dropped: (/** @type {number} */ count) => `${count} calls came too fast to be shown.`,
     none: 'No call yet',
@@ -408,6 +443,11 @@ export const text = {
     kind: 'Kind',
     kinds: { account: 'account', secret: 'secret' },
     state: 'State',
+    states: {
+      connected: 'connected',
+      'has to be connected again': 'has to be connected again',
+      'not in use': 'not in use'
+    },
     since: 'Since',
     revoke: 'Revoke',
     revokeTitle: (/** @type {string} */ person, /** @type {string} */ upstream) =>
@@ -507,12 +547,12 @@ export const text = {
     second: 'Second',
     firstWhen: 'The first, as it is',
     secondWhen: 'The second, as it is',
-    sum: (/** @type {number} */ count, /** @type {string} */ kind, /** @type {number} */ tokens) =>
-      `${counted(count, kind, `${kind}s`)}, about ${counted(tokens, 'token', 'tokens')}.`,
+    sum: (/** @type {number} */ count, /** @type {Kind} */ kind, /** @type {number} */ tokens) =>
+      `${counted(count, text.policy.kinds[kind], text.catalog.kinds[kind])}, about ${counted(tokens, 'token', 'tokens')}.`,
     unknown: (/** @type {string} */ names) => `Not known, and missing here: what ${names} offers.`,
-    nothing: (/** @type {string} */ kind) => `No ${kind} is offered to this caller`,
+    nothing: (/** @type {Kind} */ kind) => `No ${text.policy.kinds[kind]} is offered to this caller`,
     nothingWhy: 'Under “Policy” you can ask why.',
-    caption: (/** @type {string} */ kind) => `What is offered: ${kind}s`,
+    caption: (/** @type {Kind} */ kind) => `What is offered: ${text.catalog.kinds[kind]}`,
     name: 'Name',
     upstream: 'Upstream',
     what: 'What it says of itself',
@@ -525,7 +565,7 @@ export const text = {
     why: 'Why it is offered',
     tryIt: 'Try it',
     same: (/** @type {number} */ count, /** @type {number} */ from, /** @type {number} */ to) =>
-      `${counted(count, 'is', 'are')} alike. Tokens: about ${from.toLocaleString('en')} for the first, ${to.toLocaleString('en')} for the second.`,
+      `${counted(count, 'is', 'are')} alike. Tokens: about ${amount(from)} for the first, ${amount(to)} for the second.`,
     onlyFirst: (/** @type {number} */ count) => `Only the first sees ${count}`,
     onlySecond: (/** @type {number} */ count) => `Only the second sees ${count}`,
     changed: (/** @type {number} */ count) => `${count} differ`
@@ -594,6 +634,14 @@ export const text = {
       by: 'Who',
       from: 'From',
       request: 'Request',
+      http: 'Method of HTTP',
+      action: 'Action',
+      before: 'Digest of what was there before',
+      after: 'Digest of what is there now',
+      client: 'Client',
+      redirectUri: 'Redirect URI',
+      resource: 'Resource',
+      scopes: 'Scopes',
       endpoint: 'Endpoint',
       method: 'Method',
       name: 'Asked for',
@@ -607,7 +655,12 @@ export const text = {
       ms: 'Milliseconds',
       bytes: 'Bytes in',
       bytesOut: 'Bytes out',
+      arguments: 'Arguments',
       argumentsHash: 'Hash of the arguments',
+      unrecorded: 'Left out since the one before',
+      since: 'Signed before at',
+      heads: 'Ends of the other runs',
+      deleted: 'Runs whose oldest records are gone',
       publicKey: 'Public key',
       signature: 'Signature'
     }
@@ -645,6 +698,15 @@ export const text = {
       groups: 'group',
       roles: 'role'
     },
+    callerParts: {
+      issuer: 'issuer',
+      subject: 'subject',
+      client: 'client',
+      key: 'key',
+      scopes: 'scope',
+      groups: 'group',
+      roles: 'role'
+    },
     what: 'What',
     everything: 'everything',
     whatParts: { upstreams: 'upstream', names: 'name', kinds: 'kind', tags: 'tag' },
@@ -654,7 +716,8 @@ export const text = {
     callers: 'Callers today',
     scopes: 'Scopes',
     stands: 'Stands',
-    placeOf: (/** @type {number} */ place, /** @type {string} */ of) => `as number ${place} in the policy of the ${of}`,
+    placeOf: (/** @type {number} */ place, /** @type {'tenant' | 'endpoint'} */ of) =>
+      `as number ${place} in the policy of the ${text.policy.levels[of]}`,
     one: (/** @type {string} */ name) => `Rule ${name}`,
     covers: (/** @type {number} */ count) => `It covers ${counted(count, 'tool', 'tools')} of this endpoint now`,
     isAbout: (/** @type {number} */ count) =>

@@ -2,6 +2,7 @@
 // sends the cookie; each request adds the token of this page, without which the cookie is worth nothing.
 
 import { signal } from '@preact/signals'
+import { text } from '../text.js'
 
 /**
  * @typedef {{ path?: string, message: string, remedy?: string }} Fault
@@ -41,7 +42,7 @@ export async function problemIn(response) {
     administrator.value = null
     hasExpired.value = true
   }
-  return new ProblemError({ title: response.statusText, detail: `The answer was ${status}.`, ...told, status })
+  return new ProblemError({ title: response.statusText, detail: text.answerWas(status), ...told, status })
 }
 
 /** @param {string} target @param {RequestInit} init */
@@ -50,12 +51,7 @@ export async function fetched(target, init) {
     return await fetch(target, { ...init, credentials: 'same-origin', redirect: 'error' })
   } catch (error) {
     if (init.signal?.aborted) throw error
-    throw new ProblemError({
-      status: 0,
-      title: 'No answer.',
-      detail: 'The gateway does not answer.',
-      remedy: 'Look whether it runs, and whether this machine reaches it.'
-    })
+    throw new ProblemError({ status: 0, title: '', ...text.noAnswer })
   }
 }
 

@@ -130,7 +130,7 @@ function Entries({ endpoint, kind, seen }) {
                     isLong: true,
                     cell: ({ definition }) => firstSentence(definition.description ?? definition.title)
                   },
-                  { title: said.tokens, isNumber: true, cell: (entry) => entry.tokens.toLocaleString('en') }
+                  { title: said.tokens, isNumber: true, cell: (entry) => text.amount(entry.tokens) }
                 ]}
               />`
         }
@@ -168,7 +168,7 @@ function EntryDialog({ entry, endpoint, kind, seen, onTry, onClose }) {
       <dt>${said.upstream}</dt>
       <dd><code>${upstream}/${upstreamName}</code></dd>
       <dt>${said.tokens}</dt>
-      <dd>${tokens.toLocaleString('en')}</dd>
+      <dd>${text.amount(tokens)}</dd>
       ${
         annotations &&
         html`<dt>${said.annotations}</dt>

@@ -79,7 +79,7 @@ const Seen = ({ seen }) =>
       { title: said.letInBy, cell: ({ kind }) => said.kindsOfCaller[kind] },
       { title: said.software, cell: ({ software, client }) => software ?? client },
       { title: said.groups, cell: ({ groups }) => groups.join(', ') || text.none },
-      { title: said.calls, isNumber: true, cell: ({ calls }) => calls.toLocaleString('en') },
+      { title: said.calls, isNumber: true, cell: ({ calls }) => text.amount(calls) },
       { title: said.last, cell: ({ lastSeenAt }) => html`<${Moment} at=${lastSeenAt} />` }
     ]}
   />`
@@ -95,7 +95,7 @@ function Connections({ connections }) {
     loaded=${connections}
     empty=${{ title: said.noConnections, why: said.noConnectionsWhy }}
     keyOf=${({ issuer, subject, upstream }) => [issuer, subject, upstream].join(' ')}
-    textOf=${({ subject, upstream, state }) => [subject, upstream, state].join(' ')}
+    textOf=${({ subject, upstream, state }) => [subject, upstream, said.states[state]].join(' ')}
     columns=${[
       { title: said.person, isHead: true, cell: ({ subject }) => subject },
       { title: said.upstream, cell: ({ upstream }) => upstream },
@@ -103,7 +103,7 @@ function Connections({ connections }) {
       {
         title: said.state,
         cell: ({ state, reason }) =>
-          html`<span class=${`mark ${stateMarks[state] ?? 'warn'}`}>${state}</span> ${reason}`
+          html`<span class=${`mark ${stateMarks[state] ?? 'warn'}`}>${said.states[state]}</span> ${reason}`
       },
       { title: said.since, cell: ({ connectedAt: at }) => (at ? html`<${Moment} at=${at} />` : text.none) },
       ...actionOf({

@@ -9,7 +9,7 @@ import { ConfirmDialog } from '../parts/confirm.js'
 import { Empty, Loading } from '../parts/notice.js'
 import { usePlan } from '../parts/plan.js'
 import { Table } from '../parts/table.js'
-import { ago, bytes } from '../parts/time.js'
+import { ago } from '../parts/time.js'
 import { text } from '../text.js'
 import { AddDialog } from './upstreams/add.js'
 import { StandardError } from './upstreams/stderr.js'
@@ -130,7 +130,7 @@ function Upstream({ upstream, again }) {
       ${
         processes &&
         html`<dt>${said.processes}</dt>
-          <dd>${said.processesOf(processes.count, bytes(processes.bytes))}</dd>`
+          <dd>${said.processesOf(processes.count, text.bytes(processes.bytes))}</dd>`
       }
       ${
         strayLines > 0 &&

@@ -3,6 +3,7 @@
 
 import { useId } from 'preact/hooks'
 import { html } from '../core/html.js'
+import { text } from '../text.js'
 
 /**
  * @param {{
@@ -61,7 +62,7 @@ function SchemaField({ name, schema, isRequired, value, onChange }) {
           required=${isRequired}
           onChange=${(/** @type {Event} */ event) => onChange(choices[inputOf(event).value === '' ? -1 : Number(inputOf(event).value)])}
         >
-          <option value="">–</option>
+          <option value="">${text.none}</option>
           ${choices.map(
             (choice, at) =>
               html`<option value=${at} selected=${choice === value}>

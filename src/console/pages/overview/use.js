@@ -6,7 +6,6 @@ import { useLoaded } from '../../core/load.js'
 import { ListPart } from '../../parts/list.js'
 import { Moment } from '../../parts/moment.js'
 import { Loading } from '../../parts/notice.js'
-import { bytes } from '../../parts/time.js'
 import { text } from '../../text.js'
 
 const said = text.overview
@@ -39,7 +38,7 @@ export function Use() {
         const count = (name) => reading(metrics, `gatehouse_${name}`)
         return html`<div class="cards">
           <div class="card">
-            <${Meter} name=${said.memory} used=${held} most=${budget} format=${bytes} />
+            <${Meter} name=${said.memory} used=${held} most=${budget} format=${text.bytes} />
             <${Meter} name=${said.processes} used=${count('processes')} most=${limits.processes} format=${String} />
           </div>
           <dl class="card facts">

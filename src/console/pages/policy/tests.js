@@ -8,7 +8,7 @@ const said = text.policy
 
 const callerText = (caller) =>
   Object.entries(caller)
-    .map(([name, value]) => `${name} ${[value].flat().join(', ')}`)
+    .map(([name, value]) => `${said.callerParts[name] ?? name} ${[value].flat().join(', ')}`)
     .join('; ') || said.anybody
 
 const decided = (outcome) => (outcome === null ? said.cannotBeAsked : said.outcomes[outcome])
