@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { connectionsRig, signInRig } from '../test/browser/connections-rig.ts'
-import { consoleRig, otherTransports, type ConsoleRig } from '../test/console/rig.ts'
+import { consoleRig, furtherUpstreams, type ConsoleRig } from '../test/console/rig.ts'
 import { begin, loginGateway, redirectUri, register } from '../test/login/kit.ts'
 import { keyOf } from '../test/kit/acme-gateway.ts'
 import { startChromium } from '../test/kit/chromium.ts'
@@ -91,7 +91,7 @@ async function someMinutesOf(traffic: () => Promise<unknown>): Promise<void> {
 }
 
 async function picturesOfConsole(): Promise<void> {
-  const { local, ...others } = await otherTransports(teardown)
+  const { local, ...others } = await furtherUpstreams(teardown)
   // By its name: pictures show no path of the machine that they are made on.
   const upstreams = { ...others, local: { ...(local as object), command: 'node' } }
   const rig = await consoleRig(teardown, { upstreams })

@@ -2,20 +2,20 @@
 // set up and examined.
 
 import t from 'tap'
-import { violationsOf } from '../kit/accessibility.ts'
 import { adminKeys } from '../kit/admin.ts'
 import { key as apiKey } from '../kit/gateway.ts'
+import { violationsInBothThemes } from './rig.ts'
 import { rig } from './shared-rig.ts'
 
 t.test('a catalog is read by the mouse, and a tool is tried as oneself by the keyboard', async (t) => {
   const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support')
   await page.getByRole('button', { name: 'elicit', exact: true }).waitFor()
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   await page.getByRole('button', { name: 'elicit', exact: true }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByText('Why it is offered').waitFor()
   await dialog.getByText('the elicit tool', { exact: true }).waitFor()
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
 
   await dialog.getByRole('button', { name: 'Try it' }).focus()
   await page.keyboard.press('Enter')
@@ -26,13 +26,13 @@ t.test('a catalog is read by the mouse, and a tool is tried as oneself by the ke
   await dialog.getByLabel('Your API key or token').fill(apiKey)
   await page.keyboard.press('Enter')
   await dialog.getByRole('heading', { name: 'The server asks' }).waitFor()
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   await dialog.getByLabel('name', { exact: true }).fill('<img src=x onerror=alert(1)>')
   await page.keyboard.press('Enter')
   await dialog.getByText('succeeded').waitFor()
   await dialog.locator('pre').getByText('onerror=alert(1)').first().waitFor()
   t.equal(await dialog.locator('img').count(), 0, 'what comes back is text')
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
   t.notMatch(await page.evaluate('JSON.stringify(localStorage)'), apiKey)
@@ -51,7 +51,7 @@ t.test('what a tool says on its way, and images, are shown', async (t) => {
   await tryTool('slow')
   await dialog.getByRole('progressbar').waitFor()
   await dialog.getByText('Running … (0)').waitFor()
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   rig.tickets.server.release()
   await dialog.getByText('succeeded').waitFor()
   await page.keyboard.press('Escape')
@@ -60,7 +60,7 @@ t.test('what a tool says on its way, and images, are shown', async (t) => {
   await image.waitFor()
   const width = "document.querySelector('.shown').decode().then(() => document.querySelector('.shown').naturalWidth)"
   t.equal(await page.evaluate(width), 2, 'and it is one')
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
 })
 
@@ -74,7 +74,7 @@ t.test('two revisions are compared, and a viewer reads what it may not try', asy
   await page.getByLabel('Compare two').check()
   await page.getByRole('group', { name: 'Second' }).getByLabel('Revision of MCP').selectOption('2024-11-05')
   await page.getByText('Only the first sees 0').waitFor()
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
 })
 
@@ -91,7 +91,7 @@ t.test('what an endpoint offers is compared with what it offered before a change
   await moments.selectOption(newest)
   await page.getByText(/Only the first sees [2-9]/).waitFor()
   await page.getByText('notes__slow').waitFor()
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   await rig.call('DELETE', '/v1/tenants/team/policy', { headers: { 'If-Match': '*' } })
   t.same(complaints, [])
 })
@@ -111,6 +111,6 @@ t.test('hosts are set up by what the page shows, and the way to the endpoint is 
   await page.getByLabel('API key or token').fill(apiKey)
   await page.keyboard.press('Enter')
   await page.getByText('All hops that were tried are well.').waitFor()
-  t.same(await violationsOf(page), [])
+  t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
 })

@@ -3,7 +3,7 @@
 
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { jsonHeaders, send } from '../kit/client.ts'
+import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
 import { key as apiKey } from '../kit/gateway.ts'
 
 import { until } from '../kit/until.ts'
@@ -48,7 +48,14 @@ const rig = await consoleRig(t, {
       annotations: { title: all },
       icons: [{ src: 'javascript:globalThis.taken=1' }]
     })),
-    resources: [{ uri: `test://${corpus[0]}`, name: all, description: all }]
+    prompts: corpus.map((name) => ({
+      name,
+      title: all,
+      description: all,
+      arguments: [{ name: all, description: all }]
+    })),
+    resources: [{ uri: `test://${corpus[0]}`, name: all, description: all }],
+    templates: corpus.map((part) => ({ uriTemplate: `test://${part}/{id}`, name: part, title: all, description: all }))
   },
   upstreams: {
     refusing: { type: 'http', url: refusing.url },
@@ -80,8 +87,12 @@ const places: ReadonlyArray<readonly [place: string, shown?: string, look?: (pag
         .click()
   ],
   ['people?tenant=acme', image],
+  ['people?tenant=team', svg],
+  ['audit?tenant=team', svg],
   ['catalog?tenant=acme&endpoint=support', image, tryTool],
+  ['catalog?tenant=acme&endpoint=support&kind=prompt', image, (page) => opened(page, image)],
   ['catalog?tenant=acme&endpoint=support&kind=resource', script],
+  ['catalog?tenant=acme&endpoint=support&kind=template', script, (page) => opened(page, /test:/)],
   ['catalog?tenant=team', image, compareMoments],
   ['upstreams?tenant=team', image, (page) => lookAt(page, rig.tickets.url)],
   ['policy?tenant=team', script, ask],
@@ -101,6 +112,12 @@ async function openLastCall(page: Page): Promise<void> {
   await page.getByRole('dialog').waitFor()
 }
 
+/** A prompt, or a template. */
+async function opened(page: Page, name: string | RegExp): Promise<void> {
+  await page.getByRole('rowheader').getByRole('button', { name }).first().click()
+  await page.getByRole('dialog').getByText('Why it is offered').waitFor()
+}
+
 async function chosen(page: Page, label: string, value: string): Promise<void> {
   await page.getByRole('combobox', { name: label }).selectOption(value)
 }
@@ -116,9 +133,17 @@ async function tryTool(page: Page): Promise<void> {
   await dialog.getByLabel('Write the arguments as JSON').check()
   const properties = { [script]: { type: 'string', title: all, description: all, enum: [all, image] } }
   const params = { message: all, requestedSchema: { type: 'object', properties } }
-  const steps = [{ log: all }, { ask: [{ method: 'elicitation/create', params }] }]
+  const steps = [
+    { log: all },
+    { progress: 1, message: all },
+    { wait: true },
+    { ask: [{ method: 'elicitation/create', params }] }
+  ]
   await dialog.getByLabel('Arguments, as a JSON object').fill(JSON.stringify({ steps }))
   await dialog.getByRole('button', { name: 'Call it' }).click()
+  await dialog.locator('.progress').getByText(script).waitFor()
+  t.equal(await page.locator(dangerous).count(), 0, 'progress has no element of theirs')
+  rig.tickets.server.release()
   await dialog.getByRole('heading', { name: 'The server asks' }).waitFor()
   t.equal(await page.locator(dangerous).count(), 0, 'what a server asks has no element of theirs')
   await dialog.getByRole('button', { name: 'Decline' }).click()
@@ -173,6 +198,7 @@ t.test('texts of others are shown as texts', async (t) => {
   const tests = [{ caller: { subject: script, groups: corpus }, name: `tickets/${image}`, expect: 'allowed' }]
   const tools = { 'tickets/echo': { title: image, description: all } }
   const changed = {
+    auth: { issuers: [{ issuer: idp.issuer, jwksUri: idp.jwksUri }] },
     policy: { default: 'deny', rules, tests },
     endpoints: { default: { upstreams: ['tickets'], tools } }
   }
@@ -184,11 +210,15 @@ t.test('texts of others are shown as texts', async (t) => {
     headers: { 'If-Match': String(headers['etag']), 'Content-Type': 'application/merge-patch+json' }
   })
   t.equal(patched.status, 200, patched.text)
+  const token = { sub: svg, client_id: script, groups: corpus, aud: rig.url('default', 'team') }
+  const eve = await legacyClient(rig.url('default', 'team'), await idp.sign(token))
   const { page, complaints } = await rig.signedIn('live')
   await page.getByText('Listening').waitFor()
   await rig.ada.request('tools/call', { name: 'tickets__rpcerror', arguments: { message: all.slice(0, 190) } })
   await rig.ada.request('tools/call', { name: `tickets__${image}`, arguments: {} })
   await rig.ada.request('tools/call', { name: image, arguments: {} })
+  await eve.request('tools/call', { name: 'tickets__echo', arguments: {} })
+  await page.getByRole('cell').getByText(svg).first().waitFor()
   // The log, and what is told of standard error, leave out what looks like the value of a secret.
   const told = async (name: string) => (await rig.call('GET', `/v1/tenants/acme/upstreams/${name}`)).text
   await until(
@@ -198,6 +228,7 @@ t.test('texts of others are shown as texts', async (t) => {
       /"lastStderr":".*<img src=x/.test(await told('dying'))
   )
   for (const [place, shown, look] of places) {
+    await page.keyboard.press('Escape')
     await page.goto(`${rig.adminUrl}/console/#/${place}`)
     await page.locator('main h2, main .table-scroll, main .empty, main .note').first().waitFor()
     await look?.(page)

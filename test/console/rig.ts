@@ -1,12 +1,14 @@
 // What every test of the console looks at: a gateway with an admin API, three upstreams of which one is down and one
 // slow, two tenants of the configuration file and one that the API made, and people who have called something.
 
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { violationsOf } from '../kit/accessibility.ts'
 import { adminGateway, adminKeys, adminSection, globexKey, type AdminGateway } from '../kit/admin.ts'
 import { startChromium, type OpenedPage, type OpenOptions, type TestBrowser } from '../kit/chromium.ts'
 import { legacyClient, type LegacyClient } from '../kit/client.ts'
+import { signedIn, submit } from '../kit/connect-page.ts'
 import { key as apiKey } from '../kit/gateway.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
@@ -51,7 +53,11 @@ export async function consoleRig(
       support: { upstreams: ['tickets'], prefix: '' }
     },
     tenants: { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { notes: http(slow) } } },
-    top: { audit: {}, admin: { ...adminSection, ...admin } }
+    top: {
+      audit: {},
+      vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] },
+      admin: { ...adminSection, ...admin }
+    }
   })
   const { call } = gateway
   await call('PUT', '/v1/tenants/team', {
@@ -104,14 +110,22 @@ export async function consoleRig(
   }
 }
 
-/** Further upstreams, over the transports that the three do not have: HTTP+SSE, and a process. */
-export async function otherTransports(t: Teardown): Promise<NonNullable<ConsoleRigOptions['upstreams']>> {
-  const older = await startSseUpstream()
-  t.teardown(() => older.close())
+/** Further upstreams: over HTTP+SSE, a process, and one for which each person gives a secret of their own. */
+export async function furtherUpstreams(t: Teardown): Promise<NonNullable<ConsoleRigOptions['upstreams']>> {
+  const [older, search] = await Promise.all([startSseUpstream(), startUpstream()])
+  for (const each of [older, search]) t.teardown(() => each.close())
+  const auth = { type: 'userSecret', header: 'X-Api-Key', label: 'API key of Search' }
   return {
     older: { type: 'http', url: older.url },
-    local: { command: process.execPath, args: [join(import.meta.dirname, '../kit/stdio-server.ts')] }
+    local: { command: process.execPath, args: [join(import.meta.dirname, '../kit/stdio-server.ts')] },
+    search: { type: 'http', url: search.url, auth }
   }
+}
+
+/** The holder of a key of acme gives a secret for the upstream `search`. */
+export async function giveSecret({ publicUrl }: ConsoleRig, key: string, secret: string): Promise<void> {
+  const { tab, page } = await signedIn(`${publicUrl}/t/acme/connections?upstream=search`, key)
+  await submit(tab, page, 'secret', { secret })
 }
 
 /** What a browser keeps of a session, once somebody has signed in. */
@@ -136,7 +150,7 @@ const stateOf = (
 /** What axe finds in light colours, and in dark ones of what depends on colours. */
 export async function violationsInBothThemes(page: Page): Promise<string[]> {
   await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' })
-  const dark = await violationsOf(page, ['color-contrast'])
+  const dark = await violationsOf(page, ['color-contrast', 'link-in-text-block'])
   await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
   return [...dark.map((each) => `dark: ${each}`), ...(await violationsOf(page))]
 }

@@ -1,7 +1,7 @@
 // One gateway and one browser for all pages of the console: to start them takes longer than most tests.
 
 import t from 'tap'
-import { consoleRig, otherTransports } from './rig.ts'
+import { consoleRig, furtherUpstreams } from './rig.ts'
 
-export const rig = await consoleRig(t, { upstreams: await otherTransports(t) })
+export const rig = await consoleRig(t, { upstreams: await furtherUpstreams(t) })
 await rig.traffic()

@@ -54,6 +54,23 @@ t.test('each upstream says over which transport it is spoken to, and a process w
   t.same(complaints, [])
 })
 
+t.test('a process says how much memory it takes, and is another one after it was restarted', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams?tenant=acme&upstream=local')
+  const pid = async (): Promise<string> =>
+    (await rig.ada.request('tools/call', { name: 'local__pid', arguments: {} })).json.result.content[0].text
+  const before = await pid()
+  await page.getByText(/^[1-9]\d* process(?:es)?, [1-9]\d*\.\d MiB of memory$/).waitFor()
+  await page.getByRole('button', { name: 'Restart', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'Restart' })
+  await dialog.getByText('those of now end after the calls that run on them').waitFor()
+  t.same(await violationsInBothThemes(page), [])
+  t.equal(await pid(), before, 'nothing has ended yet')
+  await dialog.getByRole('button', { name: 'Restart' }).click()
+  await page.getByText('local is connected anew.').waitFor()
+  await until('it is another process', async () => (await pid()) !== before)
+  t.same(complaints, [])
+})
+
 t.test('a server at a URL is looked at hop by hop, before it is added', async (t) => {
   const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
   await page.getByRole('button', { name: 'Add upstreams' }).click()

@@ -20,6 +20,8 @@ export interface Peer {
 export interface Step {
   readonly ask?: ReadonlyArray<{ readonly method: string; readonly params?: Json }>
   readonly progress?: number
+  /** With it. */
+  readonly message?: string
   readonly log?: string
   /** Goes on when `release` is called. */
   readonly wait?: true
@@ -338,7 +340,7 @@ export function createMcpServer(script: Script = {}): McpServer {
       peer.reply({
         jsonrpc: '2.0',
         method: 'notifications/progress',
-        params: { progressToken: token, progress: step.progress }
+        params: { progressToken: token, progress: step.progress, message: step.message }
       })
     if (step.log !== undefined)
       peer.reply({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: step.log } })

@@ -23,7 +23,7 @@ export function Dialog({ title, onClose, children, actions, isWide = false }) {
       <h2 id=${id}>${title}</h2>
       <button type="button" class="quiet" onClick=${() => element.current?.close()}>${text.close}</button>
     </header>
-    <div class="dialog-body">${children}</div>
+    <div class="dialog-body" tabindex="0" role="group" aria-labelledby=${id}>${children}</div>
     ${actions && html`<footer>${actions}</footer>`}
   </dialog>`
 }
