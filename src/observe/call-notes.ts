@@ -61,7 +61,7 @@ export function noteSent(record: CallRecord | undefined, clock: { now(): number 
 
 /** The request as it goes to an upstream: with its trace context, where traces are sent. */
 export const tracedRequest = (record: CallRecord | undefined, request: Request, upstream: string): Request =>
-  record?.trace === undefined ? request : record.trace.sent(request, upstream)
+  record?.trace === undefined ? request : record.trace.sent(request, upstream, record.route)
 
 /** The upstream has answered, or will not. */
 export function noteAnswered(record: CallRecord | undefined, clock: { now(): number }, sentAt: number): void {

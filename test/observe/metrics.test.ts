@@ -220,6 +220,39 @@ t.test('streams of every revision are counted while they are open', async (t) =>
   listening.cut()
 })
 
+t.test('what a caller has not connected is no upstream, whatever names it invents there', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: {
+      up: { type: 'http', url: upstream.url },
+      notes: { type: 'http', url: 'https://notes.example/mcp', auth: { type: 'userSecret', header: 'X-Key' } }
+    },
+    endpoints: { default: { upstreams: ['up', 'notes'] } },
+    top: { vault: { keys: [{ id: '1', key: Buffer.alloc(32, 7).toString('base64') }] } }
+  })
+  const client = await legacyClient(gateway.url(), key)
+  for (let at = 0; at < 220; at++) {
+    const { json } = await client.request('tools/call', { name: `notes__${canary}-${at}`, arguments: {} })
+    t.match(json, { result: { isError: true } })
+  }
+  await client.request('tools/call', { name: `notes__${canary}${'x'.repeat(900_000)}`, arguments: {} })
+  t.match((await client.request('tools/call', { name: 'up__echo', arguments: {} })).json, { result: {} })
+  await client.end()
+  const { text } = await gateway.call('GET', '/metrics')
+  t.notMatch(text, canary)
+  const calls = samplesOf(text).filter(({ labels }) => labels['mcp_method_name'] === 'tools/call')
+  const counted = (name: string, upstream: string) =>
+    calls.find((each) => each.name === `${name}_count` && each.labels['gatehouse_upstream'] === upstream)
+  t.match(counted('mcp_server_operation_duration_seconds', 'notes'), {
+    value: 221,
+    labels: { gatehouse_outcome: 'connect_required' }
+  })
+  for (const metric of ['server', 'client'])
+    t.match(counted(`mcp_${metric}_operation_duration_seconds`, 'up')?.labels, { gen_ai_tool_name: 'echo' })
+  t.equal(counted('mcp_client_operation_duration_seconds', 'notes'), undefined, 'nothing was sent')
+})
+
 t.test('the names of too many tools are counted together', async (t) => {
   const tools = Array.from({ length: 220 }, (_, at) => ({ name: `tool-${at}`, inputSchema: { type: 'object' } }))
   const upstream = await startUpstream({ tools })

@@ -139,6 +139,21 @@ t.test('in 2026-07-28 the message carries it, in and out', async (t) => {
   t.same(new Set(ofTrace.map(({ kind }) => kind)), new Set([server, client]))
 })
 
+t.test('a name that its caller invented is the title of no span', async (t) => {
+  const to = await collector(t)
+  const { top } = traced(to.endpoint)
+  const notes = { url: 'https://notes.example/mcp', auth: { type: 'userSecret', header: 'X-Key' } }
+  const vault = { keys: [{ id: '1', key: Buffer.alloc(32, 7).toString('base64') }] }
+  const made = await gateway(t, { upstreams: { notes }, top: { ...top, vault } })
+  const session = await legacyClient(made.url(), key)
+  await session.request('tools/call', { name: 'notes__invented', arguments: {} })
+  await modernRequest(made.url(), 'tools/call', { name: 'notes__invented', arguments: {} }, { token: key })
+  await made.close()
+  const calls = to.spans.filter((span) => attributesOf(span)['mcp.method.name'] === 'tools/call')
+  t.same(new Set(calls.map(({ name }) => name)), new Set(['tools/call']))
+  t.equal(calls.filter(({ kind }) => kind === server).length, 2)
+})
+
 t.test('what is no trace context is none, and a part of the traces can be sent', async (t) => {
   for (const text of ['', 'x', `00-${'0'.repeat(32)}-${parent.span}-01`, `ff-${parent.trace}-${parent.span}-01`, 7])
     t.equal(parentIn({ traceparent: text }), undefined, String(text))

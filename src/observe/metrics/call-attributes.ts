@@ -2,7 +2,8 @@
 // counted by name only as long as there are few of them.
 
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
-import { countedName, type CallOutcome, type ObservedCall } from '../calls.ts'
+import { firstOf } from '../../protocol/own-text.ts'
+import { countedName, type CallOutcome, maxLoggedChars, type ObservedCall } from '../calls.ts'
 
 /** Of tools, prompts and upstreams, and codes of errors, by tenant and of all; further ones count as `other`. */
 const maxNamesPerTenant = 200
@@ -35,8 +36,9 @@ export function createCallAttributes() {
   const names = new Map<string, Set<string>>()
   let count = 0
 
-  function nameIn(tenant: string, name: string | undefined): string | undefined {
-    if (name === undefined) return undefined
+  function nameIn(tenant: string, given: string | undefined): string | undefined {
+    if (given === undefined) return undefined
+    const name = firstOf(given, maxLoggedChars)
     const known = names.get(tenant) ?? new Set()
     if (known.has(name)) return name
     if (known.size >= maxNamesPerTenant || count >= maxNames) return 'other'

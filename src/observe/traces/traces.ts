@@ -20,14 +20,14 @@ import {
   type SpanExporter,
   type SpanProcessor
 } from '@opentelemetry/sdk-trace'
-import { isObject, type Request } from '../../protocol/messages.ts'
+import { isObject } from '../../protocol/messages.ts'
 import { firstOf } from '../../protocol/own-text.ts'
 import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
 import { loggedSessionChars } from '../call-text.ts'
 import { errorTypeOf } from '../metrics/call-attributes.ts'
-import { countedName, maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall } from '../calls.ts'
+import { countedName, maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall, type RecordedRoute } from '../calls.ts'
 
 /** Spans that wait to be sent; what is beyond is dropped, and no call waits. */
 const maxQueuedSpans = 4_096
@@ -86,12 +86,13 @@ export function createTraces({ place, samplePercent, resource, version, losses }
       traceId,
       spanId,
       isSampled: (traceFlags & TraceFlags.SAMPLED) !== 0,
-      sent(request, upstream) {
-        const name = nameIn(request)
+      sent(request, upstream, route) {
+        const name = spanNameOf(request.method, route)
         const attributes = {
           'mcp.method.name': request.method,
           'gatehouse.upstream': upstream,
-          ...(request.method === 'tools/call' && { 'gen_ai.tool.name': name, 'gen_ai.operation.name': 'execute_tool' })
+          ...(request.method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
+          ...(request.method === 'tools/call' && name !== undefined && { 'gen_ai.tool.name': name })
         }
         const title = name === undefined ? request.method : `${request.method} ${name}`
         const child = tracer.startSpan(title, { kind: SpanKind.CLIENT, attributes }, api.setSpan(ROOT_CONTEXT, span))
@@ -111,8 +112,8 @@ export function createTraces({ place, samplePercent, resource, version, losses }
       ended(call, ended) {
         span.setAttributes(attributesOf(call, ended))
         const { method } = call.request
-        const name = countedName(call.record?.route)
-        if (name !== undefined && namesSpan.test(method)) span.updateName(`${method} ${name}`)
+        const name = spanNameOf(method, call.record?.route)
+        if (name !== undefined) span.updateName(`${method} ${name}`)
         const type = errorTypeOf(call.record, ended.outcome, ended.code?.toString())
         // What the upstream answered is what the client got, or why it got nothing.
         for (const { span: child, endedAt } of children) {
@@ -179,9 +180,9 @@ function failed(span: Span, type: string): void {
  * Of a tool or a prompt, as in the conventions: a URI may hold arguments, and there are too many of them for the names
  * of spans.
  */
-function nameIn({ params }: Request): string | undefined {
-  const name = params?.['name']
-  return typeof name === 'string' ? firstOf(name, maxLoggedChars) : undefined
+function spanNameOf(method: string, route: RecordedRoute | undefined): string | undefined {
+  const name = namesSpan.test(method) ? countedName(route) : undefined
+  return name && firstOf(name, maxLoggedChars)
 }
 
 /** What the line of the log says, in the names of the conventions where they have some. Never arguments or results. */

@@ -92,7 +92,7 @@ export function createPooledConnection(
   }
 
   function told(error?: Error): void {
-    if (isTold || connection.upstream === undefined) return
+    if (isTold || connection.upstream?.transport === undefined) return
     isTold = true
     const type = error instanceof GatewayError ? error.code : error && 'upstream_lost'
     metrics?.connectionEnded((clock.now() - connection.openedAt) / 1e3, definition, type)
@@ -152,7 +152,8 @@ export function createPooledConnection(
           const { revision } = upstream
           const name = metrics && outgoing.params?.['name']
           const result = request(outgoing, client, signal)
-          const sentAt = metrics && clock.now()
+          // What stands in for a server that is not asked may be called by any name, and is no upstream.
+          const sentAt = upstream.transport && metrics && clock.now()
           const over = (error?: unknown, isToolError = false): void => {
             leave()
             watched(error)
