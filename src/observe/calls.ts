@@ -160,11 +160,7 @@ export interface CallTrace {
   readonly spanId: string
   /** It is sent to the collector. */
   readonly isSampled: boolean
-  /**
-   * It goes to an upstream.
-   * @param route of the call
-   * @returns the request with the trace context in its `_meta` (SEP-414)
-   */
+  /** It goes to an upstream. @returns the request with the trace context in its `_meta` (SEP-414) */
   sent(request: Request, upstream: string, route: RecordedRoute | undefined): Request
   /** The upstream has answered, or will not. */
   answered(): void

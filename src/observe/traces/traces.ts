@@ -27,7 +27,14 @@ import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
 import { loggedSessionChars } from '../call-text.ts'
 import { errorTypeOf } from '../metrics/call-attributes.ts'
-import { countedName, maxLoggedChars, type CallOutcome, type CallTrace, type ObservedCall, type RecordedRoute } from '../calls.ts'
+import {
+  countedName,
+  maxLoggedChars,
+  type CallOutcome,
+  type CallTrace,
+  type ObservedCall,
+  type RecordedRoute
+} from '../calls.ts'
 
 /** Spans that wait to be sent; what is beyond is dropped, and no call waits. */
 const maxQueuedSpans = 4_096
