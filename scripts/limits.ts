@@ -358,6 +358,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['hosts/own-request.ts maxShownChars', 'an answer of a tool that is tried', 'call', '409, the call was made'],
     ['admin/live/event-streams.ts maxStreams', 'streams of events', 'process', '429'],
     ['admin/live/event-streams.ts maxStreamsPerKey', 'the same', 'admin key', '429'],
+    ['admin/live/event-streams.ts maxStreamsPerTenant', 'the same', 'tenant, by its own administrators', '429'],
+    [
+      'admin/live/event-streams.ts keptStreams',
+      'streams of events that are left to administrators of all tenants',
+      'process',
+      '429'
+    ],
     ['admin/live/event-streams.ts maxUnreadBytes bytes', 'events that are not read', 'stream', 'the stream ends'],
     ['admin/live/event-streams.ts recheckMs', 'time until a stream ends whose key was taken away', 'stream', '-'],
     ['admin/live/event-streams.ts keepAliveMs', 'time without any sign of life', 'stream', 'a comment is sent'],
@@ -2115,6 +2122,8 @@ admin/live/refused-lately.ts minuteMs
 admin/live/refused-lately.ts refusedMinutes
 admin/live/problems.ts nearly
 admin/live/event-streams.ts lastWordMs
+admin/paging.ts maxNameLength
+admin/paging.ts keptNameLength
 admin/live/watch.ts renewMs
 admin/live/watch.ts believedMs
 admin/live/watch.ts sendMs

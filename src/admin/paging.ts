@@ -1,6 +1,7 @@
 // Lists page by page: in the order of their names, each page after the last name of the one before, so that what comes
 // and goes between two pages makes no entry appear twice.
 
+import { hash } from 'node:crypto'
 import type { TSchema } from 'typebox'
 import { closedObject, integer } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
@@ -10,6 +11,9 @@ import { AdminProblem } from './problem.ts'
 const maxEntries = 200
 const usualEntries = 50
 const maxCursorLength = 1_024
+/** Of a name, in characters of which each may take three bytes: what is longer goes on as its digest. */
+const maxNameLength = 256
+const keptNameLength = 200
 
 export const pageQuery = {
   limit: integer(1, maxEntries, usualEntries, 'Entries of a page.'),
@@ -35,7 +39,7 @@ export const pageSchema = <Item extends TSchema>(item: Item) =>
 /** @param nameOf is unique among the items. @throws AdminProblem invalid_request */
 export function page<Item>(items: Iterable<Item>, nameOf: (item: Item) => string, { limit, cursor }: PageRequest) {
   const after = cursor === undefined ? undefined : nameIn(cursor)
-  const named = [...items].map((item) => ({ item, name: nameOf(item) }))
+  const named = [...items].map((item) => ({ item, name: shortName(nameOf(item)) }))
   const rest = named
     .filter(({ name }) => after === undefined || name > after)
     .sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -45,6 +49,9 @@ export function page<Item>(items: Iterable<Item>, nameOf: (item: Item) => string
     nextCursor: last === undefined ? null : Buffer.from(last.name).toString('base64url')
   }
 }
+
+const shortName = (name: string): string =>
+  (name.length <= maxNameLength ? name : name.slice(0, keptNameLength) + hash('sha256', name, 'base64url')).toWellFormed()
 
 function nameIn(cursor: string): string {
   const name = Buffer.from(cursor, 'base64url').toString()

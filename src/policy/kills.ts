@@ -1,5 +1,6 @@
 // Kill switches: what those who run the gateway have stopped at once, besides all rules.
 
+import { reservedIssuerPrefix } from '../auth/principal.ts'
 import type { Kill } from '../config/snapshot.ts'
 
 interface StoppedTenant {
@@ -23,7 +24,11 @@ export const killOfCaller = (
   { kills }: StoppedTenant,
   { issuer, subject }: { readonly issuer: string; readonly subject: string }
 ): Kill | undefined =>
-  kills?.find((kill) => kill.kind === 'principal' && kill.issuer === issuer && kill.subject === subject)
+  kills?.find(
+    (kill) =>
+      (kill.kind === 'principal' && kill.issuer === issuer && kill.subject === subject) ||
+      (kill.kind === 'key' && issuer === `${reservedIssuerPrefix}key` && kill.key === subject)
+  )
 
 /** Such as `the tool echo of up`. */
 export function killedText(kill: Kill): string {

@@ -1,6 +1,7 @@
 // What goes on, as it happens: calls and audit records as server-sent events, of the tenants of the reader only, from
 // every process; readers that do not read, or whose key is taken away, are let go of.
 
+import { hash } from 'node:crypto'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { createEventStreams } from '../../src/admin/live/event-streams.ts'
@@ -221,6 +222,19 @@ t.test('a reader that does not read is let go of, hears why once it reads, and o
   t.notOk(good.ended)
   streams.close()
   t.match(await good.next('it ends', ({ event }) => event === 'end'), { data: { reason: 'closing' } })
+})
+
+t.test('the administrators of one tenant leave event streams to others', async (t) => {
+  const names = ['one', 'two', 'three']
+  const keyOf = (name: string): string => `gha_${hash('sha256', name, 'base64url')}`
+  const own = names.map((name) => ({ name, role: 'viewer', tenants: ['acme'], sha256: hash('sha256', keyOf(name)) }))
+  const { adminUrl } = await start(t, { top: { admin: { ...adminSection, keys: [...adminSection.keys, ...own] } } })
+  const statuses: number[] = []
+  for (const name of names)
+    for (let n = 0; n < 4; n++) statuses.push((await adminEvents(t, adminUrl, '/v1/calls', keyOf(name))).status)
+  t.same(statuses, [...Array<number>(8).fill(200), ...Array<number>(4).fill(429)])
+  for (const key of [adminKeys.platform, adminKeys.globex])
+    t.equal((await adminEvents(t, adminUrl, '/v1/calls', key)).status, 200)
 })
 
 t.test('with its key a stream ends', async (t) => {

@@ -326,3 +326,28 @@ t.test('the kill switches of a tenant of the file stay, whatever becomes of a do
   t.equal(await ping(), 403)
   t.match((await one.call('GET', '/v1/tenants/acme/kills')).json, { items: [{ kind: 'tenant' }] })
 })
+
+t.test('lists of kill switches are read page by page, however long and alike their names are', async (t) => {
+  const { one } = await start(t)
+  const callers = [
+    ['a'.repeat(500), 'b'.repeat(500)],
+    ['z', 'x of y'],
+    ['y of z', 'x'],
+    ['é'.repeat(400), 'ü'.repeat(400)]
+  ] as const
+  for (const [issuer, subject] of callers) {
+    const path = [issuer, subject].map(encodeURIComponent).join('/')
+    t.equal((await one.call('PUT', `/v1/tenants/acme/kills/principals/${path}?force=true`)).status, 204)
+  }
+  const found: unknown[] = []
+  for (let next: string | null = ''; next !== null;) {
+    const cursor: string = next === '' ? '' : `&cursor=${next}`
+    const { status, json } = await one.call('GET', `/v1/tenants/acme/kills?limit=1${cursor}`)
+    t.equal(status, 200)
+    const { items, nextCursor } = json as { items: Array<{ issuer: string; subject: string }>; nextCursor: string | null }
+    found.push(...items.map(({ issuer, subject }) => [issuer, subject]))
+    next = nextCursor
+  }
+  t.same(new Set(found.map(String)), new Set(callers.map(String)))
+  t.equal(found.length, callers.length)
+})

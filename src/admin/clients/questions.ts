@@ -3,9 +3,10 @@
 import { closedObject, choice, defaulted } from '../../config/schema/parts.ts'
 import { CallerSchema, routeKinds, routeOutcomes } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
-import { explainRoute, QuestionError } from '../../relay/methods/explain.ts'
+import { upstreamName } from '../../protocol/messages.ts'
+import { cutAnswer, explainRoute, listedRoute, QuestionError } from '../../relay/methods/explain.ts'
 import { runSteps } from '../../time/turns.ts'
-import { rulesAt } from '../configuration/rule-effects.ts'
+import { catalogWithoutRules, rulesAt } from '../configuration/rule-effects.ts'
 import { namedEndpoint } from './own-way.ts'
 import { AdminProblem } from '../problem.ts'
 import { defineRoute, everyRole } from '../route.ts'
@@ -66,15 +67,21 @@ export const questionRoutes = [
       }),
       response: ExplanationSchema
     },
-    async ({ tenant, params, body, administrator }, { wall }) => {
+    async ({ tenant, params, body, administrator }, services) => {
       const { caller, kind: wanted, name: route, arguments: args, address, at } = body
-      const now = timeOf(at, wall.now())
+      const now = timeOf(at, services.wall.now())
       const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
       const turn = { tenant: tenant.id, caller: administrator.name }
       administrator.charge(rulesAt(tenant, endpoint))
-      return await asked(() =>
-        runSteps(explainRoute(tenant, endpoint, { caller, kind: wanted, route, args, address, now }), turn)
-      )
+      const catalog = catalogWithoutRules({ snapshot: services.snapshot(), tenant, endpoint }, services)
+      const listed = listedRoute(catalog, wanted, route)
+      const question = { caller, kind: wanted, route, args, address, now, annotations: listed?.annotations }
+      const answer = await asked(() => runSteps(explainRoute(tenant, endpoint, question), turn))
+      const definition = tenant.upstreams.get(upstreamName(route.slice(0, route.indexOf('/'))))
+      const isKnown = definition !== undefined && services.listings.peek(definition) !== undefined
+      // A resource that no list has may be one of a template.
+      const isCut = isKnown && listed === undefined && (wanted === 'tool' || wanted === 'prompt')
+      return isCut && answer.outcome !== 'denied' ? cutAnswer(endpoint, wanted, definition.name) : answer
     }
   )
 ] as const

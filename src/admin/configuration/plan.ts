@@ -67,10 +67,14 @@ function upstreamPlans(before: Tenant | undefined, after: Tenant | undefined): A
 }
 
 /** Whether they held before does not matter: whoever applies the change shall know. */
-function* brokenTests(tenant: Tenant, now: number): Steps<Static<typeof TenantPlan>['brokenTests']> {
+function* brokenTests(
+  tenant: Tenant,
+  now: number,
+  at: Parameters<typeof testResults>[3]
+): Steps<Static<typeof TenantPlan>['brokenTests']> {
   const broken: Static<typeof TenantPlan>['brokenTests'] = []
   for (const endpoint of tenant.endpoints.values())
-    for (const { holds, name, sentence } of yield* testResults(tenant, endpoint, now))
+    for (const { holds, name, sentence } of yield* testResults(tenant, endpoint, now, at))
       if (!holds && broken.length < maxBrokenTests) broken.push({ endpoint: String(endpoint.name), name, sentence })
   return broken
 }
@@ -106,6 +110,7 @@ export const planRoutes = [
       const before = snapshot()
       const lists = assumedLists(before, services)
       const assumed = { catalogOf: lists.catalogOf, lists }
+      const tested = { snapshot: after, catalogOf: lists.catalogOf }
       const left = looksOfPlan()
       const drafts = await Promise.all(
         changes.map(async ({ tenant: id, ...change }) => {
@@ -146,7 +151,7 @@ export const planRoutes = [
             change: changeOf(change.before, change.after),
             callersChange: differs(old?.auth, now?.auth),
             endpoints: await runSteps(endpointPlans(changed, open, assumed, left), turn),
-            brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now()), turn),
+            brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now(), tested), turn),
             upstreams: upstreamPlans(old, now)
           }
         })

@@ -7,12 +7,13 @@ import { PolicyTestSchema, type PolicyTest } from '../../config/schema/policy.ts
 import { Type } from '../../config/schema/type.ts'
 import type { Endpoint, Tenant } from '../../config/snapshot.ts'
 import { createAccess } from '../../policy/access.ts'
-import { explainRoute, QuestionError, type RouteAnswer } from '../../relay/methods/explain.ts'
+import type { Catalog } from '../../relay/catalog/catalog.ts'
+import { explainRoute, listedRoute, QuestionError, type RouteAnswer } from '../../relay/methods/explain.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { namedEndpoint } from '../clients/own-way.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
-import { defineRoute } from '../route.ts'
-import { placeOrder, policyLevels, rulesAt } from './rule-effects.ts'
+import { defineRoute, type AdminServices } from '../route.ts'
+import { catalogWithoutRules, placeOrder, policyLevels, rulesAt, type EndpointPlace } from './rule-effects.ts'
 
 const TestResult = closedObject({
   ...PolicyTestSchema.properties,
@@ -30,16 +31,21 @@ type Result = Static<typeof TestResult>
 /** Rules that the tests of one endpoint go through together, of which there may be thousands for each test. */
 const maxRulesTried = 200_000
 
+/** Of a tool that nobody has listed yet there are none: a test may be written before its tool is there. */
+const annotationsIn = (catalog: Catalog, { kind, name }: PolicyTest) => ({
+  annotations: listedRoute(catalog, kind, name)?.annotations
+})
+
 /** @param now for tests that name no time */
 function* resultOf(
   tenant: Tenant,
   endpoint: Endpoint,
   test: PolicyTest,
   now: number,
-  access: ReturnType<typeof createAccess>
+  { access, catalog }: { readonly access: ReturnType<typeof createAccess>; readonly catalog: Catalog }
 ): Steps<Pick<RouteAnswer, 'sentence'> & Pick<Result, 'outcome'>> {
   const { caller, kind, name: route, arguments: args, at } = test
-  const question = { caller, kind, route, args, now: new Date(at ?? now) }
+  const question = { caller, kind, route, args, now: new Date(at ?? now), ...annotationsIn(catalog, test) }
   if (Number.isNaN(question.now.getTime())) return { outcome: null, sentence: '"at" is no time.' }
   try {
     return yield* explainRoute(tenant, endpoint, question, access)
@@ -53,12 +59,18 @@ function* resultOf(
  * Those of an endpoint, and those of its tenant that are about it. A step for each rule of each. What a kill switch has
  * stopped is asked as if it were not: a policy is what holds again once the switch is taken back.
  */
-export function* testResults(stopped: Tenant, { name }: Endpoint, now: number): Steps<Result[]> {
+export function* testResults(
+  stopped: Tenant,
+  { name }: Endpoint,
+  now: number,
+  { snapshot, catalogOf }: Pick<EndpointPlace, 'snapshot'> & Pick<AdminServices, 'catalogOf'>
+): Steps<Result[]> {
   const { unstopped: tenant = stopped } = stopped
   const endpoint = tenant.endpoints.get(name)
   if (endpoint === undefined) return []
   const results: Result[] = []
-  const [rules, access] = [rulesAt(tenant, endpoint), createAccess()]
+  const rules = rulesAt(tenant, endpoint)
+  const asked = { access: createAccess(), catalog: catalogWithoutRules({ snapshot, tenant, endpoint }, { catalogOf }) }
   for (const of of policyLevels) {
     const { tests = [] } = (of === 'tenant' ? tenant : endpoint).policy ?? {}
     for (const [at, test] of tests.entries()) {
@@ -67,7 +79,7 @@ export function* testResults(stopped: Tenant, { name }: Endpoint, now: number): 
       const { outcome, sentence } =
         results.length > 0 && (results.length + 1) * rules > maxRulesTried
           ? { outcome: null, sentence: `Not run: the tests before it go through ${maxRulesTried} rules together.` }
-          : yield* resultOf(tenant, endpoint, test, now, access)
+          : yield* resultOf(tenant, endpoint, test, now, asked)
       results.push({ ...test, of, place: at + 1, holds: outcome === test.expect, outcome, sentence })
     }
   }
@@ -95,10 +107,10 @@ export const policyTestsRoute = defineRoute(
       failed: Type.Integer({ description: 'Of all pages.' })
     })
   },
-  async ({ tenant, params, query, administrator }, { wall }) => {
+  async ({ tenant, params, query, administrator }, { wall, snapshot, catalogOf }) => {
     const endpoint = namedEndpoint(tenant, params['endpoint'] ?? '')
     administrator.charge(rulesTried(tenant, endpoint))
-    const steps = testResults(tenant, endpoint, wall.now())
+    const steps = testResults(tenant, endpoint, wall.now(), { snapshot: snapshot(), catalogOf })
     const results = await runSteps(steps, { tenant: tenant.id, caller: administrator.name })
     return { ...page(results, placeOrder, query), failed: results.filter(({ holds }) => !holds).length }
   }

@@ -9,6 +9,10 @@ import type { AdminStream } from '../route.ts'
 
 const maxStreams = 32
 const maxStreamsPerKey = 4
+/** Of those who administer a tenant. */
+const maxStreamsPerTenant = 8
+/** Left to those who administer all tenants. */
+const keptStreams = 8
 /** What waits for a reader that does not read, in bytes. */
 const maxUnreadBytes = 1024 * 1024
 /** How long such a reader may take to read why it is let go of; and between two signs of life. In milliseconds. */
@@ -26,12 +30,16 @@ interface EventStreamsOptions {
 }
 
 export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
-  const open = new Map<() => void, string>()
+  const open = new Map<() => void, Administrator>()
   let isClosing = false
 
-  function checkRoom(name: string): void {
-    const own = [...open.values()].filter((each) => each === name).length
-    if (!isClosing && open.size < maxStreams && own < maxStreamsPerKey) return
+  function checkRoom({ name, tenants }: Administrator): void {
+    const all = [...open.values()]
+    const own = all.filter((each) => each.name === name).length
+    const max = tenants === undefined ? maxStreams : maxStreams - keptStreams
+    const ofTenant = (id: string): number => all.filter((each) => each.tenants?.has(id)).length
+    const isFull = [...(tenants ?? [])].some((id) => ofTenant(id) >= maxStreamsPerTenant)
+    if (!isClosing && all.length < max && own < maxStreamsPerKey && !isFull) return
     throw new AdminProblem('rate_limited', 'Too many streams of events are open.', 'Close one that is not read.', {
       headers: { 'Retry-After': '10' }
     })
@@ -46,7 +54,7 @@ export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
       stream: AdminStream
     ): void {
       try {
-        checkRoom(who.name)
+        checkRoom(who)
       } catch (error) {
         stream.unopened()
         throw error
@@ -80,7 +88,7 @@ export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
       const close = (): void => end('closing')
       const keepAlive = every(clock, keepAliveMs, () => raw.write(': still here\n\n'))
       const recheck = every(clock, recheckMs, check)
-      open.set(close, who.name)
+      open.set(close, who)
       raw.once('close', () => {
         finish()
         lastWord.close()

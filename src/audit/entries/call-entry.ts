@@ -77,7 +77,13 @@ export function callEntry(
   }
 }
 
-const deniedOutcomes: ReadonlySet<string> = new Set(['refused_by_policy', 'insufficient_scope'])
+const deniedOutcomes: ReadonlySet<string> = new Set([
+  'refused_by_policy',
+  'insufficient_scope',
+  'rate_limited',
+  'quota_exceeded',
+  'too_many'
+])
 
 /** HMAC-SHA-256 (RFC 2104) of the JSON as the caller wrote it, base64url. */
 function hashOfArguments(args: JsonObject, key: KeyObject, tenant: string, caller: string): string | Promise<string> {

@@ -2,6 +2,7 @@
 // answer of the evaluator that lists and calls ask.
 
 import { reservedIssuerPrefix, type Principal } from '../../auth/principal.ts'
+import { isForEndpoint } from '../../auth/keyring.ts'
 import type { Endpoint, Kill, Tenant } from '../../config/snapshot.ts'
 import { explainAccess, type Explanation } from '../../policy/explain.ts'
 import { killedText, killOfCaller, killOfRoute } from '../../policy/kills.ts'
@@ -9,6 +10,7 @@ import type { RouteKind } from '../../policy/rules.ts'
 import { GatewayError, isObject, upstreamName, type JsonObject } from '../../protocol/messages.ts'
 import { withArguments, type ToolChange } from '../../protocol/translate/change-tool.ts'
 import type { Steps } from '../../time/turns.ts'
+import type { Catalog, Route } from '../catalog/catalog.ts'
 import { offeredBy } from '../catalog/offered.ts'
 
 /** A question that cannot be asked so; the message says why, and what to write. */
@@ -31,7 +33,23 @@ export interface RouteQuestion {
   /** Of the client. */
   readonly address?: string | undefined
   readonly now: Date
+  /** Of a tool, in the words of its server, which rules may look at; undefined: it has none, or its list is not known. */
+  readonly annotations?: JsonObject | undefined
 }
+
+/** @returns where the entry of a list leads; undefined: there is none. @param route UPSTREAM/NAME */
+export const listedRoute = (catalog: Pick<Catalog, 'routes'>, kind: RouteKind, route: string): Route | undefined =>
+  catalog.routes(`${kind}s`).find(({ upstream, name }) => `${upstream}/${name}` === route)
+
+/** What rules leave to a caller, and the endpoint has not: @returns the answer for it */
+export const cutAnswer = ({ path }: Endpoint, kind: RouteKind, upstream: string): RouteAnswer => ({
+  outcome: 'not-offered',
+  sentence:
+    `Not offered: the list of ${upstream} has no such ${kind}, or the endpoint ${path} leaves it out, for another of the ` +
+    'same name or because its catalog is limited.',
+  missingScopes: [],
+  rules: []
+})
 
 /**
  * @param access as `explainAccess` has it
@@ -43,7 +61,7 @@ export function* explainRoute(
   question: RouteQuestion,
   access?: Parameters<typeof explainAccess>[3]
 ): Steps<RouteAnswer> {
-  const { caller, kind, route, args, address, now } = question
+  const { caller, kind, route, args, address, now, annotations } = question
   const slash = route.indexOf('/')
   const [upstream, name] = [upstreamName(route.slice(0, slash)), route.slice(slash + 1)]
   const kill = killOfRoute(tenant, { upstream, name: kind === 'tool' ? name : '' })
@@ -62,19 +80,20 @@ export function* explainRoute(
   const principal = describedPrincipal(tenant, caller)
   const callerKill = killOfCaller(tenant, principal)
   if (callerKill !== undefined) return stoppedAnswer(callerKill)
+  const key = principal.kind === 'key' && tenant.auth.keys.find((each) => each.name === principal.subject)
+  if (key && !isForEndpoint(key, endpoint.name))
+    return deniedAnswer(`Denied: the API key ${key.name} is not for the endpoint ${endpoint.path}.`)
   const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
   if (sent instanceof GatewayError)
     return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
-  const asked = { principal, kind, route: { upstream, name }, args: sent, address, now }
+  const asked = { principal, kind, route: { upstream, name, ...(annotations && { annotations }) }, args: sent, address, now }
   return yield* explainAccess(tenant, endpoint, asked, access)
 }
 
-const stoppedAnswer = (kill: Kill): RouteAnswer => ({
-  outcome: 'denied',
-  sentence: `Denied: a kill switch has stopped ${killedText(kill)}.`,
-  missingScopes: [],
-  rules: []
-})
+const deniedAnswer = (sentence: string): RouteAnswer => ({ outcome: 'denied', sentence, missingScopes: [], rules: [] })
+
+const stoppedAnswer = (kill: Kill): RouteAnswer =>
+  deniedAnswer(`Denied: a kill switch has stopped ${killedText(kill)}.`)
 
 /** What the upstream would get, with the arguments of the endpoint. */
 function sentArguments(change: ToolChange | undefined, kind: RouteKind, args: JsonObject): JsonObject | GatewayError {
@@ -92,7 +111,7 @@ function sentArguments(change: ToolChange | undefined, kind: RouteKind, args: Js
  * As the gateway would know the caller, by a token of the tenant's issuer or by one of its keys.
  * @throws QuestionError
  */
-export function describedPrincipal({ id, auth }: Tenant, caller: unknown): Principal {
+export function describedPrincipal({ id, auth, unstopped }: Tenant, caller: unknown): Principal {
   const given = caller === undefined ? {} : caller
   if (!isObject(given))
     throw new QuestionError('The caller must be an object, such as { subject: ada, groups: [dev] }.')
@@ -111,9 +130,11 @@ export function describedPrincipal({ id, auth }: Tenant, caller: unknown): Princ
     throw new QuestionError(`"${member}" of a caller is a list of texts.`)
   }
   const name = text('key')
-  const key = auth.keys.find((each) => each.name === name)
+  // Also one that a kill switch has stopped: that it is stopped is the answer.
+  const { keys } = (unstopped ?? { auth }).auth
+  const key = keys.find((each) => each.name === name)
   if (name !== undefined && key === undefined)
-    throw new QuestionError(`${id} has no key "${name}". Known: ${auth.keys.map((each) => each.name).join(', ')}.`)
+    throw new QuestionError(`${id} has no key "${name}". Known: ${keys.map((each) => each.name).join(', ')}.`)
   const other = members.find((member) => !['key', 'scopes'].includes(member) && given[member] !== undefined)
   if (key !== undefined && other !== undefined) throw new QuestionError(`An API key has no "${other}".`)
   const kind = key !== undefined ? 'key' : auth.mode === 'none' ? 'anonymous' : 'token'

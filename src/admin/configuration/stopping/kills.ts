@@ -164,7 +164,8 @@ export const killRoutes: readonly AdminRoute[] = [
     ({ params, query }, { control }) => {
       const kills = control.killsOf(params['tenant'] ?? '')
       if (kills === undefined) throw noSuch('tenant')
-      return page(kills, killedText, query)
+      // A caller x of "y of z" reads like "x of y" of z.
+      return page(kills, (kill) => `${killedText(kill)} ${'issuer' in kill ? kill.issuer : ''}`, query)
     }
   ),
   ...switches.flatMap(routesOf)
