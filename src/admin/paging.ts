@@ -51,7 +51,10 @@ export function page<Item>(items: Iterable<Item>, nameOf: (item: Item) => string
 }
 
 const shortName = (name: string): string =>
-  (name.length <= maxNameLength ? name : name.slice(0, keptNameLength) + hash('sha256', name, 'base64url')).toWellFormed()
+  (name.length <= maxNameLength
+    ? name
+    : name.slice(0, keptNameLength) + hash('sha256', name, 'base64url')
+  ).toWellFormed()
 
 function nameIn(cursor: string): string {
   const name = Buffer.from(cursor, 'base64url').toString()

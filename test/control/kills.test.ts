@@ -344,7 +344,10 @@ t.test('lists of kill switches are read page by page, however long and alike the
     const cursor: string = next === '' ? '' : `&cursor=${next}`
     const { status, json } = await one.call('GET', `/v1/tenants/acme/kills?limit=1${cursor}`)
     t.equal(status, 200)
-    const { items, nextCursor } = json as { items: Array<{ issuer: string; subject: string }>; nextCursor: string | null }
+    const { items, nextCursor } = json as {
+      items: Array<{ issuer: string; subject: string }>
+      nextCursor: string | null
+    }
     found.push(...items.map(({ issuer, subject }) => [issuer, subject]))
     next = nextCursor
   }

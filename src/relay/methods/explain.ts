@@ -33,7 +33,7 @@ export interface RouteQuestion {
   /** Of the client. */
   readonly address?: string | undefined
   readonly now: Date
-  /** Of a tool, in the words of its server, which rules may look at; undefined: it has none, or its list is not known. */
+  /** Of a tool, in the words of its server, which rules may look at; undefined: none, or its list is not known. */
   readonly annotations?: JsonObject | undefined
 }
 
@@ -45,8 +45,8 @@ export const listedRoute = (catalog: Pick<Catalog, 'routes'>, kind: RouteKind, r
 export const cutAnswer = ({ path }: Endpoint, kind: RouteKind, upstream: string): RouteAnswer => ({
   outcome: 'not-offered',
   sentence:
-    `Not offered: the list of ${upstream} has no such ${kind}, or the endpoint ${path} leaves it out, for another of the ` +
-    'same name or because its catalog is limited.',
+    `Not offered: the list of ${upstream} has no such ${kind}, or the endpoint ${path} leaves it out, for another of ` +
+    'the same name or because its catalog is limited.',
   missingScopes: [],
   rules: []
 })
@@ -86,7 +86,14 @@ export function* explainRoute(
   const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
   if (sent instanceof GatewayError)
     return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
-  const asked = { principal, kind, route: { upstream, name, ...(annotations && { annotations }) }, args: sent, address, now }
+  const asked = {
+    principal,
+    kind,
+    route: { upstream, name, ...(annotations && { annotations }) },
+    args: sent,
+    address,
+    now
+  }
   return yield* explainAccess(tenant, endpoint, asked, access)
 }
 
