@@ -4,7 +4,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { readingsOf } from './admin/metrics.ts'
 import { createAudit } from './audit/audit.ts'
-import { createEgressGuard, type EgressLimits } from './auth/egress-guard.ts'
+import { createEgressGuard, type EgressLimits } from './egress/guard.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'

@@ -15,6 +15,7 @@ const roomOrder: readonly (readonly string[])[] = [
   ['protocol'],
   ['time'],
   ['limits'],
+  ['egress'],
   ['config'],
   ['observe'],
   ['store'],
@@ -56,7 +57,8 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     '@opentelemetry/sdk-trace'
   ],
   store: ['ioredis'],
-  auth: ['jose', 'oauth4webapi', 'lru-cache', 'undici'],
+  egress: ['undici'],
+  auth: ['jose', 'oauth4webapi', 'lru-cache'],
   login: ['jose', 'oauth4webapi', 'oidc-provider'],
   vault: ['@aws-sdk/client-kms', 'oauth4webapi', 'jose', 'lru-cache'],
   session: ['lru-cache'],
@@ -342,22 +344,10 @@ t.test('no program is started by a shell', async (t) => {
   t.same(shells, [], 'no option of spawn turns a shell on')
 })
 
-/** Whoever connects to somewhere, and why it does so itself: all else goes through `auth/fetch.ts` and its guard. */
-const connecting: Readonly<Record<string, string>> = {
-  'auth/fetch.ts': 'identity providers, authorization servers and metadata, with the guard of egress',
-  'upstream/http/socket-pool.ts': 'upstreams, with the guard of egress: sockets that calls share and streams keep',
-  'hosts/doctor/exchange.ts': 'what the doctor and a discovery look at, hop by hop; the guard judges what others named',
-  'hosts/own-request.ts': 'the gateway itself',
-  'audit/syslog.ts': 'the collector of the configuration, of records over TCP or TLS',
-  'observe/otlp/send-logs.ts': 'the collector of the configuration',
-  'cli/admin/admin-client.ts': 'the admin API, by a command of an operator',
-  'cli/client/mcp-client.ts': 'the endpoint that a command names',
-  'cli/quickstart.ts': 'whether a port of this machine is taken',
-  'cli/run.ts': 'the health of the gateway on this machine'
-}
-
+/** All else connects through `egress/`. Who of the packages connects by itself is in docs/connections.md. */
 const connectingModules = /^node:(?:net|tls|http|https|http2|dgram)$|^undici$/
-const connectingNames = /^(?:connect|createConnection|request|get|fetch|Agent|Socket|Client|Pool|createSocket|default)$/
+const connectingNames =
+  /^(?:connect|createConnection|request|get|fetch|stream|Agent|Socket|TLSSocket|Client|Pool|createSocket|default)$/
 
 /** How a module connects to somewhere; empty: it does not. Packages beyond undici are in the table of packages. */
 function connections(file: string, text: string): string[] {
@@ -390,13 +380,18 @@ function connections(file: string, text: string): string[] {
       if (callee.type === 'Identifier' && callee.name === 'fetch') calls++
     }
   }).visit(program)
-  // A name that the file binds is the `Fetch` of `auth/fetch.ts`, by its type.
+  // A name that the file binds is the `Fetch` of `egress/fetch.ts`, by its type.
   return [...imported, ...dynamic, ...built.map(String), ...(calls > 0 && !isGiven ? ['fetch'] : [])]
 }
 
-t.test('only these connect to anything, each for its reason', async (t) => {
+t.test('only egress/ connects to anything, and opens sockets in one file', async (t) => {
   const found = [...sources].filter(([file, text]) => connections(file, text).length > 0).map(([file]) => file)
-  t.same(found.toSorted(), Object.keys(connecting).toSorted())
+  t.same(found.toSorted(), ['egress/fetch.ts', 'egress/requests.ts', 'egress/sockets.ts'])
+  const opening = /import \{[^}]*\b(?:connect|createConnection)\b[^}]*\} from 'node:(?:net|tls)'|buildConnector/
+  t.same(
+    [...sources].filter(([, text]) => opening.test(text)).map(([file]) => file),
+    ['egress/sockets.ts']
+  )
   for (const text of [
     "import { connect } from 'node:tls'",
     "import net from 'node:net'",

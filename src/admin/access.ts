@@ -5,7 +5,7 @@
 
 import { createKeyring } from '../auth/keyring.ts'
 import { readBearer } from '../auth/bearer.ts'
-import type { FetchFor } from '../auth/fetch.ts'
+import type { FetchFor } from '../egress/fetch.ts'
 import { isJwt } from '../auth/token.ts'
 import type { AdminConfig, AdminKeyConfig, Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'

@@ -1,10 +1,10 @@
 // Audit records to a syslog server (RFC 5424), each as the message of one entry: over TCP or TLS (RFC 5425), or a Unix
 // socket of streams, always with octet counting (RFC 6587 section 3.4.1). One connection has all those of the process.
 
-import { connect, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
 import type { SyslogConfig } from '../config/snapshot.ts'
+import { openSocket } from '../egress/sockets.ts'
 import type { Clock } from '../time/clock.ts'
 import { readRecord } from './record-fields.ts'
 import type { WriteLines } from './writes.ts'
@@ -23,15 +23,7 @@ export function createSyslogSink({ to, facility }: SyslogConfig, clock: Clock) {
   let last = Promise.resolve()
 
   function open(): Socket {
-    const url = new URL(to)
-    const place = { host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(url.port) }
-    const socket =
-      url.protocol === 'unix:'
-        ? connect(url.pathname)
-        : url.protocol === 'tls:'
-          ? // RFC 6066 section 3: an address is no server name; the certificate is compared with it all the same.
-            connectTls({ ...place, ...(isIP(place.host) === 0 && { servername: place.host }) })
-          : connect(place)
+    const socket = openSocket(new URL(to))
     const gone = (): void => {
       if (connection === socket) connection = undefined
     }

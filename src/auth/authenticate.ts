@@ -19,7 +19,7 @@ import {
 } from './bearer.ts'
 import { boundCredential, createProofs, nonceHeader, schemeFor, schemeOf } from './dpop.ts'
 import { createNonces, type NonceParts } from './dpop-nonces.ts'
-import type { FetchFor } from './fetch.ts'
+import type { FetchFor } from '../egress/fetch.ts'
 import { adviceOnScopes, anonymousPrincipal, isStopped, type Principal } from './principal.ts'
 import { createVerifier, type ProtectedResource } from './verifier.ts'
 

@@ -7,7 +7,8 @@ import type { Log } from '../observe/log.ts'
 import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { refused } from './bearer.ts'
-import { discoverJwksUri, type Fetch } from './fetch.ts'
+import type { Fetch } from '../egress/fetch.ts'
+import { discoverJwksUri } from './provider-metadata.ts'
 
 /** A withdrawn key is refused at the latest after this time. */
 const maxAgeMs = 10 * 60_000

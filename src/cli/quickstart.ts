@@ -1,11 +1,12 @@
 // `quickstart`: runs a demo tenant with three upstreams and prints how to connect.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { compileConfig } from '../config/load.ts'
+import { openSocket } from '../egress/sockets.ts'
 import type { Log } from '../observe/log.ts'
 import { demoServers } from './demo-servers.ts'
 import { banner, localApiKey } from './key.ts'
@@ -91,7 +92,7 @@ function startRemote(script: string, port: number, env: NodeJS.ProcessEnv, log: 
 async function reachable(port: number): Promise<void> {
   const deadline = performance.now() + 10_000
   while (performance.now() < deadline) {
-    const socket = connect(port, '127.0.0.1')
+    const socket = openSocket(new URL(`tcp://127.0.0.1:${port}`))
     const connected = await once(socket, 'connect').then(
       () => true,
       () => false

@@ -2,6 +2,7 @@
 
 import { isatty } from 'node:tty'
 import type { Snapshot } from '../config/snapshot.ts'
+import { createFetch } from '../egress/fetch.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
 import { giveBackWhenIdle } from '../limits/idle-memory.ts'
 import { createLog, type Log, type LogForm } from '../observe/log.ts'
@@ -166,7 +167,7 @@ async function friendly(error: unknown, { listen, admin }: Snapshot): Promise<un
 /** Most often it is a quickstart in another terminal that holds the port. */
 async function isGateway(url: string): Promise<boolean> {
   try {
-    const answer = await fetch(`${url}/health/live`, { signal: AbortSignal.timeout(probeMs), redirect: 'error' })
+    const answer = await createFetch({ timeoutMs: probeMs })(`${url}/health/live`)
     return (await answer.text()) === '{"status":"live"}'
   } catch {
     return false // Whatever it is, it does not answer as a gateway does.

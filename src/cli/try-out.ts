@@ -1,7 +1,8 @@
 // What a configuration leads to, tried: its upstreams started and asked, its issuers found.
 
-import { createEgressGuard } from '../auth/egress-guard.ts'
-import { createFetchFor, discoverJwksUri, discoverProvider } from '../auth/fetch.ts'
+import { createEgressGuard } from '../egress/guard.ts'
+import { createFetchFor } from '../egress/fetch.ts'
+import { discoverJwksUri, discoverProvider } from '../auth/provider-metadata.ts'
 import { countOf } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway } from '../gateway.ts'

@@ -2,8 +2,8 @@
 // machine would send it: it has no rights of its own, and leads nowhere else.
 
 import type { IncomingMessage } from 'node:http'
-import { nodeHttp } from '../limits/node-http.ts'
 import { createParser } from 'eventsource-parser'
+import { openRequest } from '../egress/requests.ts'
 import { capabilitiesKey, clientInfoKey, versionKey } from '../protocol/envelope.ts'
 import { isObject, latestModern, type JsonObject } from '../protocol/messages.ts'
 import { encodeHeader, headersFor, paramHeadersOf } from '../protocol/translate/param-headers.ts'
@@ -94,9 +94,8 @@ function ownRequest(
   // A socket that listens on all addresses is reached on this machine.
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
   if (url.hostname === '[::]') url.hostname = '[::1]'
-  const outgoing = nodeHttp.request(url, {
+  const outgoing = openRequest(url, {
     method: 'POST',
-    agent: false,
     signal,
     headers: {
       Host: new URL(listener.publicUrl).host,

@@ -1,7 +1,7 @@
 // The signing keys and cookie keys of a tenant's login front: made once for all processes, kept sealed in the store,
 // and replaced while the old ones are still published.
 
-import type { FetchFor } from '../auth/fetch.ts'
+import type { FetchFor } from '../egress/fetch.ts'
 import { liveKeys, publicKey, replaced, rotated, type SigningKeySet, signingKey } from '../auth/signing/rotated-keys.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createHmac, randomBytes } from 'node:crypto'

@@ -3,8 +3,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { decodeJwt } from 'jose'
-import { createEgressGuard, type EgressGuard, type EgressLimits } from '../auth/egress-guard.ts'
-import { createFetch, createFetchFor } from '../auth/fetch.ts'
+import { createEgressGuard, type EgressGuard, type EgressLimits } from '../egress/guard.ts'
+import { createFetch, createFetchFor } from '../egress/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import { createSemaphore } from '../limits/limits.ts'

@@ -2,7 +2,7 @@
 // basic/authorization; OAuth 2.1; RFC 7591, 7636, 8414, 8707, 9068, 9207). Nothing that it can do is done here.
 
 import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider'
-import type { Fetch } from '../auth/fetch.ts'
+import type { Fetch } from '../egress/fetch.ts'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'

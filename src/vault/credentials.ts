@@ -1,6 +1,6 @@
 // What upstreams are shown of who calls, by their `auth`.
 
-import type { FetchFor } from '../auth/fetch.ts'
+import type { FetchFor } from '../egress/fetch.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../config/snapshot.ts'
 import type { ClientCredentialsAuth, Person, UserAuth } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'

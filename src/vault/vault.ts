@@ -1,7 +1,7 @@
 // The vault: what people have given the gateway for their own use of upstreams, and what upstreams are shown.
 
-import { createEgressGuard, type EgressLimits } from '../auth/egress-guard.ts'
-import { createFetchFor } from '../auth/fetch.ts'
+import { createEgressGuard, type EgressLimits } from '../egress/guard.ts'
+import { createFetchFor } from '../egress/fetch.ts'
 import type { Snapshot, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'

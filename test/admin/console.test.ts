@@ -9,7 +9,7 @@ import { packageFolder } from '../../src/admin/console/files.ts'
 import { createConsoleSessions } from '../../src/admin/console/sessions.ts'
 import type { AdminConfig } from '../../src/config/snapshot.ts'
 import { adminCall, adminGateway, adminKeys } from '../kit/admin.ts'
-import { createFetch } from '../../src/auth/fetch.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 
 t.test('the folder of a package is found from its entry, and where there is none, that is said', async (t) => {

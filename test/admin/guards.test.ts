@@ -5,7 +5,7 @@
 import pino from 'pino'
 import t from 'tap'
 import { createAdminAccess } from '../../src/admin/access.ts'
-import { createFetch } from '../../src/auth/fetch.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import { compileConfig } from '../../src/config/load.ts'
 import { steadyClock } from '../../src/time/clock.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'

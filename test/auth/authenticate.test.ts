@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createFetch } from '../../src/auth/fetch.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createServer } from 'node:http'
-import { createFetch, discoverJwksUri } from '../../src/auth/fetch.ts'
+import { discoverJwksUri } from '../../src/auth/provider-metadata.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import { type Teardown, listen } from '../kit/listen.ts'
 
 type Documents = Record<string, (origin: string) => unknown>

@@ -2,7 +2,7 @@
 
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import { createFetch } from '../../src/auth/fetch.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import type { IssuerConfig } from '../../src/config/auth/auth-config.ts'
 import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { issuer } from '../kit/issuer.ts'

@@ -3,7 +3,7 @@
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { randomBytes } from 'node:crypto'
-import { createFetch } from '../../src/auth/fetch.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import { exchangedTokens, type ExchangingDefinition } from '../../src/vault/oauth/exchange-request.ts'
 import { connectAccount, signedIn } from '../kit/connect-page.ts'
 import { jsonHeaders, send } from '../kit/client.ts'

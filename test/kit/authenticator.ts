@@ -4,7 +4,7 @@
 import { pino } from 'pino'
 import { type Authenticator, createAuthenticator } from '../../src/auth/authenticate.ts'
 import type { ProtectedResource } from '../../src/auth/verifier.ts'
-import { createFetch, type Fetch } from '../../src/auth/fetch.ts'
+import { createFetch, type Fetch } from '../../src/egress/fetch.ts'
 import type { AuthConfig, IssuerConfig } from '../../src/config/auth/auth-config.ts'
 import type { Tenant } from '../../src/config/snapshot.ts'
 import type { Principal } from '../../src/auth/principal.ts'

@@ -4,7 +4,7 @@
 import pino from 'pino'
 import { type Notification, RpcError, type ServerRequest, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { type Connector, createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgressGuard } from '../../src/auth/egress-guard.ts'
+import { createEgressGuard } from '../../src/egress/guard.ts'
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
 import { createSupervisor, type Supervisor } from '../../src/upstream/stdio/supervisor.ts'

@@ -1,7 +1,7 @@
 // Providers that people sign in at and that differ from OpenID Connect: which one an issuer is of, and what it is asked.
 
 import t from 'tap'
-import type { createFetch } from '../../src/auth/fetch.ts'
+import type { createFetch } from '../../src/egress/fetch.ts'
 import { productOf, providerPresets } from '../../src/config/auth/providers/presets.ts'
 import { createSignIn } from '../../src/login/people/sign-in.ts'
 import { tenantId } from '../../src/protocol/messages.ts'

@@ -4,7 +4,7 @@
 import t, { type Test } from 'tap'
 import { createServer } from 'node:http'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgressGuard } from '../../src/auth/egress-guard.ts'
+import { createEgressGuard } from '../../src/egress/guard.ts'
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import {
   handClock,

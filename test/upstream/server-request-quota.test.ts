@@ -5,7 +5,7 @@ import { RpcError, tenantId, upstreamName } from '../../src/protocol/messages.ts
 import { relatedTaskKey } from '../../src/protocol/translate/tasks.ts'
 import { createServerRequestQuotas } from '../../src/upstream/rpc/server-requests.ts'
 import { createConnector } from '../../src/upstream/connect/connect.ts'
-import { createEgressGuard } from '../../src/auth/egress-guard.ts'
+import { createEgressGuard } from '../../src/egress/guard.ts'
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { noClient } from '../../src/protocol/seams.ts'
 import {

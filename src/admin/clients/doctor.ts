@@ -2,8 +2,7 @@
 // and nowhere else.
 
 import type { Static } from 'typebox'
-import { createEgressGuard, type EgressLimits } from '../../auth/egress-guard.ts'
-import { portOf } from '../../auth/fetch.ts'
+import { createEgressGuard, type EgressLimits } from '../../egress/guard.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
@@ -118,6 +117,6 @@ function wayOf({ id, auth }: Tenant, publicUrl: string, egress: EgressLimits) {
         return false
       }
     },
-    lookupFor: (url: URL) => (isGuarded(url) ? guard.lookup(portOf(url), id) : undefined)
+    guardedFor: (url: URL) => (isGuarded(url) ? { guard, owner: id } : undefined)
   }
 }

@@ -4,7 +4,7 @@
 
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
-import type { FetchFor } from '../../auth/fetch.ts'
+import type { FetchFor } from '../../egress/fetch.ts'
 import type { AdminConfig, Snapshot } from '../../config/snapshot.ts'
 import { SignInRefused } from '../../login/people/identity.ts'
 import { createSignIn, saidByProvider, type PendingSignIn } from '../../login/people/sign-in.ts'

@@ -1,9 +1,8 @@
 // The way of the gateway to an MCP server that is not configured yet, hop by hop, as calls would go it later: within
 // the same guard, over the same transports, and with what the definition shows the server.
 
-import type { LookupFunction } from 'node:net'
-import { createEgressGuard, type EgressLimits } from '../../auth/egress-guard.ts'
-import { portOf } from '../../auth/fetch.ts'
+import { createEgressGuard, type EgressLimits } from '../../egress/guard.ts'
+import { type Guarded, portOf } from '../../egress/sockets.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import { Diagnosis, catalogue } from '../../hosts/doctor/catalogue.ts'
 import { addressesOf, ConnectionFault, diagnosisOf, sender, type SendOnce } from '../../hosts/doctor/exchange.ts'
@@ -39,8 +38,8 @@ interface Found {
 export async function discoverServer(discovery: Discovery): Promise<Found> {
   const { definition, passed } = discovery
   const url = new URL(definition.url)
-  const lookup = await reachable(discovery, url)
-  const { status, challenge } = await firstAnswer(discovery, url, lookup)
+  const guarded = await reachable(discovery, url)
+  const { status, challenge } = await firstAnswer(discovery, url, guarded)
   passed('tls', url.protocol === 'https:' ? 'the certificate is good' : 'connected, without TLS')
   const { auth } = definition
   // What its callers show it nobody has here.
@@ -72,11 +71,11 @@ const isForWhomeverItNames = ({
   readonly tokenUrl?: string
 }): boolean => issuer === undefined && tokenUrl === undefined
 
-/** Where its host is. @returns how its sockets find it, where it has to be public */
+/** Where its host is. @returns by whose guard its sockets find it, where it has to be public */
 async function reachable(
   { definition: { publicHosts, tenant }, egress, passed }: Discovery,
   url: URL
-): Promise<LookupFunction | undefined> {
+): Promise<Guarded | undefined> {
   try {
     if (publicHosts?.includes(url.hostname) !== true) {
       passed('dns', `${url.hostname} is ${(await addressesOf(url)).join(', ')}`)
@@ -84,12 +83,13 @@ async function reachable(
     }
     const guard = createEgressGuard(egress)
     guard.check(url)
-    const lookup = guard.lookup(portOf(url), tenant)
     await new Promise<void>((resolve, reject) => {
-      lookup(url.hostname, { all: true }, (error) => (error === null ? resolve() : reject(error)))
+      guard.lookup(portOf(url), tenant)(url.hostname, { all: true }, (error) =>
+        error === null ? resolve() : reject(error)
+      )
     })
     passed('dns', `${url.hostname} is found, and public`)
-    return lookup
+    return { guard, owner: tenant }
   } catch (error) {
     throw await stoppedBy(error, url, undefined)
   }
@@ -99,7 +99,7 @@ async function reachable(
 async function firstAnswer(
   { definition, clientInfo }: Discovery,
   url: URL,
-  lookup: LookupFunction | undefined
+  guarded: Guarded | undefined
 ): Promise<{ readonly status: number; readonly challenge: string | undefined }> {
   try {
     const { status, headers } = await sender({ ca: undefined, timeoutMs: hopMs })(url, {
@@ -113,11 +113,11 @@ async function firstAnswer(
         'Mcp-Method': 'server/discover'
       },
       head: 'of any',
-      lookup
+      guarded
     })
     return { status, challenge: headers['www-authenticate'] }
   } catch (error) {
-    throw await stoppedBy(error, url, lookup)
+    throw await stoppedBy(error, url, guarded)
   }
 }
 
@@ -130,7 +130,7 @@ const remedies: Readonly<Record<string, string>> = {
   tls_unknown_ca: 'If it is of your own authority, give that to the gateway: NODE_EXTRA_CA_CERTS.'
 }
 
-async function stoppedBy(error: unknown, url: URL, lookup: LookupFunction | undefined): Promise<unknown> {
+async function stoppedBy(error: unknown, url: URL, guarded: Guarded | undefined): Promise<unknown> {
   const cause = error instanceof ConnectionFault ? error.cause : error
   if ((cause as NodeJS.ErrnoException | undefined)?.code === 'EGRESS_REFUSED')
     return new Stopped(
@@ -140,7 +140,7 @@ async function stoppedBy(error: unknown, url: URL, lookup: LookupFunction | unde
       'If it is meant, a platform-admin lists its range under egress.allow, or its name under admin.allowedHosts.'
     )
   const way = { ca: undefined, timeoutMs: hopMs }
-  const send: SendOnce = (to, wanted) => sender(way)(to, { ...wanted, lookup })
+  const send: SendOnce = (to, wanted) => sender(way)(to, { ...wanted, guarded })
   const told = error instanceof ConnectionFault ? await diagnosisOf(error, url, way, send) : unknownName(error, url)
   if (!(told instanceof Diagnosis)) return told
   const { code, message, remedy } = told

@@ -1,8 +1,8 @@
 // How an MCP server that lets nobody in says how to sign in: its challenge, its metadata, those of its authorization
 // server, and as which client the gateway would connect accounts there. Nobody is registered and nobody signs in.
 
-import { createEgressGuard, type EgressLimits } from '../../auth/egress-guard.ts'
-import { createFetchFor } from '../../auth/fetch.ts'
+import { createEgressGuard, type EgressLimits } from '../../egress/guard.ts'
+import { createFetchFor } from '../../egress/fetch.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import { cellText } from '../../observe/text-log.ts'

@@ -3,7 +3,7 @@
 
 import { refused } from '../../auth/bearer.ts'
 import { createKeySource, type KeySource } from '../../auth/jwks.ts'
-import type { FetchFor } from '../../auth/fetch.ts'
+import type { FetchFor } from '../../egress/fetch.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { createTokenCache, digestOf } from '../../auth/token-cache.ts'
 import { verifyToken, type TrustedIssuer } from '../../auth/token.ts'

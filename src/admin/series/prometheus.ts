@@ -1,7 +1,7 @@
 // How calls went for longer than the last hour: asked of the Prometheus that reads the gateway's metrics, over all its
 // processes. What is asked is made here; nobody sends expressions through the gateway.
 
-import { createFetch, type Fetch } from '../../auth/fetch.ts'
+import { createFetch, type Fetch } from '../../egress/fetch.ts'
 import type { AdminConfig } from '../../config/snapshot.ts'
 import { isFailure } from '../../observe/calls.ts'
 import { isObject } from '../../protocol/messages.ts'

@@ -2,6 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { createParser } from 'eventsource-parser'
+import { createOperatorFetch } from '../../egress/fetch.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { visible, cellText } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io, type OptionSpec } from '../commands/command.ts'
@@ -57,6 +58,8 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
   if (key === '') throw new UsageError(`${file} cannot be read. --admin-key-file takes a file with an admin key.`)
   if (key === undefined)
     throw new UsageError('Give an admin key: --admin-key-file FILE, or GATEHOUSE_ADMIN_KEY (gatehouse admin-key new).')
+
+  const fetch = createOperatorFetch()
 
   async function send(method: string, path: string, body?: unknown, ifMatch?: string): Promise<AdminReplied> {
     let answer: Response

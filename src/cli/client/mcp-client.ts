@@ -3,6 +3,7 @@
 
 import { cellText } from '../../observe/text-log.ts'
 import { createParser } from 'eventsource-parser'
+import { createOperatorFetch } from '../../egress/fetch.ts'
 import { isObject, latestLegacy, rpcCodes, type JsonObject } from '../../protocol/messages.ts'
 
 export interface McpAnswer {
@@ -44,6 +45,7 @@ const maxShownChars = 2_000
 /** @throws McpRefusal where initialize is refused; Error where there is no connection */
 export async function openMcpClient(options: McpClientOptions) {
   const { url, headers, version, timeoutMs, notified } = options
+  const fetch = createOperatorFetch()
   let session: string | undefined
   let revision: string | undefined
   let lastId = 0

@@ -46,7 +46,7 @@ export interface Surroundings {
   /** Not given: anybody may be asked. */
   mayAsk?(url: URL): boolean
   /** Not given, or undefined: as the system says. */
-  lookupFor?(url: URL): Wanted['lookup']
+  guardedFor?(url: URL): Wanted['guarded']
   /** How long that person may take. */
   readonly waitMs: number
 }
@@ -141,10 +141,10 @@ async function signIn(
 }
 
 const onlyTo =
-  ({ mayAsk, lookupFor }: Surroundings, send: SendOnce): SendOnce =>
+  ({ mayAsk, guardedFor }: Surroundings, send: SendOnce): SendOnce =>
   async (to, wanted) => {
     if (mayAsk?.(to) === false) throw new ConnectionFault('', notAsked)
-    return await send(to, { ...wanted, lookup: lookupFor?.(to) })
+    return await send(to, { ...wanted, guarded: guardedFor?.(to) })
   }
 
 interface Use {

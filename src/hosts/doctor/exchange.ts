@@ -2,10 +2,10 @@
 // is taken on trust: an answer counts as the gateway's only where it has the gateway's marks (answers.ts).
 
 import { lookup } from 'node:dns/promises'
-import { request as tlsRequest } from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
-import { nodeHttp } from '../../limits/node-http.ts'
+import { isIP } from 'node:net'
 import { createParser } from 'eventsource-parser'
+import { openRequest } from '../../egress/requests.ts'
+import { type Guarded, portOf } from '../../egress/sockets.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { steadyClock } from '../../time/clock.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
@@ -24,8 +24,8 @@ export interface Wanted {
   readonly body?: string
   /** Done as soon as the head of the answer is there: of any, or of a stream of events. */
   readonly head?: 'of any' | 'of a stream'
-  /** Where names lead; not given: wherever the system says. */
-  readonly lookup?: LookupFunction | undefined
+  /** Not given: it may lead anywhere. */
+  readonly guarded?: Guarded | undefined
 }
 
 /** To whoever asks: what is inside is told to nobody. */
@@ -59,42 +59,33 @@ export class ConnectionFault extends Error {
 /** @throws ConnectionFault */
 export const sender =
   ({ ca, timeoutMs }: Way): SendOnce =>
-  (url, { method = 'GET', headers = {}, body, head, lookup: names } = {}) => {
+  (url, { method = 'GET', headers = {}, body, head, guarded } = {}) => {
     const { promise, resolve, reject } = Promise.withResolvers<Exchanged>()
-    const isTls = url.protocol === 'https:'
-    const outgoing = (isTls ? tlsRequest : nodeHttp.request)(
-      url,
-      {
-        method,
-        agent: false,
-        headers: { ...headers, ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }) },
-        ...(names && { lookup: names }),
-        ...(isTls && ca !== undefined && { ca })
-      },
-      (answer) => {
-        const { statusCode: status = 0 } = answer
-        const kept = Object.entries(answer.headers).map(([name, value]) => [name, value?.toString()])
-        const given = Object.fromEntries(kept) as Exchanged['headers']
-        const isStream = given['content-type']?.startsWith('text/event-stream') === true
-        let [text, json] = ['', undefined as JsonObject | undefined]
-        // Each piece is looked at once: an answer may come byte by byte, and this runs in the gateway, too.
-        const parser = createParser({ onEvent: ({ data }) => (json ??= jsonOf(data)) })
-        const done = (): void => {
-          timer.close()
-          resolve({ status, headers: given, text, json: isStream ? json : jsonOf(text) })
-          outgoing.destroy()
-        }
-        if (head === 'of any' || (head !== undefined && isStream)) return done()
-        answer.setEncoding('utf8')
-        answer.on('data', (part: string) => {
-          text += part
-          if (isStream) parser.feed(part)
-          if (text.length > maxBodyChars || json !== undefined) done()
-        })
-        answer.on('end', done)
-        answer.on('error', fail)
+    const sent = { ...headers, ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }) }
+    const outgoing = openRequest(url, { method, headers: sent, guarded, ca })
+    outgoing.on('response', (answer) => {
+      const { statusCode: status = 0 } = answer
+      const kept = Object.entries(answer.headers).map(([name, value]) => [name, value?.toString()])
+      const given = Object.fromEntries(kept) as Exchanged['headers']
+      const isStream = given['content-type']?.startsWith('text/event-stream') === true
+      let [text, json] = ['', undefined as JsonObject | undefined]
+      // Each piece is looked at once: an answer may come byte by byte, and this runs in the gateway, too.
+      const parser = createParser({ onEvent: ({ data }) => (json ??= jsonOf(data)) })
+      const done = (): void => {
+        timer.close()
+        resolve({ status, headers: given, text, json: isStream ? json : jsonOf(text) })
+        outgoing.destroy()
       }
-    )
+      if (head === 'of any' || (head !== undefined && isStream)) return done()
+      answer.setEncoding('utf8')
+      answer.on('data', (part: string) => {
+        text += part
+        if (isStream) parser.feed(part)
+        if (text.length > maxBodyChars || json !== undefined) done()
+      })
+      answer.on('end', done)
+      answer.on('error', fail)
+    })
     const timer = steadyClock.timer(timeoutMs, () => {
       const isConnected = outgoing.socket?.connecting === false
       outgoing.destroy(new ConnectionFault(isConnected ? noAnswerInTime : 'ETIMEDOUT', 'no answer in time'))
@@ -178,8 +169,6 @@ export async function diagnosisOf(
   }
   return found(connectFaults[code] ?? 'connection_refused')
 }
-
-const portOf = (url: URL): string => (url.port !== '' ? url.port : url.protocol === 'https:' ? '443' : '80')
 
 /** Whether HTTP is spoken at the same port with TLS, or without. A certificate that is not trusted is TLS, too. */
 async function speaks(url: URL, protocol: 'http:' | 'https:', send: SendOnce): Promise<boolean> {

@@ -3,7 +3,7 @@
 // stranger fills the store, and whoever comes back is the browser that was sent (RFC 9700 section 4.7).
 
 import { randomBytes } from 'node:crypto'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { LoginConfig } from '../../config/auth/login-config.ts'
 import { connectionsPath } from '../../config/auth/upstream-auth.ts'
 import type { Tenant } from '../../config/snapshot.ts'

@@ -3,7 +3,8 @@
 
 import * as oauth from 'oauth4webapi'
 import { claimAt } from '../../auth/claims.ts'
-import { discoverProvider, providerUrl, type Fetch } from '../../auth/fetch.ts'
+import { discoverProvider, providerUrl } from '../../auth/provider-metadata.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { LoginConfig } from '../../config/auth/login-config.ts'
 import { maxLoggedChars } from '../../observe/calls.ts'
 import type { JsonObject } from '../../protocol/messages.ts'

@@ -4,6 +4,7 @@
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics'
 import { every, type Clock } from '../../time/clock.ts'
+import { exporterTo } from './exporter.ts'
 import type { Losses } from './losses.ts'
 import type { LogsPlace } from './send-logs.ts'
 
@@ -20,7 +21,7 @@ export interface MetricExportOptions {
 }
 
 export function createMetricExport({ place, everySeconds, read, losses, clock }: MetricExportOptions) {
-  const exporter = new OTLPMetricExporter({ ...place, headers: { ...place.headers }, timeoutMillis: sendMs })
+  const exporter = new OTLPMetricExporter(exporterTo(place, sendMs))
   let sending: Promise<void> | undefined
   const timer = every(clock, everySeconds * 1_000, () => void send())
 

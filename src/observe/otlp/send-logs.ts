@@ -1,12 +1,13 @@
 // Log records to a collector by OTLP over HTTP, in JSON (OpenTelemetry Protocol 1.x, "OTLP/HTTP").
 
 import { isObject } from '../../protocol/messages.ts'
-import { timeoutSignal } from '../../time/clock.ts'
+import { createFetch } from '../../egress/fetch.ts'
 
 /** How long the collector may take to answer, in milliseconds. */
 const maxAnswerMs = 5_000
-/** Bytes of its answer that are read. */
-const maxAnswerBytes = 65_536
+const maxAnswerBytes = 1024 * 1024
+/** Its headers are for the collector alone: no redirect is followed. */
+const fetch = createFetch({ maxBytes: maxAnswerBytes, timeoutMs: maxAnswerMs, keepsConnections: true })
 
 export type AnyValue =
   | { readonly stringValue: string }
@@ -61,25 +62,12 @@ export async function sendLogs(
   const answer = await fetch(url, {
     method: 'POST',
     headers: { ...headers, 'Content-Type': 'application/json' },
-    body: Buffer.concat([start, ...logRecords, Buffer.from(']}]}]}')]),
-    // Its headers are for the collector alone.
-    redirect: 'error',
-    signal: timeoutSignal(maxAnswerMs)
+    body: Buffer.concat([start, ...logRecords, Buffer.from(']}]}]}')])
   })
-  const text = await textOf(answer)
+  const text = await answer.text()
   const { ok, status } = answer
   if (!ok) throw new (retryable.has(status) ? Error : RefusedForGood)(`the collector answers ${status}`)
   return rejectedIn(text)
-}
-
-async function textOf(answer: Response): Promise<string> {
-  let text = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of answer.body ?? []) {
-    text += decoder.decode(chunk as Uint8Array, { stream: true })
-    if (text.length > maxAnswerBytes) break
-  }
-  return text
 }
 
 /** "Partial Success". */

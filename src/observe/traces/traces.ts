@@ -22,6 +22,7 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { isObject } from '../../protocol/messages.ts'
 import { firstOf } from '../../protocol/own-text.ts'
+import { exporterTo } from '../otlp/exporter.ts'
 import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
 import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
@@ -54,7 +55,7 @@ export interface TracesOptions {
 }
 
 export function createTraces({ place, samplePercent, resource, version, losses }: TracesOptions) {
-  const exporter = new OTLPTraceExporter({ ...place, headers: { ...place.headers }, timeoutMillis: sendMs })
+  const exporter = new OTLPTraceExporter(exporterTo(place, sendMs))
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ ...resource }),
     // Whoever calls has decided already.

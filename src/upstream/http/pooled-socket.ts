@@ -26,9 +26,6 @@ export interface Exchange {
   failed(cause: Error): void
 }
 
-/** Of a connection without traffic: until the system asks whether the other side is still there. */
-const probeMs = 60_000
-
 /** A response that cannot be read. */
 export class ResponseSyntaxError extends Error {}
 
@@ -76,8 +73,6 @@ export class PooledSocket {
       buffer: bytesOfRead(),
       callback: (size, bytes) => this.read(size, bytes as Buffer)
     }))
-    socket.setNoDelay(true)
-    socket.setKeepAlive(true, probeMs)
     this.connecting = pool.connectTimer((error) => socket.destroy(error))
     socket.once(pool.event, () => {
       this.connecting?.close()

@@ -1,8 +1,9 @@
 // Sockets to upstreams: how many there may be, who shares them, and how long they are kept open between requests
 // (RFC 9112 section 9.3).
 
-import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import type { OnReadOpts, Socket } from 'node:net'
+import type { EgressGuard } from '../../egress/guard.ts'
+import { type Guarded, openedEvent, openSocket } from '../../egress/sockets.ts'
 import { createQuota } from '../../limits/limits.ts'
 import { type Clock, type Timer, steadyClock } from '../../time/clock.ts'
 import { type Exchange, type PoolContext, PooledSocket } from './pooled-socket.ts'
@@ -59,19 +60,11 @@ const loggedEveryMs = 60_000
 
 export type Egress = ReturnType<typeof createEgress>
 
-/** Where sockets may lead for a host that no operator named. */
-interface SocketGuard {
-  /** @throws Error for an address to which none may lead */
-  check(url: URL): void
-  /** @param owner who is answerable for the name. @returns finds only addresses to which they may lead */
-  lookup(port: number, owner: string): LookupFunction
-}
-
 /**
  * One pool of sockets per connection definition, so that no two tenants and no two credentials ever share a socket; no
  * redirects, no retries, no decompression.
  */
-export function createEgress(guard: SocketGuard, maxSockets: Readonly<typeof usualSockets> = usualSockets) {
+export function createEgress(guard: EgressGuard, maxSockets: Readonly<typeof usualSockets> = usualSockets) {
   const pools = new Map<
     string,
     { readonly pool: SocketPool; readonly loggedAt: Map<SocketUse, number>; users: number }
@@ -126,7 +119,7 @@ type SocketPool = ReturnType<typeof createSocketPool>
 
 interface SocketPoolOptions {
   /** Whose guard says which addresses it may lead to. Not given: to any. */
-  readonly guarded?: { readonly guard: SocketGuard; readonly owner: string } | undefined
+  readonly guarded?: Guarded | undefined
   readonly clock?: Clock
 }
 
@@ -136,8 +129,6 @@ export function createSocketPool(
   connectMs: number,
   { guarded, clock = steadyClock }: SocketPoolOptions = {}
 ) {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  const secure = url.protocol === 'https:'
   /** The one that was used last is the last. */
   const idle: PooledSocket[] = []
   const all = new Set<PooledSocket>()
@@ -147,19 +138,8 @@ export function createSocketPool(
   let session: Buffer | undefined
 
   function open(onread: OnReadOpts): Socket {
-    try {
-      // Names are judged by their addresses; of what is an address itself none is looked up.
-      guarded?.guard.check(url)
-    } catch (error) {
-      return new Socket().destroy(error as Error)
-    }
-    const port = Number(url.port) || (secure ? 443 : 80)
-    const lookup = guarded?.guard.lookup(port, guarded.owner)
-    const to = { host, port, onread, ...(lookup && { lookup }) }
-    if (!secure) return connectTcp(to)
-    const name = isIP(host) === 0 ? { servername: host } : {}
-    const socket = connectTls({ ...to, ...name, ...(session && { session }), ALPNProtocols: ['http/1.1'] })
-    socket.on('session', (ticket) => {
+    const socket = openSocket(url, { guarded, onread, session })
+    socket.on('session', (ticket: Buffer) => {
       session = ticket
     })
     return socket
@@ -205,7 +185,7 @@ export function createSocketPool(
     writeSoon(socket) {
       if (due.push(socket) === 1) setImmediate(() => setImmediate(writeDue))
     },
-    event: secure ? 'secureConnect' : 'connect',
+    event: openedEvent(url),
     connectTimer: (late) => clock.timer(connectMs, () => late(Object.assign(new Error(text), { code: 'ETIMEDOUT' }))),
     released(socket, named) {
       const ms = Math.min(keepAliveMs, (named ?? Infinity) - keepAliveMarginMs)

@@ -2,7 +2,7 @@
 // client-registration): the one of the configuration, its metadata document, or one that it registers (RFC 7591).
 
 import * as oauth from 'oauth4webapi'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { Log } from '../../observe/log.ts'
 import type { TenantId } from '../../protocol/messages.ts'
 import { connectionsPath, type UserAuth } from '../../config/auth/upstream-auth.ts'

@@ -1,7 +1,7 @@
 // The grant of an account while its tokens change. What was read may be another one by now, since another process
 // renews it, or the person connects another: whoever is late changes nothing.
 
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'

@@ -2,7 +2,7 @@
 // answers to whoever shows the new token. Only for people to read: it is proof of nothing, and its lack is no fault.
 
 import * as oauth from 'oauth4webapi'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { AccountNameSource } from '../../config/auth/account-providers.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import { isObject } from '../../protocol/messages.ts'

@@ -1,7 +1,7 @@
 // Renewing the tokens of accounts (RFC 6749 section 6), and giving them back (RFC 7009).
 
 import * as oauth from 'oauth4webapi'
-import type { Fetch, FetchFor } from '../../auth/fetch.ts'
+import type { Fetch, FetchFor } from '../../egress/fetch.ts'
 import type { AccountRevocation } from '../../config/auth/account-providers.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'

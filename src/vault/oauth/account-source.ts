@@ -1,6 +1,6 @@
 // Where an account of an upstream is connected: as the configuration says, or as the upstream itself does.
 
-import type { Fetch, FetchFor } from '../../auth/fetch.ts'
+import type { Fetch, FetchFor } from '../../egress/fetch.ts'
 import { type AccountProvider, accountProviders } from '../../config/auth/account-providers.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { UserAuth } from '../../config/auth/upstream-auth.ts'

@@ -2,7 +2,7 @@
 // 6749 section 4.4; RFC 7523 for a signed assertion in place of a secret).
 
 import * as oauth from 'oauth4webapi'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { ClientCredentialsAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'

@@ -4,7 +4,7 @@
 
 import * as oauth from 'oauth4webapi'
 import { personKeyOf } from '../../auth/principal.ts'
-import type { FetchFor } from '../../auth/fetch.ts'
+import type { FetchFor } from '../../egress/fetch.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'

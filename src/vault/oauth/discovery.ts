@@ -10,7 +10,7 @@ import {
   type ResourceServer,
   WWWAuthenticateChallengeError
 } from 'oauth4webapi'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 
 /** What a server wants of whoever calls it, as far as it says. */
 export interface ServerAuthorization {

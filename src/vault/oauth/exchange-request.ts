@@ -4,7 +4,7 @@
 // extension enterprise-managed authorization of MCP).
 
 import * as oauth from 'oauth4webapi'
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { TokenExchangeAuth } from '../../config/auth/upstream-auth.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import { authenticationOf } from './client-authentication.ts'

@@ -1,7 +1,7 @@
 // Token endpoints that answer otherwise than RFC 6749 section 5 says: read here into what it says, so that nothing else
 // has to know.
 
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import type { AccountProvider } from '../../config/auth/account-providers.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 

@@ -1,7 +1,7 @@
 // `auth: { type: tokenExchange }`: the token of a caller is exchanged at the identity provider that issued it for one
 // that the upstream takes (RFC 8693). The caller's own token goes nowhere else, and is not kept.
 
-import type { FetchFor } from '../../auth/fetch.ts'
+import type { FetchFor } from '../../egress/fetch.ts'
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import * as oauth from 'oauth4webapi'

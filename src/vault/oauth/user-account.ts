@@ -1,7 +1,7 @@
 // The account of one person at one upstream: its token is shown to the server, and renewed before it ends, once for all
 // processes. A token is in the store before it is used.
 
-import type { Fetch } from '../../auth/fetch.ts'
+import type { Fetch } from '../../egress/fetch.ts'
 import { personKeyOf } from '../../auth/principal.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { Person, UserAuth } from '../../config/auth/upstream-auth.ts'

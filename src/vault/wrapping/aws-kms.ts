@@ -1,7 +1,7 @@
 // A key in AWS KMS: it wraps the keys of tenants there, and never leaves it. The SDK of AWS is no dependency of the
 // gateway: whoever configures such a key installs it beside.
 
-import { createFetch } from '../../auth/fetch.ts'
+import { createFetch } from '../../egress/fetch.ts'
 import type { AwsKmsKey } from '../../config/snapshot.ts'
 import { digest } from '../../store/keys.ts'
 import { KeyServiceAway, type WrappingKey } from './wrapping-key.ts'

@@ -8,9 +8,9 @@ import { writeFile } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import t from 'tap'
-import { createEgressGuard } from '../../src/auth/egress-guard.ts'
-import { createFetch } from '../../src/auth/fetch.ts'
-import { createGuardedNames } from '../../src/auth/guarded-names.ts'
+import { createEgressGuard } from '../../src/egress/guard.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
+import { createGuardedNames } from '../../src/egress/guarded-names.ts'
 import { handClock } from '../kit/connector.ts'
 import { listen, type Teardown } from '../kit/listen.ts'
 import { nameServer } from '../kit/name-server.ts'
@@ -129,7 +129,7 @@ t.test('the system looks up one name at a time, whichever guard asks', async (t)
   put(slow)
   t.teardown(() => put(original))
   // A module of its own, which has this lookup.
-  const { href } = new URL('../../src/auth/guarded-names.ts?slow', import.meta.url)
+  const { href } = new URL('../../src/egress/guarded-names.ts?slow', import.meta.url)
   const own = (await import(href)) as { readonly createGuardedNames: typeof createGuardedNames }
   const asked = Array.from({ length: 5 }, (_, n) => own.createGuardedNames({ local: true })(`inside-${n}`, ''))
   for (let n = 0; n < 5; n++) {

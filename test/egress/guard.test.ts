@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import { lookup } from 'node:dns'
 import { isIPv4 } from 'node:net'
 import t from 'tap'
-import { createEgressGuard } from '../../src/auth/egress-guard.ts'
-import { createFetch } from '../../src/auth/fetch.ts'
+import { createEgressGuard } from '../../src/egress/guard.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import { listen } from '../kit/listen.ts'
 
 const isRefused = (guard: ReturnType<typeof createEgressGuard>, host: string): boolean => {

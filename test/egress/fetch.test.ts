@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http'
 import t from 'tap'
-import { createFetch } from '../../src/auth/fetch.ts'
+import { createFetch } from '../../src/egress/fetch.ts'
 import { resource } from '../kit/authenticator.ts'
 import { forgingIssuer, type Behaviour } from '../kit/forging-issuer.ts'
 import { listen } from '../kit/listen.ts'

@@ -1,0 +1,67 @@
+// The one place where the gateway opens a connection to anybody: to upstreams, identity providers, authorization
+// servers, key services and collectors. Where nobody who runs it wrote the URL, the guard judges the address that is
+// connected to.
+
+import { connect as connectTcp, isIP, type OnReadOpts, Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { EgressGuard } from './guard.ts'
+
+/** Whose guard says where a connection may lead, and who is answerable for the name. */
+export interface Guarded {
+  readonly guard: EgressGuard
+  readonly owner: string
+}
+
+interface SocketOptions {
+  /** Not given: to wherever the URL leads, because an operator wrote it. */
+  readonly guarded?: Guarded | undefined
+  /** Reads without a stream in between. */
+  readonly onread?: OnReadOpts
+  /** Of an earlier connection over TLS. */
+  readonly session?: Buffer | undefined
+  /** PEM of authorities that are trusted besides those of Node. */
+  readonly ca?: string | undefined
+}
+
+/** Of a connection without traffic: until the system asks whether the other side is still there. */
+const probeMs = 60_000
+
+const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
+const tlsProtocols: ReadonlySet<string> = new Set(['https:', 'tls:'])
+
+export const portOf = ({ port, protocol }: { readonly port: string; readonly protocol: string }): number =>
+  port === '' ? (usualPorts[protocol] ?? 0) : Number(port)
+
+/** Of a socket to this URL: once the other side can be written to, TLS included. */
+export const openedEvent = ({ protocol }: URL): 'connect' | 'secureConnect' =>
+  tlsProtocols.has(protocol) ? 'secureConnect' : 'connect'
+
+/**
+ * @param url `http:`, `https:` (offers HTTP/1.1 alone), `tcp:`, `tls:`, or `unix:` with a path
+ * @returns a socket that is being connected. It fails with EgressRefused for where it may not lead
+ */
+export const openSocket = (url: URL, options: SocketOptions = {}): Socket =>
+  connecting(url, options).setNoDelay(true).setKeepAlive(true, probeMs)
+
+function connecting(url: URL, { guarded, onread, session, ca }: SocketOptions): Socket {
+  if (url.protocol === 'unix:') return connectTcp(url.pathname)
+  try {
+    // Names are judged by their addresses; of what is an address itself none is looked up.
+    guarded?.guard.check(url)
+  } catch (error) {
+    return new Socket().destroy(error as Error)
+  }
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const port = portOf(url)
+  const lookup = guarded?.guard.lookup(port, guarded.owner)
+  const to = { host, port, ...(onread && { onread }), ...(lookup && { lookup }) }
+  if (!tlsProtocols.has(url.protocol)) return connectTcp(to)
+  return connectTls({
+    ...to,
+    // RFC 6066 section 3: an address is no server name; the certificate is compared with it all the same.
+    ...(isIP(host) === 0 && { servername: host }),
+    ...(session && { session }),
+    ...(ca !== undefined && { ca }),
+    ...(url.protocol === 'https:' && { ALPNProtocols: ['http/1.1'] })
+  })
+}
