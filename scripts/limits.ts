@@ -572,7 +572,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   'Audit log': [
     ['audit/syslog.ts maxSendMs', 'wait for a syslog server to take records', 'write', 'it is tried again'],
     ['observe/otlp/send-logs.ts maxAnswerMs', 'wait for the answer of a collector', 'write', 'it is tried again'],
-    ['observe/otlp/send-logs.ts maxAnswerBytes', 'what is read of that answer', 'write', 'the rest is not read'],
+    ['observe/otlp/send-logs.ts maxAnswerBytes', 'that answer', 'write', 'it is tried again'],
     [
       'audit/refusals.ts refusalsPerSecond',
       'records of refused requests a second',
@@ -1875,10 +1875,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/jwks.ts maxAgeMs', 'age of a key set', 'issuer', 'fetched again'],
     ['auth/jwks.ts retryMs', 'interval of attempts to renew keys', 'issuer', 'not fetched'],
     ['auth/jwks.ts maxFetches', 'fetches after which there is none for an unknown kid', 'issuer', 'not fetched'],
+    [
+      'auth/jwks.ts knownGapMs',
+      'time between two fetches, once there were so many, for callers who were let in before; of each caller one ' +
+        'within the next time',
+      'issuer',
+      'not fetched'
+    ],
+    ['auth/jwks.ts maxKnownCallers', 'such callers, the latest', 'issuer', 'the earliest is a stranger'],
     ['auth/jwks.ts lookupMs', 'time in which these are counted, and one for each kid', 'issuer, kid', 'not fetched'],
     ['auth/jwks.ts firstTryMs', 'interval of fetches while there are no keys', 'issuer', 'not fetched'],
     ['auth/jwks.ts usualStaleMs', 'life of known keys while the issuer cannot be reached', 'issuer', '503'],
-    ['auth/jwks.ts maxKeys', 'keys', 'key set', 'not taken'],
+    ['auth/key-set.ts maxKeys', 'keys', 'key set', 'not taken'],
     [
       'auth/introspection.ts refusedMs',
       'time for which a token that was refused, because of what its issuer says of it, is refused unasked',
@@ -1922,22 +1930,22 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the least recent are forgotten'
     ],
     [
-      'auth/guarded-names.ts ownerAtOnce ownerWaiting',
+      'egress/guarded-names.ts ownerAtOnce ownerWaiting',
       'names that strangers, upstreams or authorization servers gave and that are looked up at once, and that wait for it',
       'tenant and purpose (keys, providers, client documents, vault, admin)',
       'refused'
     ],
-    ['auth/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'purpose', 'refused'],
-    ['auth/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'process', 'the others wait'],
+    ['egress/guarded-names.ts processAtOnce', 'all of these names that are looked up', 'purpose', 'refused'],
+    ['egress/guarded-names.ts systemAtOnce', 'of these, those that the system looks up', 'process', 'the others wait'],
     [
-      'auth/guarded-names.ts laterIPv6Ms laterIPv4Ms',
+      'egress/guarded-names.ts laterIPv6Ms laterIPv4Ms',
       'wait for addresses of the other family once those of one are there',
       'name',
       'connected to without'
     ],
-    ['auth/guarded-names.ts deadlineMs', 'the wait and the lookup', 'name', 'refused'],
+    ['egress/guarded-names.ts deadlineMs', 'the wait and the lookup', 'name', 'refused'],
     [
-      'auth/guarded-names.ts firstAnswerMs questions',
+      'egress/guarded-names.ts firstAnswerMs questions',
       'time for an answer of a name server, and how often it is asked, each time for twice as long',
       'name',
       'refused'
@@ -2064,6 +2072,7 @@ login/strangers/own-paths.ts hourMs
 cli/try-out.ts startMs
 cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs
+egress/fetch.ts operatorConnectMs
 cli/client/mcp-client.ts maxShownChars
 observe/traces/trace-context.ts maxTracestateChars
 observe/traces/traces.ts sendAfterMs
@@ -2171,7 +2180,7 @@ store/sqlite-file.ts sqliteNotADatabase
 time/thread.ts idleMs
 time/clock.ts waitSteps
 time/turns.ts smallSize
-upstream/http/pooled-socket.ts probeMs
+egress/sockets.ts probeMs
 upstream/http/pooled-socket.ts readBytes
 http/one-by-one.ts maxReadBytes
 upstream/http/response-reader.ts headPart

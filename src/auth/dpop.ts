@@ -14,7 +14,7 @@ import { maxTokenBytes, proofAlgorithms, refused, type Scheme } from './bearer.t
 import type { Verified } from './token-cache.ts'
 import { isName } from './claims.ts'
 import type { Nonces } from './dpop-nonces.ts'
-import { whyUnusable } from './jwks.ts'
+import { whyUnusable } from './key-set.ts'
 import type { Principal } from './principal.ts'
 
 /** A proof is good for so long after it was made, in seconds; the leeway of the tenant is added on both sides. */

@@ -1,13 +1,16 @@
 // The keys of one issuer for one tenant: fetched when needed, by one request at a time, and kept for a while when the
 // issuer is away. Not jose's remote key set, which reads the system clock and forgets its keys in an outage.
 
-import { createLocalJWKSet, errors, type CryptoKey, type JWK } from 'jose'
+import { hash } from 'node:crypto'
+import { errors, type CryptoKey } from 'jose'
+import { LRUCache } from 'lru-cache'
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import type { Log } from '../observe/log.ts'
-import { GatewayError, isObject, type JsonObject } from '../protocol/messages.ts'
+import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { refused } from './bearer.ts'
 import type { Fetch } from '../egress/fetch.ts'
+import { type KeySet, readKeySet } from './key-set.ts'
 import { discoverJwksUri } from './provider-metadata.ts'
 
 /** A withdrawn key is refused at the latest after this time. */
@@ -22,6 +25,12 @@ const firstTryMs = 5000
  */
 const maxFetches = 2
 const lookupMs = 60_000
+/**
+ * But for whoever was let in before: what strangers send must not keep a new key from them. Of each of them one such
+ * fetch within `lookupMs`, and between any two fetches this time, since others may know their names.
+ */
+const knownGapMs = 5_000
+const maxKnownCallers = 1_000
 /** How long known keys outlive `maxAgeMs` while the issuer cannot be reached, if its configuration does not say it. */
 const usualStaleMs = 60 * 60_000
 
@@ -44,8 +53,10 @@ export function createKeySource(
   let fetchedAt: readonly number[] = []
   let triedAt: number | undefined
   let failing = false
-  /** The kids for which keys were fetched lately: `maxFetches` at most. */
+  /** The kids for which keys were fetched lately. */
   const lookedUp = new Map<string, number>()
+  /** When keys were fetched last for each caller whose token held, by digest of the subject; -Infinity: never. */
+  const knownCallers = new LRUCache<string, number>({ max: maxKnownCallers })
 
   async function download(): Promise<KeySet> {
     uri ??= await discoverJwksUri(config, fetch, closing.signal)
@@ -101,15 +112,25 @@ export function createKeySource(
    * The same for a kid that is not known: the issuer may sign with a new key.
    * @param attempts how many there had been when the token came: what was fetched since then is not fetched again
    */
-  function lookUp(kid: string, attempts: number): Promise<void> | undefined {
+  function lookUp(kid: string, subject: unknown, attempts: number): Promise<void> | undefined {
     if (pending !== undefined) return pending
     if (begun > attempts || closing.signal.aborted) return undefined
     const now = clock.now()
     for (const [each, at] of lookedUp) if (!within(at, lookupMs, now)) lookedUp.delete(each)
     const lately = fetchedAt.filter((at) => within(at, lookupMs, now))
-    if (lookedUp.has(kid) || lately.length >= maxFetches) return undefined
+    if (lookedUp.has(kid)) return undefined
+    if (!isForKnown(subject, now) && lately.length >= maxFetches) return undefined
     lookedUp.set(kid, now)
     return begin(now)
+  }
+
+  function isForKnown(subject: unknown, now: number): boolean {
+    const caller = callerOf(subject)
+    const askedAt = knownCallers.peek(caller)
+    if (askedAt === undefined || within(askedAt, lookupMs, now) || within(fetchedAt.at(-1), knownGapMs, now))
+      return false
+    knownCallers.set(caller, now)
+    return true
   }
 
   function unavailable(): GatewayError {
@@ -125,9 +146,10 @@ export function createKeySource(
   return {
     /**
      * The key that a token's header names. Nothing of the header but `alg` and `kid` is looked at.
+     * @param subject of the token, as it says itself
      * @throws GatewayError `unauthenticated` where the issuer has no such key, `unavailable` where it cannot be asked
      */
-    async key(header: KeyHeader): Promise<CryptoKey> {
+    async key(header: KeyHeader, subject?: unknown): Promise<CryptoKey> {
       const attempts = begun
       if (!within(known?.at, maxAgeMs, clock.now())) {
         const attempt = renewIfAllowed()
@@ -139,7 +161,7 @@ export function createKeySource(
       let key = await find(known?.set, header)
       if (known === undefined) throw unavailable()
       // What is in flight may have begun before the key was published.
-      for (const next of [() => pending, () => lookUp(header.kid ?? '', attempts)]) {
+      for (const next of [() => pending, () => lookUp(header.kid ?? '', subject, attempts)]) {
         if (key !== undefined) break
         await next()
         key = await find(known.set, header)
@@ -150,12 +172,20 @@ export function createKeySource(
       return key
     },
 
+    /** A token of this subject held. */
+    letIn(subject: unknown): void {
+      const caller = callerOf(subject)
+      knownCallers.set(caller, knownCallers.get(caller) ?? -Infinity)
+    },
+
     /** Aborts a request in flight. */
     close(): void {
       closing.abort()
     }
   }
 }
+
+const callerOf = (subject: unknown): string => hash('sha256', String(subject), 'base64url')
 
 /** A start in the future counts as long ago: a clock that is set back must not prolong anything. */
 const within = (since: number | undefined, durationMs: number, now: number): boolean =>
@@ -173,57 +203,4 @@ async function find(set: KeySet | undefined, header: KeyHeader): Promise<CryptoK
       error instanceof Error ? error.name : undefined
     )
   }
-}
-
-type KeySet = ReturnType<typeof readKeySet>
-
-const maxKeys = 100
-
-/**
- * Reads a JSON Web Key Set (RFC 7517): it is accepted whole, or not at all.
- * @returns `size`: how many keys may be used; `ignored`: why others may not, for the log
- * @throws Error where the document is no key set, has too many keys, or two different ones under one name
- */
-export function readKeySet(document: unknown) {
-  const keys = isObject(document) ? document['keys'] : undefined
-  if (!Array.isArray(keys)) throw new Error('the answer is not a key set: it has no "keys" array')
-  if (keys.length > maxKeys) throw new Error(`the key set has ${keys.length} keys; at most ${maxKeys} are taken`)
-  const usable = new Map<string, JWK>()
-  const ignored: string[] = []
-  for (const key of keys as unknown[]) {
-    if (!isObject(key)) throw new Error('a member of the key set is not an object')
-    const problem = whyUnusable(key)
-    if (problem !== undefined) {
-      ignored.push(problem)
-      continue
-    }
-    const id = JSON.stringify([key['kid'] ?? material(key), key['kty'], key['crv'], key['alg']])
-    const other = usable.get(id)
-    // With two keys under one id, an attacker could choose which of them a signature is checked with.
-    if (other !== undefined && material(other) !== material(key))
-      throw new Error('the key set has two different keys of the same kid')
-    usable.set(id, key)
-  }
-  return { find: createLocalJWKSet({ keys: [...usable.values()] }), size: usable.size, ignored }
-}
-
-const material = ({ n, e, x, y }: JsonObject): string => JSON.stringify([n, e, x, y])
-
-/** @returns undefined for a public key that signatures may be checked with */
-export function whyUnusable({ kty, use, d, n, e }: JsonObject): string | undefined {
-  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return 'not an asymmetric key'
-  if (use !== undefined && use !== 'sig') return 'not for signatures'
-  if (d !== undefined) return 'a private key that was published: revoke it'
-  if (kty !== 'RSA') return undefined
-  if (typeof n !== 'string' || typeof e !== 'string') return 'an RSA key without modulus or exponent'
-  const bits = modulusBits(n)
-  if (bits < 2048) return `an RSA key of ${bits} bits: 2048 are needed`
-  // Far larger numbers make each verification slow enough to be an attack.
-  return bits > 8192 || e.length > 6 ? 'an RSA key of absurd size' : undefined
-}
-
-function modulusBits(n: string): number {
-  const bytes = Buffer.from(n, 'base64url')
-  const first = bytes.findIndex((byte) => byte !== 0)
-  return first === -1 ? 0 : (bytes.length - first) * 8 - Math.clz32(bytes[first] ?? 0) + 24
 }

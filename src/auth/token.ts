@@ -74,7 +74,7 @@ export async function verifyToken(
     )
   const checks: TokenChecks = { ...options, issuer: config }
   checkTimes(claims, checks)
-  const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid })
+  const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid }, claims.sub)
   const { leewaySeconds, now } = checks
   // `aud` is judged by `principalOf`: all of its values, of which the library would take any one.
   const { payload } = await jwtVerify(token, key, {
@@ -86,7 +86,9 @@ export async function verifyToken(
   }).catch((error: unknown) => {
     throw refusalOfJose(error)
   })
-  return { principal: principalOf(payload, typ, checks), boundTo: boundKeyOf(payload) }
+  const principal = principalOf(payload, typ, checks)
+  trusted.keys.letIn(claims.sub)
+  return { principal, boundTo: boundKeyOf(payload) }
 }
 
 function decode(token: string) {

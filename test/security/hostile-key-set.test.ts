@@ -3,7 +3,7 @@
 import t from 'tap'
 import { getEventListeners } from 'node:events'
 import { createFetch } from '../../src/egress/fetch.ts'
-import { readKeySet } from '../../src/auth/jwks.ts'
+import { readKeySet } from '../../src/auth/key-set.ts'
 import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { type Behaviour, forgingIssuer } from '../kit/forging-issuer.ts'
 

@@ -51,3 +51,38 @@ t.test('a host that keeps a token of a withdrawn key keeps no new key waiting', 
   idp.published.push(next.jwk)
   t.equal(await use(await tokenOf(next)), 200)
 })
+
+t.test('strangers who invent kids keep no new key from whoever was let in before', async (t) => {
+  const acme = await acmeGateway(t)
+  const idp = acme.issuer
+  t.teardown(() => moveClock(0))
+  const use = async (sub: string, key = idp.key): Promise<number> => {
+    const token = await idp.sign({ aud: acme.url(), sub, client_id: 'app' }, {}, key)
+    return (await acme.exchange(acme.post(initializeBody()).replace(/Bearer [^\r]+/, `Bearer ${token}`))).status
+  }
+  const flood = async (sub: string): Promise<void> => {
+    const key = await forgedKey('ES256')
+    for (let n = 0; n < 20; n++) t.equal(await use(sub, { ...key, kid: randomUUID() }), 401)
+  }
+  for (const person of ['ada', 'bob']) t.equal(await use(person), 200)
+  moveClock(60_000)
+  await flood('nobody')
+  t.equal(idp.keySetRequests(), 3, 'two for all that strangers bring')
+  const next = await forgedKey('ES256')
+  idp.published.push(next.jwk)
+  t.equal(await use('ada', next), 401, 'not at once after another one')
+  moveClock(65_000)
+  await flood('nobody')
+  t.equal(await use('carol', next), 401, 'the control: who was never let in is a stranger')
+  t.equal(await use('ada', next), 200)
+  t.equal(await use('carol', next), 200, 'the key is known now')
+  t.equal(idp.keySetRequests(), 4)
+  moveClock(75_000)
+  await flood('ada')
+  t.equal(idp.keySetRequests(), 4, 'of one name, one within a minute')
+  await flood('bob')
+  t.equal(idp.keySetRequests(), 5)
+  moveClock(77_000)
+  await flood('carol')
+  t.equal(idp.keySetRequests(), 5, 'and of all names, one within five seconds')
+})

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { createSign, generateKeyPairSync } from 'node:crypto'
-import { readKeySet } from '../../src/auth/jwks.ts'
+import { readKeySet } from '../../src/auth/key-set.ts'
 import { outcome, resource, tenantWith, testAuthenticator, trust } from '../kit/authenticator.ts'
 import { assemble, forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
 
