@@ -34,7 +34,10 @@ export function checkTarget({ raw, headers }: FastifyRequest, isOwnHost: (host: 
 }
 
 /** @throws AdminProblem forbidden */
-export function checkRole({ roles, method }: AdminRoute, administrator: Administrator | undefined): void {
+export function checkRole(
+  { roles, method }: Pick<AdminRoute, 'roles' | 'method'>,
+  administrator: Administrator | undefined
+): void {
   if (administrator !== undefined && roles.includes(administrator.role)) return
   throw new AdminProblem(
     'forbidden',

@@ -61,6 +61,31 @@ t.test('a catalog has definitions, tokens and revisions, and tells in what two c
   t.equal((await call('POST', `${path}/catalog`, { body: { revision: '1999-01-01' } })).status, 400)
 })
 
+t.test('what an endpoint has before rules is told to whoever reads rules, and to nobody else', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const { call } = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], deny: { tools: ['up/fail'] } } },
+    policy: { default: 'deny', rules: [] }
+  })
+  const ask = (who: string, body: object) =>
+    call('POST', `${path}/catalog`, { body: { limit: 200, ...body }, key: who })
+  const { platform, acme, auditor, viewer, globex } = adminKeys
+  for (const who of [platform, acme, auditor, viewer]) {
+    const seen = await ask(who, {})
+    t.match([seen.status, seen.json], [200, { items: [], count: 0 }], 'the rules let nobody see anything')
+  }
+  for (const who of [platform, acme, auditor]) {
+    const { json } = await ask(who, { withoutRules: true })
+    const names = (json as { items: Array<{ name: string }> }).items.map(({ name }) => name)
+    t.ok(names.includes('up__echo'))
+    t.notOk(names.includes('up__fail'), 'what the endpoint leaves out is no matter of rules')
+  }
+  t.match((await ask(viewer, { withoutRules: true })).json, { status: 403, detail: /viewer/ })
+  t.equal((await ask(globex, { withoutRules: true })).status, 404)
+})
+
 t.test('a tool is tried with the rights of the credential, and of nobody else', async (t) => {
   const made = await start(t)
   const tried = (body: object, who: string = adminKeys.acme) => made.call('POST', `${path}/try`, { body, key: who })

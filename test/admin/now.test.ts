@@ -62,6 +62,8 @@ t.test('calls are counted by step, tenant, endpoint, upstream and tool, for whoe
   t.ok(all.total.p99.some((ms) => ms !== null && ms >= 0))
   t.same(namesOf(await read('/v1/series?by=tool')), ['acme up/echo 3', 'globex up/echo 1'])
   t.same(namesOf(await read('/v1/tenants/acme/series?by=upstream&minutes=5')), ['acme up 3'])
+  t.same(namesOf(await read('/v1/tenants/acme/series?by=tool&name=up/echo&top=1')), ['acme up/echo 3'])
+  t.same(namesOf(await read('/v1/tenants/acme/series?by=tool&name=up/fail')), [], 'it was not called')
   t.same(namesOf(await read('/v1/series?by=tool&top=0', adminKeys.viewer)), [' other 4'])
   const own = await read('/v1/series?by=tool', adminKeys.globex)
   t.same(namesOf(own), ['globex up/echo 1'], 'nothing of another tenant')
@@ -101,6 +103,12 @@ t.test('quantiles are right within a fifth, steps fall out of the hour, and name
   const { items } = series.read('tool', undefined, 60, 1_000)
   t.ok(items.length <= 41, 'so many are told apart')
   t.equal(sum(items.flatMap(({ calls }) => calls)), 1_501, 'and all are counted')
+  const one = series.read('tool', new Set(['acme']), 60, 8, 'up/tool 30')
+  t.same(
+    one.items.map(({ name, calls }) => `${name} ${sum(calls)}`),
+    ['up/tool 30 1', 'other 461'],
+    'one of them alone, and those in which it may be counted'
+  )
   for (let at = 0; at < 500; at++) series.meter.callEnded(callOf(`tenant ${at}`, 'a'), ended(1))
   const tenants = series.read('tenant', undefined, 60, 1_000)
   t.ok(tenants.items.length <= 65)
@@ -160,6 +168,7 @@ t.test(
     })
     await ada.request('tools/call', { name: 'tickets__find', arguments: {} })
     const failed = (await read()).find(({ upstream: name }) => name === 'tickets')
+    t.equal(failed?.['id'], found['id'], 'it is the same problem')
     t.match(failed, { count: 1, sentence: /: down for \d+ s, 1 call failed;/ }, 'of one that listed nothing yet, too')
     await ada.request('tools/call', { name: 'noisy__raw', arguments: { text: 'one\ntwo\n' } })
     const noisy = (await read()).find(({ upstream: name }) => name === 'noisy')
@@ -186,6 +195,7 @@ t.test(
     for (let at = 0; at < 3; at++) await ada.request('tools/call', { name: 'up__echo', arguments: { text: 'x' } })
     t.equal((await made.call('PUT', '/v1/tenants/acme/kills/tools/up/fail')).status, 204)
     const items = await read()
+    t.equal(new Set(items.map(({ id }) => id)).size, items.length, 'each has an id of its own')
     t.match(
       items.find(({ kind }) => kind === 'limit'),
       { tenant: 'acme', count: 2, sentence: /^acme: 2 requests were refused with rate_limited/ }

@@ -9,6 +9,8 @@ import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import { latestLegacy, legacyRevisions, modernRevisions, type JsonObject } from '../../protocol/messages.ts'
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { describedPrincipal } from '../../relay/methods/explain.ts'
+import { checkRole } from '../checks.ts'
+import { catalogWithoutRules, readersOfRules } from '../configuration/rule-effects.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem } from '../problem.ts'
 import { asked, catalogKind } from './questions.ts'
@@ -117,12 +119,13 @@ interface Asked {
   readonly kind: keyof typeof lists
   /** undefined: now. */
   readonly moment: KeptMoment | undefined
+  readonly withoutRules: boolean
 }
 
 /** @throws AdminProblem not_found, invalid_request */
 async function seenBy(
   now: Tenant,
-  { endpoint, kind, moment }: Asked,
+  { endpoint, kind, moment, withoutRules }: Asked,
   { caller, revision: wanted }: Static<typeof Seen>,
   services: AdminServices
 ): Promise<{ readonly entries: SeenEntry[]; readonly unknown: string[] }> {
@@ -133,7 +136,9 @@ async function seenBy(
   const { listings, catalogOf } = moment === undefined ? services : catalogsThen(moment, services)
   const waitMs = Math.min(maxListingWaitMs, context.snapshot.limits.coldStartMs)
   if (moment === undefined) await services.listings.awaitListings(definitions, waitMs)
-  const catalog = catalogOf({ ...context, principal }, undefined)
+  const catalog = withoutRules
+    ? catalogWithoutRules(context, { catalogOf })
+    : catalogOf({ ...context, principal }, undefined)
   const [list, member] = lists[kind]
   const routes = catalog.routes(list)
   const entries = catalog.list(list, wanted).map((entry, at) => ({
@@ -158,16 +163,27 @@ export const catalogRoutes = [
       body: closedObject({
         ...Seen.properties,
         kind: catalogKind,
+        withoutRules: defaulted(
+          Type.Boolean({
+            default: false,
+            description:
+              'All that it offers before rules decide who may use what: `caller` does not matter. Not for viewers, ' +
+              'who do not read rules.'
+          })
+        ),
         definitions: defaulted(Type.Boolean({ default: false, description: 'With the definition of each.' })),
         ...pageQuery
       }),
       response: CatalogPage
     },
     async (request, services): Promise<Static<typeof CatalogPage>> => {
-      const { tenant, params, body } = request
+      const { tenant, params, body, administrator } = request
+      const { kind, withoutRules } = body
+      if (withoutRules) checkRole({ roles: readersOfRules, method: 'POST' }, administrator)
       const see = async () => {
         const [moment] = await momentsOf(request, [body], services)
-        return await seenBy(tenant, { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }, body, services)
+        const about = { endpoint: params['endpoint'] ?? '', kind, moment, withoutRules }
+        return await seenBy(tenant, about, body, services)
       }
       const { entries, unknown } = await (body.at === undefined ? see() : readingPast(tenant, see))
       const { items, nextCursor } = page(entries, ({ name, upstream }) => `${name}\n${upstream}`, body)
@@ -199,8 +215,9 @@ export const catalogRoutes = [
       const { from: first, to: second } = body
       const see = async () => {
         const [then, later] = await momentsOf(request, [first, second], services)
+        const about = { endpoint: params['endpoint'] ?? '', kind: body.kind, withoutRules: false }
         const seen = (each: Static<typeof Seen>, moment: KeptMoment | undefined) =>
-          seenBy(tenant, { endpoint: params['endpoint'] ?? '', kind: body.kind, moment }, each, services)
+          seenBy(tenant, { ...about, moment }, each, services)
         return [await seen(first, then), await seen(second, later)] as const
       }
       const isOfNow = first.at === undefined && second.at === undefined

@@ -22,6 +22,9 @@ const maxCoveredNames = 20
 /** Of the callers that one rule is about. */
 const maxCallerNames = 20
 
+/** Who reads rules, and what is offered before they decide. */
+export const readersOfRules = ['platform-admin', 'tenant-admin', 'auditor'] as const
+
 export const policyLevels = ['tenant', 'endpoint'] as const
 
 const RuleEffect = closedObject({
@@ -122,7 +125,7 @@ export const ruleEffectsRoute = defineRoute(
   {
     method: 'GET',
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/rules',
-    roles: ['platform-admin', 'tenant-admin', 'auditor'],
+    roles: readersOfRules,
     summary:
       'The rules that hold at an endpoint, those of its tenant first, each with the tools that it covers now and the ' +
       'callers of today that it is about. Starts nothing.',

@@ -10,6 +10,7 @@ const ProblemsAnswer = closedObject({
   process: Type.String({ description: 'Which process answers: upstreams, limits and use are as it knows them.' }),
   items: Type.Array(
     closedObject({
+      id: Type.String({ description: 'Of the problem: equal as long as it is the same one, whatever it counts.' }),
       kind: Type.Enum([...problemKinds]),
       severity: Type.Enum(['fault', 'warning', 'notice'], {
         description:

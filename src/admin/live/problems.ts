@@ -14,6 +14,8 @@ export const problemKinds = ['store', 'saturation', 'audit', 'configuration', 'u
 
 export interface FoundProblem {
   readonly kind: (typeof problemKinds)[number]
+  /** What of the tenant, or of the process, it is about, where it may have several of the kind. */
+  readonly about?: string
   /** `fault`: callers are refused by it. `warning`: they will be, or some are. `notice`: somebody wanted it so. */
   readonly severity: 'fault' | 'warning' | 'notice'
   /** undefined: of the process. */
@@ -50,8 +52,13 @@ export async function problemsNow(administrator: Administrator, services: AdminS
   const shown = found.flatMap((each) => each.slice(0, maxProblemsOfKind))
   const all = found.reduce((sum, { length }) => sum + length, 0)
   const rank = ({ severity }: FoundProblem): number => severities.indexOf(severity)
-  return { items: shown.toSorted((a, b) => rank(a) - rank(b)), leftOut: all - shown.length }
+  return { items: shown.toSorted((a, b) => rank(a) - rank(b)).map(withId), leftOut: all - shown.length }
 }
+
+const withId = ({ about, ...problem }: FoundProblem) => ({
+  id: [problem.kind, problem.tenant, about].filter((part) => part !== undefined).join('/'),
+  ...problem
+})
 
 async function storeProblems(services: AdminServices): Promise<FoundProblem[]> {
   const fault = await services.fault()
@@ -89,6 +96,7 @@ function saturation({ held, snapshot, descriptors }: AdminServices): FoundProble
     .filter(([, used, most]) => used >= most * nearly)
     .map(([what, used, most, remedy]) => ({
       kind: 'saturation',
+      about: what,
       severity: 'warning',
       count: used,
       sentence: `${what}: ${Math.round((used / most) * 100)} % of ${most} are in use.`,
@@ -141,6 +149,7 @@ function awayUpstreams(administrator: Administrator, { snapshot, pool, series, w
     const said = isAsked ? [saidText('last error', lastError), saidText('last stderr line', lastLine)] : []
     return {
       kind: 'upstream',
+      about: `${name}/away`,
       severity: 'fault',
       tenant,
       upstream: name,
@@ -168,6 +177,7 @@ const noisyUpstreams = (administrator: Administrator, { snapshot, held }: AdminS
       const lines = count === 1 ? '1 line that is no message' : `${count} lines that are no messages`
       return {
         kind: 'upstream',
+        about: `${name}/output`,
         severity: 'warning',
         tenant,
         upstream: name,
@@ -188,6 +198,7 @@ const limitsHit = (administrator: Administrator, { refusedLately }: AdminService
     .sort((a, b) => b.count - a.count)
     .map(({ tenant, code, count }) => ({
       kind: 'limit',
+      about: code,
       severity: 'warning',
       ...(tenant !== undefined && { tenant }),
       count,
@@ -204,6 +215,7 @@ function killsInForce(administrator: Administrator, { snapshot, control }: Admin
     maySee(administrator, tenant)
       ? (control.killsOf(tenant) ?? []).map((kill) => ({
           kind: 'kill' as const,
+          about: killedText(kill),
           severity: 'notice' as const,
           tenant,
           since: kill.at,

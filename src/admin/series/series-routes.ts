@@ -56,9 +56,9 @@ const queryOf = (kinds: readonly [SeriesKind, ...SeriesKind[]]) =>
 function answer(
   { series, node }: AdminServices,
   tenants: ReadonlySet<string> | undefined,
-  { by, minutes, top }: { readonly by: SeriesKind; readonly minutes: number; readonly top: number }
+  { by, minutes, top, name }: Static<ReturnType<typeof queryOf>> & { readonly name?: string | undefined }
 ): Static<typeof SeriesAnswer> | undefined {
-  const found = series?.read(by, tenants, minutes, top)
+  const found = series?.read(by, tenants, minutes, top, name)
   return found && { process: node, ...found }
 }
 
@@ -127,7 +127,15 @@ export const seriesRoutes = [
       path: '/v1/tenants/{tenant}/series',
       roles: everyRole,
       summary: `${what}, of one tenant.`,
-      query: queryOf(kindsOfTenant),
+      query: closedObject({
+        ...queryOf(kindsOfTenant).properties,
+        name: Type.Optional(
+          Type.String({
+            maxLength: 2_048,
+            description: 'Only the one of this name, and `other`: what is counted together, which may be of it, too.'
+          })
+        )
+      }),
       response: SeriesAnswer
     },
     ({ tenant, query }, services) => answer(services, new Set([tenant.id]), query)

@@ -138,8 +138,9 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
     /**
      * Those with the most calls by name, the rest together, and all of them.
      * @param wanted tenants; undefined: all
+     * @param only the one of this name, and what is counted as `other`, in which it may be, too
      */
-    read(kind: SeriesKind, wanted: ReadonlySet<string> | undefined, minutes: number, top: number) {
+    read(kind: SeriesKind, wanted: ReadonlySet<string> | undefined, minutes: number, top: number, only?: string) {
       const now = wall.now()
       const isWanted = (tenant: string): boolean => wanted?.has(tenant) !== false
       const totals = named('tenant', isWanted).flatMap(({ rows: all }) => all)
@@ -149,7 +150,7 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
       const since = minuteOf(now) - minutes
       const sorted = parts
         .map((part) => ({ part, calls: callsSince(part.rows, since) }))
-        .filter(({ calls }) => calls > 0)
+        .filter(({ part, calls }) => calls > 0 && (only === undefined || [only, other].includes(part.name)))
         .sort((a, b) => Number(a.part.name === other) - Number(b.part.name === other) || b.calls - a.calls)
         .map(({ part }) => part)
       const [shown, left] = [sorted.slice(0, top), sorted.slice(top)]
