@@ -135,6 +135,11 @@ export const text = {
   },
   plot: {
     now: 'now',
+    keys: 'Arrow keys go through the moments; with Shift they choose a span. Enter zooms all plots into it, Escape shows all again.',
+    moment: (/** @type {string} */ when, /** @type {string[]} */ values) => `${when}: ${values.join(', ')}`,
+    chosen: (/** @type {string} */ from, /** @type {string} */ to) => `${from} to ${to} chosen. `,
+    zoomed: (/** @type {string | undefined} */ from, /** @type {string | undefined} */ to) =>
+      `Zoomed to ${from} to ${to}. `,
     nothing: (/** @type {string} */ name) => `${name}: no calls.`,
     sentence: (/** @type {string} */ name, /** @type {string} */ last, /** @type {string} */ most) =>
       `${name}: ${last} now, ${most} at most.`
@@ -169,16 +174,30 @@ export const text = {
     noCallsWhy: 'They appear here as soon as somebody calls.',
     process: (/** @type {string} */ name) => `Counted by the process ${name}, in its memory.`,
     byPrometheus: 'Told by Prometheus, of all processes.',
-    zoom: 'Drag across a plot to zoom into all of them; double-click shows all again.',
+    zoom: 'Drag across a plot to zoom into all of them; double-click shows all again. By the keyboard: arrow keys with Shift, Enter, and Escape.',
     replicas: 'Processes',
     replica: 'Process',
     answers: 'answers',
     snapshot: 'Serves with',
     started: 'Started',
-    differ: { version: 'version', configuration: 'configuration', snapshot: 'what they serve with' },
-    mixed: (/** @type {string} */ what) =>
-      `They differ in: ${what}. After a change that goes away within a second; during an upgrade, with its end. If it stays, compare their configuration files.`,
+    differ: { version: 'version', configuration: 'configuration', snapshot: 'serves with' },
+    differs: (/** @type {string[]} */ names, /** @type {string[]} */ parts) =>
+      `${names.join(', ')} ${names.length === 1 ? 'differs' : 'differ'} from the process that answers: ${parts.join('; ')}.`,
+    insteadOf: (/** @type {string} */ what, /** @type {unknown} */ its, /** @type {unknown} */ own) =>
+      `${what} ${its} instead of ${own}`,
+    mixed:
+      'After a change that goes away within a second; during an upgrade, with its end. If it stays, compare their configuration files.',
     use: 'How much is in use',
+    useOf: (/** @type {string} */ tenant) => `How much ${tenant} has in use`,
+    resources: {
+      sessions: 'Sessions',
+      streams: 'Streams',
+      calls: 'Calls now',
+      processes: 'stdio processes',
+      processBytes: 'Memory of stdio processes',
+      memoryBytes: 'Memory for calls'
+    },
+    noLimit: (/** @type {string} */ used) => `${used}, no limit`,
     memory: 'Memory for calls',
     processes: 'stdio processes',
     of: (/** @type {string} */ used, /** @type {string} */ most) => `${used} of ${most}`,
@@ -387,7 +406,7 @@ export const text = {
     prefixPlaceholder: 'usual prefix',
     tools: 'Tools that it offers',
     toolsWhy:
-      'As they are offered now to whoever no policy keeps from anything. Untick what is not to be offered; a name replaces the usual one.',
+      'What it offers before rules decide who may use what (see “Policy”). Untick what is not to be offered; a name replaces the usual one.',
     unknown: (/** @type {string} */ names) => `Not known now: the tools of ${names}.`,
     filter: 'Filter tools',
     rename: (/** @type {string} */ id) => `Name of ${id}`,
@@ -490,9 +509,17 @@ export const text = {
       key: 'The key is none any more; sessions and streams of its holder end.',
       tenant: 'Every caller is answered by 403; sessions, streams and processes end.'
     },
-    sessions: (/** @type {number} */ count) => `${counted(count, 'open session ends', 'open sessions end')}.`,
-    calls: (/** @type {number} */ count) =>
-      `${counted(count, 'call', 'calls')} of the last hour at this process would have been refused.`,
+    sessions: (/** @type {number} */ count, /** @type {boolean} */ isAll) =>
+      isAll
+        ? `${counted(count, 'open session ends', 'open sessions end')}.`
+        : `${counted(count, 'open session', 'open sessions')} of those listed here, and perhaps others, end.`,
+    calls: (/** @type {number} */ count, /** @type {number} */ others) =>
+      others === 0
+        ? `${counted(count, 'call', 'calls')} of the last hour at this process would have been refused.`
+        : `At least ${counted(count, 'call', 'calls')} of the last hour at this process would have been refused; of ${others.toLocaleString('en')} more, which are counted together, it is not known.`,
+    callsSince: (/** @type {number} */ count, /** @type {string} */ since) =>
+      `${counted(count, 'call', 'calls')} since ${since} at this process would have been refused.`,
+    notSeen: 'It is not among those who this process remembers have called today. Other processes were not asked.',
     everywhere: 'At every process within a second, calls in flight included, until it is taken back.'
   },
   choice: {
@@ -505,6 +532,9 @@ export const text = {
     token: 'by a token',
     keyName: 'Key',
     subject: 'Subject',
+    issuer: 'Issuer',
+    firstIssuer: 'the first one',
+    client: 'Client',
     groups: 'Groups',
     roles: 'Roles',
     scopes: 'Scopes',

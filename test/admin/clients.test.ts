@@ -78,9 +78,9 @@ t.test('what an endpoint has before rules is told to whoever reads rules, and to
   }
   for (const who of [platform, acme, auditor]) {
     const { json } = await ask(who, { withoutRules: true })
-    const names = (json as { items: Array<{ name: string }> }).items.map(({ name }) => name)
-    t.ok(names.includes('up__echo'))
-    t.notOk(names.includes('up__fail'), 'what the endpoint leaves out is no matter of rules')
+    const names = new Set((json as { items: Array<{ name: string }> }).items.map(({ name }) => name))
+    t.ok(names.has('up__echo'))
+    t.notOk(names.has('up__fail'), 'what the endpoint leaves out is no matter of rules')
   }
   t.match((await ask(viewer, { withoutRules: true })).json, { status: 403, detail: /viewer/ })
   t.equal((await ask(globex, { withoutRules: true })).status, 404)

@@ -32,13 +32,15 @@ export interface ConsoleRigOptions {
   readonly script?: HttpUpstreamOptions
   /** Of the configuration, besides its keys. */
   readonly admin?: Readonly<Record<string, unknown>>
+  /** As `gateway` of the kit has it. */
+  readonly store?: string
   /** Of acme, besides its three. */
   readonly upstreams?: Readonly<Record<string, unknown>>
 }
 
 export async function consoleRig(
   t: Teardown,
-  { script = {}, admin = {}, upstreams = {} }: ConsoleRigOptions = {}
+  { script = {}, admin = {}, store, upstreams = {} }: ConsoleRigOptions = {}
 ): Promise<ConsoleRig> {
   const [tickets, slow] = await Promise.all([startUpstream(script), startUpstream()])
   for (const each of [tickets, slow]) t.teardown(() => each.close())
@@ -52,6 +54,7 @@ export async function consoleRig(
       default: { upstreams: ['tickets', 'slow', 'files', ...Object.keys(upstreams)] },
       support: { upstreams: ['tickets'], prefix: '' }
     },
+    ...(store !== undefined && { store }),
     tenants: { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { notes: http(slow) } } },
     top: {
       audit: {},

@@ -1,4 +1,4 @@
-// Calls as they end, at every process: found by any of their members, held still, and opened one by one.
+// Calls as they end, at every process: found by anything that is shown of them, held still, and opened one by one.
 
 import { useSignal } from '@preact/signals'
 import { Component } from 'preact'
@@ -11,7 +11,7 @@ import { Empty, outcomeMark, ProblemNote } from '../parts/notice.js'
 import { FilterField } from '../parts/table.js'
 import { clockTime, duration } from '../parts/time.js'
 import { text } from '../text.js'
-import { calledIn, CallDialog } from './live/call.js'
+import { calledIn, CallDialog, wordsOf } from './live/call.js'
 
 const said = text.live
 
@@ -44,7 +44,7 @@ export function Page() {
       if (event === 'dropped') dropped.value += JSON.parse(data).count
       if (event !== 'call') return
       const call = JSON.parse(data)
-      calls.current.push({ ...call, key: ++last, words: Object.values(call).join(' ').toLowerCase() })
+      calls.current.push({ ...call, key: ++last })
       missed.current++
       isDue = true
     }
@@ -75,7 +75,8 @@ export function Page() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
   const kept = isPaused.value ? still.current : calls.current
   const isWanted = (call) =>
-    (!isFailedOnly.value || call.outcome !== 'ok') && words.every((word) => call.words.includes(word))
+    (!isFailedOnly.value || call.outcome !== 'ok') &&
+    words.every((word) => (call.words ??= wordsOf(call)).includes(word))
   const found = kept.filter(isWanted)
   const { name, problem } = state.value
   return html`<div class="row" data-drawn=${drawn.value}>

@@ -12,14 +12,19 @@ import { Empty, Loading } from '../parts/notice.js'
 import { Plot } from '../parts/plot.js'
 import { ago, duration } from '../parts/time.js'
 import { text } from '../text.js'
-import { Processes, Use } from './overview/use.js'
+import { Processes, TenantUse, Use } from './overview/use.js'
 
 const said = text.overview
 const everyMs = 10_000
 
+/** Of the tenants of whoever has several: the others are a click away. */
+const maxTenantsShown = 4
+
 export function Page() {
+  const own = tenant.value === '' ? (administrator.value?.tenants ?? []) : [tenant.value]
   return html`<${Problems} />
     <${Calls} />
+    ${own.slice(0, maxTenantsShown).map((id) => html`<${TenantUse} key=${id} id=${id} />`)}
     ${tenant.value === '' && html`<${Processes} />`}
     ${tenant.value === '' && administrator.value?.tenants === null && html`<${Use} />`}
     ${tenant.value === '' && html`<${Tenants} />`}`
@@ -35,7 +40,7 @@ function Problems() {
         return shown.length === 0
           ? html`<p class="note good">${said.allWell}</p>`
           : html`<ul class="problems">
-                ${shown.map((each) => html`<${Problem} ...${each} key=${each.sentence} />`)}
+                ${shown.map((each) => html`<${Problem} ...${each} key=${each.id} />`)}
               </ul>
               ${leftOut > 0 && html`<p class="muted">${said.leftOut(leftOut)}</p>`}`
       }}
@@ -68,6 +73,7 @@ function Calls() {
   const minutes = useSignal(60)
   const zoom = useSignal(/** @type {[number, number] | null} */ (null))
   const at = useSignal(/** @type {number | null} */ (null))
+  const mark = useSignal(/** @type {number | null} */ (null))
   const own = tenant.value === '' ? '/v1/series' : path`/v1/tenants/${tenant.value}/series`
   const quantile = useSignal('p95')
   const isLong = minutes.value > 60
@@ -107,7 +113,7 @@ function Calls() {
       </div>
     </div>
     <${Loading} loaded=${series}
-      >${(value) => html`<${Plots} series=${value} shared=${{ zoom, at }} quantile=${quantile.value} />`}<//
+      >${(value) => html`<${Plots} series=${value} shared=${{ zoom, at, mark }} quantile=${quantile.value} />`}<//
     >
   </section>`
 }

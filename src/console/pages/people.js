@@ -23,7 +23,7 @@ export function Page() {
   return html`<${Sessions} sessions=${sessions} />
     <${Seen} seen=${seen} />
     <${Connections} connections=${connections} />
-    <${Kills} sessions=${sessions} />`
+    <${Kills} ...${{ sessions, seen }} />`
 }
 
 function Sessions({ sessions }) {

@@ -7,7 +7,7 @@ import { html } from '../core/html.js'
 import { eventsOf } from '../core/posted.js'
 import { tenant } from '../core/route.js'
 import { Dialog } from '../parts/dialog.js'
-import { Field, JsonField, SchemaFields } from '../parts/form.js'
+import { Field, JsonField, SchemaFields, startOf } from '../parts/form.js'
 import { ProblemNote } from '../parts/notice.js'
 import { JsonText } from '../parts/schema.js'
 import { duration } from '../parts/time.js'
@@ -21,7 +21,7 @@ let lastCredential = ''
 
 export function TryDialog({ endpoint, tool, onClose }) {
   const credential = useSignal(lastCredential)
-  const args = useSignal(/** @type {Record<string, unknown>} */ ({}))
+  const args = useSignal(startOf(tool.inputSchema))
   const isText = useSignal(Object.keys(tool.inputSchema?.properties ?? {}).length === 0)
   const run = useSignal(/** @type {any} */ ({ state: 'ready' }))
   const running = useRef(/** @type {AbortController | undefined} */ (undefined))
@@ -145,7 +145,7 @@ function Questions({ asks, onAnswer }) {
 }
 
 function Question({ request: { method, params = /** @type {any} */ ({}) }, onRespond }) {
-  const content = useSignal({})
+  const content = useSignal(startOf(params.requestedSchema))
   if (method !== 'elicitation/create') return html`<p class="note warn">${said.cannotAnswer(method)}</p>`
   const { message, mode, url, requestedSchema } = params
   const safe = typeof url === 'string' && /^https?:$/.test(URL.parse(url)?.protocol ?? '')

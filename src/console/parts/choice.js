@@ -60,9 +60,11 @@ export function CallerFields({ title, keys, hasRevision = true, onChange }) {
   const revision = useSignal('2025-11-25')
   const words = useSignal(/** @type {Record<string, string>} */ ({}))
   useEffect(() => {
-    const { key, subject, groups = '', roles = '', scopes = '' } = words.value
+    const { key, subject, issuer, client, groups = '', roles = '', scopes = '' } = words.value
     const ofToken = {
       ...(subject && { subject }),
+      ...(issuer && { issuer }),
+      ...(client && { client }),
       ...(groups && { groups: listed(groups) }),
       ...(roles && { roles: listed(roles) }),
       ...(scopes && { scopes: listed(scopes) })
@@ -70,10 +72,12 @@ export function CallerFields({ title, keys, hasRevision = true, onChange }) {
     const caller = kind.value === 'key' ? { key: key ?? keys[0] } : kind.value === 'token' ? ofToken : {}
     onChange({ caller, revision: revision.value })
   }, [kind.value, revision.value, words.value])
-  const word = (name, label) =>
+  const word = (name, label, placeholder) =>
     html`<label class="choice"
       ><span class="muted">${label}</span
-      ><input onChange=${({ currentTarget }) => (words.value = { ...words.value, [name]: currentTarget.value.trim() })}
+      ><input
+        placeholder=${placeholder}
+        onChange=${({ currentTarget }) => (words.value = { ...words.value, [name]: currentTarget.value.trim() })}
     /></label>`
   return html`<fieldset class="caller">
     <legend>${title}</legend>
@@ -94,7 +98,8 @@ export function CallerFields({ title, keys, hasRevision = true, onChange }) {
     }
     ${
       kind.value === 'token' &&
-      html`${word('subject', said.subject)} ${word('groups', said.groups)} ${word('roles', said.roles)}
+      html`${word('subject', said.subject)} ${word('issuer', said.issuer, said.firstIssuer)}
+      ${word('client', said.client)} ${word('groups', said.groups)} ${word('roles', said.roles)}
       ${word('scopes', said.scopes)}`
     }
     ${

@@ -21,7 +21,22 @@ export function Field({ label, hint, error, children }) {
   </div>`
 }
 
-/** @typedef {{ type?: string | string[], enum?: unknown[], title?: string, description?: string, default?: unknown, properties?: Record<string, Schema>, required?: string[], oneOf?: { const: unknown, title?: string }[], items?: Schema, format?: string, minimum?: number, maximum?: number, maxLength?: number }} Schema */
+/** @typedef {{ type?: string | string[], enum?: unknown[], title?: string, description?: string, default?: unknown, const?: unknown, properties?: Record<string, Schema>, required?: string[], oneOf?: { const: unknown, title?: string }[], items?: Schema, format?: string, minimum?: number, maximum?: number, maxLength?: number }} Schema */
+
+/**
+ * What a form begins with: defaults, what can be nothing else, and `false` for what must be said and is not ticked.
+ * @param {Schema | undefined} schema
+ * @returns {Record<string, unknown>}
+ */
+export const startOf = (schema) =>
+  Object.fromEntries(
+    Object.entries(schema?.properties ?? {})
+      .map(([name, member]) => {
+        const isUnticked = member?.type === 'boolean' && schema?.required?.includes(name)
+        return [name, member?.default ?? member?.const ?? (isUnticked ? false : undefined)]
+      })
+      .filter(([, value]) => value !== undefined)
+  )
 
 /** @param {Event} event */
 const inputOf = (event) => /** @type {HTMLInputElement} */ (event.currentTarget)
@@ -52,8 +67,10 @@ export function SchemaFields({ schema, value, onChange }) {
  */
 function SchemaField({ name, schema, isRequired, value, onChange }) {
   const label = `${name}${isRequired ? ' *' : ''}`
-  const choices = schema.enum ?? schema.oneOf?.map((each) => each.const)
   const type = Array.isArray(schema.type) ? schema.type.find((each) => each !== 'null') : schema.type
+  // What may be left out is neither true nor false until it is chosen.
+  const either = type === 'boolean' && !isRequired ? [true, false] : undefined
+  const choices = schema.enum ?? schema.oneOf?.map((each) => each.const) ?? either
   if (choices !== undefined)
     return html`<${Field} label=${label} hint=${schema.description}>
       ${(/** @type {object} */ attributes) =>

@@ -6,14 +6,16 @@ import uPlot from 'uplot'
 import { html } from '../core/html.js'
 import { isDark } from '../core/theme.js'
 import { text } from '../text.js'
-import { clockTime } from './time.js'
+import { moves, point, showChosen, spanOf, stepsWithin } from './plot-keys.js'
+import { axisTimes, momentAmong } from './time.js'
 
 /**
  * @typedef {{ name: string, values: (number | null)[] }} Line
  * @typedef {{
  *   zoom: import('@preact/signals').Signal<[from: number, to: number] | null>,
- *   at: import('@preact/signals').Signal<number | null>
- * }} Shared zoom: in epoch seconds; at: which step the pointer is at
+ *   at: import('@preact/signals').Signal<number | null>,
+ *   mark: import('@preact/signals').Signal<number | null>
+ * }} Shared zoom: in epoch seconds; at: which step the pointer is at; mark: from which step on the keyboard chooses
  */
 
 const heightPx = 170
@@ -50,7 +52,7 @@ export function Plot({ title, times, lines, format, shared }) {
   const latest = useRef({ times, format })
   latest.current = { times, format }
   const id = useId()
-  const { zoom, at } = shared
+  const { zoom, at, mark } = shared
   const names = lines.map(({ name }) => name).join('\n')
   const data = /** @type {uPlot.AlignedData} */ ([times, ...lines.map(({ values }) => values)])
 
@@ -67,26 +69,84 @@ export function Plot({ title, times, lines, format, shared }) {
   }, [names, isDark.value])
   useEffect(() => plot.current?.setData(data), [times, lines])
   useEffect(() => plot.current?.redraw(true, true), [zoom.value])
+  useEffect(() => plot.current && point(plot.current, times, at.value), [at.value])
+  useEffect(
+    () => plot.current && showChosen(plot.current, times, mark.value, at.value),
+    [mark.value, mark.value !== null && at.value]
+  )
+
+  /** As the mouse does: across to choose, and in all plots at once. @param {KeyboardEvent} event */
+  function press(event) {
+    const move = moves[event.key]
+    if (move !== undefined) {
+      const { first, last } = stepsWithin(times, zoom.peek())
+      const from = at.peek() ?? last
+      mark.value = event.shiftKey ? (mark.peek() ?? from) : null
+      at.value = Math.min(Math.max(from + move, first), last)
+    } else if (event.key === 'Escape') {
+      if (mark.value !== null) mark.value = null
+      else {
+        zoom.value = null
+        leave()
+      }
+    } else if (event.key === 'Enter') {
+      if (mark.value !== null && mark.value !== at.value) zoom.value = spanOf(times, mark.value, at.value)
+      leave()
+    } else return
+    event.preventDefault()
+  }
+  function leave() {
+    mark.value = null
+    at.value = null
+  }
 
   const shown = at.value ?? times.length - 1
+  const told = lines.map(({ name, values }) => ({ name, value: toldOf(values[shown], format) }))
+  const when = at.value === null ? text.plot.now : momentAmong(times[shown] ?? 0, times)
+  const [from, to] = (zoom.value ?? []).map((each) => momentAmong(each, times))
+  const span =
+    mark.value !== null
+      ? text.plot.chosen(momentAmong(times[mark.value] ?? 0, times), when)
+      : zoom.value && text.plot.zoomed(from, to)
   return html`<figure class="plot" aria-labelledby=${id}>
     <figcaption id=${id}>${title}</figcaption>
-    <div ref=${place} class="plot-place" aria-hidden="true"></div>
+    <div
+      ref=${place}
+      class="plot-place"
+      role="slider"
+      tabindex="0"
+      aria-labelledby=${id}
+      aria-describedby=${`${id}-keys`}
+      aria-valuemin="0"
+      aria-valuemax=${times.length - 1}
+      aria-valuenow=${shown}
+      aria-valuetext=${
+        (span ?? '') +
+        text.plot.moment(
+          when,
+          told.map(({ name, value }) => `${name} ${value}`)
+        )
+      }
+      onKeyDown=${press}
+      onBlur=${leave}
+    ></div>
+    <p id=${`${id}-keys`} class="unseen">${text.plot.keys}</p>
     <ul class="legend">
-      ${lines.map(({ name, values }, index) => {
-        const value = values[shown]
-        return html`<li key=${name}>
-          <span class=${`swatch line-${index % colours}`}></span><span class="legend-name">${name}</span>
-          <span class="number">${value === null || value === undefined ? text.none : format(value)}</span>
-        </li>`
-      })}
-      <li class="muted">
-        ${at.value === null || times[shown] === undefined ? text.plot.now : clockTime(times[shown] * 1000)}
-      </li>
+      ${told.map(
+        ({ name, value }, index) =>
+          html`<li key=${name}>
+            <span class=${`swatch line-${index % colours}`}></span><span class="legend-name">${name}</span>
+            <span class="number">${value}</span>
+          </li>`
+      )}
+      <li class="muted">${when}</li>
     </ul>
     <p class="unseen">${lines.map(({ name, values }) => sentenceOf(name, values, format)).join(' ')}</p>
   </figure>`
 }
+
+/** @param {number | null | undefined} value @param {(value: number) => string} format */
+const toldOf = (value, format) => (value === null || value === undefined ? text.none : format(value))
 
 /** @param {string} name @param {(number | null)[]} values @param {(value: number) => string} format */
 function sentenceOf(name, values, format) {
@@ -121,7 +181,11 @@ function optionsFor(lines, element, latest, { zoom, at }) {
       y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] }
     },
     axes: [
-      { ...axis, size: 28, values: (_plot, splits) => splits.map((each) => clockTime(each * 1000).slice(0, 5)) },
+      {
+        ...axis,
+        size: (_plot, values) => (values?.some((each) => each?.includes('\n')) ? 46 : 28),
+        values: (plot, splits, _axis, _space, apart) => axisTimes(splits, apart, plot.scales.x?.min ?? 0)
+      },
       { ...axis, size: 64, values: (_plot, splits) => splits.map((each) => latest.current.format(each)) }
     ],
     series: [

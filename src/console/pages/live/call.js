@@ -3,7 +3,7 @@
 import { administrator } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { Dialog } from '../../parts/dialog.js'
-import { duration } from '../../parts/time.js'
+import { clockTime, duration } from '../../parts/time.js'
 import { text } from '../../text.js'
 
 const said = text.live
@@ -59,6 +59,24 @@ function notifiedOf(steps) {
 /** Shown by themselves, or for this page alone. */
 const hidden = new Set(['key', 'words', 'time', 'ms', 'waitMs', 'upstreamMs', 'steps'])
 
+const shownOf = (call) => Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
+const valueText = (value) => (Array.isArray(value) ? value.join(', ') : String(value))
+
+/** All that is shown of a call, by what a person would look for: values, and no names of members. */
+export function wordsOf(call) {
+  const { time, ms, upstream, tenant, endpoint, steps = [] } = call
+  return [
+    clockTime(time),
+    duration(ms),
+    `${upstream}/${calledIn(call)}`,
+    `${tenant}/${endpoint}`,
+    ...shownOf(call).map(([, value]) => valueText(value)),
+    ...steps.flatMap(({ name = '', answer = '' }) => [said.reasons[name] ?? name, said.answers[answer] ?? answer])
+  ]
+    .join('\n')
+    .toLowerCase()
+}
+
 /** Where the configuration says where traces are looked at, a link. */
 function Trace({ id }) {
   const { traceUrl } = administrator.value ?? {}
@@ -72,7 +90,6 @@ function Trace({ id }) {
 }
 
 export function CallDialog({ call, onClose }) {
-  const shown = Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
   return html`<${Dialog} title=${said.one(calledIn(call))} onClose=${onClose} isWide>
     <section class="part">
       <h3>${said.timeline(duration(call.ms))}</h3>
@@ -94,12 +111,10 @@ export function CallDialog({ call, onClose }) {
     </section>
     ${call.error && html`<p class="note bad">${call.error}</p>`}
     <dl class="facts">
-      ${shown.map(
+      ${shownOf(call).map(
         ([name, value]) =>
           html`<dt>${said.members[name] ?? name}</dt>
-            <dd>
-              ${name === 'traceId' ? html`<${Trace} id=${String(value)} />` : Array.isArray(value) ? value.join(', ') : String(value)}
-            </dd>`
+            <dd>${name === 'traceId' ? html`<${Trace} id=${String(value)} />` : valueText(value)}</dd>`
       )}
     </dl>
   <//>`

@@ -1,6 +1,6 @@
 // Which processes serve, and how much of the one that answers is in use.
 
-import { get } from '../../core/api.js'
+import { get, path } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
 import { ListPart } from '../../parts/list.js'
@@ -64,8 +64,9 @@ export function Use() {
 export function Processes() {
   const processes = useLoaded((signal) => get('/v1/processes', signal), [], { everyMs })
   const items = processes.value?.items ?? []
-  const isMixed = (name) => new Set(items.map((each) => each[name])).size > 1
-  const differ = ['version', 'configuration', 'snapshot'].filter(isMixed).map((name) => said.differ[name])
+  const differing = [...Map.groupBy(items.slice(1), (each) => differencesOf(each, items[0]).join('\n')).values()]
+    .map((alike) => ({ names: alike.map(({ process }) => process), parts: differencesOf(alike[0], items[0]) }))
+    .filter(({ parts }) => parts.length > 0)
   return html`<${ListPart}
     title=${said.replicas}
     loaded=${processes}
@@ -85,14 +86,55 @@ export function Processes() {
       { title: said.started, cell: ({ startedAt }) => html`<${Moment} at=${startedAt} />` }
     ]}
   >
-    ${differ.length > 0 && html`<p class="note warn">${said.mixed(differ.join(', '))}</p>`}
+    ${
+      differing.length > 0 &&
+      html`<div class="note warn">
+        ${differing.map(({ names, parts }) => html`<p>${said.differs(names, parts)}</p>`)}
+        <p>${said.mixed}</p>
+      </div>`
+    }
   <//>`
 }
 
+/** In what a process differs from the one that answers, in words. */
+const differencesOf = (its, own) =>
+  Object.entries(said.differ)
+    .filter(([name]) => its[name] !== own[name])
+    .map(([name, what]) => said.insteadOf(what, its[name], own[name]))
+
+/** What a tenant takes up of what it may, at the process that answers; of sessions, at all. */
+export function TenantUse({ id }) {
+  const usage = useLoaded((signal) => get(path`/v1/tenants/${id}/usage?days=1`, signal), [], { everyMs })
+  return html`<section class="part" aria-label=${said.useOf(id)}>
+    <h2>${said.useOf(id)}</h2>
+    <${Loading} loaded=${usage}>
+      ${({ resources }) =>
+        html`<div class="card meters">
+          ${Object.entries(said.resources).map(([name, title]) => {
+            const { used, limit } = resources[name]
+            const format = name.endsWith('Bytes') ? bytes : (count) => count.toLocaleString('en')
+            return html`<${Meter} key=${name} name=${title} used=${used} most=${limit} format=${format} />`
+          })}
+        </div>`}
+    <//>
+  </section>`
+}
+
+/** @param {{ name: string, used: number, most: number | null, format: (amount: number) => string }} props most: null: any */
 function Meter({ name, used, most, format }) {
-  const part = most > 0 ? used / most : 0
+  const told = most === null ? said.noLimit(format(used)) : said.of(format(used), format(most))
   return html`<div class="meter">
-    <div class="row"><span>${name}</span><span class="push number">${said.of(format(used), format(most))}</span></div>
-    <meter min="0" max="1" high="0.8" optimum="0" value=${part} aria-label=${name}></meter>
+    <div class="row"><span>${name}</span><span class="push number">${told}</span></div>
+    ${
+      most !== null &&
+      html`<meter
+        min="0"
+        max="1"
+        high="0.8"
+        optimum="0"
+        value=${most > 0 ? used / most : 0}
+        aria-label=${name}
+      ></meter>`
+    }
   </div>`
 }

@@ -9,6 +9,8 @@ import { ConfirmDialog } from '../../parts/confirm.js'
 import { Field, TextField } from '../../parts/form.js'
 import { actionOf, ListPart } from '../../parts/list.js'
 import { Moment } from '../../parts/moment.js'
+import { Loading } from '../../parts/notice.js'
+import { dateTime } from '../../parts/time.js'
 import { text } from '../../text.js'
 import { mayChange } from '../upstreams.js'
 
@@ -33,8 +35,8 @@ const pathOf = (kill) =>
 
 const nameOf = (kill) => parts[kill.kind].map((part) => kill[part]).join(' / ') || tenant.value
 
-/** @param {{ sessions: import('../../core/load.js').Loaded<any> }} props */
-export function Kills({ sessions }) {
+/** @param {Record<'sessions' | 'seen', import('../../core/load.js').Loaded<any>>} props */
+export function Kills({ sessions, seen }) {
   const kills = useLoaded((signal) => list(path`/v1/tenants/${tenant.value}/kills`, signal), [])
   const stopping = useSignal(/** @type {any} */ (undefined))
   const resuming = useSignal(/** @type {any} */ (undefined))
@@ -67,7 +69,7 @@ export function Kills({ sessions }) {
         act=${() => request(pathOf(stopping.value) + (stopping.value.isUnseen ? '?force=true' : ''), { method: 'PUT' }).then(after)}
         onClose=${() => (stopping.value = undefined)}
       >
-        <${Hits} kill=${stopping.value} sessions=${sessions.value} />
+        <${Hits} kill=${stopping.value} sessions=${sessions.value} seen=${seen.value} />
       <//>`
     }
     ${
@@ -130,33 +132,54 @@ function StopForm({ onStop }) {
   </form>`
 }
 
-/** Whose session it is. */
-function isHit({ kind, issuer, subject, key }, session) {
+const issuerOfKeys = 'urn:gatehouse:key'
+/** The gateway tells of no more, without saying whether there are more. */
+const maxSessionsListed = 1_000
+
+/** Whether a session, or whoever called, is of them. */
+function isHit({ kind, issuer, subject, key }, caller) {
   if (kind === 'tenant') return true
-  if (kind === 'principal') return session.issuer === issuer && session.subject === subject
-  return kind === 'key' && session.client === key
+  if (kind === 'principal') return caller.issuer === issuer && caller.subject === subject
+  return kind === 'key' && caller.issuer === issuerOfKeys && caller.client === key
 }
 
-/** What stands behind a switch now: sessions that end, calls of the last hour that would have been refused. */
-function Hits({ kill, sessions }) {
-  const { kind, upstream, tool } = kill
+const sum = (values = []) => values.reduce((all, each) => all + each, 0)
+
+/** What stands behind a switch now: sessions that end, calls that would have been refused. */
+function Hits({ kill, sessions, seen }) {
+  const { kind } = kill
+  const isOfCaller = kind === 'principal' || kind === 'key'
   const isOfUpstream = kind === 'tool' || kind === 'upstream'
-  const series = useLoaded(
-    (signal) => get(path`/v1/tenants/${tenant.value}/series?by=${isOfUpstream ? kind : 'upstream'}&top=20`, signal),
-    []
-  )
-  const ended = (sessions?.items ?? []).filter((each) => isHit(kill, each)).length
-  const name = kind === 'tool' ? `${upstream}/${tool}` : upstream
-  const counted = kind === 'tenant' ? series.value?.total : series.value?.items.find((each) => each.name === name)
-  const calls = (counted?.calls ?? []).reduce((sum, each) => sum + each, 0)
+  const { items = [], isWhole = true } = sessions ?? {}
+  const isAll = isWhole && items.length < maxSessionsListed
+  const ended = items.filter((each) => isHit(kill, each)).length
   return html`<ul class="sentences">
     <li>${said.effects[kind]}</li>
-    ${!isOfUpstream && html`<li class=${ended > 0 ? 'bad' : ''}>${said.sessions(ended)}</li>`}
-    ${
-      (isOfUpstream || kind === 'tenant') &&
-      series.value &&
-      html`<li class=${calls > 0 ? 'bad' : ''}>${said.calls(calls)}</li>`
-    }
+    ${!isOfUpstream && sessions && html`<li class=${ended > 0 ? 'bad' : ''}>${said.sessions(ended, isAll)}</li>`}
+    ${isOfCaller ? seen && html`<${CallsOfCaller} ...${{ kill, seen }} />` : html`<${CallsOfHour} kill=${kill} />`}
     <li>${said.everywhere}</li>
   </ul>`
+}
+
+function CallsOfCaller({ kill, seen }) {
+  const found = seen.items.filter((each) => isHit(kill, each))
+  const calls = sum(found.map((each) => each.calls))
+  const [since] = found.map(({ firstSeenAt }) => firstSeenAt).sort()
+  return html`<li class=${calls > 0 ? 'bad' : ''}>
+    ${calls === 0 ? said.notSeen : said.callsSince(calls, dateTime(since))}
+  </li>`
+}
+
+/** Those counted together with others may be of it, too. */
+function CallsOfHour({ kill: { kind, upstream, tool } }) {
+  const name = kind === 'tool' ? `${upstream}/${tool}` : upstream
+  const only = name === undefined ? 'top=0' : `by=${kind}&name=${encodeURIComponent(name)}`
+  const series = useLoaded((signal) => get(path`/v1/tenants/${tenant.value}/series?` + only, signal), [])
+  return html`<${Loading} loaded=${series}>
+    ${({ total, items }) => {
+      const callsOf = (wanted) => sum(items.find((each) => each.name === wanted)?.calls)
+      const [calls, others] = name === undefined ? [sum(total.calls), 0] : [callsOf(name), callsOf('other')]
+      return html`<li class=${calls > 0 ? 'bad' : others > 0 ? 'warn' : ''}>${said.calls(calls, others)}</li>`
+    }}
+  <//>`
 }

@@ -14,13 +14,17 @@ import { text } from '../../text.js'
 
 const said = text.policy
 const levels = ['tenant', 'endpoint']
+/** What tools there are and who calls changes by itself. */
+const everyMs = 10_000
+const isSame = (one, other) => one.of === other.of && one.place === other.place
 const effectMarks = { allow: 'good', deny: 'bad', requires: 'warn' }
 
 /** @param {{ endpoint: { name: string } }} props */
 export function Rules({ endpoint }) {
   const opened = useSignal(/** @type {any} */ (undefined))
   const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint.name}/rules`
-  const rules = useLoaded((signal) => list(target, signal), [target])
+  const rules = useLoaded((signal) => list(target, signal), [target], { everyMs })
+  const one = opened.value && rules.value?.items.find(({ of, place }) => isSame(opened.value, { of, place }))
   return html`<${Loading} loaded=${rules}>
       ${({ items, isWhole, defaults, tools, unknown }) =>
         defaults.tenant === null && defaults.endpoint === null
@@ -43,7 +47,7 @@ export function Rules({ endpoint }) {
                   </section>`
               )}`}
     <//>
-    ${opened.value && html`<${RuleDialog} rule=${opened.value} onClose=${() => (opened.value = undefined)} />`}`
+    ${one && html`<${RuleDialog} rule=${one} onClose=${() => (opened.value = undefined)} />`}`
 }
 
 /** Of `who` or `what`, as a sentence would list them. */

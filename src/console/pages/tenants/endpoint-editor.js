@@ -2,7 +2,7 @@
 // tools it offers, and under which names.
 
 import { useSignal } from '@preact/signals'
-import { path, request } from '../../core/api.js'
+import { path, post } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
 import { Loading } from '../../parts/notice.js'
@@ -108,15 +108,13 @@ function Prefix({ member, onChange }) {
   />`
 }
 
-async function readCatalog(target, signal) {
-  const { body } = await request(target, { method: 'POST', body: { kind: 'tool', limit: maxTools }, signal })
-  return body
-}
-
 function Tools({ tenant, name, draft, isEditable, change }) {
   const filter = useSignal('')
   const target = path`/v1/tenants/${tenant}/endpoints/${name}/catalog`
-  const catalog = useLoaded((signal) => readCatalog(target, signal), [target])
+  const catalog = useLoaded(
+    (signal) => post(target, { kind: 'tool', limit: maxTools, withoutRules: true }, signal),
+    [target]
+  )
   const { deny = {}, tools = {} } = draft.value
   const denied = deny.tools ?? []
 
