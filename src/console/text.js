@@ -29,6 +29,10 @@ export const text = {
   time: {
     ago: (/** @type {number} */ count, /** @type {Intl.RelativeTimeFormatUnit} */ unit) => relative.format(count, unit),
     clock: (/** @type {Date} */ at) => at.toLocaleTimeString(region),
+    /** Below each other at an axis. */
+    hour: (/** @type {Date} */ at) => at.toLocaleTimeString(region, { timeStyle: 'short' }),
+    day: (/** @type {Date} */ at) => at.toLocaleDateString(region, { day: 'numeric', month: 'short' }),
+    dayAndClock: (/** @type {Date} */ at) => `${text.time.day(at)}, ${text.time.clock(at)}`,
     date: (/** @type {Date} */ at) => at.toLocaleString(region, { dateStyle: 'medium', timeStyle: 'medium' }),
     instant: '<1 ms',
     ms: (/** @type {number} */ ms) => `${Math.round(ms)} ms`,
@@ -516,7 +520,7 @@ export const text = {
     calls: (/** @type {number} */ count, /** @type {number} */ others) =>
       others === 0
         ? `${counted(count, 'call', 'calls')} of the last hour at this process would have been refused.`
-        : `At least ${counted(count, 'call', 'calls')} of the last hour at this process would have been refused; of ${others.toLocaleString('en')} more, which are counted together, it is not known.`,
+        : `At least ${counted(count, 'call', 'calls')} of the last hour at this process would have been refused; of ${amount(others)} more, which are counted together, it is not known.`,
     callsSince: (/** @type {number} */ count, /** @type {string} */ since) =>
       `${counted(count, 'call', 'calls')} since ${since} at this process would have been refused.`,
     notSeen: 'It is not among those who this process remembers have called today. Other processes were not asked.',

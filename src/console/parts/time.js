@@ -19,12 +19,11 @@ export function ago(at, now = Date.now()) {
 /** @param {string | number} at */
 export const clockTime = (at) => text.time.clock(new Date(at))
 
-/** @param {number} at epoch ms */
-const dayOf = (at) => new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })
 const daySeconds = 86_400
-
-/** @param {number} at epoch ms */
-const isOfToday = (at) => dayOf(at) === dayOf(Date.now())
+/** @param {number} seconds of the epoch */
+const dateAt = (seconds) => new Date(seconds * 1000)
+/** @param {number} seconds of the epoch */
+const isOfToday = (seconds) => dateAt(seconds).toDateString() === new Date().toDateString()
 
 /**
  * What stands at an axis: times of day; where it begins before today, the date below the first of each day; and dates
@@ -33,17 +32,17 @@ const isOfToday = (at) => dayOf(at) === dayOf(Date.now())
  * @param {number} from where the axis begins
  */
 export function axisTimes(marks, apart, from) {
-  const days = marks.map((each) => dayOf(each * 1000))
+  const days = marks.map((each) => text.time.day(dateAt(each)))
   if (apart >= daySeconds) return days
   return marks.map((each, at) => {
-    const time = clockTime(each * 1000).slice(0, 5)
-    return !isOfToday(from * 1000) && days[at] !== days[at - 1] ? `${time}\n${days[at]}` : time
+    const hour = text.time.hour(dateAt(each))
+    return !isOfToday(from) && days[at] !== days[at - 1] ? `${hour}\n${days[at]}` : hour
   })
 }
 
 /** One of these moments: with its day where they begin before today. @param {number} at epoch seconds @param {number[]} all */
 export const momentAmong = (at, [from = at]) =>
-  isOfToday(from * 1000) ? clockTime(at * 1000) : `${dayOf(at * 1000)}, ${clockTime(at * 1000)}`
+  isOfToday(from) ? text.time.clock(dateAt(at)) : text.time.dayAndClock(dateAt(at))
 
 /** @param {string | number} at */
 export const dateTime = (at) => text.time.date(new Date(at))

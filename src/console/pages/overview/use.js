@@ -112,7 +112,7 @@ export function TenantUse({ id }) {
         html`<div class="card meters">
           ${Object.entries(said.resources).map(([name, title]) => {
             const { used, limit } = resources[name]
-            const format = name.endsWith('Bytes') ? bytes : (count) => count.toLocaleString('en')
+            const format = name.endsWith('Bytes') ? text.bytes : text.amount
             return html`<${Meter} key=${name} name=${title} used=${used} most=${limit} format=${format} />`
           })}
         </div>`}
