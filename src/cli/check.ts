@@ -108,8 +108,9 @@ async function mcpJsonIn(file: string): Promise<string | undefined> {
   if (text === undefined) return undefined
   try {
     if (/\.toml$/i.test(file)) return text
-    const root: unknown = /\.ya?ml$/i.test(file) ? parse(text) : JSON.parse(plainJson(text))
-    return isOfOtherHost(root) ? text : undefined
+    const isYaml = /\.ya?ml$/i.test(file)
+    const root: unknown = isYaml ? parse(text) : JSON.parse(plainJson(text))
+    return isOfOtherHost(root, isYaml ? 'yaml' : 'json') ? text : undefined
   } catch {
     return undefined // What it should be, and where it is not, is said by whoever reads it.
   }
@@ -121,7 +122,7 @@ function checkMcpJson(file: string, text: string, withoutEnv: boolean, io: Io): 
     GATEHOUSE_KEY: 'any-key-that-is-long-enough',
     GATEHOUSE_VAULT_KEY: Buffer.alloc(32).toString('base64')
   }
-  const imported = importMcpJson(text, file)
+  const imported = importMcpJson(text, file, process.cwd())
   const { snapshot, notes, unset, ...made } = compileMcpJson(imported, { path: file, env })
   const leftOut = withoutEnv ? made.leftOut.filter((line) => !unset.has(line)) : made.leftOut
   const variables = withoutEnv ? [...new Set([...unset.values()].flat())].toSorted() : []
@@ -143,7 +144,7 @@ function checkMcpJson(file: string, text: string, withoutEnv: boolean, io: Io): 
     return `${line === undefined ? '' : `line ${line}: `}${note}`
   })
   const lines = [
-    `this is an mcp.json: ${counts.join(', ')}`,
+    `this is ${imported.format}: ${counts.join(', ')}`,
     ...leftOut.map((line) => `  ! ${line}`),
     ...placed.map((note) => `  note: ${note}`),
     `Serve it: gatehouse serve --mcp-json ${file}. Make a configuration of it: gatehouse import ${file}`

@@ -46,7 +46,7 @@ export function runImport(file: string, stdout: Output, stderr: Output): Promise
       return 1
     }
     const { importMcpJson } = await import('../config/hosts/mcpjson.ts')
-    const { config, notes } = importMcpJson(text, file)
+    const { config, notes } = importMcpJson(text, file, process.cwd())
     stdout.write(stringify(config, { lineWidth: 0 }))
     const keyNote =
       'Set GATEHOUSE_KEY to the API key that clients must send, at least 16 characters. Make one with: openssl ' +

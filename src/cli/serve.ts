@@ -78,7 +78,7 @@ async function serveMcpJson(options: ServeOptions): Promise<number> {
   const given = env['GATEHOUSE_KEY']
   const key = given ?? (await localApiKey(data))
   const { importMcpJson } = await import('../config/hosts/mcpjson.ts')
-  const imported = importMcpJson(text, file)
+  const imported = importMcpJson(text, file, process.cwd())
   const vaultKey = 'vault' in imported.config ? (env['GATEHOUSE_VAULT_KEY'] ?? (await localVaultKey(data))) : undefined
   const { snapshot, notes, leftOut } = compileMcpJson(imported, {
     path: file,

@@ -93,7 +93,7 @@ t.test('check says the same of the file before anything is started, and --connec
   t.equal((await cli(['check', join(folder, 'ci.json'), '--no-env'])).code, 0)
   t.equal((await cli(['check', join(folder, 'ci.json')])).code, 1, 'the control')
   const tried = await cli(['check', file, '--connect'], { TOKEN_OF_A: 'x' })
-  t.match(tried.err, /^ {2}ok {4}(?:good|broken): 1 tool, [\d.]+ s$/m)
+  for (const name of ['good', 'broken']) t.match(tried.err, new RegExp(`^ {2}ok {4}${name}: 1 tool, [\\d.]+ s$`, 'm'))
   t.match(tried.out, /\/t\/demo\/mcp: 2 tools \(about \d+ tokens\)/)
   const asData = await cli(['check', file, '--json'])
   t.equal(asData.code, 1)
@@ -207,7 +207,7 @@ t.test('the files of Zed, Codex, Goose and Windsurf are read', async (t) => {
 
 t.test('import warns of what does not mean here what it meant there, and repeats no secret', async (t) => {
   const file = join(t.testdir(), 'mcp.json')
-  const secret = 'ghp_0123456789abcdef'
+  const secret = 'ghp_x7Kq93LmT0aZ4bW8cR2d'
   writeFileSync(
     file,
     JSON.stringify({
@@ -216,17 +216,82 @@ t.test('import warns of what does not mean here what it meant there, and repeats
         b: { command: 'npx -y some-server' },
         c: { command: 'node', args: ['x.js', '&&', 'echo', '$(pwd)'] },
         d: { url: 'https://d.example/mcp', headers: { 'X-Api-Key': secret } },
-        fine: { command: 'sh', args: ['-c', 'cd /x && node y.js'], env: { TOKEN: '${TOKEN}' } }
+        pat: { command: 'x', env: { GITHUB_PAT: secret } },
+        sql: { command: 'x', env: { DATABASE_URL: 'postgres://app:sesame-open@db.example:5432/app' } },
+        remote: {
+          command: 'npx',
+          args: ['-y', 'mcp-remote', 'https://e.example/mcp', '--header', 'Authorization: Bearer open-sesame']
+        },
+        flag: { command: 'x', args: ['--api-key', 'open-sesame-again', '--token=sesame-open-again'] },
+        query: { url: 'https://f.example/mcp?api_key=sesame-of-query' },
+        user: { url: 'https://sesame-of-user@g.example/mcp' },
+        fine: {
+          command: 'sh',
+          args: ['-c', 'cd /x && node y.js', '--header', 'Authorization: Bearer ${TOKEN}', '--token', 'YOUR_TOKEN'],
+          env: { TOKEN: '${TOKEN}', KEY_FILE: '/run/secrets/of-the-server', API_KEY: 'your-api-key' }
+        },
+        clean: { url: 'https://h.example/mcp?region=eu-central-1', headers: { Accept: 'application/json' } }
       }
     })
   )
   const { err } = await cli(['import', file])
-  t.match(err, /"a": env\.GITHUB_TOKEN is a secret in clear\. .*\$\{GITHUB_TOKEN\}/)
+  t.match(err, /"a": env\.GITHUB_TOKEN is a secret in clear, or holds one\. .*\$\{GITHUB_TOKEN\}/)
   t.match(err, /"a": nothing expands "~" here\. Write \$\{HOME\}/)
   t.match(err, /"b": its command holds arguments\. It is started without a shell/)
   t.match(err, /"c": its args are for a shell/)
   t.match(err, /"d": headers\.X-Api-Key is a secret in clear/)
-  t.notMatch(err, secret)
-  t.notMatch(err, '"fine"')
+  for (const [server, place] of [
+    ['pat', 'env.GITHUB_PAT'],
+    ['sql', 'env.DATABASE_URL'],
+    ['remote', 'args[4]'],
+    ['flag', 'args[1]'],
+    ['flag', 'args[2]'],
+    ['query', 'url'],
+    ['user', 'url']
+  ])
+    t.ok(err.includes(`"${server}": ${place} is a secret in clear, or holds one.`), `${server}, ${place}`)
+  t.match(err, /args\[4\] .* write \$\{AUTHORIZATION\}/)
+  for (const each of [secret, 'sesame']) t.notMatch(err, each)
+  for (const each of ['"fine"', '"clean"']) t.notMatch(err, each)
   t.notMatch(err, 'LEVEL')
+})
+
+t.test('each file is called what it is, also where it has no servers, and lines are those of the server', async (t) => {
+  const folder = t.testdir({
+    'config.yaml': 'extensions:\n  files: { type: stdio, cmd: npx, args: [c] }\n',
+    'config.toml': '[mcp_servers.github]\ncommand = "npx"\n[mcp_servers.git]\ncommand = "${UNSET_COMMAND}"\n',
+    'settings.json': '{ "context_servers": { "a": { "command": "npx" } } }',
+    'mcp.json': '{ "mcpServers": { "a": { "command": "npx" } } }',
+    'empty.toml': 'model = "x"\n'
+  })
+  const checked = async (name: string) => await cli(['check', join(folder, name)])
+  t.match(await checked('config.yaml'), { code: 0, out: /this is the config\.yaml of Goose: 1 server can be used/ })
+  const codex = await checked('config.toml')
+  t.match(codex, { code: 1, out: /this is the config\.toml of Codex: 1 server can be used .*1 problem/ })
+  t.match(codex.out, /config\.toml line 3, server git: UNSET_COMMAND is not set/)
+  t.match((await checked('settings.json')).out, /this is the settings\.json of Zed/)
+  t.match((await checked('mcp.json')).out, /this is an mcp\.json/)
+  t.match(await checked('empty.toml'), { code: 1, out: /has no table mcp_servers\. Give the config\.toml of Codex/ })
+})
+
+t.test('of Claude Code the servers of this folder are read, and those of others are named', async (t) => {
+  const server = (command: string) => ({ type: 'stdio', command, args: [], env: {} })
+  const content = {
+    numStartups: 7,
+    mcpServers: { everywhere: server('npx'), both: server('of-all') },
+    projects: {
+      [process.cwd()]: { allowedTools: [], mcpServers: { here: server('uvx'), both: server('of-folder') } },
+      '/elsewhere': { mcpServers: { there: server('npx'), too: server('npx') } },
+      '/nothing': { mcpServers: {} }
+    }
+  }
+  const folder = t.testdir({ '.claude.json': JSON.stringify(content, null, 2) })
+  const { code, out, err } = await cli(['import', join(folder, '.claude.json')])
+  t.equal(code, 0)
+  t.match(out, /everywhere:\n +type: stdio\n +command: npx[^]*both:[^]*command: of-folder[^]*here:[^]*command: uvx/)
+  t.notMatch(out, /there|of-all/)
+  t.match(err, /of other folders: servers of \/elsewhere \(2\)\./)
+  t.notMatch(err, /nothing|numStartups/)
+  const checked = await cli(['check', join(folder, '.claude.json')])
+  t.match(checked, { code: 0, out: /this is the \.claude\.json of Claude Code: 3 servers can be used/ })
 })

@@ -10,12 +10,13 @@ import { isTree, treeOf, type Tree } from '../shape.ts'
 
 /**
  * @param path for messages; `.toml` is a file of Codex, `.yaml` one of Goose
- * @returns `config` passes compileConfig once the variables named in the notes are set; `placeOf` says where an
+ * @param folder of which servers are taken where the file has some for each (Claude Code)
+ * @returns `format` is what it is, with its article; `config` passes compileConfig once the variables named in the notes are set; `placeOf` says where an
  * upstream stands in the file
  * @throws ConfigError where the text is no such file
  */
-export function importMcpJson(text: string, path = 'mcp.json') {
-  const file = readFileOf(text, path)
+export function importMcpJson(text: string, path = 'mcp.json', folder = '') {
+  const file = readFileOf(text, path, folder)
   const notes: string[] = [...file.notes]
   if (file.ignored.length > 0)
     notes.push(`Left out, because it is not about servers: ${file.ignored.map(quoted).join(', ')}.`)
@@ -42,29 +43,34 @@ export function importMcpJson(text: string, path = 'mcp.json') {
   const vault = Object.values(upstreams).some((upstream) => upstream['auth'] !== undefined) && {
     vault: { keys: [{ id: '1', key: '${GATEHOUSE_VAULT_KEY}' }] }
   }
-  return { config: { ...vault, tenants: { demo: { auth, upstreams } } }, notes, placeOf }
+  const { format } = file
+  return { format, config: { ...vault, tenants: { demo: { auth, upstreams } } }, notes, placeOf }
 }
 
 /** @throws ConfigError */
-function readFileOf(text: string, path: string): OtherHostFile {
+function readFileOf(text: string, path: string, folder: string): OtherHostFile {
   const refused = (message: string, suggestion = 'Give an mcp.json or a claude_desktop_config.json.'): ConfigError =>
     new ConfigError(path, [{ path: '', message, suggestion }])
+  const [isToml, isYaml] = [/\.toml$/i.test(path), /\.ya?ml$/i.test(path)]
+  const [ofCodex, ofGoose] = ['Give the config.toml of Codex.', 'Give the config.yaml of Goose.']
   let found: OtherHostFile | undefined
   // The parsers' own messages quote the text, and the text holds keys.
   try {
-    if (/\.toml$/i.test(path)) found = codexFile(text)
-    else if (/\.ya?ml$/i.test(path)) found = gooseFile(text)
+    if (isToml) found = codexFile(text)
+    else if (isYaml) found = gooseFile(text)
     else {
       const root: unknown = JSON.parse(plainJson(text))
       if (!isTree(root)) throw refused('is not a JSON object')
-      found = jsonFile(text, root)
+      found = jsonFile(text, root, folder)
     }
   } catch (error) {
     if (error instanceof ConfigError) throw error
-    if (/\.toml$/i.test(path)) throw refused('is not TOML', 'Give the config.toml of Codex.')
-    if (/\.ya?ml$/i.test(path)) throw refused('is not YAML', 'Give the config.yaml of Goose.')
+    if (isToml) throw refused('is not TOML', ofCodex)
+    if (isYaml) throw refused('is not YAML', ofGoose)
     throw refused('is not JSON', 'Comments and trailing commas are fine; check quotes, commas and braces.')
   }
+  if (found === undefined && isToml) throw refused('has no table mcp_servers', ofCodex)
+  if (found === undefined && isYaml) throw refused('has no extensions', ofGoose)
   if (found === undefined) throw refused('has neither mcpServers nor servers')
   return found
 }

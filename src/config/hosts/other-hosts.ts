@@ -1,5 +1,6 @@
 // The files in which other hosts keep their servers, each in the form that mcp.json has: Claude, Cursor, Windsurf and
-// many others (`mcpServers`), VS Code (`servers`), Zed (`context_servers`), Codex (TOML), Goose (YAML).
+// many others (`mcpServers`), VS Code (`servers`), Zed (`context_servers`), Codex (TOML), Goose (YAML). Claude Code has
+// those of one folder apart from those of all.
 
 import { findNodeAtLocation, parseTree } from 'jsonc-parser'
 import { parse as parseToml } from 'smol-toml'
@@ -7,6 +8,8 @@ import { isMap, LineCounter, parseDocument } from 'yaml'
 import { isTree, treeOf, type Tree } from '../shape.ts'
 
 export interface OtherHostFile {
+  /** What it is, with its article: `the config.toml of Codex`. */
+  readonly format: string
   /** By name, as mcp.json has them. */
   readonly servers: Tree
   /** Of VS Code. */
@@ -23,26 +26,32 @@ const places = ['mcpServers', 'servers', 'context_servers']
 const notAboutServers = new Set([...places, 'inputs', 'mcp', '$schema'])
 
 /** Is it one of these files, and no configuration of the gateway? @param root its content */
-export const isOfOtherHost = (root: unknown): boolean =>
-  isTree(root) && root['tenants'] === undefined && serversIn(root) !== undefined
+export const isOfOtherHost = (root: unknown, form: 'json' | 'yaml'): boolean =>
+  isTree(root) &&
+  root['tenants'] === undefined &&
+  (form === 'yaml' ? isTree(root['extensions']) : serversIn(root, '') !== undefined)
 
 /** @throws {Error} where it is not TOML */
 export function codexFile(text: string): OtherHostFile | undefined {
   const root = parseToml(text) as Tree
   const servers = root['mcp_servers']
   if (!isTree(servers)) return undefined
-  const rows = text.split('\n')
+  const named = text.split('\n').map((row) => tableOfServer.exec(row)?.slice(1).find(Boolean))
   return {
+    format: 'the config.toml of Codex',
     servers: Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, fromCodex(treeOf(server))])),
     inputs: undefined,
     ignored: Object.keys(root).filter((key) => key !== 'mcp_servers'),
     notes: [],
     lineOf(server) {
-      const at = rows.findIndex((row) => /^\s*\[mcp_servers\./.test(row) && row.includes(server))
+      const at = named.indexOf(server)
       return at === -1 ? undefined : at + 1
     }
   }
 }
+
+/** The header of its table, or of one within it, with its name: in double quotes, in single ones or bare. */
+const tableOfServer = /^\s*\[\s*mcp_servers\s*\.\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[\].]/
 
 function fromCodex({
   bearer_token_env_var: tokenName,
@@ -79,6 +88,7 @@ export function gooseFile(text: string): OtherHostFile | undefined {
   const own = entries.filter(([, { type }]) => ['stdio', 'streamable_http', 'sse'].includes(String(type)))
   const others = entries.filter((each) => !own.includes(each)).map(([name]) => name)
   return {
+    format: 'the config.yaml of Goose',
     servers: Object.fromEntries(own.map(([name, extension]) => [name, fromGoose(extension)])),
     inputs: undefined,
     ignored: Object.keys(root).filter((key) => key !== 'extensions'),
@@ -104,38 +114,85 @@ function fromGoose(extension: Tree): Tree {
   }
 }
 
-function serversIn(
-  root: Tree
-): { readonly at: readonly string[]; readonly servers: Tree; readonly part: Tree } | undefined {
+interface FoundServers extends Pick<OtherHostFile, 'format' | 'notes'> {
+  readonly servers: Tree
+  /** Where each stands. */
+  place(server: string): readonly string[]
+  /** What is beside them. */
+  readonly part: Tree
+}
+
+const titles: Readonly<Record<string, string>> = {
+  mcp: 'the settings.json of VS Code',
+  context_servers: 'the settings.json of Zed'
+}
+
+/** @param folder whose servers are taken, where a file has some for each */
+function serversIn(root: Tree, folder: string): FoundServers | undefined {
+  const ofFolders = ofClaudeCode(root, folder)
+  if (ofFolders !== undefined) return ofFolders
   // In settings.json of VS Code the same stands under "mcp".
   for (const [part, above] of [
     [root, []],
     [root['mcp'], ['mcp']]
   ] as const) {
     if (!isTree(part)) continue
-    for (const place of places) {
-      const servers = part[place]
-      if (isTree(servers)) return { at: [...above, place], servers, part }
+    for (const name of places) {
+      const servers = part[name]
+      const at = [...above, name]
+      if (!isTree(servers)) continue
+      return {
+        format: titles[at[0] ?? ''] ?? 'an mcp.json',
+        notes: [],
+        servers,
+        place: (server) => [...at, server],
+        part
+      }
     }
   }
   return undefined
 }
 
-/** @param text of the file, with its comments. @param root its content */
-export function jsonFile(text: string, root: Tree): OtherHostFile | undefined {
-  const found = serversIn(root)
-  if (found === undefined) return undefined
-  const { at, servers, part } = found
+/** Its ~/.claude.json: `mcpServers` for all folders, and `projects.<folder>.mcpServers`, which come before those. */
+function ofClaudeCode(root: Tree, folder: string): FoundServers | undefined {
+  const counts = Object.entries(treeOf(root['projects'])).map(
+    ([name, project]) => [name, Object.keys(serversOf(project)).length] as const
+  )
+  if (!counts.some(([, count]) => count > 0)) return undefined
+  const own = serversOf(treeOf(root['projects'])[folder])
+  const others = counts.filter(([name, count]) => count > 0 && name !== folder)
+  const listed = others.map(([name, count]) => `${name} (${count})`).join(', ')
+  const left = `Left out, because they are of other folders: servers of ${listed}. Run this there to take those.`
   return {
+    format: 'the .claude.json of Claude Code',
+    notes: others.length === 0 ? [] : [left],
+    servers: { ...serversOf(root), ...own },
+    place: (server) => [...(Object.hasOwn(own, server) ? ['projects', folder] : []), 'mcpServers', server],
+    // All else is what the host keeps for itself.
+    part: {}
+  }
+}
+
+const serversOf = (part: unknown): Tree => treeOf(treeOf(part)['mcpServers'])
+
+/** @param text of the file, with its comments. @param root its content. @param folder as for `serversIn` */
+export function jsonFile(text: string, root: Tree, folder: string): OtherHostFile | undefined {
+  const found = serversIn(root, folder)
+  if (found === undefined) return undefined
+  const { format, notes, servers, place, part } = found
+  const isWhole = part === root || part === root['mcp']
+  return {
+    format,
+    notes,
     servers: Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, fromZed(server)])),
     inputs: part['inputs'],
-    ignored: Object.keys(root).filter((key) => !notAboutServers.has(key)),
-    notes: [],
+    ignored: isWhole ? Object.keys(root).filter((key) => !notAboutServers.has(key)) : [],
     lineOf(server, steps = []) {
       const tree = parseTree(text, [], { allowTrailingComma: true })
       if (tree === undefined) return undefined
-      const whole = [...at, server, ...steps]
-      for (let length = whole.length; length > at.length; length--) {
+      const at = place(server)
+      const whole = [...at, ...steps]
+      for (let length = whole.length; length >= at.length; length--) {
         const node = findNodeAtLocation(
           tree,
           whole.slice(0, length).map((step) => (/^\d+$/.test(step) ? Number(step) : step))
