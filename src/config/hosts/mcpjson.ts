@@ -11,8 +11,8 @@ import { isTree, treeOf, type Tree } from '../shape.ts'
 /**
  * @param path for messages; `.toml` is a file of Codex, `.yaml` one of Goose
  * @param folder of which servers are taken where the file has some for each (Claude Code)
- * @returns `format` is what it is, with its article; `config` passes compileConfig once the variables named in the notes
- * are set; `placeOf` says where an upstream stands in the file
+ * @returns `format` is what it is, with its article; `config` passes compileConfig once the variables named in the
+ * notes are set; `placeOf` says where an upstream stands in the file
  * @throws ConfigError where the text is no such file
  */
 export function importMcpJson(text: string, path = 'mcp.json', folder = '') {
