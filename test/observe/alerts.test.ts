@@ -70,7 +70,9 @@ t.test('each alert is raised by what it is about, and by nothing less', async (t
   const { promtool } = ensurePrometheus()
   const judged = (tests: readonly unknown[]) => {
     // YAML takes JSON.
-    const folder = t.testdir({ 'rules.yml': JSON.stringify({ rule_files: [alerts], evaluation_interval: '1m', tests }) })
+    const folder = t.testdir({
+      'rules.yml': JSON.stringify({ rule_files: [alerts], evaluation_interval: '1m', tests })
+    })
     return spawnSync(promtool, ['test', 'rules', join(folder, 'rules.yml')], { encoding: 'utf8' })
   }
   const { status, stdout, stderr } = judged(cases.map((each) => testOf(each)))
