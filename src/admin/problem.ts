@@ -39,19 +39,22 @@ export class AdminProblem extends Error {
   /** Each fault of a body or query. */
   readonly errors: readonly Problem[] | undefined
   readonly headers: Readonly<Record<string, string>>
+  /** What was asked was done, or may have been: it is not done again for the same Idempotency-Key. */
+  readonly mayBeDone: boolean
 
   /** @param message what is wrong, a whole sentence */
   constructor(
     code: ProblemCode,
     message: string,
     remedy: string,
-    extras: Partial<Pick<AdminProblem, 'errors' | 'headers'>> = {}
+    extras: Partial<Pick<AdminProblem, 'errors' | 'headers' | 'mayBeDone'>> = {}
   ) {
     super(message)
     this.code = code
     this.remedy = remedy
     this.errors = extras.errors
     this.headers = extras.headers ?? {}
+    this.mayBeDone = extras.mayBeDone ?? false
   }
 
   get status(): number {

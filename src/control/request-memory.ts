@@ -55,14 +55,15 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
           `This key has sent more than ${requestsPerDay} requests with an Idempotency-Key today.`,
           'Send them without one.'
         )
-      if (!(await store.set(place, record(), { ttlMs: takesMs, when: 'absent' })))
+      const underWay = record()
+      if (!(await store.set(place, underWay, { ttlMs: takesMs, when: 'absent' })))
         return answerIn((await store.get(place)) ?? '')
       let answer: string
       try {
         answer = await run()
       } catch (error) {
         // It was refused: sent again, it is judged again.
-        await store.delete(place)
+        await store.delete(place, { is: underWay })
         throw error
       }
       await store.set(place, record(answer.length <= maxKeptAnswer ? answer : ''), { ttlMs: requestTtlMs })

@@ -52,11 +52,15 @@ t.test('what is sent again with its key is not done again, and is by another key
   t.same(Object.keys(requests).toSorted(), routes.toSorted(), 'each route that takes a key is tried')
   for (const [route, [path, first, other, records]] of Object.entries(requests)) {
     const before = await changes()
-    const [one, again] = [await post(path, first, `${route} 1`), await post(path, first, `${route} 1`)]
+    const headers = route === '/v1/apply' ? { 'If-Match': '*' } : {}
+    const [one, again] = [
+      await post(path, first, `${route} 1`, headers),
+      await post(path, first, `${route} 1`, headers)
+    ]
     t.ok(one.status < 300, `${route}: ${one.status} ${one.text}`)
     t.same([again.status, again.text], [one.status, one.text], `${route} is answered as the first time`)
     t.equal((await changes()) - before, records, `${route} is done once`)
-    const third = await post(path, other, `${route} 2`)
+    const third = await post(path, other, `${route} 2`, headers)
     t.ok(third.status < 300, `${route}: ${third.status} ${third.text}`)
     t.equal((await changes()) - before, 2 * records, `${route} is done again by another key`)
   }
@@ -72,4 +76,19 @@ t.test('what is sent again with its key is not done again, and is by another key
     status: 409,
     detail: /too long to be kept/
   })
+  upstream.override(
+    isCall('echo'),
+    (response, { message }) => {
+      const result = { content: [{ type: 'text', text: 'x'.repeat(2_000_000) }] }
+      response.writeHead(200, { 'Content-Type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+    },
+    2
+  )
+  const before = upstream.seen.filter(isCall('echo')).length
+  for (const time of ['first', 'again']) {
+    const { json } = await post(`${at}/endpoints/default/try`, { tool: 'up__echo', credential: apiKey }, 'longest')
+    t.match(json, { status: 409, detail: /The call was made, and its answer is longer/ }, time)
+  }
+  t.equal(upstream.seen.filter(isCall('echo')).length - before, 1, 'what was done is not done again')
 })

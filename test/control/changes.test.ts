@@ -283,6 +283,8 @@ t.test('a plan says who gains and loses which tools, and apply does it, unless o
     ]
   })
   t.match((await made.call('GET', '/v1/versions')).json, { items: [{ version: 2 }, { version: 1 }] }, 'nothing is done')
+  const unnamed = await made.call('POST', '/v1/apply', { body: wanted })
+  t.match(unnamed, { status: 428, json: { type: /precondition_required/, detail: /is there already/ } })
   const stale = await made.call('POST', '/v1/apply', { body: { ...wanted, version: 1 } })
   t.equal(stale.status, 412)
   const applied = await made.call('POST', '/v1/apply', { body: { ...wanted, version: 2 } })
@@ -297,7 +299,7 @@ t.test('a plan says who gains and loses which tools, and apply does it, unless o
   })
   t.match((await made.call('POST', '/v1/plan', { body: wanted })).json, { tenants: [] }, 'it is so already')
   const broken = { tenants: { initech: { auth: {}, upstreams: { up: {} } }, other: { auth: {}, upstreams: {} } } }
-  const refused = await made.call('POST', '/v1/apply', { body: broken })
+  const refused = await made.call('POST', '/v1/apply', { body: broken, headers: { 'If-Match': '*' } })
   t.equal(refused.status, 422)
   t.match(refused.json, { errors: [{ path: /^initech\.upstreams\.up/ }] })
   t.equal((await made.call('POST', '/v1/plan', { body: broken })).status, 422)

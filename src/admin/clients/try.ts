@@ -148,10 +148,12 @@ const failed = (error: unknown): AdminProblem =>
     ? new AdminProblem(
         'conflict',
         'The call was made, and its answer is longer than is shown here.',
-        'Use gatehouse call, which prints all of it.'
+        'Use gatehouse call, which prints all of it.',
+        { mayBeDone: true }
       )
     : new AdminProblem(
         'unavailable',
         'The listener of the gateway gave no whole answer; whether the call took effect is unknown.',
-        'See the log.'
+        'See the log.',
+        { mayBeDone: true }
       )

@@ -75,3 +75,13 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Conditions, version
       'Read it, and send the ETag of the answer as If-Match; "*" stands for any version.'
     )
 }
+
+/** Of a change of what is there already. @throws AdminProblem precondition_required where it names no version */
+export function checkVersionNamed(ifMatch: string | undefined, { tenant, before }: DocumentChange): void {
+  if (ifMatch !== undefined || before === undefined) return
+  throw new AdminProblem(
+    'precondition_required',
+    `The tenant ${tenant} is there already, and the request does not say which version it changes.`,
+    'Plan the change (POST /v1/plan), and send the version of the plan; If-Match: * stands for any version.'
+  )
+}

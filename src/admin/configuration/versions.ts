@@ -19,7 +19,7 @@ import {
   type AdminRequest,
   type AdminServices
 } from '../route.ts'
-import { checkPlanned, etagOf, versionFor } from './conditions.ts'
+import { checkPlanned, checkVersionNamed, etagOf, versionFor } from './conditions.ts'
 import { Rollback, rollbackWish } from './planned/rollback.ts'
 import { writeDocuments } from './write.ts'
 
@@ -173,7 +173,9 @@ export const versionRoutes = [
         version: Type.Optional(
           Type.Integer({
             minimum: 0,
-            description: 'That of the plan: refused with 412 where somebody has changed one of these tenants since.'
+            description:
+              'That of the plan: refused with 412 where somebody has changed one of these tenants since. Of tenants ' +
+              'that are there already it is required (428), or the ETag of the plan as If-Match, or If-Match: *.'
           })
         )
       }),
@@ -190,7 +192,10 @@ export const versionRoutes = [
         tenants: [...wanted.keys()],
         change: () => wanted,
         isBehindFile,
-        admit: (change) => checkPlanned(planned, change, administrator, control),
+        admit: (change) => {
+          checkVersionNamed(planned, change)
+          checkPlanned(planned, change, administrator, control)
+        },
         partOf: (tree) => tree
       })
       return resultOf(versionFor(administrator, control), changes)

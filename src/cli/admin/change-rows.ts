@@ -138,7 +138,9 @@ export const changeRows: readonly AdminRow[] = [
     method: 'POST',
     path: '/v1/apply',
     body: 'tenants',
-    text: 'FILE has "tenants", an object as in the configuration; null removes one. - is standard input.',
+    text:
+      'FILE has "tenants", an object as in the configuration; null removes one. - is standard input. Without --version ' +
+      'whatever is there is changed.',
     example: 'apply change.yaml --version 12'
   },
   {
