@@ -21,7 +21,13 @@ export async function handledOnce(route: AdminRoute, request: AdminRequest, serv
       'An event stream cannot be answered again, and so takes no Idempotency-Key.',
       'Leave the key out, or ask for application/json.'
     )
-  const digest = await longChangeHash({ action: `${route.method} ${route.path}`, params, query, body, ifMatch: conditions.ifMatch })
+  const digest = await longChangeHash({
+    action: `${route.method} ${route.path}`,
+    params,
+    query,
+    body,
+    ifMatch: conditions.ifMatch
+  })
   const asked = { sender: administrator.name, key, digest, takesMs: route.takesMs }
   const text = await services.control.requests.once(asked, async () => {
     try {

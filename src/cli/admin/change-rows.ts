@@ -139,8 +139,8 @@ export const changeRows: readonly AdminRow[] = [
     path: '/v1/apply',
     body: 'tenants',
     text:
-      'FILE has "tenants", an object as in the configuration; null removes one. - is standard input. Without --version ' +
-      'whatever is there is changed.',
+      'FILE has "tenants", an object as in the configuration; null removes one. - is standard input. Without ' +
+      '--version whatever is there is changed.',
     example: 'apply change.yaml --version 12'
   },
   {
