@@ -1,5 +1,6 @@
 // Numbers of a JSON text that a double would change: they are kept as they were written.
 
+import type { Units } from './json-text.ts'
 import { ownPart } from './own-text.ts'
 
 export type NumberSpan = readonly [start: number, end: number]
@@ -7,13 +8,13 @@ export type NumberSpan = readonly [start: number, end: number]
 const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON
 
 /** Would a double change the number? Fifteen significant digits always fit; more do if it prints as the same text. */
-export function inexactNumber(text: string, start: number, end: number): boolean {
+export function inexactNumber(json: Units, start: number, end: number): boolean {
   let digits = 0
   /** Up to the last digit that is no zero. */
   let significant = 0
   let exponent = false
   for (let at = start; at < end && !exponent; at++) {
-    const unit = text.charCodeAt(at)
+    const unit = json.at(at)
     if (unit === 0x65 || unit === 0x45) exponent = true
     else if (unit >= 0x30 && unit <= 0x39 && (unit !== 0x30 || digits > 0)) {
       digits++
@@ -22,20 +23,21 @@ export function inexactNumber(text: string, start: number, end: number): boolean
   }
   // Of very long ones, a double is infinite, or zero.
   if (!exponent && significant <= 15 && end - start < 300) return false
-  const source = text.slice(start, end)
+  const source = json.text(start, end)
   const value = Number(source)
   // Not a number at all, or a member name: the parser refuses it.
-  if (Number.isNaN(value) || isName(text, end)) return false
+  if (Number.isNaN(value) || isName(json, end)) return false
   if (!Number.isFinite(value)) return true
   return (significant > 15 && String(value) !== source) || (value === 0 && significant > 0)
 }
 
-const colon = /[ \t\r\n]*:/y
-
-function isName(text: string, end: number): boolean {
-  colon.lastIndex = end
-  return colon.test(text)
+function isName(json: Units, end: number): boolean {
+  let at = end
+  while (isBlank(json.at(at))) at++
+  return json.at(at) === 0x3a
 }
+
+const isBlank = (unit: number): boolean => unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09
 
 /**
  * JSON.parse, except that these numbers are serialised again exactly as they were written: a 64-bit id in the arguments

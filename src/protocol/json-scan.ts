@@ -2,6 +2,7 @@
 // where long values can be cut. It judges no more of the grammar than that takes.
 
 import { inexactNumber, type NumberSpan } from './json-numbers.ts'
+import type { Units } from './json-text.ts'
 
 export interface JsonLimits {
   readonly maxDepth: number
@@ -11,11 +12,11 @@ export interface JsonLimits {
    * @throws JsonLimitError, GatewayError where there is none
    */
   readonly reserve?: ((values: number) => void) | undefined
-  /** The text or its bytes, where it may be passed on: long values keep their part of it, see `keepSource`. */
-  readonly source?: string | Buffer
+  /** Does anybody pass it on? Then long values keep their part of it, see `keepSource`. */
+  readonly keepsSource?: boolean
 }
 
-/** In characters. Tests take short ones. */
+/** In characters, or bytes. Tests take short ones. */
 export interface StepLengths {
   readonly piece: number
   readonly stringPiece: number
@@ -70,7 +71,7 @@ interface OpenValue {
 
 /** Where the parts of long values begin and end, and the numbers that need care. */
 export function* scanJson(
-  text: string,
+  json: Units,
   { maxDepth, maxValues }: JsonLimits,
   { piece: pieceLength, scan: scanLength, near: nearLength }: StepLengths
 ) {
@@ -98,21 +99,21 @@ export function* scanJson(
     if (++values > maxValues) throw new JsonLimitError(`holds more than ${maxValues} values`)
   }
 
-  for (let at = 0; at < text.length; at++) {
+  for (let at = 0; at < json.length; at++) {
     if (at >= pause) {
       pause = at + scanLength
       yield
     }
-    const unit = text.charCodeAt(at)
+    const unit = json.at(at)
     if (unit === 0x22) {
       const start = at
-      for (at = stringEnd(text, at + 1, pause, nearLength); at < text.length;) {
-        if (text.charCodeAt(at) === 0x22) break
+      for (at = stringEnd(json, at + 1, pause, nearLength); at < json.length;) {
+        if (json.at(at) === 0x22) break
         pause = at + scanLength
         yield
-        at = stringEnd(text, at, pause, nearLength)
+        at = stringEnd(json, at, pause, nearLength)
       }
-      if (at >= text.length) throw new SyntaxError('not valid JSON')
+      if (at >= json.length) throw new SyntaxError('not valid JSON')
       if (at - start <= pieceLength) continue
       if (current?.isArray === false && !isMember) throw new JsonLimitError('holds a member name of excessive length')
       ended({ start, end: at + 1, kind: 'string', parts: [] })
@@ -146,10 +147,10 @@ export function* scanJson(
       ended({ start, end: at + 1, kind: isArray ? 'array' : 'object', parts })
     } else if (unit === 0x2d || (unit >= 0x30 && unit <= 0x39)) {
       const start = at
-      while (at + 1 < text.length && isNumberUnit(text.charCodeAt(at + 1))) at++
+      while (at + 1 < json.length && isNumberUnit(json.at(at + 1))) at++
       if (at - start >= maxNumberLength)
         throw new JsonLimitError(`holds a number of more than ${maxNumberLength} characters`)
-      if (at - start < 4 || !inexactNumber(text, start, at + 1)) continue
+      if (at - start < 4 || !inexactNumber(json, start, at + 1)) continue
       if (numbers.length === maxInexact)
         throw new JsonLimitError(`holds more than ${maxInexact} numbers that no double holds; send them as strings`)
       numbers.push([start, at + 1])
@@ -164,34 +165,34 @@ export function* scanJson(
  * @param nearLength characters that are looked at one by one, before its end is searched for
  * @returns its closing quote, or such a place at `until` or behind it; the length of the text where it does not end
  */
-export function stringEnd(text: string, from: number, until: number, nearLength: number): number {
+export function stringEnd(json: Units, from: number, until: number, nearLength: number): number {
   let at = from
   let searchFrom = at + nearLength
   while (at < until) {
     if (at >= searchFrom) {
       // To search for each escape would take longer than to parse them; and, where quotes are near each other, for each
       // quote.
-      const quote = text.indexOf('"', at)
-      if (quote === -1) return text.length
-      if (!isEscaped(text, quote, at)) return quote
+      const quote = json.find(0x22, at)
+      if (quote === -1) return json.length
+      if (!isEscaped(json, quote, at)) return quote
       at = quote + 1
       searchFrom = at + nearLength
     } else {
-      const unit = text.charCodeAt(at)
+      const unit = json.at(at)
       if (unit === 0x22) return at
       at += unit === 0x5c ? 2 : 1
     }
   }
-  return Math.min(at, text.length)
+  return Math.min(at, json.length)
 }
 
 /**
  * Does a backslash escape this character of a string? Not where that is itself the second of two.
  * @param from a place before it where no escape is under way
  */
-export function isEscaped(text: string, at: number, from: number): boolean {
+export function isEscaped(json: Units, at: number, from: number): boolean {
   let first = at
-  while (first > from && text.charCodeAt(first - 1) === 0x5c) first--
+  while (first > from && json.at(first - 1) === 0x5c) first--
   return (at - first) % 2 === 1
 }
 

@@ -4,14 +4,14 @@
 
 import { markNumbers, type NumberSpan } from './json-numbers.ts'
 import { isEscaped, type JsonLimits, type LongValue, type Part, scanJson, type StepLengths } from './json-scan.ts'
-import { keepSource, type Source } from './json-text.ts'
+import { keepSource, type Source, type Units, unitsOf } from './json-text.ts'
 import { isRawJson } from './messages.ts'
 
 const stepLengths: StepLengths = {
   // Parsing takes 5 ms at most, whatever it holds: objects with names that differ take longest.
   piece: 32_768,
-  // A long string is read faster than values.
-  stringPiece: 262_144,
+  // A long string is read faster than values. Of more than this, the engine gives each piece a page of its own.
+  stringPiece: 65_536,
   scan: 65_536,
   near: 64
 }
@@ -27,26 +27,29 @@ export function finished<T>(steps: Generator<undefined, T, undefined>): T {
   }
 }
 
-/** @throws SyntaxError a JsonLimitError where a limit is exceeded */
+/**
+ * @param source text, or bytes that are valid UTF-8
+ * @throws SyntaxError a JsonLimitError where a limit is exceeded
+ */
 export function* jsonSteps(
-  text: string,
+  source: Source,
   limits: JsonLimits,
   lengths = stepLengths
 ): Generator<undefined, unknown, undefined> {
-  const { root, numbers, values } = yield* scanJson(text, limits, lengths)
+  const json = unitsOf(source)
+  const { root, numbers, values } = yield* scanJson(json, limits, lengths)
   limits.reserve?.(values)
-  const builder = new Builder(text, numbers, lengths.stringPiece)
-  if (root === undefined) return builder.parse('', 0, text.length, '')
-  mustBeBlank(text.slice(0, root.start))
-  mustBeBlank(text.slice(root.end))
+  const builder = new Builder(json, numbers, lengths.stringPiece)
+  if (root === undefined) return builder.parse('', 0, json.length, '')
+  mustBeBlank(json.text(0, root.start))
+  mustBeBlank(json.text(root.end, json.length))
   const value = yield* builder.build(root)
-  const { source } = limits
   // A line break would end the line of an event stream.
-  const mayKeep = source !== undefined && values <= maxCountedValues && !text.includes('\n') && !text.includes('\r')
-  if (mayKeep && countValues(value) === values)
+  const isLine = (): boolean => [0x0a, 0x0d].every((lineBreak) => json.find(lineBreak, 0) === -1)
+  if (limits.keepsSource === true && values <= maxCountedValues && isLine() && countValues(value) === values)
     for (const [each, start, end] of builder.built)
-      // A slice holds the whole text: a small part of a large message would take as much memory as all of it.
-      if ((end - start) * 2 >= text.length) keepSource(each, partOf(source, text, start, end))
+      // A part holds the whole text: a small one of a large message would take as much memory as all of it.
+      if ((end - start) * 2 >= json.length) keepSource(each, json.part(start, end))
   return value
 }
 
@@ -57,28 +60,35 @@ export function* jsonSteps(
 class Builder {
   /** The arrays and objects that are long, and where they stand in the text. */
   readonly built: Array<readonly [value: object, start: number, end: number]> = []
-  private readonly text: string
+  private readonly json: Units
   private readonly numbers: readonly NumberSpan[]
   private readonly stringPiece: number
   private nextNumber = 0
 
-  constructor(text: string, numbers: readonly NumberSpan[], stringPiece: number) {
-    this.text = text
+  constructor(json: Units, numbers: readonly NumberSpan[], stringPiece: number) {
+    this.json = json
     this.numbers = numbers
     this.stringPiece = stringPiece
   }
 
   parse(open: string, from: number, to: number, close: string): unknown {
-    const { numbers } = this
+    const { json, numbers } = this
     const own: NumberSpan[] = []
+    // In characters of the piece.
+    let [counted, length] = [from, open.length]
+    const placeOf = (at: number): number => {
+      length += json.text(counted, at).length
+      counted = at
+      return length
+    }
     for (let span = numbers[this.nextNumber]; span !== undefined && span[0] < to; span = numbers[++this.nextNumber])
-      own.push([span[0] - from + open.length, span[1] - from + open.length])
-    const piece = `${open}${this.text.slice(from, to)}${close}`
+      own.push([placeOf(span[0]), placeOf(span[1])])
+    const piece = `${open}${json.text(from, to)}${close}`
     return own.length === 0 ? JSON.parse(piece) : markNumbers(piece, own)
   }
 
   *build({ start, end, kind, parts }: LongValue): Generator<undefined, unknown, undefined> {
-    if (kind === 'string') return yield* longString(this.text, start, end, this.stringPiece)
+    if (kind === 'string') return yield* longString(this.json, start, end, this.stringPiece)
     const array: unknown[] = []
     const object: Record<string, unknown> = {}
     const [open, close] = kind === 'array' ? '[]' : '{}'
@@ -87,7 +97,7 @@ class Builder {
       // An empty string in place of the long value: nothing may stand on either side of it.
       const piece = this.parse(open ?? '', from, long?.start ?? to, long === undefined ? (close ?? '') : `""${close}`)
       const value = long === undefined ? undefined : yield* this.build(long)
-      if (long !== undefined) mustBeBlank(this.text.slice(long.end, to))
+      if (long !== undefined) mustBeBlank(this.json.text(long.end, to))
       if (Array.isArray(piece)) {
         mustHold(piece.length, parts, long)
         if (long !== undefined) array.push(value)
@@ -103,14 +113,6 @@ class Builder {
     this.built.push([value, start, end])
     return value
   }
-}
-
-/** @param source the text, or its bytes: of these, what is before and behind the part is counted, which is less */
-function partOf(source: Source, text: string, start: number, end: number): Source {
-  if (typeof source === 'string') return source.slice(start, end)
-  if (source.length === text.length) return source.subarray(start, end)
-  const before = Buffer.byteLength(text.slice(0, start))
-  return source.subarray(before, source.length - Buffer.byteLength(text.slice(end)))
 }
 
 /**
@@ -131,17 +133,17 @@ function countValues(value: unknown): number {
 
 /** A string literal with its quotes. */
 function* longString(
-  text: string,
+  json: Units,
   start: number,
   end: number,
   pieceLength: number
 ): Generator<undefined, string, undefined> {
   yield
-  if (end - start <= pieceLength) return JSON.parse(text.slice(start, end)) as string
+  if (end - start <= pieceLength) return JSON.parse(json.text(start, end)) as string
   let value = ''
   for (let from = start + 1; from < end - 1;) {
-    const to = cutOf(text, from, from + pieceLength, end - 1)
-    value += JSON.parse(`"${text.slice(from, to)}"`) as string
+    const to = cutOf(json, from, from + pieceLength, end - 1)
+    value += JSON.parse(`"${json.text(from, to)}"`) as string
     from = to
     yield
   }
@@ -152,16 +154,18 @@ function* longString(
 const maxEscapeLength = 6
 
 /**
- * @param from a place in a string where no escape is under way
+ * @param from a place in a string where neither an escape nor a character is under way
  * @returns the first such place at `to` or behind it; at most `end`
  */
-function cutOf(text: string, from: number, to: number, end: number): number {
+function cutOf(json: Units, from: number, to: number, end: number): number {
   for (let at = Math.max(from, to - maxEscapeLength + 1); at < to; at++) {
-    if (text.charCodeAt(at) !== 0x5c || isEscaped(text, at, from)) continue
-    const escapeEnd = at + (text.charCodeAt(at + 1) === 0x75 ? maxEscapeLength : 2)
+    if (json.at(at) !== 0x5c || isEscaped(json, at, from)) continue
+    const escapeEnd = at + (json.at(at + 1) === 0x75 ? maxEscapeLength : 2)
     if (escapeEnd > to) return Math.min(end, escapeEnd)
   }
-  return Math.min(end, to)
+  let cut = Math.min(end, to)
+  while (cut < end && json.isWithin(cut)) cut++
+  return cut
 }
 
 /** Only whitespace can follow a whole text. */

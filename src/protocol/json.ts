@@ -5,6 +5,7 @@
 import { GatewayError } from './messages.ts'
 import { isNumberUnit, type JsonLimits, JsonLimitError, stringEnd } from './json-scan.ts'
 import { finished, jsonSteps } from './json-steps.ts'
+import { TextUnits } from './json-text.ts'
 
 export const maxDepth = 64
 /** About 15 MiB of memory, where all of them are empty objects. */
@@ -12,9 +13,8 @@ export const maxValues = 250_000
 
 /** Bytes or characters: reading what is no longer than this is a step of its own. */
 export const shortLength = 32_768
-/** Bytes decoded in one step. */
-const decodeBytes = 262_144
-
+/** Bytes that are looked at in one step, whether they are valid. */
+const decodeBytes = 65_536
 const limits = { maxDepth, maxValues }
 const strict = { fatal: true, ignoreBOM: true }
 const wholeDecoder = new TextDecoder('utf-8', strict)
@@ -29,11 +29,10 @@ export function* parseJsonSteps(
   bytes: Uint8Array,
   reserve?: JsonLimits['reserve']
 ): Generator<undefined, unknown, undefined> {
-  const isShort = bytes.length <= shortLength
-  const text = isShort ? textOf(bytes) : yield* textSteps(bytes)
-  if (text === undefined) throw new GatewayError('parse_error', 'The body is not valid UTF-8.')
+  const json = bytes.length <= shortLength ? textOf(bytes) : yield* checkedSteps(bytes)
+  if (json === undefined) throw new GatewayError('parse_error', 'The body is not valid UTF-8.')
   try {
-    return isShort ? parseShort(text, limits) : yield* jsonSteps(text, { ...limits, reserve })
+    return typeof json === 'string' ? parseShort(json, limits) : yield* jsonSteps(json, { ...limits, reserve })
   } catch (error) {
     if (error instanceof GatewayError) throw error
     if (error instanceof JsonLimitError) {
@@ -60,17 +59,16 @@ export function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** @returns undefined where they are not valid UTF-8 */
-export function* textSteps(bytes: Uint8Array): Generator<undefined, string | undefined, undefined> {
-  if (bytes.length <= decodeBytes) return textOf(bytes)
+/** @returns the same bytes, of which no text is made; undefined where they are not valid UTF-8 */
+export function* checkedSteps(bytes: Uint8Array): Generator<undefined, Buffer | undefined, undefined> {
   try {
     const decoder = new TextDecoder('utf-8', strict)
-    let text = ''
     for (let from = 0; from < bytes.length; from += decodeBytes) {
-      text += decoder.decode(bytes.subarray(from, from + decodeBytes), { stream: true })
+      decoder.decode(bytes.subarray(from, from + decodeBytes), { stream: true })
       yield
     }
-    return text + decoder.decode()
+    decoder.decode()
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   } catch {
     return undefined
   }
@@ -97,10 +95,11 @@ const nearLength = 64
 
 /** Is it nested deeper, or has it a number that no double may hold? Whether it is JSON is left to JSON.parse. */
 function needsScan(text: string, maxDepth: number): boolean {
+  const json = new TextUnits(text)
   let depth = 0
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)
-    if (unit === 0x22) at = stringEnd(text, at + 1, text.length, nearLength)
+    if (unit === 0x22) at = stringEnd(json, at + 1, text.length, nearLength)
     else if (unit === 0x5b || unit === 0x7b) {
       if (++depth > maxDepth) return true
     } else if (unit === 0x5d || unit === 0x7d) depth--

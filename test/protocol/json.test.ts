@@ -337,8 +337,8 @@ t.test('a text that is cut wherever it can be is read as JSON.parse reads it, or
     }
   })
   const agrees = (given: string): boolean =>
-    agreesWith(given, given) && (!given.isWellFormed() || agreesWith(given, Buffer.from(given)))
-  const agreesWith = (given: string, source: string | Buffer): boolean => {
+    agreesAs(given, given) && (!given.isWellFormed() || agreesAs(given, Buffer.from(given)))
+  const agreesAs = (given: string, source: string | Buffer): boolean => {
     let expected: unknown
     let actual: unknown
     let valid = true
@@ -348,7 +348,7 @@ t.test('a text that is cut wherever it can be is read as JSON.parse reads it, or
       valid = false
     }
     try {
-      actual = finished(jsonSteps(given, { maxDepth, maxValues, source }, cuts))
+      actual = finished(jsonSteps(source, { maxDepth, maxValues, keepsSource: true }, cuts))
     } catch (error) {
       // The names above are no longer than a piece: a longer one is a mutation.
       return error instanceof SyntaxError && (!valid || error instanceof JsonLimitError)

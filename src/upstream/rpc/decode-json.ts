@@ -1,7 +1,7 @@
 // Bytes of an upstream to JSON values, within limits; and how much one of its lists may hold.
 
 import { visible } from '../../observe/text-log.ts'
-import { maxValues, parseShort, shortLength, textOf, textSteps } from '../../protocol/json.ts'
+import { checkedSteps, maxValues, parseShort, shortLength, textOf } from '../../protocol/json.ts'
 import { type JsonLimits, JsonLimitError } from '../../protocol/json-scan.ts'
 import { jsonSteps } from '../../protocol/json-steps.ts'
 
@@ -23,11 +23,11 @@ export function* decodeSteps(
   reserve?: JsonLimits['reserve']
 ): Generator<undefined, unknown, undefined> {
   const isShort = data.length <= shortLength
-  const text = typeof data === 'string' ? data : isShort ? textOf(data) : yield* textSteps(data)
-  if (text === undefined) throw new SyntaxError('is not valid UTF-8')
-  const limits = { maxDepth: maxLevels, maxValues, reserve, source: data }
+  const json = typeof data === 'string' ? data : isShort ? textOf(data) : yield* checkedSteps(data)
+  if (json === undefined) throw new SyntaxError('is not valid UTF-8')
+  const limits = { maxDepth: maxLevels, maxValues, reserve, keepsSource: true }
   try {
-    return isShort ? parseShort(text, limits) : yield* jsonSteps(text, limits)
+    return isShort && typeof json === 'string' ? parseShort(json, limits) : yield* jsonSteps(json, limits)
   } catch (error) {
     // The message of V8 quotes the text, which may be private.
     throw error instanceof JsonLimitError ? error : new SyntaxError('is not valid JSON')
