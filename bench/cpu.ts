@@ -3,6 +3,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism, loadavg } from 'node:os'
 
 /**
  * The first number of /proc/PID/task/TID/schedstat: time spent on a core, in nanoseconds, user and system together.
@@ -26,6 +27,12 @@ export function cpuUs(pids: readonly number[]): number {
 export function residentMiB(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
 }
+
+/** Processes that want a processor, for each that there is: beyond, figures say nothing. */
+const busyLoad = 1.5
+
+/** Whether the machine had other work in the minute before: then no figure is judged. */
+export const isBusy = (): boolean => (loadavg()[0] ?? 0) > availableParallelism() * busyLoad
 
 export interface Cores {
   /** For whatever stands in the middle: one core of its own. */

@@ -113,6 +113,7 @@ if (wanted('console')) {
   const seen = await consoleFigures()
   figures['console'] = seen.figures
   print(seen.section)
+  if (seen.missed.length > 0) process.exitCode = 1
 }
 if (wanted('denied')) {
   const told = await denied()

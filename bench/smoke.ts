@@ -4,7 +4,7 @@
 // Like is compared with like, because neighbours on a machine slow down what needs memory more than what does not.
 
 import { readFileSync, writeFileSync } from 'node:fs'
-import { availableParallelism, cpus, loadavg } from 'node:os'
+import { cpus } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readRequestHead } from '../src/http/direct/request-head.ts'
@@ -16,6 +16,7 @@ import { shapeToolResult } from '../src/protocol/translate/revision-shape.ts'
 import { rewriteToolResult } from '../src/protocol/translate/rewrite.ts'
 import { SseReader } from '../src/upstream/http/sse-reader.ts'
 import { decodeSteps } from '../src/upstream/rpc/decode-json.ts'
+import { isBusy } from './cpu.ts'
 import { table } from './figures.ts'
 import { largeBytes, toolCall, toolsOf } from './messages.ts'
 
@@ -25,10 +26,7 @@ const slices = 60
 /** Short enough to run between two others on a busy core; long enough for the clock. */
 const sliceMs = 1.5
 
-/** Processes that want a processor, for each that there is: beyond, figures say nothing. */
-const busyLoad = 1.5
-/** Of the minute before. */
-const [load = 0] = loadavg()
+const wasBusy = isBusy()
 
 const { values } = parseArgs({
   options: {
@@ -173,8 +171,8 @@ if (keep) {
   process.stdout.write(
     `The figures of bench/smoke.json are of another processor (${ofProcessor}, not ${processor}): none is judged.\n`
   )
-} else if (Object.keys(works).some(isSlow) && !values['any-load'] && load > availableParallelism() * busyLoad) {
-  process.stdout.write(`The machine has other work (load ${load.toFixed(1)}): none is judged.\n`)
+} else if (Object.keys(works).some(isSlow) && !values['any-load'] && wasBusy) {
+  process.stdout.write('The machine had other work: none is judged.\n')
 } else if (Object.keys(works).some(isSlow)) {
   process.stderr.write(
     `More than ${Math.round((tolerance - 1) * 100)} % slower than the figures of ${basename(keptFile)}. Find out why; ` +

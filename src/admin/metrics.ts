@@ -1,5 +1,7 @@
 // The metrics of the process that answers, for Prometheus.
 
+import { pipeline } from 'node:stream'
+import { createGzip } from 'node:zlib'
 import { Type } from '../config/schema/type.ts'
 import type { Readings } from '../observe/metrics/metrics.ts'
 import { metricsFormOf, metricsForms } from '../observe/metrics/metrics-text.ts'
@@ -17,7 +19,7 @@ export const metricsRoute = defineRoute(
       'They tell of all tenants: only for keys without `tenants`.',
     response: Type.String({ description: 'Text format 0.0.4, or OpenMetrics 1.0.' })
   },
-  async ({ administrator: { tenants }, accept }, services) => {
+  async ({ administrator: { tenants }, accept, takesGzip }, services) => {
     if (tenants !== undefined)
       throw new AdminProblem(
         'forbidden',
@@ -26,7 +28,14 @@ export const metricsRoute = defineRoute(
       )
     const form = metricsFormOf(accept)
     const text = await services.metrics?.text(readingsOf(services), form)
-    if (text !== undefined) return new AdminReply(text, { 'Content-Type': metricsForms[form] })
+    const headers = { 'Content-Type': metricsForms[form], Vary: 'Accept-Encoding' }
+    if (text !== undefined && !takesGzip) return new AdminReply(text, headers)
+    // It names no secret, so that its compressed length gives nothing away. What breaks, breaks the answer.
+    if (text !== undefined)
+      return new AdminReply(
+        pipeline(text, createGzip(), () => {}),
+        { ...headers, 'Content-Encoding': 'gzip' }
+      )
     throw new AdminProblem(
       'rate_limited',
       'Too many have asked for metrics and are still reading them.',

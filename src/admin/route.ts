@@ -102,6 +102,8 @@ export interface AdminRequest<Query = unknown, Body = unknown> {
   readonly accept: string
   /** The answer is to go on, as server-sent events. */
   readonly wantsEvents: boolean
+  /** Whether it takes an answer that is compressed so. */
+  readonly takesGzip: boolean
   /** All routes as an OpenAPI document. */
   readonly openApi: object
 }

@@ -163,6 +163,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
             query: route.query && checked(route.query, { ...(request.query as object) }, 'query'),
             body: route.body && (route.isOwnJudge ? request.body : checked(route.body, request.body, 'body')),
             accept: request.headers.accept ?? '',
+            takesGzip: /\bgzip\b/i.test(request.headers['accept-encoding'] ?? ''),
             wantsEvents: /\btext\/event-stream\b/i.test(request.headers.accept ?? ''),
             openApi,
             get tenant() {

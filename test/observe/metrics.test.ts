@@ -121,6 +121,12 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   t.match(open.text, /^# TYPE target info\ntarget_info\{.*\} 1$[^]*\n# EOF\n$/m)
   t.notMatch(open.text, 'trace_id', 'no trace is sent anywhere')
 
+  const zipped = await fetch(`${gateway.adminUrl}/metrics`, {
+    headers: { authorization: `Bearer ${adminKeys.viewer}`, 'accept-encoding': 'gzip' }
+  })
+  t.equal(zipped.headers.get('content-encoding'), 'gzip')
+  t.match(await zipped.text(), /^gatehouse_tenants(?:\{[^}]*\})? 2$/m)
+
   t.equal((await gateway.call('GET', '/metrics', { key: adminKeys.globexViewer })).status, 403)
 })
 

@@ -1,7 +1,7 @@
 // A plot over time. Plots that stand together share their zoom and where the pointer is, so that what happened at one
 // moment is found in all of them. What it shows is told in words, too.
 
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useEffect, useId, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { html } from '../core/html.js'
 import { isDark } from '../core/theme.js'
@@ -23,10 +23,13 @@ const heightPx = 170
  * Between two steps without a call no line is drawn: such a value is a point.
  * @type {(plot: uPlot, line: number) => number[]}
  */
-const alone = ({ data }, line) => {
+const alone = ({ data, series }, line) => {
   const values = data[line] ?? []
   const isNone = (at) => (values[at] ?? null) === null
-  return [...values.keys()].filter((at) => !isNone(at) && isNone(at - 1) && isNone(at + 1))
+  const [first, last] = series[0]?.idxs ?? [0, values.length - 1]
+  const found = []
+  for (let at = first; at <= last; at++) if (!isNone(at) && isNone(at - 1) && isNone(at + 1)) found.push(at)
+  return found
 }
 
 /** A press that moves less is none. */
@@ -100,6 +103,11 @@ export function Plot({ title, times, lines, format, shared }) {
     at.value = null
   }
 
+  // Of all points, and not anew for each move of the pointer.
+  const sentences = useMemo(
+    () => lines.map(({ name, values }) => sentenceOf(name, values, format)).join(' '),
+    [times, lines]
+  )
   const shown = at.value ?? times.length - 1
   const told = lines.map(({ name, values }) => ({ name, value: toldOf(values[shown], format) }))
   const when = at.value === null ? text.plot.now : momentAmong(times[shown] ?? 0, times)
@@ -141,7 +149,7 @@ export function Plot({ title, times, lines, format, shared }) {
       )}
       <li class="muted">${when}</li>
     </ul>
-    <p class="unseen">${lines.map(({ name, values }) => sentenceOf(name, values, format)).join(' ')}</p>
+    <p class="unseen">${sentences}</p>
   </figure>`
 }
 

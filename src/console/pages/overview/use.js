@@ -16,13 +16,13 @@ const reading = (metrics, name) =>
   Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'm').exec(metrics)?.[1] ?? Number.NaN)
 
 async function readUse(signal) {
-  const [metrics, limits, api, versions] = await Promise.all([
+  const [metrics, limits, processes, versions] = await Promise.all([
     get('/metrics', signal),
     get('/v1/limits', signal),
-    get('/openapi.json', signal),
+    get('/v1/processes', signal),
     get('/v1/versions?limit=1', signal)
   ])
-  return { metrics, limits, version: api.info.version, latest: versions.items[0]?.version }
+  return { metrics, limits, version: processes.items[0].version, latest: versions.items[0]?.version }
 }
 
 export function Use() {
