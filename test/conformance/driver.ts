@@ -3,11 +3,13 @@
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { randomBytes } from 'node:crypto'
-import { createFetch } from '../../src/egress/fetch.ts'
-import { exchangedTokens, type ExchangingDefinition } from '../../src/vault/oauth/exchange-request.ts'
+import { browser } from '../kit/browser.ts'
 import { connectAccount, signedIn } from '../kit/connect-page.ts'
 import { jsonHeaders, send } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { gateway, key } from '../kit/gateway.ts'
+import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import { logIn, loginGateway } from '../login/kit.ts'
 
 interface Tool {
   readonly name: string
@@ -32,7 +34,6 @@ export interface ClientRun {
   readonly url: string
 }
 
-const authorization = `Bearer ${key}`
 /** The document that the suite's authorization server knows. */
 const suiteClient = 'https://conformance-test.local/client-metadata.json'
 
@@ -56,9 +57,11 @@ export async function drive(run: ClientRun): Promise<void> {
   }
 }
 
-async function useGateway(run: ClientRun, t: Parameters<typeof gateway>[0]): Promise<void> {
-  const { url, publicUrl, log } = await gateway(t, {
-    upstreams: { suite: { type: 'http', url: run.url, ...(await credentialOf(run)) } },
+type Start = Parameters<typeof gateway>[0]
+
+/** @returns what its client shows, too */
+async function openGateway(run: ClientRun, t: Start) {
+  const common = {
     top: {
       // The suite's servers are on loopback.
       egress: { allow: ['127.0.0.0/8', '::1/128'] },
@@ -66,7 +69,30 @@ async function useGateway(run: ClientRun, t: Parameters<typeof gateway>[0]): Pro
     },
     endpoints: { default: { upstreams: ['suite'], prefix: '' } },
     limits: { coldStartMs: 30_000 }
-  })
+  }
+  const upstreams = (auth: object | undefined) => ({ suite: { type: 'http', url: run.url, auth } })
+  if (!isAsserted(run))
+    return { ...(await gateway(t, { ...common, upstreams: upstreams(authOf(run)) })), authorization: `Bearer ${key}` }
+  const given = run.context as Record<string, string>
+  const port = await freePort()
+  // The suite's identity provider signs nobody in: it gives an ID token. So people sign in at one that passes on to it
+  // what the gateway asks for, with that ID token.
+  const { idp_token_endpoint: tokenUrl = '', idp_id_token: idToken = '' } = given
+  const provider = await identityProvider(t, `http://127.0.0.1:${port}/login/acme/callback`, { tokenUrl, idToken })
+  const auth = {
+    type: 'tokenExchange',
+    issuer: provider.url,
+    ...providerClient,
+    subjectToken: 'idToken',
+    identityAssertion: { clientId: given['client_id'], clientSecret: given['client_secret'] }
+  }
+  const front = await loginGateway(t, { ...common, port, provider, upstreams: upstreams(auth) })
+  const { body } = await logIn(front, front.url(), browser())
+  return { ...front, authorization: `Bearer ${body.access_token}` }
+}
+
+async function useGateway(run: ClientRun, t: Start): Promise<void> {
+  const { url, publicUrl, log, authorization } = await openGateway(run, t)
   const client = new Client(
     { name: 'driver', version: '1' },
     {
@@ -80,18 +106,18 @@ async function useGateway(run: ClientRun, t: Parameters<typeof gateway>[0]): Pro
   try {
     await client.connect(transport)
     if (signsIn(run)) await useAccount(client, publicUrl)
-    else await useAll(client, run, url())
+    else await useAll(client, run, url(), authorization)
     await client.close()
   } catch (cause) {
     throw new Error(`the client failed, and the gateway said: ${JSON.stringify(log.slice(-20))}`, { cause })
   }
 }
 
-async function useAll(client: Client, run: ClientRun, url: string): Promise<void> {
+async function useAll(client: Client, run: ClientRun, url: string, authorization: string): Promise<void> {
   const { tools, resources, prompts } = client.getServerCapabilities() ?? {}
   if (tools !== undefined) {
     const { toolCalls } = run.context as { toolCalls?: ToolCall[] }
-    const all = await listed(client, run, url)
+    const all = await listed(client, run, url, authorization)
     // Its server shows a tool and cannot call it.
     const calls = run.scenario === 'json-schema-ref-no-deref' ? [] : (toolCalls ?? all.map((tool) => plain(tool, all)))
     for (const call of calls) await client.callTool(call)
@@ -118,27 +144,6 @@ async function useAccount(client: Client, publicUrl: string): Promise<void> {
   }
 }
 
-/**
- * The suite's identity provider signs nobody in: it gives an ID token, and says nowhere with which key it was signed. So
- * what the gateway does with one that came of a sign-in is done with that one (src/vault/oauth/exchange-request.ts; whole
- * in test/vault/identity-assertion.test.ts).
- */
-async function credentialOf(run: ClientRun): Promise<object> {
-  if (!isAsserted(run)) return { auth: authOf(run) }
-  const given = run.context as Record<string, string>
-  const auth = {
-    issuer: given['idp_issuer'],
-    tokenUrl: given['idp_token_endpoint'],
-    clientId: given['idp_client_id'],
-    subjectToken: 'idToken',
-    scopes: [],
-    identityAssertion: { clientId: given['client_id'], clientSecret: given['client_secret'], algorithm: 'ES256' }
-  }
-  const definition = { url: run.url, auth } as unknown as ExchangingDefinition
-  const tokens = await exchangedTokens(definition, given['idp_id_token'] ?? '', createFetch(), Date.now)
-  return { headers: { Authorization: `Bearer ${tokens.accessToken}` } }
-}
-
 /** What the gateway is configured with to sign in where the scenario wants that. */
 function authOf(run: ClientRun): object | undefined {
   const { scenario, context: given } = run
@@ -162,7 +167,7 @@ function authOf(run: ClientRun): object | undefined {
  * The tools as the gateway lists them. A client of its own, since the SDK leaves out what the gateway must not show in
  * the first place.
  */
-async function listed(client: Client, run: ClientRun, url: string): Promise<readonly Tool[]> {
+async function listed(client: Client, run: ClientRun, url: string, authorization: string): Promise<readonly Tool[]> {
   const { tools } = await client.listTools()
   if (!isModern(run)) return tools as Tool[]
   const { version } = run

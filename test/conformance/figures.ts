@@ -97,8 +97,8 @@ Of what is not scored for 2026-07-28, no server passes \`tasks-status-notificati
 The client half of the suite runs against the gateway's own half of a client, with the suite's server for its upstream; a person who has to sign in does so on the page
 of their connections. Scored and without a fault: ${Object.entries(clientScored)
     .map(([revision, count]) => `${count} of ${count} scenarios of ${revision}`)
-    .join(', ')}. Of *enterprise-managed-authorization* the driver
-calls the exchange itself, since the suite's identity provider signs nobody in; the way of the gateway, from the sign-in on, is tested in \`test/vault/identity-assertion.test.ts\`. Not scored, and
+    .join(', ')}. In *enterprise-managed-authorization*, whose identity provider signs nobody in, the
+person signs in at another one, which passes on to it what the gateway asks for, with the ID token that the suite gives. Not scored, and
 not supported:
 
 | scenario | why |

@@ -7,6 +7,14 @@ import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider'
 
 export const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange'
 export const assertionGrant = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+const exchangeParameters = [
+  'subject_token',
+  'subject_token_type',
+  'requested_token_type',
+  'audience',
+  'resource',
+  'scope'
+]
 const assertionType = 'urn:ietf:params:oauth:token-type:id-jag'
 
 function asked({ oidc: { params, client } }: KoaContextWithOIDC): { given: Record<string, unknown>; clientId: string } {
@@ -49,7 +57,33 @@ export function giveAssertions(
         .sign(await importJWK(key, 'ES256'))
       context.body = { access_token: assertion, issued_token_type: assertionType, token_type: 'N_A', expires_in: 120 }
     },
-    ['subject_token', 'subject_token_type', 'requested_token_type', 'audience', 'resource', 'scope']
+    exchangeParameters
+  )
+}
+
+/**
+ * The provider has another one give the assertions: a request comes there as it came here, with an ID token of that one
+ * in place of its own.
+ */
+export function passOnExchanges(
+  provider: Provider,
+  issuer: string,
+  { tokenUrl, idToken }: { readonly tokenUrl: string; readonly idToken: string }
+): void {
+  const trusted = keysOf(issuer)
+  provider.registerGrantType(
+    exchangeGrant,
+    async (context) => {
+      const { given, clientId } = asked(context)
+      await jwtVerify(String(given['subject_token']), trusted, { issuer, audience: clientId })
+      const body = new URLSearchParams({ grant_type: exchangeGrant })
+      for (const name of exchangeParameters) if (typeof given[name] === 'string') body.set(name, given[name])
+      body.set('subject_token', idToken)
+      const answer = await fetch(tokenUrl, { method: 'POST', body })
+      context.status = answer.status
+      context.body = await answer.json()
+    },
+    exchangeParameters
   )
 }
 

@@ -3,7 +3,7 @@
 
 import { createServer, type ServerResponse } from 'node:http'
 import { Provider } from 'oidc-provider'
-import { exchangeGrant, giveAssertions } from './identity-assertions.ts'
+import { exchangeGrant, giveAssertions, passOnExchanges } from './identity-assertions.ts'
 import { freshKeys } from './issuer.ts'
 import { listen, type Teardown } from './listen.ts'
 
@@ -45,7 +45,12 @@ export const providerClient = { clientId: 'gatehouse', clientSecret: 'the-secret
 /** What it gives ends later than what the gateway does. */
 const longSeconds = 400 * 24 * 60 * 60
 
-export async function identityProvider(t: Teardown, redirectUri: string): Promise<IdentityProvider> {
+/** @param assertedBy who gives assertions in its place */
+export async function identityProvider(
+  t: Teardown,
+  redirectUri: string,
+  assertedBy?: { readonly tokenUrl: string; readonly idToken: string }
+): Promise<IdentityProvider> {
   let handle: ReturnType<Provider['callback']> | undefined
   let provider: Provider | undefined
   const state: Omit<IdentityProvider, 'url'> = {
@@ -131,7 +136,9 @@ export async function identityProvider(t: Teardown, redirectUri: string): Promis
           },
     features: { devInteractions: { enabled: false }, resourceIndicators: { enabled: false } }
   })
-  giveAssertions(provider, url, keys, { clients: state.clientAt, subjects: state.asserted })
+  if (assertedBy === undefined)
+    giveAssertions(provider, url, keys, { clients: state.clientAt, subjects: state.asserted })
+  else passOnExchanges(provider, url, assertedBy)
   handle = provider.callback()
   return Object.assign(state, { url })
 }
