@@ -47,14 +47,43 @@ function toldOf(states: readonly UpstreamState[], isReached: boolean, now: numbe
   }
 }
 
+/** By hash of the definition: of one upstream each person may have one of their own. */
+function createUpstreamStates() {
+  const states = new Map<string, UpstreamState>()
+  /** The hashes there, by that of everybody. */
+  const families = new Map<string, Set<string>>()
+  return {
+    get: (hash: string): UpstreamState | undefined => states.get(hash),
+    entries: () => states.entries(),
+    keys: () => states.keys(),
+    /** Hashes of all that people have of an upstream. */
+    of: (hashOfAll: string): readonly string[] => [...(families.get(hashOfAll) ?? [])],
+    made(hash: string): UpstreamState {
+      const known = states.get(hash)
+      if (known !== undefined) return known
+      const state = noAbsence()
+      states.set(hash, state)
+      const ofEverybody = hashOfEverybody(hash)
+      families.set(ofEverybody, (families.get(ofEverybody) ?? new Set<string>()).add(hash))
+      return state
+    },
+    delete(hash: string): void {
+      if (!states.delete(hash)) return
+      const ofEverybody = hashOfEverybody(hash)
+      const family = families.get(ofEverybody)
+      family?.delete(hash)
+      if (family?.size === 0) families.delete(ofEverybody)
+    }
+  }
+}
+
 /**
  * A `key` stands for a definition and one scope of it.
  * @param random between 0 and 1
  * @param maxScopes callers make scopes: the one that failed least recently is forgotten, and may try early
  */
 export function createConnectBackoff(clock: Clock, random: () => number, maxScopes = 10_000) {
-  /** By hash of the definition. */
-  const upstreams = new Map<string, UpstreamState>()
+  const upstreams = createUpstreamStates()
   /** By key, the least recent failure first. */
   const scopes = new Map<string, BackoffState>()
 
@@ -130,13 +159,13 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
      * @param isReached by somebody, who has a connection
      */
     stateOf(hash: string, isReached: boolean) {
-      const states = [...upstreams].flatMap(([each, state]) => (hashOfEverybody(each) === hash ? [state] : []))
+      const states = upstreams.of(hash).flatMap((each) => upstreams.get(each) ?? [])
       return toldOf(states, upstreams.get(hash)?.awaySince === undefined && isReached, clock.now())
     },
 
     /** Hashes of everybody's definitions that are away for somebody. */
     away: (): ReadonlySet<string> =>
-      new Set([...upstreams].flatMap(([hash, state]) => (isAwayIn(state) ? [hashOfEverybody(hash)] : []))),
+      new Set([...upstreams.entries()].flatMap(([hash, state]) => (isAwayIn(state) ? [hashOfEverybody(hash)] : []))),
 
     /** A connection is being opened. */
     attempted({ hash }: UpstreamDefinition): void {
@@ -160,8 +189,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
      */
     failed({ hash }: UpstreamDefinition, key: string, error: Error, forAll: boolean): number {
       if (!forAll) return note(ofScope(key), error)
-      const state = upstreams.get(hash) ?? noAbsence()
-      upstreams.set(hash, state)
+      const state = upstreams.made(hash)
       state.attemptedAt = clock.now()
       state.awaySince ??= state.attemptedAt
       return note(state, error)
@@ -192,7 +220,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
 
     /** It may be tried at once, by everybody. */
     forget(hash: string): void {
-      for (const each of upstreams.keys()) if (hashOfEverybody(each) === hash) upstreams.delete(each)
+      for (const each of upstreams.of(hash)) upstreams.delete(each)
     },
 
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
