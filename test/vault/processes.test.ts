@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
+import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { signedIn, submit } from '../kit/connect-page.ts'
 import { configOf, gateway, type TestGateway } from '../kit/gateway.ts'
@@ -83,6 +84,25 @@ t.test('each person has a process, their secret is in its environment alone, and
     }
   })
   t.equal(await bob.call('pid'), bob.pid, 'that of bob goes on')
+})
+
+t.test('administrators see what a process of a person writes, without their secret in any spelling', async (t) => {
+  const made = await adminGateway(t, optionsOf())
+  const secret = 'the "pass phrase" of ada/1'
+  const { tab, page } = await signedIn(`${made.publicUrl}/t/acme/connections`, keyOf.ada)
+  await submit(tab, page, 'secret', { secret })
+  const ada = await legacyClient(made.url(), keyOf.ada)
+  const forms = [secret, JSON.stringify(secret), encodeURIComponent(secret)]
+  const text = forms.map((form) => `cannot open ${form} of the tests\n`).join('')
+  const answer = await ada.request('tools/call', { name: 'notes__stderr', arguments: { text } })
+  t.ok(answer.json.result, answer.text)
+  const lines = await until('its lines are there', async () => {
+    const { json } = await made.call('GET', '/v1/tenants/acme/upstreams/notes/stderr', { key: adminKeys.acme })
+    const { items } = json as { items: Array<{ text: string }> }
+    return items.length < forms.length ? undefined : items.map((each) => each.text)
+  })
+  t.same(lines, ['cannot open *** of the tests', 'cannot open "***" of the tests', 'cannot open *** of the tests'])
+  t.notMatch(JSON.stringify(made.log), /pass.{1,3}phrase/)
 })
 
 t.test('a secret is not given to a command with other arguments', async (t) => {

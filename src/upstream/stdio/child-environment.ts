@@ -2,7 +2,7 @@
 // is a token by its form alone.
 
 import type { Environment } from '../../config/references.ts'
-import { secretArguments, secretForms, urlCredentials } from '../../config/secret-values.ts'
+import { secretArguments, secretForms, urlCredentials, writtenForms } from '../../config/secret-values.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import { masked, maskParts, secretParts } from '../rpc/mask.ts'
 
@@ -76,11 +76,10 @@ export function createMask({
 }: Pick<StdioDefinition, 'args' | 'env' | 'argumentSecrets' | 'references'>): (text: string) => string {
   const ofEnv = Object.entries(env).flatMap(([name, value]) => secretForms(name, value))
   const given = [...argumentSecrets, ...references]
-  const secrets = secretParts([
-    ...ofEnv,
-    ...secretArguments(args),
-    ...given,
-    ...given.flatMap((each) => urlCredentials(each))
-  ])
+  const secrets = secretParts(
+    [...ofEnv, ...secretArguments(args), ...given, ...given.flatMap((each) => urlCredentials(each))].flatMap(
+      writtenForms
+    )
+  )
   return (text) => maskParts(text, secrets).replace(known, masked)
 }
