@@ -141,7 +141,8 @@ async function agentOf({ guarded, connectMs }: { readonly guarded: Guarded | und
 }
 
 /**
- * `fetch` for a command of an operator, to where they say: an answer may be a stream without end.
+ * `fetch` for a command of an operator, to where they say: an answer may be a stream without end, and no redirect is
+ * followed.
  * @returns throws as the global one
  */
 export function createOperatorFetch(): (url: string | URL, init: RequestInit) => Promise<Response> {
@@ -149,6 +150,8 @@ export function createOperatorFetch(): (url: string | URL, init: RequestInit) =>
   return async (url, init) => {
     const { fetch } = await import('undici')
     agent ??= await agentOf({ guarded: undefined, connectMs: operatorConnectMs })
-    return (await fetch(url, { ...init, dispatcher: agent } as Parameters<typeof fetch>[1])) as unknown as Response
+    return (await fetch(url, { redirect: 'error', ...init, dispatcher: agent } as Parameters<
+      typeof fetch
+    >[1])) as unknown as Response
   }
 }

@@ -66,7 +66,6 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
     try {
       answer = await fetch(new URL(path, admin), {
         method,
-        redirect: 'error',
         signal: AbortSignal.timeout(timeoutMs),
         headers: {
           Authorization: `Bearer ${key?.trim()}`,
@@ -91,7 +90,7 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
   async function listen(path: string, signal: AbortSignal, told: (event: string, data: string) => void): Promise<void> {
     const headers = { Authorization: `Bearer ${key?.trim()}`, Accept: 'text/event-stream' }
     try {
-      const answer = await fetch(new URL(path, admin), { headers, signal, redirect: 'error' })
+      const answer = await fetch(new URL(path, admin), { headers, signal })
       if (!answer.ok) throw new AdminRefusal(answer.status, problemText(answer.status, await answer.json(), admin))
       const parser = createParser({ onEvent: ({ event = 'message', data }) => told(event, data) })
       const decoder = new TextDecoder()

@@ -53,7 +53,6 @@ export async function openMcpClient(options: McpClientOptions) {
   async function post(message: JsonObject): Promise<McpAnswer> {
     const answer = await fetch(url, {
       method: 'POST',
-      redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
       headers: {
         ...headers,
