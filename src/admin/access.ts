@@ -9,6 +9,7 @@ import type { FetchFor } from '../egress/fetch.ts'
 import { isJwt } from '../auth/token.ts'
 import type { AdminConfig, AdminKeyConfig, Snapshot } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
+import { shownName } from '../observe/pseudonyms.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
@@ -55,7 +56,7 @@ interface TokenCredential {
 }
 
 interface AdminAccessOptions {
-  readonly snapshot: () => Pick<Snapshot, 'admin'>
+  readonly snapshot: () => Pick<Snapshot, 'admin' | 'pseudonyms'>
   /** Measures durations. */
   readonly clock: Clock
   /** The time of day. */
@@ -79,7 +80,8 @@ const warningsPerMinute = 1
 export type AdminAccess = ReturnType<typeof createAdminAccess>
 
 export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: AdminAccessOptions) {
-  const tokens = createTokenAdministrators({ wall, fetchFor, log })
+  const nameOf = (tenant: string, name: string): string => shownName(snapshot(), tenant, name)
+  const tokens = createTokenAdministrators({ wall, fetchFor, log, nameOf })
   const perAddress = createAddressRates(clock, requestsPerAddress)
   const perKey = createRates(clock, requestsPerKey)
   const failures = createAddressRates(clock, { perSecond: failuresPerMinute / 60, burst: failuresPerMinute })

@@ -6,24 +6,31 @@ import { createHash, hash } from 'node:crypto'
 import type { AdministrativeChange } from '../audit/entries/refused-entry.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
-import type { Log } from '../observe/log.ts'
+import { shownName } from '../observe/pseudonyms.ts'
 import { tenantId } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { longTextSteps } from '../protocol/json-writer.ts'
 import { runSteps } from '../time/turns.ts'
 import { AdminProblem } from './problem.ts'
-import { changesSomething, maySee, type AdminRoute } from './route.ts'
+import { changesSomething, maySee, type AdminRoute, type AdminServices } from './route.ts'
 
 /**
  * Called once for each change that has been made, before it is answered: resolves when its record is written, or cannot
  * be now. Never rejects.
  */
 export async function recordChange(
-  { log, audit }: { readonly log: Log; readonly audit: Pick<Audit, 'changed'> | undefined },
+  { log, audit, snapshot }: Pick<AdminServices, 'log' | 'audit' | 'snapshot'>,
   change: AdministrativeChange
 ): Promise<void> {
-  log.info({ change }, 'an administrator made a change')
+  log.info({ change: loggedChange(snapshot(), change) }, 'an administrator made a change')
   await audit?.changed(change)
+}
+
+/** With pseudonyms, without what may name somebody, or be the digest of names, which can be tried. */
+function loggedChange(config: Snapshot, change: AdministrativeChange): Partial<AdministrativeChange> {
+  if (config.pseudonyms === undefined) return change
+  const { actor, role, action, tenant, address } = change
+  return { actor: shownName(config, tenant ?? '', actor), role, action, tenant, address }
 }
 
 /** In characters: whoever is refused chooses it. */

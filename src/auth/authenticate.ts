@@ -70,7 +70,7 @@ export function createAuthenticator({
   nameOf = (_tenant, name) => name
 }: AuthenticatorParts) {
   const proofs = createProofs({ store, nonces: createNonces({ sealer, clock }), clock })
-  const verifier = createVerifier({ clock, fetchFor, log })
+  const verifier = createVerifier({ clock, fetchFor, log, nameOf })
   const readCredential = createCredentialReader()
   const anonymous = new WeakMap<Tenant, Principal>()
 

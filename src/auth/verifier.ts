@@ -42,9 +42,11 @@ interface VerifierParts {
   readonly clock: Pick<Clock, 'now'>
   readonly fetchFor: FetchFor
   readonly log: Log
+  /** What a key is called in the log. */
+  readonly nameOf: (tenant: string, name: string) => string
 }
 
-export function createVerifier({ clock, fetchFor, log }: VerifierParts) {
+export function createVerifier({ clock, fetchFor, log, nameOf }: VerifierParts) {
   // What belongs to one compiled tenant: a new snapshot begins with nothing of it.
   let credentials = new WeakMap<Tenant, Credentials>()
   // Never shared between tenants, even for the same issuer: one tenant's flood of kids must not use up another one's
@@ -120,7 +122,8 @@ export function createVerifier({ clock, fetchFor, log }: VerifierParts) {
       }
       const entry = keyring.entry(token)
       if (entry !== undefined) {
-        const end = endOfKey(entry.key, endpoint, entry.until, now)
+        const named = { ...entry.key, name: nameOf(tenant.id, entry.key.name) }
+        const end = endOfKey(named, endpoint, entry.until, now)
         const verified = { principal: keyPrincipal(tenant.id, entry.key, end === Infinity ? undefined : end) }
         cache.set(digest, verified)
         return verified

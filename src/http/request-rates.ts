@@ -3,7 +3,8 @@
 
 import type { Snapshot } from '../config/snapshot.ts'
 import { createTokenBucket } from '../limits/limits.ts'
-import type { Log } from '../observe/log.ts'
+import type { ObservedPrincipal } from '../observe/calls.ts'
+import type { RefusalObservers } from '../observe/refused-requests.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import type { RequestContext } from './admission.ts'
@@ -32,13 +33,17 @@ interface Rate {
 
 interface CountedCaller {
   readonly person: string
-  readonly principal: Pick<RequestContext['principal'], 'tenant' | 'clientId'>
+  readonly principal: ObservedPrincipal & Pick<RequestContext['principal'], 'tenant'>
 }
 
 export type RequestRates = ReturnType<typeof createRequestRates>
 
 /** @param limits those in force; another object after a reload */
-export function createRequestRates(limits: () => Snapshot['limits'], clock: Clock, log: Log) {
+export function createRequestRates(
+  limits: () => Snapshot['limits'],
+  clock: Clock,
+  { log, shownCaller }: Pick<RefusalObservers, 'log' | 'shownCaller'>
+) {
   /** Of tenants and of their callers, the least recently used first. */
   const rates = new Map<string, Rate>()
   let current = limits()
@@ -56,8 +61,12 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
     return rate
   }
 
-  function noteRefused(rate: Rate, fields: object): void {
+  function noteRefused(rate: Rate, principal: CountedCaller['principal'], limit: Limit): void {
     if (rate.refused !== undefined) return void rate.refused++
+    const { tenant } = principal
+    const client = (shownCaller?.(tenant, principal) ?? principal).clientId
+    const who = limit === 'requestsPerSecondPerPrincipal' ? { tenant, client } : { tenant }
+    const fields = { ...who, limit, perSecond: current[limit] }
     log.warn(fields, 'too many requests a second: those beyond are refused')
     rate.refused = 0
     clock.timer(warnMs, () => noteMore(rate, fields)).unref()
@@ -71,11 +80,12 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
     clock.timer(warnMs, () => noteMore(rate, fields)).unref()
   }
 
-  function take(key: string, limit: Limit, who: string, fields: object): void {
+  function take(key: string, limit: Limit, principal: CountedCaller['principal']): void {
     const perSecond = current[limit]
     const rate = rateOf(key, perSecond)
     if (rate.bucket.take()) return
-    noteRefused(rate, { ...fields, limit, perSecond })
+    noteRefused(rate, principal, limit)
+    const who = limit === 'requestsPerSecondPerPrincipal' ? 'This caller' : 'This tenant'
     throw new GatewayError(
       'rate_limited',
       `${who} sends more than ${perSecond} requests a second (limits.${limit}). Wait a second, then send more slowly.`,
@@ -90,13 +100,13 @@ export function createRequestRates(limits: () => Snapshot['limits'], clock: Cloc
    * Counts requests of a caller.
    * @throws GatewayError rate_limited
    */
-  function count({ person, principal: { tenant, clientId } }: CountedCaller, requests = 1): void {
+  function count({ person, principal }: CountedCaller, requests = 1): void {
     const now = limits()
     if (now !== current) rates.clear()
     current = now
     for (let n = 0; n < requests; n++) {
-      take(person, 'requestsPerSecondPerPrincipal', 'This caller', { tenant, client: clientId })
-      take(`tenant ${tenant}`, 'requestsPerSecondPerTenant', 'This tenant', { tenant })
+      take(person, 'requestsPerSecondPerPrincipal', principal)
+      take(`tenant ${principal.tenant}`, 'requestsPerSecondPerTenant', principal)
     }
   }
 

@@ -169,7 +169,7 @@ export async function createServer(options: ServerOptions) {
     done()
   })
   // Then the hook and the handler of the route.
-  const rates = createRequestRates(() => state.snapshot.limits, steadyClock, log)
+  const rates = createRequestRates(() => state.snapshot.limits, steadyClock, options)
   const routes = addRoutes(server, { ...options, connections, rates, observers: options }, refuse)
   addOwnPages(server, { ...options, connections })
   const usual = { state, bodyLimit, requestId, checkHostAndOrigin, routes, readBody, refuse }

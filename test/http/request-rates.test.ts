@@ -14,11 +14,16 @@ const acme = (perSecond: number) => {
   return compileConfig(JSON.stringify(config), { path: 'g.json', env: {} }).limits
 }
 
+const callerNamed = (person: string) => {
+  const principal = { tenant: tenantId('acme'), kind: 'key', issuer: 'gatehouse:key', subject: person, clientId: person }
+  return { person, principal }
+}
+
 t.test('a request beyond the rate is refused after a quarter of a second; too many such at once', async (t) => {
   const clock = handClock()
   const limits = acme(1)
-  const rates = createRequestRates(() => limits, clock, pino({ level: 'silent' }))
-  const ada = { person: 'ada', principal: { tenant: tenantId('acme'), clientId: 'ada' } }
+  const rates = createRequestRates(() => limits, clock, { log: pino({ level: 'silent' }) })
+  const ada = callerNamed('ada')
   for (let n = 0; n < 5; n++) t.equal(rates.letIn(ada), undefined, 'the control: it is let in at once')
   const refusals: unknown[] = []
   const refused = (): void => {
@@ -41,8 +46,7 @@ t.test('a flood is one line at its beginning, one a minute while it lasts, and n
   const lines: object[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
   const limits = acme(1)
-  const rates = createRequestRates(() => limits, clock, log)
-  const callerNamed = (person: string) => ({ person, principal: { tenant: tenantId('acme'), clientId: person } })
+  const rates = createRequestRates(() => limits, clock, { log })
   let refused = 0
   function ask(person: string): void {
     try {

@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { authOf, keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient, send } from '../kit/client.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
@@ -67,6 +67,46 @@ t.test(
     }
   }
 )
+
+t.test('nor are they told of limits, of keys that are over, or of what administrators do', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const idp = await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })
+  const [audience, issuers] = ['urn:admin', [{ issuer: idp.issuer }]]
+  const made = await adminGateway(t, {
+    upstreams: { up: { url: upstream.url } },
+    auth: {
+      keys: [
+        { name: person, key: keyOf.ada },
+        { name: `old.${person}`, key: keyOf.bob, expires: '2020-01-01T00:00:00Z' }
+      ]
+    },
+    limits: { requestsPerSecondPerPrincipal: 1 },
+    top: {
+      pseudonyms,
+      audit: {},
+      admin: { ...adminSection, oidc: { issuers, audience, access: [{ role: 'viewer', subjects: ['vera'] }] } }
+    }
+  })
+  const asked = (key: string) =>
+    send(made.url(), { headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: '{}' })
+  const answers = await Promise.all(Array.from({ length: 8 }, () => asked(keyOf.ada)))
+  t.ok(answers.some(({ status }) => status === 429))
+  t.equal((await asked(keyOf.bob)).status, 401)
+  const kill = `/v1/tenants/acme/kills/principals/${encodeURIComponent('gatehouse:key')}/${encodeURIComponent(person)}`
+  t.equal((await made.call('PUT', `${kill}?force=true`)).status, 204)
+  const roleless = await idp.sign({ aud: audience, sub: person, client_id: 'app' })
+  t.equal((await made.call('GET', '/v1/tenants', { key: roleless })).status, 403)
+
+  const said = (msg: string) => made.log.find((each) => String(each['msg']).startsWith(msg))
+  t.match(said('too many requests a second'), { client: shownName({ pseudonyms }, 'acme', person) })
+  const old = shownName({ pseudonyms }, 'acme', `old.${person}`)
+  t.match(made.log.find(({ status }) => status === 401)?.['cause'], { reason: 'expired', detail: old })
+  t.match(said('an administrator'), { change: { action: /kill/, tenant: 'acme', role: 'platform-admin' } })
+  t.match(said('a token without a role'), { subject: /^p_/ })
+  t.match((await made.call('GET', '/v1/tenants/acme/audit')).text, person, 'the control: the audit log has the name')
+  t.notMatch(JSON.stringify(made.log), person)
+})
 
 t.test('a pseudonym is of one tenant, and one command finds it', async (t) => {
   t.not(shownName({ pseudonyms }, 'acme', person), shownName({ pseudonyms }, 'globex', person))

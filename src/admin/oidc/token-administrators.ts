@@ -26,12 +26,15 @@ export const nobodysTenant = tenantId('(admin)')
 export function createTokenAdministrators({
   wall,
   fetchFor,
-  log
+  log,
+  nameOf
 }: {
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
   readonly fetchFor: FetchFor
   readonly log: Log
+  /** What somebody is called in the log. */
+  readonly nameOf: (tenant: string, name: string) => string
 }) {
   let current: { readonly config: OidcConfig; readonly cache: ReturnType<typeof createTokenCache> } | undefined
   let sources = new Map<string, KeySource>()
@@ -84,7 +87,7 @@ export function createTokenAdministrators({
       const { issuer, subject, groups, roles, expiresAt } = principal
       const access = config.access.find((each) => isMeant(each, principal))
       if (access === undefined) {
-        log.info({ issuer, subject }, 'a token without a role here at the admin API')
+        log.info({ issuer, subject: nameOf(nobodysTenant, subject) }, 'a token without a role here at the admin API')
         throw new AdminProblem(
           'forbidden',
           'The token is good, and names nobody who may use the admin API.',

@@ -59,7 +59,8 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
   }
 
   function countOf(person: Person): void {
-    rates.count({ person: personKeyOf(person), principal: { tenant: person.tenant, clientId: 'connections' } })
+    const principal = { ...person, kind: 'person', clientId: 'connections' }
+    rates.count({ person: personKeyOf(person), principal })
   }
 
   async function show(request: FastifyRequest, reply: FastifyReply): Promise<void> {
