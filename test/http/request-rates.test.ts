@@ -15,7 +15,13 @@ const acme = (perSecond: number) => {
 }
 
 const callerNamed = (person: string) => {
-  const principal = { tenant: tenantId('acme'), kind: 'key', issuer: 'gatehouse:key', subject: person, clientId: person }
+  const principal = {
+    tenant: tenantId('acme'),
+    kind: 'key',
+    issuer: 'gatehouse:key',
+    subject: person,
+    clientId: person
+  }
   return { person, principal }
 }
 
