@@ -523,7 +523,7 @@ export const text = {
         : `At least ${counted(count, 'call', 'calls')} of the last hour at this process would have been refused; of ${amount(others)} more, which are counted together, it is not known.`,
     callsSince: (/** @type {number} */ count, /** @type {string} */ since) =>
       `${counted(count, 'call', 'calls')} since ${since} at this process would have been refused.`,
-    notSeen: 'It is not among those who this process remembers have called today. Other processes were not asked.',
+    notSeen: 'This process remembers no call of it today; other processes were not asked.',
     everywhere: 'At every process within a second, calls in flight included, until it is taken back.'
   },
   choice: {

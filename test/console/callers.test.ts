@@ -54,7 +54,7 @@ t.test('what a kill switch says of keys, persons and rare tools is so', async (t
   await dialog.getByText(/^[1-9][\d,]* calls since \d.* at this process would have been refused\.$/).waitFor()
   await close()
   await ask('person', { Issuer: 'https://idp.example', Subject: 'test' })
-  await dialog.getByText('It is not among those who this process remembers').waitFor()
+  await dialog.getByText('This process remembers no call of it today').waitFor()
   await dialog.getByText('0 open sessions end.').waitFor()
   await close()
 

@@ -104,7 +104,8 @@ const prometheus = () =>
 t.test('plots of days have dates, and processes that differ are named with what differs', async (t) => {
   const [url, store] = await Promise.all([listen(t, prometheus()), redis(t)])
   const own = await consoleRig(t, { admin: { prometheus: { url } }, store: store.url })
-  const other = await adminGateway(t, { upstreams: {}, store: store.url, top: { admin: adminSection } })
+  const older = { store: store.url, version: '0.0.0-older' }
+  const other = await adminGateway(t, { upstreams: {}, ...older, top: { admin: adminSection } })
   const { page, complaints } = await own.signedIn('overview')
   await page.addInitScript(writing)
   await page.reload()
@@ -133,8 +134,8 @@ t.test('plots of days have dates, and processes that differ are named with what 
   await span.selectOption('60 minutes')
   const { json } = await other.call('GET', '/v1/processes')
   const [theirs] = (json as { items: Array<{ process: string; snapshot: string }> }).items
-  const words = `${theirs?.process} differs from the process that answers: serves with ${theirs?.snapshot} instead of `
-  await page.getByText(words).waitFor()
+  const differs = `${theirs?.process} differs from the process that answers: version 0.0.0-older instead of 0.0.0-test; `
+  await page.getByText(`${differs}serves with ${theirs?.snapshot} instead of `).waitFor()
   t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
 })

@@ -44,6 +44,8 @@ export interface TestGatewayOptions {
   readonly tenants?: Record<string, unknown>
   readonly top?: Record<string, unknown>
   readonly overrides?: GatewayOptions['overrides']
+  /** That it says of itself. */
+  readonly version?: string
 }
 
 export async function gateway(t: Teardown, options: TestGatewayOptions): Promise<TestGateway> {
@@ -57,7 +59,7 @@ export async function gateway(t: Teardown, options: TestGatewayOptions): Promise
   const snapshot = compile(options)
   const made = await createGateway(snapshot, {
     log: pino({ level: 'debug', base: null }, sink),
-    version: '0.0.0-test',
+    version: options.version ?? '0.0.0-test',
     env: { ...process.env, ...options.env },
     ...(options.overrides === undefined ? {} : { overrides: options.overrides })
   })
