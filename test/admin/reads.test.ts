@@ -216,14 +216,17 @@ t.test('explain says what the evaluator says, and refuses what cannot be asked',
   )
 })
 
+interface Operation {
+  readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string }>
+  readonly requestBody?: { readonly content: object }
+  readonly responses: Record<string, { headers?: object; content?: Record<string, { schema: object }> }>
+}
+
 t.test('the OpenAPI document names every route, and each of its schemas can be used', async (t) => {
   const made = await start(t)
   const document = (await made.call('GET', '/openapi.json')).json as {
     readonly openapi: string
-    readonly paths: Record<
-      string,
-      Record<string, { readonly responses: Record<string, { content?: Record<string, { schema: object }> }> }>
-    >
+    readonly paths: Record<string, Record<string, Operation>>
   }
   t.equal(document.openapi, '3.1.0')
   t.same(
@@ -232,6 +235,17 @@ t.test('the OpenAPI document names every route, and each of its schemas can be u
       .sort(),
     adminRoutes.map(({ method, path }) => `${method} ${path}`).sort()
   )
+  const headersOf = ({ parameters }: Operation): string[] =>
+    parameters.flatMap((each) => (each.in === 'header' ? each.name : []))
+  const tenant = document.paths['/v1/tenants/{tenant}']
+  const key = document.paths['/v1/tenants/{tenant}/keys/{key}']
+  t.same(tenant?.['put'] && headersOf(tenant['put']), ['If-Match', 'If-None-Match'])
+  t.same(tenant?.['patch'] && Object.keys(tenant['patch'].requestBody?.content ?? {}), [
+    'application/json',
+    'application/merge-patch+json'
+  ])
+  t.match(tenant?.['get']?.responses['200'], { headers: { ETag: {} } })
+  t.same(key?.['delete'] && headersOf(key['delete']), [], 'a key has no versions')
   for (const methods of Object.values(document.paths))
     for (const { responses } of Object.values(methods)) {
       const schema = responses['200']?.content?.['application/json']?.schema

@@ -6,6 +6,7 @@ import type { DocumentChange } from '../../control/compiled-documents.ts'
 import type { Control } from '../../control/control.ts'
 import type { Administrator } from '../access.ts'
 import { AdminProblem } from '../problem.ts'
+import type { AdminRoute } from '../route.ts'
 
 export interface Conditions {
   readonly ifMatch: string | undefined
@@ -19,6 +20,12 @@ export const conditionsOf = (headers: IncomingHttpHeaders): Conditions => ({
   ifNoneMatch: headers['if-none-match'],
   idempotencyKey: headers['idempotency-key']?.toString()
 })
+
+/** Whether what a route changes has versions that a request can name. */
+export const takesConditions = ({ method, path }: Pick<AdminRoute, 'method' | 'path'>): boolean =>
+  method === 'POST'
+    ? path === '/v1/apply' || path === '/v1/rollback'
+    : method !== 'GET' && !/\/(?:keys|sessions|kills)(?:\/|$)/.test(path)
 
 export const etagOf = (version: number): string => `"${version}"`
 

@@ -5,6 +5,8 @@ import type { Shape } from '../../config/shape.ts'
 import { metricsForms } from '../../observe/metrics/metrics-text.ts'
 import { problemTable } from '../problem.ts'
 import { maxIdempotencyKey } from '../../control/request-memory.ts'
+import { mergePatchType } from '../checks.ts'
+import { takesConditions } from '../configuration/conditions.ts'
 import { takesIdempotencyKey } from '../configuration/once.ts'
 import type { AdminRoute } from '../route.ts'
 
@@ -63,8 +65,31 @@ const idempotencyKey = {
   schema: { type: 'string', minLength: 1, maxLength: maxIdempotencyKey }
 }
 
-function operation(route: AdminRoute) {
-  const { path, roles, summary, query, body, response, events, makes } = route
+const header = (name: string, description: string) => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema: { type: 'string' }
+})
+
+const conditions = [
+  header('If-Match', 'The ETag of the version that is changed; `*`: any. Required (428) where there is one already.'),
+  header('If-None-Match', '`*`: only where there is none yet.')
+]
+
+const etagHeader = {
+  headers: { ETag: { description: 'Of the version, for If-Match.', schema: { type: 'string' } } }
+}
+
+/** @param versioned paths of what has versions */
+function operation(route: AdminRoute, versioned: ReadonlySet<string>) {
+  const { method, path, roles, summary, query, body, response, events, makes } = route
+  const etag = (method === 'GET' && versioned.has(path)) || path === '/v1/plan' || takesConditions(route)
+  const bodies = body && {
+    ...json(plain(body)),
+    ...(method === 'PATCH' && { [mergePatchType]: { schema: plain(body) } })
+  }
   const streamed =
     events === undefined ? {} : { 'text/event-stream': { schema: { type: 'string', description: events } } }
 
@@ -75,14 +100,24 @@ function operation(route: AdminRoute) {
     parameters: [
       ...named,
       ...(query === undefined ? [] : queryParameters(query)),
+      ...(takesConditions(route) ? conditions.slice(0, method === 'PUT' ? 2 : 1) : []),
       ...(takesIdempotencyKey(route) ? [idempotencyKey] : [])
     ],
-    ...(body !== undefined && { requestBody: { required: true, content: json(plain(body)) } }),
+    ...(bodies && { requestBody: { required: true, content: bodies } }),
     responses: {
       ...(response === undefined && events === undefined
         ? { '204': { description: 'Done.' } }
-        : { '200': { description: 'The answer.', content: { ...(response && answer(response)), ...streamed } } }),
-      ...(makes && response && { '201': { description: 'It was made.', content: answer(response) } }),
+        : {
+            '200': {
+              description: 'The answer.',
+              ...(etag && etagHeader),
+              content: { ...(response && answer(response)), ...streamed }
+            }
+          }),
+      ...(makes &&
+        response && {
+          '201': { description: 'It was made.', ...(etag && etagHeader), content: answer(response) }
+        }),
       default: {
         description: 'It is refused.',
         content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }
@@ -93,8 +128,9 @@ function operation(route: AdminRoute) {
 
 export function openApiOf(routes: readonly AdminRoute[], version: string): object {
   const paths: Record<string, Record<string, unknown>> = {}
+  const versioned = new Set(routes.filter(takesConditions).map(({ path }) => path))
   for (const route of routes)
-    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) }
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route, versioned) }
   return {
     openapi: '3.1.0',
     info: { title: 'Gatehouse admin API', version },
