@@ -405,7 +405,10 @@ const cases: Case[] = [
     over: 'stdio',
     pinned: 'modern',
     behaviour: { [D]: [{ die: true }], [I]: [initialized] },
-    becomes: { code: 'upstream_protocol', message: /era: modern/ },
+    becomes: {
+      code: 'upstream_unavailable',
+      message: /ended during its start\..* run its command by hand .*era: modern/
+    },
     sent: [D],
     processes: 1
   }

@@ -18,7 +18,7 @@ import { createLimitedWarnings } from '../rpc/notifications.ts'
 import { type ServerRequestQuotas, createServerRequestQuotas } from '../rpc/server-requests.ts'
 import { unaskedUpstream, unconnectedUpstream } from './unconnected-upstream.ts'
 import { maskedError, maskedEvents, maskedRequest } from './masked-upstream.ts'
-import { Undiscovered, createEraSelector } from './select-era.ts'
+import { Undiscovered, createEraSelector, leaveEraOut } from './select-era.ts'
 import { ProcessEndedError } from '../stdio/start-error.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -159,13 +159,13 @@ function undiscoveredError(error: GatewayError): GatewayError {
 }
 
 /** No call was sent yet, so its outcome is not unknown: it may be tried again. */
-function startError({ name }: UpstreamDefinition, cause: unknown): unknown {
+function startError({ name, era }: UpstreamDefinition, cause: unknown): unknown {
   if (!(cause instanceof GatewayError) || (cause.code !== 'upstream_lost' && cause.code !== 'upstream_timeout')) {
     return cause
   }
   const text = cause.message.replace(/ The request is not sent again.*$/, '')
-  const remedy = cause instanceof ProcessEndedError ? ` ${cause.remedy}` : ''
-  const message = `Upstream ${name} ended during its start. ${text}${remedy}`
+  const remedies = cause instanceof ProcessEndedError ? [cause.remedy, ...(era === 'modern' ? [leaveEraOut] : [])] : []
+  const message = [`Upstream ${name} ended during its start.`, text, ...remedies].join(' ')
   return upstreamError(name, 'upstream_unavailable', message, cause)
 }
 

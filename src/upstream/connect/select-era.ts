@@ -13,6 +13,7 @@ import { type StdioLink, openStdio } from '../stdio/stdio-link.ts'
 import { continuedLink } from './continued-link.ts'
 import { createDiscoveryCache, createTransportSelector } from './select-transport.ts'
 import { upstreamError } from '../rpc/errors.ts'
+import { ProcessEndedError } from '../stdio/start-error.ts'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Egress } from '../http/socket-pool.ts'
@@ -204,7 +205,11 @@ function isModernRefusal(error: unknown): boolean {
   return error instanceof GatewayError && error.cause instanceof RpcError && modernCodes.has(error.cause.error.code)
 }
 
-function pinnedError({ name }: UpstreamDefinition, reason: GatewayError): GatewayError {
-  const text = 'It is configured with era: modern; leave era out to have it spoken to in whatever it speaks.'
-  return upstreamError(name, 'upstream_protocol', `${reason.message} ${text}`, reason)
-}
+export const leaveEraOut =
+  'It is configured with era: modern; leave era out to have it spoken to in whatever it speaks.'
+
+/** A process that ends may have wanted something else: why it did is told as of any start. */
+const pinnedError = ({ name }: UpstreamDefinition, reason: GatewayError): GatewayError =>
+  reason.cause instanceof ProcessEndedError
+    ? reason.cause
+    : upstreamError(name, 'upstream_protocol', `${reason.message} ${leaveEraOut}`, reason)
