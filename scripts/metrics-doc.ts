@@ -64,7 +64,7 @@ ${rows.join('\n')}
   tenant has more than 200 names, a tool that is added later is \`other\` until the next restart, however busy it is. The log and live calls name it all the same, and so does the last hour of the admin API (\`GET /v1/series?by=tool\`), where what had no call for an hour makes room.
 - Exemplars: where traces are sent, each bucket of \`mcp.server.operation.duration\` has the trace of the last call in it, in the form OpenMetrics, which Prometheus asks for by itself; it keeps them with \`--enable-feature=exemplar-storage\` ([tracing.md](tracing.md#metrics)).
 - \`gatehouse.limits.hit\` repeats those refusals and failed calls behind which a limit stands ([limits.md](limits.md)); \`gatehouse.upstream.silent\` is the state of the circuit breaker; misses of the lists of an upstream are its list requests in \`mcp.client.operation.duration\`.
-- \`mcp.server.session.duration\` knows sessions that their clients ended (DELETE; of HTTP+SSE the end of the stream): of those that are left to expire nobody knows when they were over.
+- \`mcp.server.session.duration\` counts a session when its client ends it (DELETE; of HTTP+SSE the end of the stream), and one that is left to expire when it has (\`limits.sessionIdleMs\`), for as long as it was used. Those whose process ends first, or that reach \`limits.sessionMaxMs\`, are not counted.
 - \`gatehouse.requests.refused\` has a tenant where the caller was let in.
 
 ## Alerts

@@ -15,7 +15,7 @@ import {
 import type { ListKind, ServerRequestOptions } from '../protocol/seams.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createPendingServerRequests, type PendingServerRequests, type Send } from './pending-server-requests.ts'
-import { callOfEndedSession, endOfSession, runAll } from './session-end.ts'
+import { callOfEndedSession, endOfSession, type LeftSession, runAll } from './session-end.ts'
 import type { Session } from './sessions.ts'
 import type { ClientStream } from './stream.ts'
 import { createUndelivered } from './bus/undelivered.ts'
@@ -93,31 +93,32 @@ const unlimited = createMemoryAccount().share('', '')
 export type LiveSessions = ReturnType<typeof createLiveSessions>
 
 /**
- * @param prefix begins the ids of server requests; unique among the processes on one store
+ * @param prefix this process, unique among those on one store: begins the ids of server requests
  * @param idleMs a session unused for so long has ended, or lives at another process
  */
 export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 30 * 60_000) {
   const entries = new Map<string, Entry>()
-  const listeners: Array<(key: string) => void> = []
+  const listeners: Array<(key: string, left?: LeftSession) => void> = []
   let onCreate = (_session: LiveSession): void => {}
   let closed = false
 
   const sweep = every(clock, Math.min(idleMs(), 30_000), () => {
     const before = clock.now() - idleMs()
-    for (const [key, { usedAt, calls, isListening }] of entries) {
+    for (const [key, { session, usedAt, calls, isListening }] of entries) {
+      if (usedAt >= before || calls.size > 0 || isListening()) continue
       // Few clients end their sessions: this is how most sessions release their connections.
-      if (usedAt < before && calls.size === 0 && !isListening()) drop(key)
+      drop(key, session.record.home === prefix ? { ...session, usedAt } : undefined)
     }
   })
 
-  function drop(key: string): void {
+  function drop(key: string, left?: LeftSession): void {
     const entry = entries.get(key)
     entries.delete(key)
     runAll([
       ...[...(entry?.calls ?? [])].map((call) => () => call.end(callOfEndedSession)),
       () => entry?.serverRequests.end(endOfSession),
       () => entry?.letGo(),
-      ...listeners.map((listener) => () => listener(key)),
+      ...listeners.map((listener) => () => listener(key, left)),
       // Subscriptions have been given up by then.
       () => entry?.memory.set(0)
     ])
@@ -220,7 +221,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     onCreate(listener: (session: LiveSession) => void): void {
       onCreate = listener
     },
-    onDrop(listener: (key: string) => void): void {
+    onDrop(listener: (key: string, left?: LeftSession) => void): void {
       listeners.push(listener)
     },
     get size() {

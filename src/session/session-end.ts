@@ -1,6 +1,10 @@
 // What the end of a session says to those who wait for something of it, and how it is carried through.
 
 import { GatewayError } from '../protocol/messages.ts'
+import type { Session } from './sessions.ts'
+
+/** Its client has left it to expire. */
+export type LeftSession = Session & { readonly usedAt: number }
 
 // Made once: most sessions end without a call or a request that would hear of it, and an error with its stack costs
 // more than all else at their end.

@@ -259,6 +259,25 @@ t.test('what a caller has not connected is no upstream, whatever names it invent
   t.equal(counted('mcp_client_operation_duration_seconds', 'notes'), undefined, 'nothing was sent')
 })
 
+t.test('a session that is left to expire is counted, for as long as it was used', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'] } },
+    limits: { sessionIdleMs: 400 }
+  })
+  await (await legacyClient(gateway.url(), key)).request('tools/list')
+  const read = async (part: string): Promise<number | undefined> =>
+    samplesOf((await gateway.call('GET', '/metrics')).text).find(
+      ({ name }) => name === `mcp_server_session_duration_seconds_${part}`
+    )?.value
+  t.equal(await read('count'), undefined, 'while it is open')
+  await until('it is counted', async () => (await read('count')) === 1)
+  const seconds = (await read('sum')) ?? 1
+  t.ok(seconds < 0.4, `${seconds} s, without the time until it expired`)
+})
+
 t.test('the names of too many tools are counted together', async (t) => {
   const tools = Array.from({ length: 220 }, (_, at) => ({ name: `tool-${at}`, inputSchema: { type: 'object' } }))
   const upstream = await startUpstream({ tools })

@@ -95,6 +95,29 @@ t.test('a session unused for the idle time is dropped, unless it has a call or a
   )
 })
 
+t.test('its home says when a session that was left to expire was used last', async (t) => {
+  let now = 5
+  const live = liveSessions(
+    t,
+    () => now,
+    () => 20
+  )
+  const told: Array<readonly [string, number | undefined]> = []
+  live.onDrop((key, left) => told.push([key, left?.usedAt]))
+  const elsewhere = session('elsewhere')
+  live.use({ ...elsewhere, record: { ...elsewhere.record, home: 'another' } })
+  live.use(session('left'))
+  live.use(session('ended'))
+  live.drop('ended')
+  now = 26
+  await until('both are gone', () => told.length === 3)
+  t.same(told, [
+    ['ended', undefined],
+    ['elsewhere', undefined],
+    ['left', 5]
+  ])
+})
+
 t.test('a session may end while a server request is written to its stream', async (t) => {
   const live = liveSessions(t)
   const dropped: string[] = []

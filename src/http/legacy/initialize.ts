@@ -78,11 +78,13 @@ export const ownerOf = ({ principal: { tenant, issuer, subject, clientId } }: Re
   clientId
 })
 
-/** Of a session that its client has ended: how long it was open. */
+/** Of a session that is over: how long it was open, until now or until its client used it last. */
 export function measureSession(
   { observers, clock }: { readonly observers: CallObservers; readonly clock: Pick<Clock, 'now'> },
-  record: SessionRecord
+  record: SessionRecord,
+  endedAt = clock.now()
 ): void {
   const { owner, endpoint, revision, openedAt } = record
-  observers.metrics?.sessionEnded?.((clock.now() - openedAt) / 1e3, { tenant: owner.tenant, endpoint, revision })
+  const seconds = Math.max(0, endedAt - openedAt) / 1e3
+  observers.metrics?.sessionEnded?.(seconds, { tenant: owner.tenant, endpoint, revision })
 }

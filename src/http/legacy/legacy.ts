@@ -40,6 +40,8 @@ export function createLegacyHandler(options: StreamableOptions) {
   const { log } = observers
   const { sessionBus, homes } = replicas
   const messages = createSessionMessages(options)
+  // Only its home knows when it was used last.
+  live.onDrop((_key, left) => left && measureSession(options, left.record, left.usedAt))
   homes.serve((context, session, message, push, signal) => messages.run(context, session, message, push, true, signal))
 
   /**

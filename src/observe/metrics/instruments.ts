@@ -35,7 +35,7 @@ export const instruments = {
   'mcp.server.session.duration': {
     kind: 'histogram',
     unit: 's',
-    description: 'From the initialize of a session until its client ended it.',
+    description: 'From the initialize of a session until its client ended it, or used it last and left it to expire.',
     attributes: ['mcp.protocol.version', 'gatehouse.tenant', 'gatehouse.endpoint']
   },
   'mcp.client.session.duration': {
