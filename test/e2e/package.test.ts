@@ -251,6 +251,19 @@ t.test('npx mcp-gatehouse quickstart has its demo servers fetched and answers wi
   await interrupt(npx)
 })
 
+t.test('a quickstart whose data folder cannot be used says so before it fetches anything', async (t) => {
+  const program = gatehouse(t, ['quickstart', '--port', '0', '--data', join('package.json', 'data')], {
+    cwd: installed,
+    // Where the next test fails to fetch them.
+    env: { PATH: '/nowhere' },
+    script: join(installed, 'bin', 'gatehouse.mjs')
+  })
+  t.same(await program.ended, { code: 1, signal: null })
+  const said = program.stderr.filter((line) => line.startsWith('gatehouse: '))
+  t.equal(said.length, 1)
+  t.match(said, [/^gatehouse: The data folder .* cannot be used \(ENOTDIR\)\. Choose one with --data/])
+})
+
 t.test('a quickstart that cannot fetch its demo servers says so and ends', async (t) => {
   const program = gatehouse(t, ['quickstart', '--port', '0', '--data', 'none'], {
     cwd: folder,
