@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import { createSeries } from '../src/admin/series/series.ts'
 import { createUsage } from '../src/admin/live/usage.ts'
+import { createCallers } from '../src/admin/callers/callers.ts'
 import { noteAnswer, noteAnswered, noteSent, tracedRequest } from '../src/observe/call-notes.ts'
 import { type CallObservers, type CallRecord, observe } from '../src/observe/calls.ts'
 import { alsoTo, batched, type Log } from '../src/observe/log.ts'
@@ -42,12 +43,14 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
   const metrics = createMetrics({ resource: {}, version: '1', database: 'sqlite', clock, wall: Date })
   const nothing = { get: async () => undefined, set: async () => true, append: async () => {}, entries: async () => [] }
   const usage = createUsage({ store: nothing, node: 'bench', clock, wall: Date, log: logOf('silent') })
-  const series = createSeries(Date)
-  const meter: CallObservers['metrics'] = {
-    callEnded(ended, outcome) {
-      for (const each of [metrics, usage.meter, series.meter]) each.callEnded(ended, outcome)
+  const [series, callers] = [createSeries(Date), createCallers(Date)]
+  metrics.alsoCounts((counted) => {
+    for (const { call, ended } of counted) {
+      usage.meter.callEnded(call, ended)
+      series.meter.callEnded(call, ended)
+      callers.meter.callEnded(call)
     }
-  }
+  })
   const collector = fork(join(import.meta.dirname, 'peers/collector.ts'))
   const [origin] = (await once(collector, 'message')) as [string]
   const losses = { lost() {}, delivered() {} }
@@ -62,7 +65,7 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
       version: '1',
       losses
     })
-  const counted = { clock, log: logOf('info'), metrics: meter }
+  const counted = { clock, log: logOf('info'), metrics }
   const kinds: Readonly<Record<string, CallObservers>> = {
     nothing: { clock, log: logOf('error') },
     'a line of the log': { clock, log: logOf('info') },
@@ -97,13 +100,14 @@ async function tell(observers: CallObservers, metrics: ReturnType<typeof createM
     const sentAt = noteSent(record, clock)
     tracedRequest(record, request, 'up')
     noteAnswered(record, clock, sentAt)
-    metrics?.requestEnded(1, {
+    metrics?.requestEnded({
       definition,
       revision: '2025-11-25',
       method: 'tools/call',
       name: 'echo',
       error: undefined,
-      isToolError: false
+      isToolError: false,
+      ms: 1
     })
     noteAnswer(record, request, {}, 'x')
   })

@@ -124,7 +124,7 @@ export async function createGateway(
   const pool = openPool({ ...vault, supervisor, random, log, serverRequestQuotas, memory }, egress, metrics)
   const contextOf = createContextOf(snapshot, vault.views)
   const adminRoom = initial.admin && (await loadAdmin())
-  const now = adminRoom?.createNow({ ...recording, metrics, bus, pool, control, release: version })
+  const now = metrics && adminRoom?.createNow({ ...recording, metrics, bus, pool, control, release: version })
   const observers = { clock: steadyClock, log, audit, metrics: now?.meter ?? metrics, traces, shownCaller }
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }

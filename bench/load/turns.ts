@@ -21,7 +21,7 @@ export interface Turns {
 export type TurnsUs = readonly number[][]
 
 /** After the last answer, until what a gateway writes and sends later is through: it counts, too. */
-const settleMs = 40
+const settleMs = 60
 
 export async function runTurns({ jobs, operations, rounds }: Turns): Promise<TurnsUs> {
   const failed = Promise.withResolvers<never>()

@@ -6,6 +6,7 @@ import pino from 'pino'
 import { compileConfig } from '../../src/config/load.ts'
 import { createGateway } from '../../src/gateway.ts'
 import { batched } from '../../src/observe/log.ts'
+import { openLines } from '../../src/observe/lines/standard-error.ts'
 
 export interface GatewayOfMany {
   readonly config: string
@@ -19,8 +20,8 @@ process.on('message', ({ config, logFile }: GatewayOfMany) => void start(config,
 
 async function start(config: string, logFile: string): Promise<void> {
   const snapshot = compileConfig(config, { path: 'bench.json', env: {} })
-  const file = pino.destination({ dest: openSync(logFile, 'a'), sync: true })
-  const log = pino({ level: snapshot.logLevel ?? 'info', base: null }, batched(file))
+  const lines = batched(openLines(openSync(logFile, 'a')))
+  const log = pino({ level: snapshot.logLevel ?? 'info', base: null }, lines)
   const gateway = await createGateway(snapshot, { log, version: '0', env: process.env })
   const { url } = await gateway.listen()
   process.send?.(url)

@@ -1,41 +1,61 @@
-// The line of a call as text, for the log and for a collector. Who calls and what is called are the same in many calls:
-// their parts are written once and kept with the objects that stand for them, because writing each line field by field
-// cost as much as everything else that is told of a call.
+// The line of a call, for the log and for a collector. Who calls and what is called are the same in many calls: their
+// parts are written once and kept with the objects that stand for them, because writing each line field by field cost as
+// much as everything else that is told of a call.
 
 import { isObject } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
+import { LineBytes } from './lines/line-bytes.ts'
 import type { CallOutcome, CallRecord, ObservedCall, ObservedPrincipal, RecordedRoute } from './calls.ts'
 
-type Fields = Readonly<Record<string, string | number | undefined>>
-
-/** How a field is written, with what separates it from the one before. */
+/** How a line is written: each field with what separates it from the one before. */
 export interface FieldForm {
   readonly name: 'json' | 'otlp'
-  field(name: string, value: string | number): string
+  /** What stands before the value of a field. */
+  readonly before: Readonly<Record<LineField, Uint8Array>>
+  put(line: LineBytes, value: string | number): void
 }
 
-type Texts = Partial<Record<FieldForm['name'], string>>
+/** Of a call, in the order of its line. */
+const lineFields = [
+  ...(['requestId', 'traceId', 'tenant', 'endpoint', 'user', 'apiKey', 'client', 'software', 'revision'] as const),
+  ...(['session', 'method', 'upstream', 'tool', 'prompt', 'resource', 'outcome', 'code', 'rule', 'error'] as const),
+  ...(['ms', 'waitMs', 'upstreamMs', 'bytesIn', 'bytesOut', 'notifications', 'serverRequests'] as const),
+  ...(['resultType', 'attempts', 'again', 'resumed', 'rounds', 'retry', 'address', 'arguments', 'result'] as const)
+] as const
+type LineField = (typeof lineFields)[number]
+type Fields = Readonly<Partial<Record<LineField, string | number | undefined>>>
+
+/** @param before what stands before the value of this field */
+export const formOf = (
+  name: FieldForm['name'],
+  before: (field: LineField) => string,
+  put: FieldForm['put']
+): FieldForm => {
+  const parts = Object.fromEntries(lineFields.map((field) => [field, Buffer.from(before(field))]))
+  return { name, before: parts as unknown as FieldForm['before'], put }
+}
+
+type Parts = Partial<Record<FieldForm['name'], Uint8Array>>
 
 interface CallerPart {
   readonly tenant: string
   readonly endpoint: string
   readonly software: CallRecord['software']
   readonly revision: CallRecord['revision']
-  readonly texts: Texts
+  readonly parts: Parts
 }
 
 /** The part of the caller's last call: nearly all callers use one client at one endpoint. */
 const callerParts = new WeakMap<ObservedPrincipal, CallerPart>()
 /** By the route in the catalog. */
-const targetParts = new WeakMap<object, { readonly method: string; readonly texts: Texts }>()
+const targetParts = new WeakMap<object, { readonly method: string; readonly outcome: string; readonly parts: Parts }>()
 
-/** As members of a JSON object. The fewer pieces a line is made of, the less it costs to put it together. */
-export const jsonForm: FieldForm = {
-  name: 'json',
-  field: (name, value) => (nameTexts[name] ??= `,"${name}":`) + jsonOf(value)
-}
-/** Of fields, whose names are our own. */
-const nameTexts: Record<string, string> = {}
+/** As members of a JSON object. */
+export const jsonForm = formOf(
+  'json',
+  (field) => `,"${field}":`,
+  (line, value) => line.value(value)
+)
 
 /** Of a name that its caller made up. */
 const maxMadeUpChars = 200
@@ -46,62 +66,76 @@ const maxUriChars = 200
 export const loggedSessionChars = 8
 
 /** Who called, in a line of the log. */
-export const callerFieldsOf = ({ kind, subject, clientId }: ObservedPrincipal): Record<string, string> => ({
+export const callerFieldsOf = ({ kind, subject, clientId }: ObservedPrincipal) => ({
   [kind === 'key' ? 'apiKey' : 'user']: subject,
   client: clientId
 })
 
-/** What is told of a call that has ended. */
-export const callLine = (call: ObservedCall, ended: CallOutcome): Fields => ({
-  requestId: call.record?.requestId,
-  traceId: call.record?.trace?.traceId,
-  ...callerFields(call),
-  session: sessionOf(call),
-  ...targetFields(call),
-  ...Object.fromEntries(endParts.map(([name, valueOf]) => [name, valueOf(call.record ?? noRecord, ended, call)]))
-})
-
-/** The same fields in the same order, each as the form writes it. */
-export const callText = (call: ObservedCall, ended: CallOutcome, form: FieldForm): string =>
-  fieldText('requestId', call.record?.requestId, form) +
-  fieldText('traceId', call.record?.trace?.traceId, form) +
-  callerText(call, form) +
-  fieldText('session', sessionOf(call), form) +
-  targetText(call, form) +
-  endText(call, ended, form)
-
-/** @returns the value in JSON */
-export function jsonOf(value: string | number): string {
-  if (typeof value === 'number') return numberText(value)
-  return isPlain(value) ? `"${value}"` : JSON.stringify(value)
-}
-
-/** Durations have one digit behind the point: as two whole numbers they are written three times as fast. */
-function numberText(value: number): string {
-  const whole = Math.trunc(value)
-  if (whole === value) return `${whole}`
-  const tenths = Math.round((value - whole) * 10)
-  if (value > 0 && tenths < 10 && (whole * 10 + tenths) / 10 === value) return `${whole}.${tenths}`
-  return Number.isFinite(value) ? `${value}` : 'null'
-}
-
-const fieldText = (name: string, value: string | number | undefined, form: FieldForm): string =>
-  value === undefined ? '' : form.field(name, value)
-
-export function fieldsText(fields: Fields, form: FieldForm): string {
-  let text = ''
-  for (const name in fields) text += fieldText(name, fields[name], form)
-  return text
-}
-
-function endText(call: ObservedCall, ended: CallOutcome, form: FieldForm): string {
+/**
+ * Adds what is told of a call that has ended. Field by field and not from a table of them, which costs three times as
+ * much.
+ */
+export function putCall(line: LineBytes, call: ObservedCall, ended: CallOutcome, form: FieldForm): void {
   const { record = noRecord } = call
-  let text = ''
-  for (const [name, valueOf] of endParts) text += fieldText(name, valueOf(record, ended, call), form)
-  return text
+  const { requestId, session, waitMs, upstreamMs, sentAgain, trace } = record
+  const { before } = form
+  if (requestId !== undefined) putId(line, before.requestId, requestId, form)
+  // A record of OTLP has a place of its own for it.
+  if (trace !== undefined && form.name === 'json') putId(line, before.traceId, trace.traceId, form)
+  line.part(callerPart(call, form))
+  if (session !== undefined) put(line, before.session, session.slice(-loggedSessionChars), form)
+  putTarget(line, call, ended, form)
+  if (ended.code !== undefined) put(line, before.code, ended.code, form)
+  if (ended.rule !== undefined) put(line, before.rule, ended.rule, form)
+  if (ended.error !== undefined) put(line, before.error, ended.error, form)
+  put(line, before.ms, ended.ms, form)
+  if (waitMs !== undefined) put(line, before.waitMs, rounded(waitMs), form)
+  if (upstreamMs !== undefined) put(line, before.upstreamMs, rounded(upstreamMs), form)
+  if (record.bodyBytes !== undefined) put(line, before.bytesIn, record.bodyBytes, form)
+  if (record.answerBytes !== undefined) put(line, before.bytesOut, record.answerBytes, form)
+  if (record.notifications !== undefined) put(line, before.notifications, record.notifications, form)
+  if (record.serverRequests !== undefined) put(line, before.serverRequests, record.serverRequests, form)
+  if (record.resultType !== undefined) put(line, before.resultType, record.resultType, form)
+  if (record.attempts !== undefined) put(line, before.attempts, record.attempts, form)
+  if (sentAgain !== undefined) put(line, before.again, [...sentAgain].join(','), form)
+  if (record.resumed !== undefined) put(line, before.resumed, record.resumed, form)
+  if (record.rounds !== undefined) put(line, before.rounds, record.rounds, form)
+  if (isRetry(call.request)) put(line, before.retry, 'input', form)
+  if (record.address !== undefined) put(line, before.address, record.address, form)
 }
 
-function callerText(call: ObservedCall, form: FieldForm): string {
+function put(line: LineBytes, before: Uint8Array, value: string | number, form: FieldForm): void {
+  line.part(before)
+  form.put(line, value)
+}
+
+function putId(line: LineBytes, before: Uint8Array, id: string, form: FieldForm): void {
+  if (form.name === 'otlp') return put(line, before, id, form)
+  line.part(before)
+  line.id(id)
+}
+
+export function putFields(line: LineBytes, fields: Fields, form: FieldForm): void {
+  for (const name of Object.keys(fields) as LineField[]) {
+    const value = fields[name]
+    if (value !== undefined) put(line, form.before[name], value, form)
+  }
+}
+
+function partOf(fields: Fields, form: FieldForm): Uint8Array {
+  const line = new LineBytes()
+  putFields(line, fields, form)
+  return line.take()
+}
+
+/** What is told of a call that has ended, as an object. */
+export function callLine(call: ObservedCall, ended: CallOutcome): Fields {
+  const line = new LineBytes()
+  putCall(line, call, ended, jsonForm)
+  return JSON.parse(`{${line.view().toString().slice(1)}}`) as Fields
+}
+
+function callerPart(call: ObservedCall, form: FieldForm): Uint8Array {
   const { tenant, endpoint, principal, record = noRecord } = call
   const { caller = principal, software, revision } = record
   let part = callerParts.get(caller)
@@ -113,21 +147,22 @@ function callerText(call: ObservedCall, form: FieldForm): string {
     part.software?.name !== software?.name ||
     part.software?.version !== software?.version
   ) {
-    part = { tenant: tenant.id, endpoint: endpoint.name, software, revision, texts: {} }
+    part = { tenant: tenant.id, endpoint: endpoint.name, software, revision, parts: {} }
     callerParts.set(caller, part)
   }
-  return (part.texts[form.name] ??= fieldsText(callerFields(call), form))
+  return (part.parts[form.name] ??= partOf(callerFields(call), form))
 }
 
-function targetText(call: ObservedCall, form: FieldForm): string {
+/** With the outcome, which nearly always is that of the call before. */
+function putTarget(line: LineBytes, call: ObservedCall, { outcome }: CallOutcome, form: FieldForm): void {
   const { request, record = noRecord } = call
-  if (record.route === undefined) return fieldsText(targetFields(call), form)
+  if (record.route === undefined) return putFields(line, { ...targetFields(call), outcome }, form)
   let part = targetParts.get(record.route)
-  if (part?.method !== request.method) {
-    part = { method: request.method, texts: {} }
+  if (part?.method !== request.method || part.outcome !== outcome) {
+    part = { method: request.method, outcome, parts: {} }
     targetParts.set(record.route, part)
   }
-  return (part.texts[form.name] ??= fieldsText(targetFields(call), form))
+  line.part((part.parts[form.name] ??= partOf({ ...targetFields(call), outcome }, form)))
 }
 
 function callerFields({ tenant, endpoint, principal, record = noRecord }: ObservedCall): Fields {
@@ -140,8 +175,6 @@ function callerFields({ tenant, endpoint, principal, record = noRecord }: Observ
     revision
   }
 }
-
-const sessionOf = ({ record }: ObservedCall): string | undefined => record?.session?.slice(-loggedSessionChars)
 
 /** What the text of a route is kept under: it says no more than the method and the route do. */
 function targetFields({ request: { method, params }, record = noRecord }: ObservedCall): Fields {
@@ -169,33 +202,6 @@ function shownUri({ name, listedAs }: RecordedRoute): string {
   return firstOf(plain.replace(/^([^/?#]*:\/\/)[^/]*@/, '$1'), maxUriChars)
 }
 
-type EndPart = readonly [
-  name: string,
-  valueOf: (record: CallRecord, ended: CallOutcome, call: ObservedCall) => string | number | undefined
-]
-
-/** How it ended, in the order of the line: most calls have few of these, and an object of all would be garbage. */
-const endParts: readonly EndPart[] = [
-  ['outcome', (_, ended) => ended.outcome],
-  ['code', (_, ended) => ended.code],
-  ['rule', (_, ended) => ended.rule],
-  ['error', (_, ended) => ended.error],
-  ['ms', (_, ended) => ended.ms],
-  ['waitMs', ({ waitMs }) => waitMs && rounded(waitMs)],
-  ['upstreamMs', ({ upstreamMs }) => upstreamMs && rounded(upstreamMs)],
-  ['bytesIn', ({ bodyBytes }) => bodyBytes],
-  ['bytesOut', ({ answerBytes }) => answerBytes],
-  ['notifications', ({ notifications }) => notifications],
-  ['serverRequests', ({ serverRequests }) => serverRequests],
-  ['resultType', ({ resultType }) => resultType],
-  ['attempts', ({ attempts }) => attempts],
-  ['again', ({ sentAgain }) => sentAgain && [...sentAgain].join(',')],
-  ['resumed', ({ resumed }) => resumed],
-  ['rounds', ({ rounds }) => rounds],
-  ['retry', (_, __, { request }) => (isRetry(request) ? 'input' : undefined)],
-  ['address', ({ address }) => address]
-]
-
 /** 2026-07-28 basic/patterns/mrtr: the request comes once more, with input or with the state that it was given. */
 const isRetry = ({ params }: ObservedCall['request']): boolean =>
   params !== undefined && (params['requestState'] !== undefined || params['inputResponses'] !== undefined)
@@ -203,13 +209,3 @@ const isRetry = ({ params }: ObservedCall['request']): boolean =>
 const noRecord: CallRecord = {}
 
 export const rounded = (ms: number): number => Math.round(ms * 10) / 10
-
-/** Needs nothing of JSON. Longer texts are left to the engine, whose own search is faster then. */
-function isPlain(text: string): boolean {
-  if (text.length > 64) return false
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code < 0x20 || code > 0x7e || code === 0x22 || code === 0x5c) return false
-  }
-  return true
-}

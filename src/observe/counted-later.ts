@@ -9,21 +9,22 @@ const maxWaiting = 128
 
 /**
  * @param clock for durations
- * @param count what is counted; never throws
+ * @param count is given what waits, in its order; never throws
  */
-export function createCountedLater<Ended>(clock: Pick<Clock, 'timer'>, count: (ended: Ended) => void) {
+export function createCountedLater<Ended>(clock: Pick<Clock, 'timer'>, count: (ended: readonly Ended[]) => void) {
   const delay = createDelay(clock)
   let waiting: Ended[] = []
   function settle(): void {
+    if (waiting.length === 0) return
     const taken = waiting
     waiting = []
     delay.close()
-    for (const each of taken) count(each)
+    count(taken)
   }
   return {
     /** @param mayWait it is small enough to be held until then */
     add(ended: Ended, mayWait: boolean): void {
-      if (!mayWait) count(ended)
+      if (!mayWait) count([ended])
       else if (waiting.push(ended) >= maxWaiting) settle()
       else if (!delay.pending) delay.start(countEveryMs, settle)
     },

@@ -5,7 +5,8 @@ import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
 import { type Clock, createDelay, steadyClock } from '../time/clock.ts'
 import { type FieldForm, jsonForm } from './call-text.ts'
-import { openStandardError } from './standard-error.ts'
+import { LineBytes, shown } from './lines/line-bytes.ts'
+import { type LineDestination, openStandardError } from './lines/standard-error.ts'
 import { textLine } from './text-log.ts'
 
 export type Log = Logger
@@ -17,7 +18,9 @@ export function createLog(level: string, form: LogForm): Log {
   const settings = { level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
   const standardError = openStandardError()
   if (form !== 'json')
-    return pino(settings, { write: (line: string) => standardError.write(textLine(line, form === 'colours')) })
+    return pino(settings, {
+      write: (line: string) => standardError.write(Buffer.from(textLine(line, form === 'colours')))
+    })
   const lines = batched(standardError)
   process.once('exit', () => lines.end())
   return pino(settings, lines)
@@ -28,8 +31,10 @@ export interface LoggedCall {
   /** Milliseconds since the epoch. */
   readonly time: number
   readonly traceId: string | undefined
+  /** Fields of the log itself, as pino keeps them. */
+  readonly bindings: string
   /** At once: what is known of the call goes with it. */
-  fieldsIn(form: FieldForm): string
+  putFields(line: LineBytes, form: FieldForm): void
 }
 
 export interface LineTaker {
@@ -41,9 +46,9 @@ export interface LineTaker {
 
 interface LineWriter {
   write(text: string): unknown
-  writeCall?(line: string, call: LoggedCall): void
-  /** A line that is made when it is written. */
-  later?(make: () => string): void
+  writeCall?(call: LoggedCall, mayWait: boolean): void
+  /** A line that is put together when it is written. */
+  later?(call: LoggedCall): void
   flushSync?(): void
 }
 
@@ -57,8 +62,8 @@ export function alsoTo(log: Log, taker: LineTaker): () => void {
       destination.write(text)
       taker.take(text)
     },
-    writeCall(line, call) {
-      destination.write(line)
+    writeCall(call, mayWait) {
+      writeLine(destination, call, mayWait)
       taker.takeCall(call)
     },
     flushSync: () => destination.flushSync?.()
@@ -79,26 +84,13 @@ const maxHeldChars = 65_536
 const callLineChars = 512
 
 /**
- * JSON with further control, format and direction characters as `\uXXXX`: servers and clients decide what some fields
- * say, and a terminal would obey them.
- */
-function shown(lines: string): string {
-  if (Buffer.byteLength(lines) === lines.length) return lines
-  return lines.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
-    each
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join('')
-  )
-}
-
-/**
  * Writes many lines together: a system call costs as much as the text of some twenty lines. Where nothing was written a
  * moment ago, a line goes out with the turn of the event loop that made it.
  */
-export function batched(destination: { write(text: string): unknown }, clock: Clock = steadyClock) {
+export function batched(destination: LineDestination, clock: Clock = steadyClock) {
   const delay = createDelay(clock)
-  let lines: Array<string | (() => string)> = []
+  const bytes = new LineBytes()
+  let lines: Array<string | LoggedCall> = []
   let chars = 0
   let isDue = false
   let writtenAt = -Infinity
@@ -111,11 +103,13 @@ export function batched(destination: { write(text: string): unknown }, clock: Cl
     delay.close()
     if (held.length === 0) return
     writtenAt = clock.now()
-    let text = ''
-    for (const each of held) text += typeof each === 'string' ? each : each()
-    destination.write(shown(text))
+    for (const each of held)
+      if (typeof each === 'string') bytes.text(shown(each))
+      else putLine(bytes, each)
+    destination.write(bytes.view())
+    bytes.clear()
   }
-  function hold(line: string | (() => string), length: number): void {
+  function hold(line: string | LoggedCall, length: number): void {
     lines.push(line)
     chars += length
     if (ended || chars > maxHeldChars) return flushSync()
@@ -127,7 +121,7 @@ export function batched(destination: { write(text: string): unknown }, clock: Cl
   return {
     write: (line: string): void => hold(line, line.length),
     /** Many at once cost less than half of what each does between calls, whose code and data are others. */
-    later: (make: () => string): void => hold(make, callLineChars),
+    later: (call: LoggedCall): void => hold(call, callLineChars),
     /** pino calls it after a fatal line. */
     flushSync,
     /** At the exit of the process: writes what is there, and further lines one by one. */
@@ -138,27 +132,42 @@ export function batched(destination: { write(text: string): unknown }, clock: Cl
   }
 }
 
-const infoLevel = pino.levels.values['info']
+const beforeTime = Buffer.from(`{"level":${pino.levels.values['info']},"time":`)
+const afterFields = Buffer.from(',"msg":"call"}\n')
 
 /**
  * As `log.info` with the message `call`, byte for byte, for the line of each call: pino writes field by field, which
  * costs three times as much.
- * @param mayWait what `fieldsIn` holds is small: it is called when the line is written
- * @param fieldsIn each with a comma before it; of names that are no secret
+ * @param mayWait what `putFields` holds is small: it is called when the line is written
+ * @param putFields each with a comma before it; of names that are no secret
  */
 export function writeCall(
   log: Log,
-  { traceId, mayWait }: { readonly traceId: string | undefined; readonly mayWait: boolean },
-  fieldsIn: (form: FieldForm) => string
+  traceId: string | undefined,
+  mayWait: boolean,
+  putFields: LoggedCall['putFields']
 ): void {
   const inner = log as unknown as Readonly<Record<symbol, unknown>>
   const destination = inner[pino.symbols.streamSym] as LineWriter
   const bindings = inner[pino.symbols.chindingsSym] as string
-  const time = Date.now()
-  const line = (): string => `{"level":${infoLevel},"time":${time}${bindings}${fieldsIn(jsonForm)},"msg":"call"}\n`
-  if (bindings === '' && destination.writeCall !== undefined) destination.writeCall(line(), { time, traceId, fieldsIn })
-  else if (mayWait && destination.later !== undefined) destination.later(line)
-  else destination.write(line())
+  const call = { time: Date.now(), traceId, bindings, putFields }
+  if (bindings === '' && destination.writeCall !== undefined) destination.writeCall(call, mayWait)
+  else writeLine(destination, call, mayWait)
+}
+
+function writeLine(destination: LineWriter, call: LoggedCall, mayWait: boolean): void {
+  if (mayWait && destination.later !== undefined) return destination.later(call)
+  const line = new LineBytes()
+  putLine(line, call)
+  destination.write(line.view().toString())
+}
+
+function putLine(line: LineBytes, { time, bindings, putFields }: LoggedCall): void {
+  line.part(beforeTime)
+  line.time(time)
+  if (bindings !== '') line.text(bindings)
+  putFields(line, jsonForm)
+  line.part(afterFields)
 }
 
 // Defence in depth: fields of these names are never logged, whatever a caller passes.

@@ -3,7 +3,7 @@
 
 import t from 'tap'
 import pino from 'pino'
-import { callLine, callText, jsonForm } from '../../src/observe/call-text.ts'
+import { callLine, jsonForm, putCall } from '../../src/observe/call-text.ts'
 import {
   type CallOutcome,
   type CallRecord,
@@ -11,6 +11,7 @@ import {
   observe,
   type ObservedCall
 } from '../../src/observe/calls.ts'
+import { LineBytes, shown } from '../../src/observe/lines/line-bytes.ts'
 import { alsoTo, type LoggedCall } from '../../src/observe/log.ts'
 import { createCallAttributes } from '../../src/observe/metrics/call-attributes.ts'
 import { createCallSeries } from '../../src/observe/metrics/call-series.ts'
@@ -64,12 +65,45 @@ function* calls(): Generator<{ call: ObservedCall; ended: CallOutcome }> {
                 }
 }
 
+/** What a line has to say, as an object. */
+function fieldsOf({ tenant, endpoint, principal, request: { method }, record = {} }: ObservedCall, ended: CallOutcome) {
+  const { route, software } = record
+  return {
+    requestId: record.requestId,
+    traceId: record.trace?.traceId,
+    tenant: tenant.id,
+    endpoint: endpoint.name,
+    [principal.kind === 'key' ? 'apiKey' : 'user']: principal.subject,
+    client: principal.clientId,
+    software: software && `${software.name} ${software.version}`,
+    revision: record.revision,
+    session: record.session?.slice(-8),
+    method,
+    upstream: route?.upstream,
+    tool: method === 'tools/call' ? route?.name : undefined,
+    prompt: method === 'prompts/get' ? route?.name : undefined,
+    outcome: ended.outcome,
+    code: ended.code,
+    rule: ended.rule,
+    error: ended.error,
+    ms: ended.ms,
+    waitMs: Math.round((record.waitMs ?? 0) * 10) / 10,
+    upstreamMs: record.upstreamMs,
+    bytesIn: record.bodyBytes,
+    bytesOut: record.answerBytes,
+    address: record.address
+  }
+}
+
 t.test('the text is what JSON says of the fields, whatever came before', async (t) => {
   let count = 0
   let wrong: string | undefined
+  const line = new LineBytes()
   for (const { call, ended } of calls()) {
-    const [text, expected] = [callText(call, ended, jsonForm), JSON.stringify(callLine(call, ended))]
-    if (`{${text.slice(1)}}` !== expected) wrong ??= `${text} is not ${expected}`
+    putCall(line, call, ended, jsonForm)
+    const [text, expected] = [String(line.take()), JSON.stringify(fieldsOf(call, ended))]
+    if (`{${text.slice(1)}}` !== shown(expected)) wrong ??= `${text} is not ${expected}`
+    if (JSON.stringify(callLine(call, ended)) !== expected) wrong ??= `the object is not ${expected}`
     count++
   }
   t.equal(wrong, undefined)
@@ -93,7 +127,7 @@ t.test('a call counts where its attributes say, whatever came before', async (t)
         const isToolError = error === undefined && ended.outcome === 'tool_error'
         const name = call.record?.route?.name
         const revision = call.record?.revision ?? '2025-11-25'
-        const request = { definition, revision, method: call.request.method, name, error, isToolError }
+        const request = { definition, revision, method: call.request.method, name, error, isToolError, ms: 1 }
         if (sentSeries(request) !== sent.find('acme', attributesOf.ofSent(request))) wrong++
       }
   }
@@ -107,7 +141,11 @@ t.test('the line of a call is as pino writes it, and whoever takes lines gets th
   const taken: Array<string | LoggedCall['traceId']> = []
   const untap = alsoTo(log, {
     take: (line) => void taken.push(line),
-    takeCall: (logged) => void taken.push(logged.fieldsIn(jsonForm))
+    takeCall(logged) {
+      const line = new LineBytes()
+      logged.putFields(line, jsonForm)
+      taken.push(String(line.take()))
+    }
   })
   const [{ call } = { call: undefined }] = calls()
   if (call === undefined) throw new Error('there are no calls')

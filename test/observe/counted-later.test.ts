@@ -5,7 +5,7 @@ import { handClock } from '../kit/connector.ts'
 t.test('what has ended is counted in time, in its order, or before somebody reads', async (t) => {
   const clock = handClock()
   const counted: number[] = []
-  const later = createCountedLater<number>(clock, (ended) => void counted.push(ended))
+  const later = createCountedLater<number>(clock, (ended) => void counted.push(...ended))
   later.add(1, true)
   later.add(2, true)
   t.same(counted, [], 'not between calls')
@@ -23,7 +23,7 @@ t.test('what has ended is counted in time, in its order, or before somebody read
 
 t.test('what is large is counted at once', async (t) => {
   const counted: string[] = []
-  const later = createCountedLater<string>(handClock(), (ended) => void counted.push(ended))
+  const later = createCountedLater<string>(handClock(), (ended) => void counted.push(...ended))
   later.add('small', true)
   later.add('large', false)
   t.same(counted, ['large'])
@@ -33,7 +33,7 @@ t.test('what is large is counted at once', async (t) => {
 
 t.test('not more than 128 are held', async (t) => {
   const counted: number[] = []
-  const later = createCountedLater<number>(handClock(), (ended) => void counted.push(ended))
+  const later = createCountedLater<number>(handClock(), (ended) => void counted.push(...ended))
   for (let each = 0; each < 127; each++) later.add(each, true)
   t.equal(counted.length, 0)
   later.add(127, true)

@@ -7,11 +7,19 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { batched, redacted, shortError } from '../../src/observe/log.ts'
+import { batched, type LoggedCall, redacted, shortError } from '../../src/observe/log.ts'
 import { handClock } from '../kit/connector.ts'
 import { textLine } from '../../src/observe/text-log.ts'
 
 const module = join(import.meta.dirname, '../../src/observe/log.ts')
+
+/** Of a log without fields of its own, at the time 7. */
+const loggedCall = (fields: () => string): LoggedCall => ({
+  time: 7,
+  traceId: undefined,
+  bindings: '',
+  putFields: (line) => line.text(fields())
+})
 
 /** What a process of its own writes to standard error. */
 function logged(code: string): { lines: Array<Record<string, unknown>>; status: number | null } {
@@ -60,7 +68,7 @@ t.test('a fatal line is out at once, with those before it', async (t) => {
 t.test('a line goes out with its turn; under load, lines of some milliseconds are one write', async (t) => {
   const written: string[] = []
   const clock = handClock()
-  const lines = batched({ write: (text) => written.push(text) }, clock)
+  const lines = batched({ write: (lines) => written.push(String(lines)) }, clock)
   lines.write('a\n')
   lines.write('b\n')
   t.same(written, [])
@@ -84,8 +92,8 @@ t.test('a line goes out with its turn; under load, lines of some milliseconds ar
   lines.write('f\n')
   lines.end()
   lines.write('g\n')
-  lines.later(() => 'h\n')
-  t.same(written.slice(4), ['f\n', 'g\n', 'h\n'])
+  lines.later(loggedCall(() => ',"call":"h"'))
+  t.same(written.slice(4), ['f\n', 'g\n', '{"level":30,"time":7,"call":"h","msg":"call"}\n'])
   clock.advance(100)
   await turn()
   t.equal(written.length, 7)
@@ -94,16 +102,17 @@ t.test('a line goes out with its turn; under load, lines of some milliseconds ar
 t.test('the line of a call is made when it is written, in its place among the others', async (t) => {
   const written: string[] = []
   let made = 0
-  const lines = batched({ write: (text) => written.push(text) }, handClock())
+  const lines = batched({ write: (lines) => written.push(String(lines)) }, handClock())
   lines.write('before\n')
-  lines.later(() => `call ${++made}\u202e\n`)
+  const next = loggedCall(() => `,"call":${++made}`)
+  lines.later(next)
   lines.write('after\n')
   t.equal(made, 0)
   await turn()
-  t.same(written, ['before\ncall 1\\u202e\nafter\n'])
-  for (let call = 0; call < 200; call++) lines.later(() => `call ${++made}\n`)
+  t.same(written, ['before\n{"level":30,"time":7,"call":1,"msg":"call"}\nafter\n'])
+  for (let call = 0; call < 200; call++) lines.later(next)
   t.equal(written.length, 2, 'many do not wait')
-  t.match(written[1], /^call 2\n/)
+  t.match(written[1], /^.*"call":2,.*\n/)
   lines.flushSync()
   t.equal(made, 201, 'none is lost')
 })

@@ -2,7 +2,7 @@
 // memory only, and of a bounded number: the audit log has all.
 
 import type { Principal } from '../../auth/principal.ts'
-import type { CallMeter, CallRecord, ObservedCaller } from '../../observe/calls.ts'
+import type { CallRecord, ObservedCall, ObservedCaller } from '../../observe/calls.ts'
 import type { Clock } from '../../time/clock.ts'
 
 /** Of the process, and of one tenant: beyond, whoever called longest ago is forgotten. */
@@ -75,8 +75,7 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
 
   return {
     meter: {
-      callEnded({ tenant, principal, record }) {
-        const now = wall.now()
+      callEnded({ tenant, principal, record }: ObservedCall, now = wall.now()): void {
         let seen = known.get(principal)
         if (seen === undefined || seen.isForgotten || seen.tenant !== tenant.id) {
           seen = seenOf(tenant.id, principal, now)
@@ -88,7 +87,7 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
         seen.lastAt = now
         seen.turn = ++turns
       }
-    } satisfies CallMeter,
+    },
     /** Those who called since the day began (UTC), the last one first. */
     today(tenant: string): SeenCaller[] {
       const since = Math.floor(wall.now() / dayMs) * dayMs

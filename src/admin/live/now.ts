@@ -3,10 +3,10 @@
 import type { Snapshot } from '../../config/snapshot.ts'
 import type { Control } from '../../control/control.ts'
 import { callLine } from '../../observe/call-text.ts'
-import { type CallMeter, type EndedCall, mayBeHeld } from '../../observe/calls.ts'
-import { createCountedLater } from '../../observe/counted-later.ts'
+import type { CallMeter } from '../../observe/calls.ts'
 import type { LiveEvents } from '../../observe/live.ts'
 import type { Log } from '../../observe/log.ts'
+import type { Metrics } from '../../observe/metrics/metrics.ts'
 import type { RefusalObservers } from '../../observe/refused-requests.ts'
 import type { Bus } from '../../session/bus/bus.ts'
 import { everyNode } from '../../store/keys.ts'
@@ -36,7 +36,7 @@ interface Serving {
 
 interface NowOptions extends Serving {
   readonly live: LiveEvents
-  readonly metrics: (CallMeter & NonNullable<RefusalObservers['metrics']>) | undefined
+  readonly metrics: Metrics
   readonly store: Store
   readonly bus: Pick<Bus, 'tell' | 'hear' | 'node' | 'shared'>
   readonly pool: Pick<Pool, 'renew'>
@@ -58,26 +58,27 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
   const { snapshot, control, release: version } = serving
   const configuration = (): number => control.version
   const processes = createProcesses({ bus, snapshot, configuration, version, clock, wall })
-  const later = createCountedLater(clock, count)
-  function count({ call, ended }: EndedCall): void {
-    usage.meter.callEnded(call, ended)
-    series.meter.callEnded(call, ended)
-    callers.meter.callEnded(call)
-  }
+  metrics.alsoCounts((calls) => {
+    const now = wall.now()
+    for (const { call, ended } of calls) {
+      usage.meter.callEnded(call, ended, now)
+      series.meter.callEnded(call, ended, now)
+      callers.meter.callEnded(call, now)
+      refusedLately.note(ended.outcome, call.tenant.id, 'call', now)
+    }
+  })
 
   /** Of something that reads what is counted. */
   const settled =
     <Asked extends readonly unknown[], Told>(read: (...asked: Asked) => Told) =>
     (...asked: Asked): Told => {
-      later.settle()
+      metrics.settle()
       return read(...asked)
     }
 
-  const meter: NonNullable<NowOptions['metrics']> = {
+  const meter: CallMeter & NonNullable<RefusalObservers['metrics']> = {
     callEnded(call, ended) {
-      metrics?.callEnded(call, ended)
-      later.add({ call, ended }, mayBeHeld(call))
-      refusedLately.note(ended.outcome, call.tenant.id, 'call')
+      metrics.callEnded(call, ended)
       live.happened('call', call.tenant.id, () =>
         JSON.stringify({
           time: new Date(wall.now()).toISOString(),
@@ -87,10 +88,10 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
         })
       )
     },
-    sessionEnded: (seconds, session) => metrics?.sessionEnded?.(seconds, session),
+    sessionEnded: metrics.sessionEnded,
     refused(reason, tenant) {
-      metrics?.refused(reason, tenant)
-      refusedLately.note(reason, tenant, 'request')
+      metrics.refused(reason, tenant)
+      refusedLately.note(reason, tenant, 'request', wall.now())
     }
   }
   return {
@@ -99,7 +100,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
     prometheus: createPrometheus(wall),
     processes,
     callers: { ...callers, today: settled(callers.today) },
-    refusedLately,
+    refusedLately: { ...refusedLately, read: settled(refusedLately.read) },
     watch,
     meter,
     /** At every process. */
@@ -110,7 +111,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
     async close(): Promise<void> {
       watch.close()
       processes.close()
-      later.settle()
+      metrics.settle()
       await usage.close()
     }
   }

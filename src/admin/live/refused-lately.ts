@@ -52,9 +52,9 @@ export function createRefusedLately(wall: Pick<Clock, 'now'>) {
   }
 
   return {
-    note(code: string, tenant: string | undefined, told: Told): void {
+    note(code: string, tenant: string | undefined, told: Told, at: number): void {
       if (!limitCodes.has(code)) return
-      const now = Math.floor(wall.now() / minuteMs)
+      const now = Math.floor(at / minuteMs)
       const minutes = refusedOf(code as ErrorCode, tenant, now)?.minutes
       if (minutes === undefined) return
       const counts = minutes.get(now) ?? { call: 0, request: 0 }

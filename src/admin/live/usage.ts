@@ -1,7 +1,7 @@
 // How much each tenant uses, by day: counted in each process, and written to the store some times a minute, so that it
 // outlives the process and is told at every one. What a process counted since it last wrote ends with it.
 
-import { countedName, isFailure, type CallMeter, type ObservedCall } from '../../observe/calls.ts'
+import { countedName, isFailure, type CallOutcome, type ObservedCall } from '../../observe/calls.ts'
 import type { Log } from '../../observe/log.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { usageIndexKey, usageKey, usageProcessesKept, usageTtlMs } from '../../store/keys.ts'
@@ -82,8 +82,7 @@ export function createUsage({
     return day
   }
 
-  function countedOf({ tenant, request: { method }, record }: ObservedCall): Counted {
-    const now = wall.now()
+  function countedOf({ tenant, request: { method }, record }: ObservedCall, now: number): Counted {
     if (now >= until) {
       today = dayAt(now)
       until = Date.parse(today) + dayMs
@@ -134,20 +133,21 @@ export function createUsage({
 
   return {
     meter: {
-      callEnded(call, { outcome }) {
-        const { day, upstream, tool } = countedOf(call)
+      callEnded(call: ObservedCall, { outcome }: CallOutcome, now = wall.now()): void {
+        const { day, upstream, tool } = countedOf(call, now)
         const { request, record } = call
         day.isChanged = true
         day.requests++
         if (request.method === 'tools/call') day.toolCalls++
+        const failed = isFailure(outcome)
         if (outcome === 'tool_error') day.toolErrors++
-        if (outcome !== 'tool_error' && isFailure(outcome)) day.errors++
+        else if (failed) day.errors++
         day.bytesIn += record?.bodyBytes ?? 0
         day.bytesOut += record?.answerBytes ?? 0
-        count(upstream, isFailure(outcome))
-        count(tool, isFailure(outcome))
+        count(upstream, failed)
+        count(tool, failed)
       }
-    } satisfies CallMeter,
+    },
     /** @param count of days, with today. @returns the newest first. @throws GatewayError unavailable */
     async read(tenant: string, dayCount: number): Promise<UsageOfDay[]> {
       await written(tenant)

@@ -1,7 +1,7 @@
 // How calls went in the last hour, in steps of ten seconds, from the same record as metrics: for the plots of whoever
 // looks now. Of this process and in its memory only; what is older is told by metrics.
 
-import { countedName, type CallMeter, type ObservedCall } from '../../observe/calls.ts'
+import { countedName, type CallOutcome, type ObservedCall } from '../../observe/calls.ts'
 import type { Clock } from '../../time/clock.ts'
 import { callsSince, countCall, errorsSince, minuteOf, minutesKept, spanOf, stepsOf, type Row } from './call-steps.ts'
 
@@ -118,9 +118,9 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
     return rows
   }
 
-  const callEnded: CallMeter['callEnded'] = (call, { outcome, ms }) => {
+  function callEnded(call: ObservedCall, { outcome, ms }: CallOutcome, now = wall.now()): void {
     if (openEnded.has(call.request.method)) return
-    countCall(rowsOf(call), wall.now(), outcome, ms)
+    countCall(rowsOf(call), now, outcome, ms)
   }
 
   function named(kind: SeriesKind, isWanted: (tenant: string) => boolean): NamedRows[] {
@@ -134,7 +134,7 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
   }
 
   return {
-    meter: { callEnded } satisfies CallMeter,
+    meter: { callEnded },
     /**
      * Those with the most calls by name, the rest together, and all of them.
      * @param wanted tenants; undefined: all

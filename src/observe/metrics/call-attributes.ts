@@ -30,6 +30,8 @@ export interface UpstreamRequest {
   /** undefined: the upstream answered with a result. */
   readonly error: unknown
   readonly isToolError: boolean
+  /** Since it was sent. */
+  readonly ms: number
 }
 
 export function createCallAttributes() {

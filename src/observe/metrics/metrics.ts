@@ -46,11 +46,6 @@ export interface ServedSession {
   readonly revision: string
 }
 
-interface EndedRequest {
-  readonly ms: number
-  readonly request: UpstreamRequest
-}
-
 /** Reasons of refusals (protocol/error-table.ts) behind which a limit stands. */
 const limits: ReadonlySet<string> = new Set([
   ...['too_many', 'too_large', 'rate_limited', 'quota_exceeded', 'overloaded', 'headers_too_large']
@@ -138,16 +133,21 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     limitsHit.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
   }
 
-  function countServed({ call, ended }: EndedCall): void {
-    const trace = call.record?.trace
-    served.add(servedSeries(call, ended), ended.ms / 1e3, trace?.isSampled === true ? trace : undefined)
-    limitHit(ended.outcome, call.tenant.id)
+  function countServed(calls: readonly EndedCall[]): void {
+    for (const { call, ended } of calls) {
+      const trace = call.record?.trace
+      served.add(servedSeries(call, ended), ended.ms / 1e3, trace?.isSampled === true ? trace : undefined)
+      limitHit(ended.outcome, call.tenant.id)
+    }
   }
 
-  const servedLater = createCountedLater(clock, countServed)
-  const sentLater = createCountedLater(clock, ({ ms, request }: EndedRequest) =>
-    sent.add(sentSeries(request), ms / 1e3)
-  )
+  const counters = [countServed]
+  const servedLater = createCountedLater<EndedCall>(clock, (calls) => {
+    for (const count of counters) count(calls)
+  })
+  const sentLater = createCountedLater<UpstreamRequest>(clock, (requests) => {
+    for (const each of requests) sent.add(sentSeries(each), each.ms / 1e3)
+  })
 
   async function collect(now: Readings): Promise<ResourceMetrics> {
     servedLater.settle()
@@ -167,10 +167,15 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     callEnded(call: ObservedCall, ended: CallOutcome): void {
       servedLater.add({ call, ended }, mayBeHeld(call))
     },
-    /** @param ms since the request was sent to its upstream */
-    requestEnded(ms: number, request: UpstreamRequest): void {
+    /** Whoever else counts calls gets them a moment after they have ended. */
+    alsoCounts(count: (calls: readonly EndedCall[]) => void): void {
+      counters.push(count)
+    },
+    /** Calls that have ended are counted by now: for whoever reads what counts them. */
+    settle: servedLater.settle,
+    requestEnded(request: UpstreamRequest): void {
       // Errors may be large.
-      sentLater.add({ ms, request }, request.error === undefined)
+      sentLater.add(request, request.error === undefined)
     },
     /** @param tenant of the caller who was let in */
     refused(reason: string, tenant: string | undefined): void {

@@ -2,7 +2,8 @@
 // that what waits holds no objects. Lines that cannot be sent are dropped and counted.
 
 import { backoffMs, createDelay, type Clock } from '../../time/clock.ts'
-import { type FieldForm, jsonOf } from '../call-text.ts'
+import { formOf } from '../call-text.ts'
+import { LineBytes } from '../lines/line-bytes.ts'
 import type { LineTaker } from '../log.ts'
 import type { Losses } from './losses.ts'
 import {
@@ -19,9 +20,9 @@ import {
 const maxWaitingLines = 8_192
 const maxWaitingBytes = 16 * 1024 * 1024
 const maxLinesAtOnce = 1_024
-/** Lines, and characters of them, that become bytes together. */
+/** Lines, and bytes of them, that are kept together. */
 const linesInPart = 64
-const maxPartChars = 65_536
+const maxPartBytes = 65_536
 const sendAfterMs = 1_000
 const firstRetryMs = 1_000
 const maxRetryMs = 30_000
@@ -53,17 +54,17 @@ const severities: Readonly<Record<number, readonly [number, string]>> = {
   60: [21, 'FATAL']
 }
 
-/** As attributes of a log record; what has a place of its own there is left out. */
-const attributeForm: FieldForm = {
-  name: 'otlp',
-  field(name, value) {
-    if (name === 'traceId') return ''
-    const key = conventional[name] ?? `gatehouse.${name}`
-    if (typeof value === 'string') return `,{"key":"${key}","value":{"stringValue":${jsonOf(value)}}}`
-    if (Number.isSafeInteger(value)) return `,{"key":"${key}","value":{"intValue":"${value}"}}`
-    return `,{"key":"${key}","value":{"doubleValue":${jsonOf(value)}}}`
+/** As attributes of a log record. */
+const attributeForm = formOf(
+  'otlp',
+  (field) => `,{"key":"${conventional[field] ?? `gatehouse.${field}`}","value":`,
+  (line, value) => {
+    const isInteger = Number.isSafeInteger(value)
+    line.text(typeof value === 'string' ? '{"stringValue":' : isInteger ? '{"intValue":"' : '{"doubleValue":')
+    line.value(value)
+    line.text(isInteger ? '"}}' : '}}')
   }
-}
+)
 
 const [callSeverity, callSeverityText] = [9, 'INFO']
 
@@ -87,30 +88,30 @@ export function createLogExport({ place, resource, losses, clock }: LogExportOpt
   const delay = createDelay(clock)
   let parts: Part[] = []
   /** The part that grows: log records, with commas between them. */
-  let text = ''
-  let textLines = 0
-  /** In all parts and in the text. */
+  const grown = new LineBytes()
+  let grownLines = 0
+  /** In all parts, and in the one that grows. */
   let lines = 0
   let bytes = 0
   let failures = 0
   let sending: Promise<void> | undefined
 
-  function put(record: string): void {
-    if (lines >= maxWaitingLines || bytes + text.length + record.length > maxWaitingBytes) return losses.lost(1)
-    text += text === '' ? record : `,${record}`
+  function put(putRecord: (line: LineBytes) => void): void {
+    if (lines >= maxWaitingLines || bytes + grown.length > maxWaitingBytes) return losses.lost(1)
+    if (grownLines > 0) grown.text(',')
+    putRecord(grown)
     lines++
-    textLines++
-    if (textLines >= linesInPart || text.length >= maxPartChars) pack()
+    grownLines++
+    if (grownLines >= linesInPart || grown.length >= maxPartBytes) pack()
     schedule()
   }
 
   function pack(): void {
-    if (textLines === 0) return
-    const part = { bytes: Buffer.from(text), lines: textLines }
+    if (grownLines === 0) return
+    const part = { bytes: grown.take(), lines: grownLines }
     parts.push(part)
     bytes += part.bytes.length
-    text = ''
-    textLines = 0
+    grownLines = 0
   }
 
   /** @returns how many parts make a message */
@@ -160,13 +161,20 @@ export function createLogExport({ place, resource, losses, clock }: LogExportOpt
   }
 
   return {
-    take: (line) => put(JSON.stringify(logRecordOf(line))),
-    takeCall({ time, traceId, fieldsIn }) {
+    take: (line) => put((record) => record.text(JSON.stringify(logRecordOf(line)))),
+    takeCall({ time, traceId, putFields }) {
       const at = `"timeUnixNano":"${time}000000","observedTimeUnixNano":"${time}000000"`
       const severity = `"severityNumber":${callSeverity},"severityText":"${callSeverityText}"`
       const trace = traceId === undefined ? '' : `,"traceId":"${traceId}"`
       const what = `"eventName":"gatehouse.call","body":{"stringValue":"call"}${trace}`
-      put(`{${at},${severity},${what},"attributes":[${fieldsIn(attributeForm).slice(1)}]}`)
+      put((record) => {
+        record.text(`{${at},${severity},${what},"attributes":`)
+        const start = record.length
+        putFields(record, attributeForm)
+        // In place of the comma before the first one.
+        record.put(start, '[')
+        record.text(']}')
+      })
     },
     /** Sends what waits. Never rejects. */
     async close(): Promise<void> {

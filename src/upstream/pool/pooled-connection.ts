@@ -47,7 +47,7 @@ interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 
 
 /** Metrics, as seen by requests to upstreams. */
 export interface UpstreamMeter {
-  requestEnded(ms: number, request: UpstreamRequest): void
+  requestEnded(request: UpstreamRequest): void
   connectionEnded(seconds: number, definition: UpstreamDefinition, error: string | undefined): void
 }
 
@@ -159,7 +159,8 @@ export function createPooledConnection(
             watched(error)
             callEnded(error)
             if (sentAt === undefined) return
-            metrics?.requestEnded(clock.now() - sentAt, { definition, revision, method, name, error, isToolError })
+            const ms = connection.touchedAt - sentAt
+            metrics?.requestEnded({ definition, revision, method, name, error, isToolError, ms })
           }
           result.then(
             (answer) => over(undefined, answer['isError'] === true && method === 'tools/call'),
