@@ -625,6 +625,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'its others keep none'
     ],
     ['observe/metrics/metrics.ts maxAnswers', 'metrics that are being read', 'process', '429'],
+    [
+      'observe/lines/stranger-lines.ts linesPerSecond',
+      'lines of the log about requests of whoever is not let in, half of them for one address',
+      'process',
+      'at level `debug`; a warning says how many'
+    ],
+    ['observe/lines/stranger-lines.ts linesAtOnce', 'of them at once', 'process', 'the same'],
     ['observe/other-requests.ts maxMessageChars chars', 'the method of a notification in the log', 'line', 'cut off'],
     ['observe/other-requests.ts maxMessages', 'methods of a batch in the log', 'line', 'left out'],
     [
@@ -2029,7 +2036,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   'The start': [['cli/run.ts probeMs', 'answer of whoever has the port already', 'start', 'named as another program']],
   'The log': [
     [
-      'observe/standard-error.ts maxUnwrittenBytes',
+      'observe/lines/standard-error.ts maxUnwrittenBytes',
       'lines that could not be written yet, because the disk is full or nobody reads them',
       'process',
       'the newest are left out'
@@ -2057,6 +2064,9 @@ observe/call-text.ts loggedSessionChars
 upstream/stdio/warm-children.ts fillAfterMs
 upstream/stdio/supervisor.ts perWarm
 observe/log.ts writeEveryMs
+observe/lines/line-bytes.ts firstBytes
+observe/lines/line-bytes.ts maxKeptBytes
+observe/lines/line-bytes.ts maxBytesOfUnit
 observe/log.ts callLineChars
 observe/counted-later.ts countEveryMs
 observe/pseudonyms.ts pseudonymChars
@@ -2082,7 +2092,8 @@ limits/idle-memory.ts checkMs
 limits/idle-memory.ts maxIdleUse
 limits/idle-memory.ts leastYoungBytes
 limits/idle-memory.ts mostHeapBytes
-observe/otlp/log-export.ts maxPartChars
+observe/otlp/log-export.ts maxPartBytes
+observe/lines/standard-error.ts retryMs
 upstream/stdio/known-programs.ts settledMs
 observe/otlp/log-export.ts firstRetryMs
 observe/otlp/log-export.ts maxRetryMs
@@ -2105,6 +2116,7 @@ http/connections.ts perNewcomer
 http/server.ts maxTurnsToClose
 http/request-rates.ts maxKept
 http/request-rates.ts warnMs
+observe/lines/stranger-lines.ts warnMs
 limits/descriptors.ts perProcess
 limits/descriptors.ts perStart
 limits/descriptors.ts usualDescriptors

@@ -8,6 +8,7 @@ import type { Audit } from '../audit/audit.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { noteOpenRequest } from '../observe/other-requests.ts'
 import type { RefusalObservers } from '../observe/refused-requests.ts'
+import { createStrangerLines } from '../observe/lines/stranger-lines.ts'
 import { GatewayError, tenantId } from '../protocol/messages.ts'
 import type { StoreHealth } from '../store/health.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
@@ -77,8 +78,12 @@ const noSchemas = () => () => {
 
 export async function createServer(options: ServerOptions) {
   const { state, log, requestId, descriptors } = options
+  const observers = { ...options, strangers: createStrangerLines(steadyClock, log) }
   const bodyLimit = state.snapshot.limits.bodyBytes
-  const { refuse, ...refusals } = createRequestRefusals({ ...options, maxHeaderBytes: socketLimits.http.maxHeaderSize })
+  const { refuse, ...refusals } = createRequestRefusals({
+    ...observers,
+    maxHeaderBytes: socketLimits.http.maxHeaderSize
+  })
   const server = fastify({
     ...socketLimits,
     logger: false,
@@ -160,7 +165,7 @@ export async function createServer(options: ServerOptions) {
     if (isOpen(request)) {
       const { tenant: id = '' } = request.params as PathParams
       const tenant = state.snapshot.tenants.get(tenantId(id))?.id
-      noteOpenRequest(options, request, {
+      noteOpenRequest(observers, request, {
         tenant,
         address: clientAddressOf(request.raw, state.snapshot),
         raw: reply.raw

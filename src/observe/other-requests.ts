@@ -55,7 +55,7 @@ interface OpenPlace {
 
 /** One that asks for no credential, or reads it itself. */
 export function noteOpenRequest(
-  { log }: Pick<RefusalObservers, 'log'>,
+  { log, strangers }: Pick<RefusalObservers, 'log' | 'strangers'>,
   request: OpenRequest,
   { tenant, address, raw }: OpenPlace
 ): void {
@@ -67,7 +67,7 @@ export function noteOpenRequest(
     const status = raw.headersSent ? raw.statusCode : undefined
     const ms = rounded(steadyClock.now() - since)
     // Who comes too often shall not fill the log.
-    log[status === 429 ? 'debug' : 'info'](
+    log[status === 429 ? 'debug' : (strangers?.levelOf('info', address) ?? 'info')](
       { requestId, tenant, method, path: firstOf(path, maxLoggedChars), status, ms, address },
       'request'
     )

@@ -5,6 +5,7 @@ import { firstOf } from '../protocol/own-text.ts'
 import { callerFieldsOf, rounded } from './call-text.ts'
 import { type CallObservers, maxLoggedChars, type ObservedPrincipal } from './calls.ts'
 import { shortError, type Log } from './log.ts'
+import type { StrangerLines } from './lines/stranger-lines.ts'
 
 export interface RefusedRequest {
   readonly id: string
@@ -25,6 +26,8 @@ export interface RefusalObservers {
   readonly log: Log
   readonly shownCaller?: CallObservers['shownCaller']
   readonly metrics?: { refused(reason: string, tenant: string | undefined): void } | undefined
+  /** Absent: each of their requests has a line. */
+  readonly strangers?: StrangerLines
 }
 
 /**
@@ -32,7 +35,7 @@ export interface RefusalObservers {
  * @param tenant that its path names, where there is such a tenant
  */
 export function noteRefused(
-  { log, metrics, shownCaller = asTheyAre }: RefusalObservers,
+  { log, metrics, shownCaller = asTheyAre, strangers }: RefusalObservers,
   request: RefusedRequest,
   tenant: string | undefined,
   error: GatewayError
@@ -40,7 +43,8 @@ export function noteRefused(
   const { id, method, url, headers, context, address, ms } = request
   const { code, row, cause } = error
   const [path = ''] = url.split('?', 1)
-  log[row.level](
+  const level = context === undefined ? (strangers?.levelOf(row.level, address) ?? row.level) : row.level
+  log[level](
     {
       requestId: id,
       tenant,
