@@ -20,23 +20,31 @@ export function openStandardError(): LineDestination {
 /** @param fd of a file or a terminal */
 export function openLines(fd: number): LineDestination {
   const delay = createDelay(steadyClock)
-  let unwritten = nothing
-  function write(lines: Buffer): void {
-    const isTooMuch = unwritten.length + lines.length > maxUnwrittenBytes
-    let rest = unwritten.length === 0 ? lines : Buffer.concat(isTooMuch ? [unwritten] : [unwritten, lines])
-    unwritten = nothing
+  let unwritten: Buffer[] = []
+  let unwrittenBytes = 0
+  function keep(lines: Buffer): void {
+    if (unwrittenBytes + lines.length > maxUnwrittenBytes) return
+    unwritten.push(Buffer.from(lines))
+    unwrittenBytes += lines.length
+  }
+  function writeNow(lines: Buffer): void {
+    let rest = lines
     try {
       while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
     } catch {
-      // The disk is full, or the terminal was closed or stands still: what is left goes ahead of the next lines.
-      unwritten = Buffer.from(rest)
-      delay.start(retryMs, () => write(nothing))
+      // The disk is full, or the terminal was closed or stands still.
+      keep(rest)
+      delay.start(retryMs, retry)
     }
   }
-  return { write }
+  function retry(): void {
+    const lines = Buffer.concat(unwritten)
+    unwritten = []
+    unwrittenBytes = 0
+    writeNow(lines)
+  }
+  return { write: (lines) => (unwrittenBytes > 0 ? keep(lines) : writeNow(lines)) }
 }
-
-const nothing = Buffer.alloc(0)
 
 /**
  * The stream of Node, which writes at once what a pipe takes. A synchronous write to a pipe whose reader stands still
