@@ -44,7 +44,7 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
   const nothing = { get: async () => undefined, set: async () => true, append: async () => {}, entries: async () => [] }
   const usage = createUsage({ store: nothing, node: 'bench', clock, wall: Date, log: logOf('silent') })
   const [series, callers] = [createSeries(Date), createCallers(Date)]
-  metrics.alsoCounts((counted) => {
+  metrics.calls.countedBy((counted) => {
     for (const { call, ended } of counted) {
       usage.meter.callEnded(call, ended)
       series.meter.callEnded(call, ended)

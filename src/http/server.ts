@@ -76,14 +76,11 @@ const noSchemas = () => () => {
   throw new Error('a route has a schema, which nothing here compiles')
 }
 
-export async function createServer(options: ServerOptions) {
+export async function createServer(given: ServerOptions) {
+  const options = { ...given, strangers: createStrangerLines(steadyClock, given.log) }
   const { state, log, requestId, descriptors } = options
-  const observers = { ...options, strangers: createStrangerLines(steadyClock, log) }
   const bodyLimit = state.snapshot.limits.bodyBytes
-  const { refuse, ...refusals } = createRequestRefusals({
-    ...observers,
-    maxHeaderBytes: socketLimits.http.maxHeaderSize
-  })
+  const { refuse, ...refusals } = createRequestRefusals({ ...options, maxHeaderBytes: socketLimits.http.maxHeaderSize })
   const server = fastify({
     ...socketLimits,
     logger: false,
@@ -165,11 +162,8 @@ export async function createServer(options: ServerOptions) {
     if (isOpen(request)) {
       const { tenant: id = '' } = request.params as PathParams
       const tenant = state.snapshot.tenants.get(tenantId(id))?.id
-      noteOpenRequest(observers, request, {
-        tenant,
-        address: clientAddressOf(request.raw, state.snapshot),
-        raw: reply.raw
-      })
+      const address = clientAddressOf(request.raw, state.snapshot)
+      noteOpenRequest(options, request, { tenant, address, raw: reply.raw })
     }
     done()
   })

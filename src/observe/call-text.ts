@@ -1,6 +1,6 @@
 // The line of a call, for the log and for a collector. Who calls and what is called are the same in many calls: their
-// parts are written once and kept with the objects that stand for them, because writing each line field by field cost as
-// much as everything else that is told of a call.
+// parts are written once and kept with the objects that stand for them, because writing each line field by field cost
+// as much as everything else that is told of a call.
 
 import { isObject } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'

@@ -9,9 +9,10 @@ const maxWaiting = 128
 
 /**
  * @param clock for durations
- * @param count is given what waits, in its order; never throws
+ * @param first is given what waits, in its order; never throws
  */
-export function createCountedLater<Ended>(clock: Pick<Clock, 'timer'>, count: (ended: readonly Ended[]) => void) {
+export function createCountedLater<Ended>(clock: Pick<Clock, 'timer'>, first: (ended: readonly Ended[]) => void) {
+  const counts = [first]
   const delay = createDelay(clock)
   let waiting: Ended[] = []
   function settle(): void {
@@ -19,15 +20,17 @@ export function createCountedLater<Ended>(clock: Pick<Clock, 'timer'>, count: (e
     const taken = waiting
     waiting = []
     delay.close()
-    count(taken)
+    for (const count of counts) count(taken)
   }
   return {
     /** @param mayWait it is small enough to be held until then */
     add(ended: Ended, mayWait: boolean): void {
-      if (!mayWait) count([ended])
+      if (!mayWait) for (const count of counts) count([ended])
       else if (waiting.push(ended) >= maxWaiting) settle()
       else if (!delay.pending) delay.start(countEveryMs, settle)
     },
+    /** Another one that counts, after those before it. */
+    also: (count: typeof first): void => void counts.push(count),
     /** Counts what waits: before anybody reads the counts. */
     settle
   }

@@ -5,7 +5,7 @@ import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
 import { type Clock, createDelay, steadyClock } from '../time/clock.ts'
 import { type FieldForm, jsonForm } from './call-text.ts'
-import { LineBytes, shown } from './lines/line-bytes.ts'
+import { escapedJson, LineBytes } from './lines/line-bytes.ts'
 import { type LineDestination, openStandardError } from './lines/standard-error.ts'
 import { textLine } from './text-log.ts'
 
@@ -104,7 +104,7 @@ export function batched(destination: LineDestination, clock: Clock = steadyClock
     if (held.length === 0) return
     writtenAt = clock.now()
     for (const each of held)
-      if (typeof each === 'string') bytes.text(shown(each))
+      if (typeof each === 'string') bytes.text(escapedJson(each))
       else putLine(bytes, each)
     destination.write(bytes.view())
     bytes.clear()

@@ -221,9 +221,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     onCreate(listener: (session: LiveSession) => void): void {
       onCreate = listener
     },
-    onDrop(listener: (key: string, left?: LeftSession) => void): void {
-      listeners.push(listener)
-    },
+    onDrop: (listener: (key: string, left?: LeftSession) => void): void => void listeners.push(listener),
     get size() {
       return entries.size
     },

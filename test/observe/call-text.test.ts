@@ -11,7 +11,7 @@ import {
   observe,
   type ObservedCall
 } from '../../src/observe/calls.ts'
-import { LineBytes, shown } from '../../src/observe/lines/line-bytes.ts'
+import { escapedJson, LineBytes } from '../../src/observe/lines/line-bytes.ts'
 import { alsoTo, type LoggedCall } from '../../src/observe/log.ts'
 import { createCallAttributes } from '../../src/observe/metrics/call-attributes.ts'
 import { createCallSeries } from '../../src/observe/metrics/call-series.ts'
@@ -102,7 +102,7 @@ t.test('the text is what JSON says of the fields, whatever came before', async (
   for (const { call, ended } of calls()) {
     putCall(line, call, ended, jsonForm)
     const [text, expected] = [String(line.take()), JSON.stringify(fieldsOf(call, ended))]
-    if (`{${text.slice(1)}}` !== shown(expected)) wrong ??= `${text} is not ${expected}`
+    if (`{${text.slice(1)}}` !== escapedJson(expected)) wrong ??= `${text} is not ${expected}`
     if (JSON.stringify(callLine(call, ended)) !== expected) wrong ??= `the object is not ${expected}`
     count++
   }

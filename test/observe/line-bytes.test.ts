@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { LineBytes, shown } from '../../src/observe/lines/line-bytes.ts'
+import { escapedJson, LineBytes } from '../../src/observe/lines/line-bytes.ts'
 
 const bytesOf = (put: (line: LineBytes) => void): string => {
   const line = new LineBytes()
@@ -42,7 +42,7 @@ t.test('a value is what JSON says of it', async () => {
       const written = bytesOf((line) => {
         for (const each of values) line.value(each)
       })
-      return written === values.map((each) => shown(JSON.stringify(each))).join('')
+      return written === values.map((each) => escapedJson(JSON.stringify(each))).join('')
     })
   )
 })

@@ -58,7 +58,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
   const { snapshot, control, release: version } = serving
   const configuration = (): number => control.version
   const processes = createProcesses({ bus, snapshot, configuration, version, clock, wall })
-  metrics.alsoCounts((calls) => {
+  metrics.calls.countedBy((calls) => {
     const now = wall.now()
     for (const { call, ended } of calls) {
       usage.meter.callEnded(call, ended, now)
@@ -72,7 +72,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
   const settled =
     <Asked extends readonly unknown[], Told>(read: (...asked: Asked) => Told) =>
     (...asked: Asked): Told => {
-      metrics.settle()
+      metrics.calls.settle()
       return read(...asked)
     }
 
@@ -111,7 +111,7 @@ export function createNow({ live, metrics, store, bus, pool, clock, wall, log, .
     async close(): Promise<void> {
       watch.close()
       processes.close()
-      metrics.settle()
+      metrics.calls.settle()
       await usage.close()
     }
   }

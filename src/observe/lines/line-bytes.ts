@@ -48,7 +48,7 @@ export class LineBytes {
     for (let at = 0; at < value.length; at++) {
       const code = value.charCodeAt(at)
       if (code < 0x20 || code > 0x7e || code === quote || code === backslash)
-        return this.text(shown(JSON.stringify(value)))
+        return this.text(escapedJson(JSON.stringify(value)))
       bytes[end++] = code
     }
     bytes[end++] = quote
@@ -118,7 +118,7 @@ export class LineBytes {
  * JSON with further control, format and direction characters as `\uXXXX`: servers and clients decide what some fields
  * say, and a terminal would obey them.
  */
-export function shown(lines: string): string {
+export function escapedJson(lines: string): string {
   if (Buffer.byteLength(lines) === lines.length) return lines
   return lines.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
     each

@@ -1,5 +1,5 @@
-// How many lines of the log strangers get: requests of whoever is not let in cost them nothing, and a flood of them must
-// not fill the disk.
+// How many lines of the log strangers get: requests of whoever is not let in cost them nothing, and a flood of them
+// must not fill the disk.
 
 import { createStrangerRate } from '../../limits/stranger-rate.ts'
 import type { Clock } from '../../time/clock.ts'

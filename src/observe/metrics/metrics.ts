@@ -141,10 +141,7 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     }
   }
 
-  const counters = [countServed]
-  const servedLater = createCountedLater<EndedCall>(clock, (calls) => {
-    for (const count of counters) count(calls)
-  })
+  const servedLater = createCountedLater(clock, countServed)
   const sentLater = createCountedLater<UpstreamRequest>(clock, (requests) => {
     for (const each of requests) sent.add(sentSeries(each), each.ms / 1e3)
   })
@@ -167,12 +164,8 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     callEnded(call: ObservedCall, ended: CallOutcome): void {
       servedLater.add({ call, ended }, mayBeHeld(call))
     },
-    /** Whoever else counts calls gets them a moment after they have ended. */
-    alsoCounts(count: (calls: readonly EndedCall[]) => void): void {
-      counters.push(count)
-    },
-    /** Calls that have ended are counted by now: for whoever reads what counts them. */
-    settle: servedLater.settle,
+    /** For whoever else counts calls. */
+    calls: { countedBy: servedLater.also, settle: servedLater.settle },
     requestEnded(request: UpstreamRequest): void {
       // Errors may be large.
       sentLater.add(request, request.error === undefined)
@@ -184,12 +177,8 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     },
     /** A client has ended its session. */
     sessionEnded(seconds: number, { tenant, endpoint, revision }: ServedSession): void {
-      const attributes = {
-        'mcp.protocol.version': revision,
-        'gatehouse.tenant': tenant,
-        'gatehouse.endpoint': endpoint
-      }
-      sessions.record(seconds, tenant, attributes)
+      const place = { 'gatehouse.tenant': tenant, 'gatehouse.endpoint': endpoint }
+      sessions.record(seconds, tenant, { 'mcp.protocol.version': revision, ...place })
     },
     /** A connection to an upstream has ended. */
     connectionEnded(seconds: number, definition: UpstreamRequest['definition'], error: string | undefined): void {
