@@ -1,23 +1,30 @@
 // Somebody of a tenant, what they know, and the ways in which they ask the gateway for something.
 
 import type { Random } from '../fuzz/random.ts'
-import { jsonHeaders, send, type Answer, type LegacyClient } from '../kit/client.ts'
-import type { EventStream } from '../kit/events.ts'
+import { jsonHeaders, send, type Answer, type LegacyClient, type Sent } from '../kit/client.ts'
 import { modernMessage, type ModernOptions } from '../kit/modern-client.ts'
-import type { ModernStream } from '../kit/modern-listen.ts'
 import type { Json } from '../kit/server-request.ts'
-import type { Heard } from './wire.ts'
+import type { BatchSession } from './batches.ts'
+import type { JudgedStream } from './judged-stream.ts'
+import { freshId, type Heard, type MadeRequests } from './wire.ts'
 import type { House, Member, Person, World } from './world.ts'
 
 /** What one person knows that others could steal. */
 interface Known {
-  session?: LegacyClient
-  stream?: EventStream
-  listen?: ModernStream
+  session?: OpenSession
+  /** Of 2025-03-26. */
+  batches?: BatchSession
+  stream?: JudgedStream
+  listen?: JudgedStream
+  /** Of a stream that is closed. */
+  eventId?: string | undefined
   cursor?: unknown
   requestState?: unknown
   taskId?: unknown
-  eventId?: string | undefined
+}
+
+export interface OpenSession extends Pick<LegacyClient, 'headers' | 'end'> {
+  readonly requests: MadeRequests
 }
 
 export interface Actor {
@@ -25,6 +32,15 @@ export interface Actor {
   readonly person: Person
   readonly chance: Random
   readonly known: Known
+  /** Those without a session. */
+  readonly requests: MadeRequests
+}
+
+/** Of one's session, or of what one listens to in 2026-07-28. */
+export function closeStream({ known }: Actor, which: 'stream' | 'listen'): void {
+  known.eventId = known[which]?.lastId() ?? known.eventId
+  known[which]?.close()
+  delete known[which]
 }
 
 export const capabilities = { elicitation: { form: {} }, extensions: { 'io.modelcontextprotocol/tasks': {} } }
@@ -34,7 +50,10 @@ export interface Acting extends Actor {
   /** Somebody of another tenant. */
   readonly victim: Actor
 }
-export type Told = Pick<Heard, 'status' | 'head' | 'text'>
+export interface Told extends Pick<Heard, 'status' | 'head' | 'text'> {
+  /** Of a batch: each is an operation of its own. */
+  readonly parts?: ReadonlyArray<{ readonly kind: string; readonly isOk: boolean }>
+}
 export const told = ({ status, headers, text }: Answer): Told => ({ status, head: JSON.stringify(headers), text })
 
 export type Act = (acting: Acting) => Promise<readonly Told[]>
@@ -57,32 +76,34 @@ export const legacyMember = ({ person }: Acting): string =>
 export const modernMember = ({ person }: Acting): string =>
   (person.endpoint.members.find(({ era }) => era === 'modern') ?? person.endpoint.members[0])?.name ?? ''
 
+/** Rules may refuse the greater number. */
 export const argumentsOf = ({ house, person, chance }: Acting): Json => ({
   canary: house.canary,
   of: person.name,
-  n: chance.below(100)
+  n: chance.pick([1, 50, 95])
 })
 
-export async function call(acting: Acting, name: string, args: Json): Promise<Heard[]> {
-  const { house, person, chance, known } = acting
-  const params = { name, arguments: args, _meta: { progressToken: `${house.canary} ${person.name}` } }
-  if (known.session !== undefined && chance.chance(0.5))
-    return [
-      await say(acting, known.session, {
-        id: `${house.canary}-${chance.below(1e9)}`,
-        method: 'tools/call',
-        params
-      })
-    ]
-  return [await modern(acting, 'tools/call', params)]
-}
-
-export const modern = (acting: Acting, method: string, params: Json): Promise<Heard> =>
-  sayModern(acting, urlOf(acting), method, params, {
-    capabilities,
-    id: `${acting.house.canary}-modern`,
-    meta: { ...(params['_meta'] as object | undefined), 'io.modelcontextprotocol/logLevel': 'debug' }
+export const call = (acting: Acting, name: string, args: Json): Promise<Heard[]> =>
+  ask(acting, 'tools/call', {
+    name,
+    arguments: args,
+    _meta: { progressToken: `${acting.house.canary} ${acting.person.name}` }
   })
+
+/** @param part of a batch */
+export const idOf = ({ house }: Acting, part = 0): string => `${house.canary}-${part}${freshId.slice(0, -1)}`
+
+export function modern(acting: Acting, method: string, params: Json): Promise<Heard> {
+  const { world, person, requests } = acting
+  return world.wire.askAgain(urlOf(acting), requests, `${method} ${JSON.stringify(params)}`, () =>
+    modernMessage(method, params, {
+      capabilities,
+      id: idOf(acting),
+      meta: { ...(params['_meta'] as object | undefined), 'io.modelcontextprotocol/logLevel': 'debug' },
+      token: person.key
+    })
+  )
+}
 
 /** As in 2026-07-28, with one's own key. */
 export const sayModern = (
@@ -93,22 +114,28 @@ export const sayModern = (
   options: ModernOptions = {}
 ): Promise<Heard> => world.wire.ask(url, modernMessage(method, params, { token: person.key, ...options }))
 
+const inSession = ({ headers }: Pick<LegacyClient, 'headers'>, message: Json): Sent => ({
+  headers: { ...jsonHeaders, ...headers },
+  body: JSON.stringify({ jsonrpc: '2.0', ...message })
+})
+
 /** A message in a session. */
 export const say = (
   acting: Acting,
-  { headers }: Pick<LegacyClient, 'headers'>,
+  session: Pick<LegacyClient, 'headers'>,
   message: Json,
   url = urlOf(acting)
-): Promise<Heard> =>
-  acting.world.wire.ask(url, {
-    headers: { ...jsonHeaders, ...headers },
-    body: JSON.stringify({ jsonrpc: '2.0', ...message })
-  })
+): Promise<Heard> => acting.world.wire.ask(url, inSession(session, message))
 
+/** A request in one's session, where there is one, or without. */
 export async function ask(acting: Acting, method: string, params: Json): Promise<Heard[]> {
-  const { known, chance } = acting
-  if (known.session === undefined || chance.chance(0.5)) return [await modern(acting, method, params)]
-  return [await say(acting, known.session, { id: `r-${chance.below(1e9)}`, method, params })]
+  const { known, chance, world } = acting
+  const { session } = known
+  if (session === undefined || chance.chance(0.5)) return [await modern(acting, method, params)]
+  const heard = world.wire.askAgain(urlOf(acting), session.requests, `${method} ${JSON.stringify(params)}`, () =>
+    inSession(session, { id: idOf(acting), method, params })
+  )
+  return [await heard]
 }
 
 export const listKinds = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']

@@ -2,11 +2,12 @@
 
 import type { Actor, Acts } from './acting.ts'
 import { attacks } from './attacks.ts'
+import { batch } from './batches.ts'
 import { changes } from './changes.ts'
 import { openSession, ordinary } from './ordinary.ts'
 
 const openings: Acts = [['session', openSession]]
-const acts: Acts = [...ordinary, ...attacks, ...changes]
+const acts: Acts = [...ordinary, ['batch', batch], ...attacks, ...changes]
 
 /** Each begins or ends something, or goes to the admin API, which lets nobody ask often. */
 const slow: ReadonlySet<string> = new Set([
@@ -18,7 +19,7 @@ const ofSort = (sort: ReadonlySet<string>): Acts => acts.filter(([kind]) => sort
 const fastActs = acts.filter(([kind]) => !slow.has(kind) && !dear.has(kind))
 const [slowActs, dearActs] = [ofSort(slow), ofSort(dear)]
 
-/** Of operations, those that begin or end something, and those that change something at every process. */
+/** Of acts, of which a batch is one: those that begin or end something, and those that change something at every process. */
 export interface Shares {
   readonly slow: number
   readonly dear: number

@@ -2,7 +2,19 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { open } from '../kit/client.ts'
-import { type Acts, argumentsOf, ask, askAdmin, listKinds, modern, nameAt, say, sayModern, urlOf } from './acting.ts'
+import {
+  type Acts,
+  argumentsOf,
+  ask,
+  askAdmin,
+  closeStream,
+  listKinds,
+  modern,
+  nameAt,
+  say,
+  sayModern,
+  urlOf
+} from './acting.ts'
 
 /** What somebody else has and nobody should be able to use: never a text that holds a canary by itself. */
 export const attacks: Acts = [
@@ -62,8 +74,8 @@ export const attacks: Acts = [
   [
     'foreign event',
     async (acting) => {
-      const { known, victim, chance } = acting
-      const { session } = known
+      const { victim, chance } = acting
+      const { session } = acting.known
       const { eventId, stream } = victim.known
       if (session === undefined) return []
       const headers = {
@@ -79,8 +91,7 @@ export const attacks: Acts = [
       await wait(chance.below(5))
       stop.abort()
       // It took the stream of this session over.
-      known.stream?.cut()
-      delete known.stream
+      closeStream(acting, 'stream')
       return [{ status: response.statusCode ?? 0, head: JSON.stringify(response.headers), text }]
     }
   ],

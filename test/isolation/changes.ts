@@ -3,7 +3,7 @@
 import { send, type Answer } from '../kit/client.ts'
 import type { Json } from '../kit/server-request.ts'
 import { until } from '../kit/until.ts'
-import { told, modern, sayModern, urlOf, type Acting, type Acts, type Told } from './acting.ts'
+import { closeStream, told, modern, sayModern, urlOf, type Acting, type Acts, type Told } from './acting.ts'
 import { policyOf } from './policy.ts'
 
 /** As the tenant-admin, at either process. */
@@ -60,13 +60,14 @@ export const changes: Acts = [
   [
     'kill of a key',
     async (acting) => {
-      const { person, known } = acting
+      const { person } = acting
       if (person.isByToken) return []
       const answers = await stopped(acting, `keys/${person.name}`, () => list(acting))
       // What it had open has ended.
-      known.stream?.cut()
-      known.listen?.close()
-      for (const each of ['session', 'stream', 'listen'] as const) delete known[each]
+      closeStream(acting, 'stream')
+      closeStream(acting, 'listen')
+      delete acting.known.session
+      delete acting.known.batches
       return answers
     }
   ],

@@ -8,7 +8,7 @@ import { runPart } from './part.ts'
 const seed = Number(process.env['ISOLATION_SEED'] ?? 20_260_728)
 
 t.test(`seed ${seed}`, { timeout: 600_000 }, async (t) => {
-  const { figures, faults } = await runPart(t, { operations: 400, people: 3, replicas: 2, seed })
+  const { figures, faults } = await runPart(t, { operations: 1_200, people: 3, replicas: 2, seed })
   t.same(faults, [])
   t.ok(figures.operations >= 400, `${figures.operations} operations`)
   t.comment(JSON.stringify(figures))

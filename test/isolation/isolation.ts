@@ -3,11 +3,10 @@
 
 import { open } from '../kit/client.ts'
 import { random } from '../fuzz/random.ts'
-import type { Actor } from './acting.ts'
+import { closeStream, type Actor, type Told } from './acting.ts'
 import { nextAct, type Shares } from './acts.ts'
 import { costBetween, costOf, type Cost } from './cost.ts'
 import { plant } from './plant.ts'
-import type { Search } from './search.ts'
 import type { House, World } from './world.ts'
 
 export interface IsolationReport {
@@ -37,17 +36,17 @@ export interface IsolationOptions {
   readonly watchedShare: number
   /** Ends it before. */
   readonly stop: AbortSignal
-  /** Called from time to time. */
-  readonly look: () => void
+  /** Called from time to time, with the number of operations so far. */
+  readonly look: (operations: number) => void
   /** Called once, while everybody goes on. */
   readonly halfway: () => Promise<void>
 }
 
 export async function isolation(
   world: World,
-  search: Search,
   { operations, seed, shares, watchedShare, stop: ended, look, halfway }: IsolationOptions
 ): Promise<IsolationReport> {
+  const { search } = world
   const report: IsolationReport = {
     operations: 0,
     kinds: {},
@@ -57,16 +56,47 @@ export async function isolation(
     cost: undefined
   }
   const actors = world.houses.flatMap((house, at) =>
-    house.people.map((person, n): Actor => ({ house, person, chance: random(seed, at * 1_000 + n), known: {} }))
+    house.people.map((person, n): Actor => ({
+      house,
+      person,
+      chance: random(seed, at * 1_000 + n),
+      known: {},
+      requests: new Map()
+    }))
   )
 
   let begun = 0
   let half: Promise<void> | undefined
   const stop = new AbortController()
+  function done(kind: string) {
+    report.operations++
+    if (report.operations === Math.ceil(operations / 2)) half = halfway()
+    if (report.operations >= operations * watchedShare) stop.abort()
+    const count = (report.kinds[kind] ??= { done: 0, ok: 0, own: 0 })
+    count.done++
+    return count
+  }
+
+  /** What an act was told: of one operation, or of all those of a batch. */
+  function judge(kind: string, house: House, texts: readonly Told[]): void {
+    const whole = texts.some(({ parts }) => parts !== undefined) ? undefined : done(kind)
+    for (const { status, head, text, parts = [] } of texts) {
+      search.judge('answer', house, head)
+      const hasOwn = search.judge('answer', house, text)
+      if (whole !== undefined && hasOwn) whole.own++
+      if (whole !== undefined && status < 300 && !text.includes('"error"')) whole.ok++
+      for (const part of parts) {
+        const count = done(part.kind)
+        if (part.isOk) count.ok++
+        if (hasOwn) count.own++
+      }
+    }
+  }
+
   async function live(actor: Actor): Promise<void> {
     const others = actors.filter(({ house }) => house !== actor.house)
     while (report.operations < operations && search.leaks.length === 0 && !ended.aborted) {
-      if (++begun % lookEvery === 0) look()
+      if (++begun % lookEvery === 0) look(report.operations)
       const [kind, act] = nextAct(actor, shares)
       const texts = await act({ ...actor, world, victim: actor.chance.pick(others) }).catch((error: unknown) => {
         report.failures.push(`${kind}: ${String(error)}`.slice(0, 300))
@@ -74,25 +104,11 @@ export async function isolation(
       })
       // Of what could not be done, as without a session, nothing was sent.
       if (texts?.length === 0) continue
-      report.operations++
-      if (report.operations === Math.ceil(operations / 2)) half = halfway()
-      if (report.operations >= operations * watchedShare) stop.abort()
-      const count = (report.kinds[kind] ??= { done: 0, ok: 0, own: 0 })
-      count.done++
-      for (const { status, head, text } of texts ?? []) {
-        search.judge('answer', actor.house, head)
-        search.judge('answer', actor.house, text)
-        if (status < 300 && !text.includes('"error"')) count.ok++
-        if (text.includes(actor.house.canary)) count.own++
-      }
+      judge(kind, actor.house, texts ?? [])
     }
-    const { session, stream, listen } = actor.known
-    for (const each of [stream, listen])
-      if (each !== undefined)
-        search.judge('stream of events', actor.house, typeof each.text === 'string' ? each.text : each.text())
-    stream?.cut()
-    listen?.close()
-    await session?.end()
+    closeStream(actor, 'stream')
+    closeStream(actor, 'listen')
+    for (const each of [actor.known.session, actor.known.batches]) await each?.end()
   }
 
   /** Somebody of each tenant gets hold of something of another one. */
@@ -100,7 +116,7 @@ export async function isolation(
     for (const house of world.houses) {
       const actor = actors.find((each) => each.house === house)
       const victim = actors.find((each) => each.house !== house)
-      if (actor !== undefined && victim !== undefined) await plant({ ...actor, world, victim }, search)
+      if (actor !== undefined && victim !== undefined) await plant({ ...actor, world, victim })
     }
   }
 

@@ -3,7 +3,7 @@
 import { legacyClient } from '../kit/client.ts'
 import { openEvents, type EventStream } from '../kit/events.ts'
 import { httpSseClient } from '../kit/http-sse-client.ts'
-import { modernListen } from '../kit/modern-listen.ts'
+import { modernMessage } from '../kit/modern-client.ts'
 import { isServerRequest, type Json } from '../kit/server-request.ts'
 import {
   type Acts,
@@ -14,6 +14,7 @@ import {
   askAdmin,
   call,
   capabilities,
+  closeStream,
   legacyMember,
   listKinds,
   memberOf,
@@ -24,17 +25,16 @@ import {
   told,
   urlOf
 } from './acting.ts'
+import { openJudged } from './judged-stream.ts'
 import type { House } from './world.ts'
-
-/** Characters of a stream, which is then opened anew: a long run would not fit into memory. */
-const maxStreamChars = 100_000
 
 export const openSession: Act = async (acting) => {
   const { known, person, chance } = acting
-  known.stream?.cut()
-  delete known.stream
-  known.session = await legacyClient(urlOf(acting), person.key, chance.pick(['2025-06-18', '2025-11-25']), capabilities)
-  return [told(known.session.initialized)]
+  closeStream(acting, 'stream')
+  const revision = chance.pick(['2025-06-18', '2025-11-25'])
+  const { headers, initialized, end } = await legacyClient(urlOf(acting), person.key, revision, capabilities)
+  known.session = { headers, end, requests: new Map() }
+  return [told(initialized)]
 }
 
 export const ordinary: Acts = [
@@ -44,7 +44,7 @@ export const ordinary: Acts = [
       const { known, chance } = acting
       const method = chance.pick(listKinds)
       const answers = await ask(acting, method, {})
-      known.cursor = answers[0]?.last()?.['result']?.nextCursor ?? known.cursor
+      known.cursor = /"nextCursor":"([^"]+)"/.exec(answers[0]?.text ?? '')?.[1] ?? known.cursor
       return answers
     }
   ],
@@ -164,31 +164,24 @@ export const ordinary: Acts = [
   [
     'streams',
     async (acting) => {
-      const { known, person, house } = acting
-      if (known.session !== undefined && known.stream === undefined) {
-        known.stream = await openEvents(urlOf(acting), {
-          method: 'GET',
-          headers: { ...known.session.headers, accept: 'text/event-stream' }
-        })
-        known.eventId = known.stream.lastId() ?? known.eventId
-        return [{ status: known.stream.status, head: '', text: known.stream.text() }]
+      const { known, person, house, world } = acting
+      const { session } = known
+      const url = urlOf(acting)
+      if (session !== undefined && known.stream === undefined) {
+        const headers = { ...session.headers, accept: 'text/event-stream' }
+        known.stream = await openJudged(world, house, url, { method: 'GET', headers })
+        return [{ status: known.stream.status, head: '', text: '' }]
       }
-      if (known.listen !== undefined && known.listen.text.length > maxStreamChars) {
-        const text = known.listen.text
-        known.listen.close()
-        delete known.listen
-        return [{ status: 200, head: '', text }]
+      closeStream(acting, 'listen')
+      const notifications = {
+        toolsListChanged: true,
+        resourceSubscriptions: [`gatehouse://${modernMember(acting)}/test://${house.canary}/one`]
       }
-      if (known.listen !== undefined) return []
-      known.listen = await modernListen(
-        urlOf(acting),
-        {
-          toolsListChanged: true,
-          resourceSubscriptions: [`gatehouse://${modernMember(acting)}/test://${house.canary}/one`]
-        },
-        { token: person.key }
-      )
-      return [{ status: known.listen.status, head: '', text: known.listen.text }]
+      known.listen = await openJudged(world, house, url, {
+        method: 'POST',
+        ...modernMessage('subscriptions/listen', { notifications }, { token: person.key })
+      })
+      return [{ status: known.listen.status, head: '', text: '' }]
     }
   ],
   [

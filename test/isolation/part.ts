@@ -12,7 +12,7 @@ import type { Teardown } from '../kit/until.ts'
 import type { Shares } from './acts.ts'
 import type { Cost } from './cost.ts'
 import { isolation, type IsolationReport } from './isolation.ts'
-import { createSearch, places, plantedBefore, type Search } from './search.ts'
+import { places, plantedBefore } from './search.ts'
 import { adminHeaders, buildWorld, type World } from './world.ts'
 
 export interface PartOptions {
@@ -30,6 +30,8 @@ export interface IsolationFigures extends Pick<IsolationReport, 'operations' | '
   readonly requests: number
   /** Operations without an answer. */
   readonly failures: number
+  /** How much was searched at each place, in characters. */
+  readonly searched: Readonly<Record<string, number>>
   readonly cost?: Cost
 }
 
@@ -44,37 +46,29 @@ const enough = 100
 /** Of long parts: administrators listen for so much of it, and so often servers over stdio may be one for each person. */
 const [watchedShare, manyProcessesShare] = [0.2, 0.25]
 
-/** Judges what servers were told and what the log says, and lets go of it. */
-function createWitness(world: World, search: Search) {
-  const told = new Map(world.houses.map(({ id }) => [id, { own: 0, lines: 0 }]))
+/** Judges what the log says, and lets go of it. */
+function createWitness({ houses, rig, search }: World) {
+  const lines = new Map(houses.map(({ id }) => [id, 0]))
   return {
-    told,
+    lines,
     look(): void {
-      for (const house of world.houses) {
-        const count = told.get(house.id)
-        for (const { seen } of house.members)
-          for (const text of seen.splice(0)) {
-            search.judge('server', house, text)
-            if (count !== undefined && text.includes(house.canary)) count.own++
-          }
-      }
-      for (const { stderr } of world.rig.nodes)
+      for (const { stderr } of rig.nodes)
         for (const line of (stderr as string[]).splice(0)) {
           const [, id = ''] = /"tenant":"([^"]*)"/.exec(line) ?? []
           search.judge(
             'line of the log',
-            world.houses.find((house) => house.id === id),
+            houses.find((house) => house.id === id),
             line
           )
-          const count = told.get(id)
-          if (count !== undefined) count.lines++
+          const count = lines.get(id)
+          if (count !== undefined) lines.set(id, count + 1)
         }
     }
   }
 }
 
 /** Metrics and keys of the store, now. */
-async function judgeStore({ houses, rig, adminUrl }: World, search: Search): Promise<string[]> {
+async function judgeStore({ houses, rig, search, adminUrl }: World): Promise<string[]> {
   const faults: string[] = []
   for (const node of rig.nodes.keys()) {
     const { status, text } = await send(`${adminUrl(node)}/metrics`, { method: 'GET', headers: adminHeaders })
@@ -102,37 +96,45 @@ async function auditOf(t: Teardown, { rig }: World, tenant: string): Promise<rea
   return run.stdout
 }
 
-/** @param stop ends it before: it is then judged as far as it came */
+/**
+ * @param stop ends it before: it is then judged as far as it came
+ * @param progress called from time to time, with the number of operations so far
+ */
 export async function runPart(
   t: Teardown,
   { operations, people, replicas, seed, shares }: PartOptions,
-  stop: AbortSignal = new AbortController().signal
+  stop: AbortSignal = new AbortController().signal,
+  progress: (operations: number) => void = () => {}
 ): Promise<PartResult> {
   const chance = random(seed)
   const hasManyProcesses = shares === undefined || chance.chance(manyProcessesShare)
   const world = await buildWorld(t, chance, { people, processes: replicas, hasManyProcesses })
-  const search = createSearch(world)
-  const witness = createWitness(world, search)
+  const { search } = world
+  const witness = createWitness(world)
   const faults: string[] = []
-  const report = await isolation(world, search, {
+  const report = await isolation(world, {
     operations,
     seed,
     ...(shares === undefined ? {} : { shares }),
     watchedShare: shares === undefined ? 1 : watchedShare,
     stop,
-    look: witness.look,
-    halfway: async () => void faults.push(...(await judgeStore(world, search)))
+    look(done) {
+      witness.look()
+      progress(done)
+    },
+    halfway: async () => void faults.push(...(await judgeStore(world)))
   })
   const { requests } = world.wire
   witness.look()
   faults.push(...faultsOf(report, shares))
-  for (const [id, { own, lines }] of witness.told) {
-    if (own === 0) faults.push(`the servers of ${id} were told nothing of their own`)
+  for (const { id, members } of world.houses) {
+    const lines = witness.lines.get(id) ?? 0
+    if (!members.some(({ told }) => told() > 0)) faults.push(`the servers of ${id} were told nothing of their own`)
     if (lines <= 10) faults.push(`${lines} lines of ${id} in the log`)
     for (const what of ['calls', 'audit'])
       if ((report.watched.get(`${id} ${what}`) ?? 0) <= 1_000) faults.push(`nobody saw ${what} of ${id}`)
   }
-  faults.push(...(await judgeStore(world, search)))
+  faults.push(...(await judgeStore(world)))
   await Promise.all(world.rig.nodes.map((node) => node.stop()))
   for (const house of world.houses) {
     const records = await auditOf(t, world, house.id)
@@ -142,7 +144,8 @@ export async function runPart(
   // Without what was planted it would show nothing.
   for (const place of places) if (!search.planted.has(place)) faults.push(`${place}: what was planted is not found`)
   const { operations: done, kinds, operationSeconds, failures, cost } = report
-  const figures = { operations: done, requests, failures: failures.length, operationSeconds, kinds }
+  const searched = Object.fromEntries(search.searched)
+  const figures = { operations: done, requests, failures: failures.length, operationSeconds, searched, kinds }
   return { figures: { ...figures, ...(cost !== undefined && { cost }) }, faults: [...search.leaks, ...faults] }
 }
 
@@ -164,13 +167,21 @@ function faultsOf({ operations, failures, kinds }: IsolationReport, shares: Shar
   return faults
 }
 
+const progressMs = 60_000
+
 if (import.meta.main) {
   const { report, ...options } = JSON.parse(process.argv[2] ?? '{}') as PartOptions & { readonly report: string }
   const closing: Array<() => unknown> = []
   const stop = new AbortController()
   process.once('SIGUSR2', () => stop.abort())
   try {
-    const result = await runPart({ teardown: (close) => closing.push(close) }, options, stop.signal)
+    let said = performance.now()
+    const progress = (operations: number): void => {
+      if (performance.now() - said < progressMs) return
+      said = performance.now()
+      process.stdout.write(`${new Date().toISOString()} ${operations} operations of this part\n`)
+    }
+    const result = await runPart({ teardown: (close) => closing.push(close) }, options, stop.signal, progress)
     for (const each of result.faults) process.stdout.write(`${each}\n`)
     writeFileSync(report, JSON.stringify(result))
   } finally {

@@ -5,8 +5,9 @@ import { hash, randomBytes } from 'node:crypto'
 import type { Random } from '../fuzz/random.ts'
 import type { Teardown } from '../kit/until.ts'
 import { policyOf } from './policy.ts'
+import type { Owner, Search } from './search.ts'
 import { startNew, startOld } from './servers.ts'
-import type { Endpoint, House, Member, Person, World } from './world.ts'
+import type { Endpoint, House, Member, Person } from './world.ts'
 
 /** An admin key, which has 43 characters after its prefix. */
 export const keyOf = (name: string, start = ''): string =>
@@ -22,6 +23,9 @@ export function some<T>(chance: Random, from: readonly T[], least: number, most:
   const count = Math.min(left.length, least + chance.below(most - least + 1))
   return Array.from({ length: count }, () => left.splice(chance.below(left.length), 1)).flat()
 }
+
+/** The gateway takes it, as a whole, out of what a server says: the canary alone has to be seen where it comes. */
+const credentialOf = (canary: string): string => `${canary}-credential`
 
 /** What a server has: of the tools most, of all else always the same. */
 function listsOf(canary: string, chance: Random, tools: readonly string[]) {
@@ -46,25 +50,29 @@ const stdio = (script: object) => ({
 })
 
 /** Two of each era, or one, over HTTP; and perhaps a process, whose era is the older one. */
-async function membersOf(t: Teardown, canary: string, chance: Random, hasManyProcesses: boolean) {
+async function membersOf(t: Teardown, canary: string, { chance, hasManyProcesses, owner, search }: PlanOptions) {
   const [local, ...overHttp] = some(chance, names, 3, names.length)
   const isolation = () => chance.pick(['session', 'principal', 'shared'])
   const members: Member[] = []
   const definitions: Record<string, object> = {}
   for (const [at, name] of overHttp.entries()) {
     const isOld = at % 2 === 0
-    const server = isOld
-      ? await startOld(t, { asEvents: chance.chance(0.5), ...listsOf(canary, chance, oldTools) })
-      : await startNew(t, listsOf(canary, chance, newTools))
-    members.push({ name, era: isOld ? 'legacy' : 'modern', seen: server.seen })
-    const headers = { 'X-Secret': canary }
-    definitions[name] = { type: 'http', url: server.url, headers, isolation: isOld ? 'session' : isolation() }
+    let told = 0
+    const judge = (text: string): void => {
+      if (search.judge('server', owner, text)) told++
+    }
+    const url = isOld
+      ? await startOld(t, judge, { asEvents: chance.chance(0.5), ...listsOf(canary, chance, oldTools) })
+      : await startNew(t, judge, listsOf(canary, chance, newTools))
+    members.push({ name, era: isOld ? 'legacy' : 'modern', told: () => told })
+    const headers = { 'X-Secret': credentialOf(canary) }
+    definitions[name] = { type: 'http', url, headers, isolation: isOld ? 'session' : isolation() }
   }
   if (local !== undefined && chance.chance(0.7)) {
-    members.push({ name: local, era: 'legacy', seen: [] })
+    members.push({ name: local, era: 'legacy', told: () => 0 })
     definitions[local] = {
       ...stdio(listsOf(canary, chance, oldTools)),
-      env: { CANARY: canary },
+      env: { CREDENTIAL: credentialOf(canary) },
       isolation: hasManyProcesses ? isolation() : 'shared'
     }
   }
@@ -76,7 +84,10 @@ export interface Plan extends Pick<House, 'id' | 'letter' | 'canary' | 'members'
   readonly tenant: object
 }
 
-export interface PlanOptions extends Pick<House, 'id' | 'letter'>, Pick<World, 'mark'> {
+export interface PlanOptions {
+  readonly owner: Owner
+  readonly mark: string
+  readonly search: Search
   readonly chance: Random
   /** At most. */
   readonly people: number
@@ -85,12 +96,11 @@ export interface PlanOptions extends Pick<House, 'id' | 'letter'>, Pick<World, '
   readonly issuerUrl: string
 }
 
-export async function planOf(
-  t: Teardown,
-  { id, letter, mark, chance, people: most, hasManyProcesses, issuerUrl }: PlanOptions
-): Promise<Plan> {
+export async function planOf(t: Teardown, options: PlanOptions): Promise<Plan> {
+  const { mark, chance, people: most, issuerUrl } = options
+  const { id, letter } = options.owner
   const canary = `${mark}${letter}-canary-${id}`
-  const { members, definitions } = await membersOf(t, canary, chance, hasManyProcesses)
+  const { members, definitions } = await membersOf(t, canary, options)
   const endpointOf = (name: string, own: readonly Member[]): Endpoint => ({
     name,
     members: own,

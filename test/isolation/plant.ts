@@ -2,14 +2,16 @@
 // would find nothing else.
 
 import { Redis } from 'ioredis'
-import { modernListen } from '../kit/modern-listen.ts'
+import { modernMessage } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
 import { sayModern, type Acting } from './acting.ts'
-import { plantedBefore, type Search } from './search.ts'
+import { openJudged } from './judged-stream.ts'
+import { plantedBefore } from './search.ts'
 
 /** What somebody says who has got hold of the canary of another tenant; and a key of the store that names it. */
-export async function plant(acting: Acting, search: Search): Promise<void> {
+export async function plant(acting: Acting): Promise<void> {
   const { world, house, person, victim } = acting
+  const { search } = world
   const canary = `${plantedBefore}${victim.house.canary}`
   const url = world.url(0, house, person.endpoint)
   const { members, separator } = person.endpoint
@@ -23,17 +25,14 @@ export async function plant(acting: Acting, search: Search): Promise<void> {
     await ask('tools/call', { name: `${name}${separator}echo`, arguments: { canary, n: 1 } })
   const modern = members.find(({ era }) => era === 'modern')?.name
   const uri = `test://${canary}/one`
-  const listen = await modernListen(
-    url,
-    { resourceSubscriptions: members.map(({ name }) => `gatehouse://${name}/${uri}`) },
-    { token: person.key }
-  )
+  const notifications = { resourceSubscriptions: members.map(({ name }) => `gatehouse://${name}/${uri}`) }
+  const listen = await openJudged(world, house, url, {
+    method: 'POST',
+    ...modernMessage('subscriptions/listen', { notifications }, { token: person.key })
+  })
   try {
-    if (listen.status === 200) {
-      await until('the stream says what it listens to', () => listen.text.includes('\n\n'))
-      await ask('tools/call', { name: `${modern}${separator}touch`, arguments: { uri } })
-    }
-    search.judge('stream of events', house, listen.text)
+    await until('the stream says what it listens to, or why not', () => listen.said() > 0)
+    await ask('tools/call', { name: `${modern}${separator}touch`, arguments: { uri } })
   } finally {
     listen.close()
   }

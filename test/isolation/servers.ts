@@ -10,11 +10,8 @@ import type { ModernPeer } from '../kit/modern-peer.ts'
 import { createModernServer, type ModernScript } from '../kit/modern-script.ts'
 import type { Teardown } from '../kit/until.ts'
 
-export interface IsolationServer {
-  readonly url: string
-  /** Heads and bodies of what it was asked; whoever has read them takes them away. */
-  readonly seen: string[]
-}
+/** Takes the head and the body of each request. */
+type Judge = (text: string) => void
 
 interface Asked {
   readonly method: string
@@ -64,7 +61,7 @@ function answerOn(socket: Socket) {
   }
 }
 
-async function serve(t: Teardown, seen: string[], handle: Handle): Promise<string> {
+async function serve(t: Teardown, judge: Judge, handle: Handle): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket)
@@ -78,7 +75,8 @@ async function serve(t: Teardown, seen: string[], handle: Handle): Promise<strin
       'data',
       createReader((head, bytes) => {
         const body = bytes.toString()
-        seen.push(`${head}\n${body}`)
+        judge(head)
+        judge(body)
         const message = body === '' ? undefined : (JSON.parse(body) as Json)
         last = answerOn(socket)
         handle({ method: head.slice(0, head.indexOf(' ')), head, message }, last)
@@ -95,11 +93,10 @@ async function serve(t: Teardown, seen: string[], handle: Handle): Promise<strin
 }
 
 /** Of the older era, with sessions; where `asEvents` says so, every answer is a stream. */
-export async function startOld(t: Teardown, script: Script & { readonly asEvents: boolean }): Promise<IsolationServer> {
+export async function startOld(t: Teardown, judge: Judge, script: Script & { readonly asEvents: boolean }) {
   const server = createMcpServer(script)
   const sessions = new Set<string>()
   const streams = new Map<Answer, string>()
-  const seen: string[] = []
 
   function peerOf(answer: Answer, session: string): Peer {
     return {
@@ -119,7 +116,7 @@ export async function startOld(t: Teardown, script: Script & { readonly asEvents
     }
   }
 
-  const url = await serve(t, seen, ({ method, head, message }, answer) => {
+  return await serve(t, judge, ({ method, head, message }, answer) => {
     const session = headerOf(head, 'mcp-session-id') ?? ''
     if (message?.['method'] === 'initialize') {
       const opened = randomUUID()
@@ -140,15 +137,13 @@ export async function startOld(t: Teardown, script: Script & { readonly asEvents
     server.received.length = 0 // Of a long run it would be all that was ever asked.
     server.receive(message, peerOf(answer, session))
   })
-  return { url, seen }
 }
 
 /** Of 2026-07-28. */
-export async function startNew(t: Teardown, script: ModernScript): Promise<IsolationServer> {
+export async function startNew(t: Teardown, judge: Judge, script: ModernScript) {
   const server = createModernServer(script)
-  const seen: string[] = []
 
-  const url = await serve(t, seen, ({ method, message }, answer) => {
+  return await serve(t, judge, ({ method, message }, answer) => {
     if (method !== 'POST' || message === undefined) return answer.empty('405 Method Not Allowed')
     const id = message['id'] as string | number | undefined
     if (id === undefined) answer.empty('202 Accepted')
@@ -165,5 +160,4 @@ export async function startNew(t: Teardown, script: ModernScript): Promise<Isola
     server.received.length = 0
     server.receive(message, peer)
   })
-  return { url, seen }
 }

@@ -1,14 +1,16 @@
 // Tenants that have nothing to do with each other, on several processes of the gateway with one store; some are in the
 // configuration file, some made by the admin API.
 
-import { hash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Redis } from 'ioredis'
 import type { Random } from '../fuzz/random.ts'
 import { send } from '../kit/client.ts'
 import { issuer, type Issuer } from '../kit/issuer.ts'
 import { replicas, type Replicas } from '../kit/replicas.ts'
 import { until, type Teardown } from '../kit/until.ts'
+import { randomMarks, type Marks } from './marks.ts'
 import { ids, keyOf, planOf, some, type Plan, type PlanOptions } from './plans.ts'
+import { createSearch, type Search } from './search.ts'
 import { createWire, type Wire } from './wire.ts'
 
 export interface Person {
@@ -24,8 +26,8 @@ export interface Person {
 export interface Member {
   readonly name: string
   readonly era: 'legacy' | 'modern'
-  /** What it was told, where it is no process of its own. */
-  readonly seen: string[]
+  /** How often it was told something of its own tenant, where it is no process of its own. */
+  readonly told: () => number
 }
 
 export interface Endpoint {
@@ -36,7 +38,7 @@ export interface Endpoint {
 
 export interface House {
   readonly id: string
-  /** Follows the mark in all secrets of the tenant but its tokens. */
+  /** Follows the mark in all secrets of the tenant. */
   readonly letter: string
   readonly canary: string
   readonly people: readonly Person[]
@@ -45,14 +47,11 @@ export interface House {
   readonly adminKey: string
   /** By the admin API, while the processes run; the others are in their configuration file. */
   readonly isMadeByApi: boolean
-  /** Access tokens of its people. */
-  readonly tokens: readonly string[]
 }
 
 export interface World {
   readonly houses: readonly House[]
-  /** Stands in every secret of every tenant, but tokens. */
-  readonly mark: string
+  readonly search: Search
   readonly rig: Replicas
   readonly redisPid: number
   readonly wire: Wire
@@ -65,15 +64,23 @@ export interface World {
 export const adminHeaders = { authorization: `Bearer ${keyOf('platform')}` }
 
 /** With a key for everybody who has none: a token, which only its own endpoint takes. */
-async function houseOf(plan: Plan, origin: string, { token }: Issuer): Promise<House> {
+async function houseOf(plan: Plan, origin: string, marks: Marks, issuer: Issuer): Promise<House> {
   const people = await Promise.all(
     plan.people.map(async ({ key, ...person }): Promise<Person> => {
       const resource = `${origin}${pathOf(plan.id, person.endpoint)}`
-      return { ...person, isByToken: key === undefined, key: key ?? (await token({ resource, scope: 'mcp' })) }
+      return { ...person, isByToken: key === undefined, key: key ?? (await tokenOf(plan, resource, marks, issuer)) }
     })
   )
   const { tenant: _tenant, ...rest } = plan
-  return { ...rest, people, tokens: people.filter(({ isByToken }) => isByToken).map(({ key }) => key) }
+  return { ...rest, people }
+}
+
+async function tokenOf({ id, letter }: Plan, resource: string, { mark, scopesOf }: Marks, { token }: Issuer) {
+  for (const scope of scopesOf(letter)) {
+    const made = await token({ resource, scope: `mcp ${scope}` })
+    if (made.includes(mark + letter)) return made
+  }
+  throw new Error(`no token of ${id} holds the mark`)
 }
 
 const pathOf = (id: string, { name }: Endpoint): string => `/t/${id}${name === 'default' ? '' : `/${name}`}/mcp`
@@ -83,12 +90,15 @@ export async function buildWorld(
   chance: Random,
   { processes, ...options }: Pick<PlanOptions, 'people' | 'hasManyProcesses'> & { readonly processes: number }
 ): Promise<World> {
-  const tokens = await issuer(t, { lifetimeSeconds: 86_000 })
+  const marks = randomMarks()
+  const owners = some(chance, ids, 3, 4).map((id, at) => ({ id, letter: marks.letters[at] ?? '' }))
+  const search = createSearch(marks.mark, owners)
+  const scopes = ['mcp', ...owners.flatMap(({ letter }) => marks.scopesOf(letter))]
+  const tokens = await issuer(t, { lifetimeSeconds: 86_000, scopes })
   const plans: Plan[] = []
-  const mark = `k${randomBytes(5).toString('hex')}`
   // One after the other: each takes of the same source of chance.
-  for (const [at, id] of some(chance, ids, 3, 4).entries())
-    plans.push(await planOf(t, { ...options, id, letter: 'uvwxyz'[at] ?? '', mark, chance, issuerUrl: tokens.url }))
+  for (const owner of owners)
+    plans.push(await planOf(t, { ...options, owner, search, mark: marks.mark, chance, issuerUrl: tokens.url }))
   const admins = plans.map(({ id, adminKey }) => ({ name: id, role: 'tenant-admin', tenants: [id], key: adminKey }))
   const platform = { name: 'platform', role: 'platform-admin', key: keyOf('platform') }
   const adminKeys = [platform, ...admins].map(({ key, ...entry }) => ({ ...entry, sha256: hash('sha256', key) }))
@@ -116,8 +126,8 @@ export async function buildWorld(
     for (const { url } of rig.nodes)
       await until(`${id} is at every process`, async () => (await send(`${url}/t/${id}/mcp`)).status === 401)
   return {
-    houses: await Promise.all(plans.map((plan) => houseOf(plan, rig.origin, tokens))),
-    mark,
+    houses: await Promise.all(plans.map((plan) => houseOf(plan, rig.origin, marks, tokens))),
+    search,
     rig,
     redisPid: await pidOf(rig.store.url),
     wire: createWire(t),

@@ -7,8 +7,11 @@ export interface Teardown {
   teardown(run: () => unknown): unknown
 }
 
-/** Long enough for a machine that does ten other things, and within what a test file is given. */
-export const patienceMs = 120_000
+/**
+ * Long enough for a machine that does ten other things, and within what a test file is given; a long run that has only
+ * what others leave of it says more.
+ */
+export const patienceMs = Number(process.env['GATEHOUSE_TEST_PATIENCE_MS'] ?? 120_000)
 
 /**
  * Polls until `condition` gives something truthy, and resolves with it. Rejects after `ms` saying what was waited for.
