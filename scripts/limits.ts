@@ -2023,6 +2023,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['store/health.ts writeCheckBytes', 'what such a check writes', 'check', '-'],
     ['store/sqlite-file.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
+    ['store/sqlite-file.ts checkpointPages', 'pages of 4 KiB in the write-ahead log', 'file', 'written into the file'],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later'],
     ['store/sqlite-logs.ts maxHeads', 'logs whose head is in memory', 'process', 'read from the file'],
     ['store/sqlite-logs.ts spare', 'part of its time to live that a log in the file may live longer', 'log', '-'],
@@ -2059,6 +2060,7 @@ control/document/judge-apart.ts shortChars
 limits/open-table.ts leastBuckets
 session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
+store/sqlite-turns.ts commitsPerSync
 observe/metrics/runtime.ts delayResolution
 observe/call-text.ts loggedSessionChars
 upstream/stdio/warm-children.ts fillAfterMs

@@ -8,6 +8,9 @@ import { lockOwner } from './lock-owner.ts'
 
 // Kept in the file; a file of a later layout is refused rather than misread.
 const layout = 2
+// Pages of the write-ahead log, 16 MiB of it, after which SQLite writes them into the file, without yielding. Rarely,
+// as most of what is written is deleted or written again soon; sqlite-turns.ts has most of it on the disk by then.
+const checkpointPages = 4_000
 // How long to wait for a predecessor that is just closing the file. SQLite waits without yielding, so only at the
 // start.
 const busyMs = 1_000
@@ -25,6 +28,7 @@ export async function openDatabase(path: string): Promise<DatabaseSync> {
     // Before the journal mode: then the write-ahead log needs no shared memory file, and the first transaction takes
     // the lock of the whole file until the process ends, however it ends. https://www.sqlite.org/wal.html#noshm
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+    database.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
     return prepared(database, path)
   } catch (cause) {
     database?.close()

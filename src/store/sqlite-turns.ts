@@ -2,6 +2,7 @@
 // write. Nobody is told that something was written before the transaction is. Writes that nobody waits for may wait for
 // those of later turns.
 
+import { closeSync, fdatasync, openSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { steadyClock, type Timer } from '../time/clock.ts'
 import { unavailable } from './port.ts'
@@ -9,8 +10,12 @@ import { unavailable } from './port.ts'
 /** Until a transaction ends that has only what nobody waits for, in milliseconds. */
 const lazyMs = 20
 
-/** @param rolledBack nothing of this turn is in the file */
-export function createTransactions(database: DatabaseSync, rolledBack: () => void) {
+/**
+ * @param path of the file, or `:memory:`
+ * @param rolledBack nothing of this turn is in the file
+ */
+export function createTransactions(database: DatabaseSync, path: string, rolledBack: () => void) {
+  const toDisk = path === ':memory:' ? undefined : createLogSync(`${path}-wal`)
   const [begin, commit] = [database.prepare('BEGIN'), database.prepare('COMMIT')]
   let open: PromiseWithResolvers<void> | undefined
   let endsSoon = false
@@ -44,6 +49,7 @@ export function createTransactions(database: DatabaseSync, rolledBack: () => voi
     try {
       attempt(() => commit.run())
       turn.resolve()
+      toDisk?.committed()
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
       rolledBack()
@@ -71,7 +77,49 @@ export function createTransactions(database: DatabaseSync, rolledBack: () => voi
       }
     },
     /** Ends the transaction of this turn now. */
-    end
+    end,
+    close(): void {
+      end()
+      toDisk?.close()
+    }
+  }
+}
+
+/** Commits between two of these. */
+const commitsPerSync = 64
+
+/**
+ * Gives the write-ahead log to the disk outside of the event loop, before a checkpoint of SQLite has to: that waits for
+ * the disk, and the whole process with it. Nobody relies on it.
+ * @param path of the log, of which this never takes a lock
+ */
+function createLogSync(path: string) {
+  let file: number | undefined
+  let commits = 0
+  let running = false
+  const closeFile = (): void => {
+    if (file !== undefined) closeSync(file)
+    file = undefined
+  }
+  let closed = false
+  return {
+    committed(): void {
+      if (++commits < commitsPerSync || running) return
+      commits = 0
+      running = true
+      try {
+        fdatasync((file ??= openSync(path, 'r+')), () => {
+          running = false
+          if (closed) closeFile()
+        })
+      } catch {
+        running = false // The checkpoint does all of it, then.
+      }
+    },
+    close(): void {
+      closed = true
+      if (!running) closeFile()
+    }
   }
 }
 

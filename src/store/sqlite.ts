@@ -38,7 +38,7 @@ export async function createSqliteStore({
   const database = await openDatabase(path)
   const listeners = createChannelListeners(log)
   const logs = createLogs(database)
-  const turns = createTransactions(database, logs.rolledBack)
+  const turns = createTransactions(database, path, logs.rolledBack)
   const get = database.prepare('SELECT value FROM entry WHERE key = ? AND expires_at > ?')
   const insert = 'INSERT INTO entry (key, value, expires_at) VALUES (?1, ?2, ?3)'
   const update = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at'
@@ -150,7 +150,7 @@ export async function createSqliteStore({
     },
     async close() {
       sweeper.close()
-      turns.end()
+      turns.close()
       if (database.isOpen) database.close()
     }
   }
