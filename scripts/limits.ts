@@ -2082,7 +2082,6 @@ login/adapter.ts atOnceMs
 login/strangers/own-paths.ts minuteMs
 login/strangers/own-paths.ts hourMs
 cli/try-out.ts startMs
-cli/admin/admin-client.ts maxPages
 cli/admin/admin-client.ts timeoutMs
 egress/fetch.ts operatorConnectMs
 cli/client/mcp-client.ts maxShownChars

@@ -15,7 +15,8 @@ import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Io } from './commands/command.ts'
 import { hosts } from '../hosts/hosts.ts'
 import { compileMcpJson } from './mcp-json.ts'
-import { jsonText, orProblems } from './offline.ts'
+import { orProblems } from './offline.ts'
+import { jsonText } from './printed.ts'
 import { isAllWell, textOfTried, tryOut } from './try-out.ts'
 
 export interface CheckOptions {

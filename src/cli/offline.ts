@@ -4,14 +4,12 @@ import { readFile } from 'node:fs/promises'
 import { stringify } from 'yaml'
 import { ConfigError, countOf, problemLineIn } from '../config/problems.ts'
 import { ConfigSchema } from '../config/schema/config.ts'
+import { jsonText } from './printed.ts'
 
 /** Where a command writes: process.stdout and its kin. */
 export interface Output {
   write(text: string): unknown
 }
-
-/** @returns a document of `--json` */
-export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /**
  * @param form of what `output` gets where the configuration cannot be used

@@ -12,7 +12,8 @@ import { finished } from '../protocol/json-steps.ts'
 import { isObject } from '../protocol/messages.ts'
 import { explainRoute, QuestionError, type RouteAnswer, type RouteQuestion } from '../relay/methods/explain.ts'
 import { UsageError } from './commands/command.ts'
-import { jsonText, orProblems, type Output } from './offline.ts'
+import { orProblems, type Output } from './offline.ts'
+import { jsonText } from './printed.ts'
 
 interface Asked extends RouteQuestion {
   /** `/t/acme/mcp`, or TENANT, or TENANT/ENDPOINT. */

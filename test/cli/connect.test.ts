@@ -13,6 +13,9 @@ const url = 'https://mcp.example.com/t/acme/mcp'
 const key = 'gh_key_of_ada_0123456789'
 const connect = (home: string, host: string, ...rest: string[]) =>
   cli(['connect', url, '--host', host, ...rest], { HOME: home, GATEHOUSE_KEY: key })
+interface Imported {
+  readonly tenants: { readonly demo: { readonly upstreams: Readonly<Record<string, unknown>> } }
+}
 const withoutKey = (home: string, host: string) => cli(['connect', url, '--host', host], { HOME: home })
 
 t.test('every host is told the URL, and the key in its own way', async (t) => {
@@ -137,7 +140,27 @@ t.test('--write puts it into the file, keeps all else with its comments, and kee
     if (host === 'codex') t.match(parseToml(after), { model: 'x', mcp_servers: { own: {}, gatehouse: { url } } })
     if (host === 'goose') t.match(parseYaml(after), { extensions: { own: {}, gatehouse: { uri: url } } })
     // What was written is what the other side of this program reads.
-    t.match(await cli(['import', path]), { code: host === 'zed' || host === 'codex' || host === 'goose' ? Number : 0 })
+    const read = await cli(['import', path])
+    t.equal(read.code, 0, `${host}: ${read.err}`)
+    const { upstreams } = (parseYaml(read.out) as Imported).tenants.demo
+    if (text.includes('own')) t.ok('own' in upstreams, `${host} keeps its own`)
+    t.ok(JSON.stringify(upstreams['gatehouse']).includes(url), `${host}: ${read.out}`)
+  }
+})
+
+t.test('an entry of something else stays, and one of the same URL is replaced and told', async (t) => {
+  const home = t.testdir()
+  const elsewhere = 'https://other.example.com/t/acme/mcp'
+  const connectTo = (to: string, host: string, GATEHOUSE_KEY: string) =>
+    cli(['connect', to, '--host', host, '--write'], { HOME: home, GATEHOUSE_KEY })
+  for (const host of ['cursor', 'goose', 'claude-desktop']) {
+    t.equal((await connectTo(url, host, key)).code, 0)
+    const path = hosts[host]?.file?.({ name: 'gatehouse', url, key }, herePlace({ HOME: home })).path ?? ''
+    const before = readFileSync(path, 'utf8')
+    await t.rejects(connectTo(elsewhere, host, key), { message: /gatehouse already, with something else/ }, host)
+    t.equal(readFileSync(path, 'utf8'), before)
+    t.match(await connectTo(url, host, 'gatehouse_another_key'), { code: 0, out: /is replaced/ }, host)
+    t.match(readFileSync(path, 'utf8'), 'gatehouse_another_key')
   }
 })
 
@@ -149,7 +172,9 @@ t.test('a file that cannot be read as what it should be stays as it is', async (
   const path = join(home, '.cursor', 'mcp.json')
   await t.rejects(connect(home, 'cursor', '--write'), { message: `${path} is no JSON` })
   t.equal(readFileSync(path, 'utf8'), '{ "mcpServers": [')
-  await t.rejects(connect(home, 'codex', '--write'), { message: /has \[mcp_servers\.gatehouse\] already/ })
+  await t.rejects(connect(home, 'codex', '--write'), {
+    message: /has mcp_servers\.gatehouse already, with something else/
+  })
   t.notOk(existsSync(`${path}.before-gatehouse`))
 })
 

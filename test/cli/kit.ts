@@ -10,15 +10,16 @@ export interface Printed {
   readonly err: string
 }
 
-/** As main.ts runs it: a mistake in the command line exits with 2. @param heard what comes at standard error */
+/** As main.ts runs it: a mistake in the command line exits with 2. @param heard what comes at standard error. @param isTTY whether standard output is a terminal */
 export async function cli(
   argv: readonly string[],
   env: Readonly<Record<string, string>> = {},
   stdin = '',
-  heard: (text: string) => void = () => {}
+  heard: (text: string) => void = () => {},
+  isTTY = false
 ): Promise<Printed> {
   const [out, err]: [string[], string[]] = [[], []]
-  const stdout = { write: (text: string) => out.push(text) }
+  const stdout = { isTTY, write: (text: string) => out.push(text) }
   const stderr = { write: (text: string) => (heard(text), err.push(text)) }
   const io = { env, version: '0.0.0-test', stdin: Readable.from([stdin]), stdout, stderr } as unknown as Io
   let code: number

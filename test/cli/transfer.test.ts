@@ -41,6 +41,20 @@ async function start(t: Parameters<typeof adminGateway>[0] & { testdir(): string
   return { ...made, run, file, folder, up, options, initech }
 }
 
+t.test('what is wrong with a file is told with its name in front', async (t) => {
+  const { run, file, up } = await start(t)
+  t.match(await run('import', '--into-store', '/nowhere/missing.yaml'), {
+    code: 2,
+    err: /^\/nowhere\/missing\.yaml: there is no such file/
+  })
+  const taken = file('taken.yaml', { auth: {}, upstreams: { up } })
+  const refused = await run('tenant', 'put', 'acme', taken)
+  t.equal(refused.code, 1)
+  t.ok(refused.err.startsWith(`gatehouse: ${taken}: `), refused.err)
+  const ofKey = await cli(['tenant', 'put', 'acme', taken], { GATEHOUSE_ADMIN_KEY: 'gha_x' })
+  t.notMatch(ofKey.err, taken, 'what is no fault of the file does not name it')
+})
+
 t.test(
   'what is imported serves, what is exported tells no secret, and imported again it changes nothing',
   async (t) => {

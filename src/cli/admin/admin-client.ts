@@ -13,8 +13,6 @@ export const adminOptions: readonly OptionSpec[] = [
   { flags: '--admin-key-file <file>', text: 'a file with the admin key. Default: the value of GATEHOUSE_ADMIN_KEY' }
 ]
 
-/** Pages of a list that are asked for at most, of 200 entries. */
-const maxPages = 50
 const timeoutMs = 60_000
 
 export interface AdminReplied {
@@ -41,12 +39,10 @@ export class AdminRefusal extends Error {
     this.status = status
   }
 
-  /** The same, with the file in front of each fault of what it holds. */
+  /** The same, with the file in front of each fault of what it holds; without faults, in front of all. */
   in(file: string): AdminRefusal {
-    return new AdminRefusal(
-      this.status,
-      this.message.replaceAll('\n  ', () => `\n  ${visible(file)}, `)
-    )
+    const faults = this.message.replaceAll('\n  ', () => `\n  ${visible(file)}, `)
+    return new AdminRefusal(this.status, faults === this.message ? `${visible(file)}: ${faults}` : faults)
   }
 }
 
@@ -54,9 +50,13 @@ export class AdminRefusal extends Error {
 export async function openAdminApi({ options }: Given, env: Io['env']): Promise<AdminApi> {
   const { admin = env['GATEHOUSE_ADMIN_URL'] ?? 'http://127.0.0.1:8081', 'admin-key-file': file } = options
   if (!URL.canParse(admin)) throw new UsageError(`--admin takes the URL of the admin API, not "${admin}".`)
-  const key = file === undefined ? env['GATEHOUSE_ADMIN_KEY'] : await readFile(file, 'utf8').catch(() => '')
-  if (key === '') throw new UsageError(`${file} cannot be read. --admin-key-file takes a file with an admin key.`)
-  if (key === undefined)
+  const text = file === undefined ? env['GATEHOUSE_ADMIN_KEY'] : await readFile(file, 'utf8').catch(() => undefined)
+  if (file !== undefined && text === undefined)
+    throw new UsageError(`${file} cannot be read. --admin-key-file takes a file with an admin key.`)
+  const key = text?.trim()
+  if (file !== undefined && key === '')
+    throw new UsageError(`${file} is empty. --admin-key-file takes a file with an admin key.`)
+  if (key === undefined || key === '')
     throw new UsageError('Give an admin key: --admin-key-file FILE, or GATEHOUSE_ADMIN_KEY (gatehouse admin-key new).')
 
   const fetch = createOperatorFetch()
@@ -68,7 +68,7 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
         method,
         signal: AbortSignal.timeout(timeoutMs),
         headers: {
-          Authorization: `Bearer ${key?.trim()}`,
+          Authorization: `Bearer ${key}`,
           ...(body !== undefined && { 'Content-Type': 'application/json' }),
           ...(ifMatch !== undefined && { 'If-Match': ifMatch })
         },
@@ -81,17 +81,23 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
           '(docs/admin-api.md)?'
       )
     }
-    const text = await answer.text()
-    const given: unknown = /json/.test(answer.headers.get('content-type') ?? '') ? JSON.parse(text) : text
+    const given = await contentOf(answer)
     if (!answer.ok) throw new AdminRefusal(answer.status, problemText(answer.status, given, admin))
     return { body: given, etag: answer.headers.get('etag') ?? undefined }
   }
 
   async function listen(path: string, signal: AbortSignal, told: (event: string, data: string) => void): Promise<void> {
-    const headers = { Authorization: `Bearer ${key?.trim()}`, Accept: 'text/event-stream' }
+    const headers = { Authorization: `Bearer ${key}`, Accept: 'text/event-stream' }
     try {
+<<<<<<< HEAD
       const answer = await fetch(new URL(path, admin), { headers, signal })
       if (!answer.ok) throw new AdminRefusal(answer.status, problemText(answer.status, await answer.json(), admin))
+=======
+      const answer = await fetch(new URL(path, admin), { headers, signal, redirect: 'error' })
+      const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') === true
+      if (!answer.ok || !isStream)
+        throw new AdminRefusal(answer.status, problemText(answer.status, await contentOf(answer), admin))
+>>>>>>> 4e8b1ac4 (cli: what others wrote cannot steer a terminal, faults begin with the file, and empty keys, times and ends are told)
       const parser = createParser({ onEvent: ({ event = 'message', data }) => told(event, data) })
       const decoder = new TextDecoder()
       for await (const chunk of answer.body ?? []) parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
@@ -107,16 +113,26 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
     async all(path) {
       const items: JsonObject[] = []
       let cursor: unknown
-      for (let page = 0; page < maxPages; page++) {
+      do {
         const query = `limit=200${typeof cursor === 'string' ? `&cursor=${encodeURIComponent(cursor)}` : ''}`
         const { body } = await send('GET', `${path}${path.includes('?') ? '&' : '?'}${query}`)
         const found = isObject(body) ? body : {}
         items.push(...(Array.isArray(found['items']) ? found['items'] : []).filter(isObject))
         cursor = found['nextCursor']
-        if (typeof cursor !== 'string') break
-      }
+      } while (typeof cursor === 'string')
       return items
     }
+  }
+}
+
+/** JSON as what it says, and anything else as text. */
+async function contentOf(answer: Response): Promise<unknown> {
+  const text = await answer.text()
+  if (!/json/.test(answer.headers.get('content-type') ?? '')) return text
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
   }
 }
 

@@ -1,8 +1,8 @@
 // `gatehouse explain` at a gateway: its configuration of now, documents of the admin API and kill switches included.
 
-import { visible } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { questionOf, textOfAnswer } from '../policy.ts'
+import { jsonText, visibleLines } from '../printed.ts'
 import { openAdminApi } from './admin-client.ts'
 import { orRefusal } from './run-admin.ts'
 
@@ -17,8 +17,7 @@ export async function runExplainThere(given: Given, io: Io): Promise<number> {
     const path = `/v1/tenants/${encodeURIComponent(tenant)}/endpoints/${encodeURIComponent(endpoint)}/explain`
     const { body: answer } = await api.send('POST', path, body)
     const text = textOfAnswer(answer as Parameters<typeof textOfAnswer>[0])
-    const safe = text.split('\n').map(visible).join('\n')
-    io.stdout.write(json === undefined ? safe : `${JSON.stringify(answer, null, 2)}\n`)
+    io.stdout.write(json === undefined ? visibleLines(text) : jsonText(answer))
     return 0
   })
 }

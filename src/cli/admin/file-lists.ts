@@ -5,7 +5,8 @@ import { loadConfig } from '../../config/load.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import type { JsonObject } from '../../protocol/messages.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
-import { jsonText, orProblems } from '../offline.ts'
+import { orProblems } from '../offline.ts'
+import { jsonText } from '../printed.ts'
 import { entriesText } from './run-admin.ts'
 
 const tenantOf = ({ id, auth, upstreams, endpoints, policy }: Tenant): JsonObject => ({

@@ -4,10 +4,10 @@ import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
 import { parse, stringify } from 'yaml'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
-import { visible, cellText } from '../../observe/text-log.ts'
+import { cellText } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { timeAfter } from '../api-key.ts'
-import { tableText } from '../table.ts'
+import { jsonText, tableText, visibleLines } from '../printed.ts'
 import { AdminRefusal, openAdminApi, type AdminApi } from './admin-client.ts'
 import type { AdminRow } from './change-rows.ts'
 
@@ -21,19 +21,18 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
     const body = await bodyOf(row, given, io)
     if (isList || row.body === 'catalog') {
       const items = isList ? await api.all(path) : await pagesOf(api, path, body as JsonObject)
-      if (json !== undefined) io.stdout.write(`${JSON.stringify(items, null, 2)}\n`)
+      if (json !== undefined) io.stdout.write(jsonText(items))
       else io.stdout.write(entriesText(items, row.columns ?? []))
       return 0
     }
     const method = undo === undefined ? row.method : 'DELETE'
     const file = fileOf(row, given)
-    const answer = await api.send(method, path, body, await ifMatchOf(row, path, api)).catch((error: unknown) => {
-      throw error instanceof AdminRefusal && file !== undefined ? error.in(file) : error
-    })
-    if (json !== undefined) io.stdout.write(`${JSON.stringify(answer.body === '' ? null : answer.body, null, 2)}\n`)
+    const sent = api.send(method, path, body, await ifMatchOf(row, path, api))
+    const answer = await (file === undefined ? sent : inFile(file, sent))
+    if (json !== undefined) io.stdout.write(jsonText(answer.body === '' ? null : answer.body))
     else if (answer.body === '') io.stdout.write(`${undo === undefined ? row.done : 'taken back'}\n`)
     else if (row.body === 'key') io.stdout.write(`${String((answer.body as JsonObject)['key'])}\n`)
-    else io.stdout.write(safe(stringify(answer.body, { lineWidth: 0 })))
+    else io.stdout.write(visibleLines(stringify(answer.body, { lineWidth: 0 })))
     return 0
   })
 }
@@ -48,6 +47,24 @@ export async function orRefusal({ stderr }: Io, act: () => Promise<number>): Pro
     return 1
   }
 }
+
+/** Of the key, the rate or the gateway, and not of what was sent. */
+const notOfContent: ReadonlySet<number> = new Set([0, 401, 403, 429])
+
+/** A refusal of what a file holds names the file. @throws AdminRefusal */
+export const inFile = async <T>(file: string, sent: Promise<T>): Promise<T> =>
+  await sent.catch((error: unknown) => {
+    throw error instanceof AdminRefusal && !notOfContent.has(error.status) && error.status < 500
+      ? error.in(file)
+      : error
+  })
+
+/** @throws UsageError */
+export const textOfFile = async (file: string): Promise<string> =>
+  await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${error.code})`
+    throw new UsageError(`${file}: ${why}.`)
+  })
 
 export const entriesText = (items: readonly JsonObject[], columns: readonly string[]): string =>
   tableText(
@@ -72,9 +89,6 @@ function newKeyBody({ options, operands: [, name] }: Given): JsonObject {
     ...(expires !== undefined && { expires: timeAfter('expires', expires, Date.now()) })
   }
 }
-
-/** Line by line: the line feeds are YAML's. */
-const safe = (text: string): string => text.split('\n').map(visible).join('\n')
 
 const pathOf = ({ path, name }: AdminRow, { operands }: Given): string =>
   path
@@ -145,14 +159,7 @@ async function bodyOf(row: AdminRow, given: Given, io: Io): Promise<unknown> {
   }
   const file = fileOf(row, given)
   if (file === undefined) return undefined
-  const text =
-    file === '-'
-      ? await textOf(io.stdin ?? process.stdin)
-      : await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-          throw new UsageError(
-            `${file}: ${error.code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${error.code})`}.`
-          )
-        })
+  const text = file === '-' ? await textOf(io.stdin ?? process.stdin) : await textOfFile(file)
   const value = objectOf(text, file)
   if (body === 'file') return value
   const { version } = options

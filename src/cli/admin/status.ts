@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../protocol/messages.ts'
 import { isModernRevision, isObject } from '../../protocol/messages.ts'
-import { tableText } from '../table.ts'
+import { jsonText, tableText } from '../printed.ts'
 import type { Given, Io } from '../commands/command.ts'
 import { visible, cellText } from '../../observe/text-log.ts'
 import { openAdminApi } from './admin-client.ts'
@@ -24,7 +24,7 @@ export async function runStatus(given: Given, io: Io): Promise<number> {
     for (const tenant of ids)
       for (const each of await api.all(`/v1/tenants/${encodeURIComponent(tenant)}/upstreams`))
         upstreams.push({ tenant, ...each })
-    if (json !== undefined) stdout.write(`${JSON.stringify(upstreams, null, 2)}\n`)
+    if (json !== undefined) stdout.write(jsonText(upstreams))
     else {
       stdout.write(tableText(heads, upstreams.map(rowOf)))
       for (const each of upstreams.filter(({ state }) => state === 'away')) stdout.write(`\n${reasonText(each)}`)

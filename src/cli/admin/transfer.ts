@@ -1,7 +1,6 @@
 // Tenants between files and the store of a gateway, both ways, over its admin API: `export` writes those that the API
 // manages as a configuration file has them; `import` puts the tenants of such a file into the store.
 
-import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { countOf, problemLine } from '../../config/problems.ts'
@@ -9,9 +8,9 @@ import { readSource } from '../../config/source.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../../config/shape.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
-import { tableText } from '../table.ts'
+import { tableText } from '../printed.ts'
 import { openAdminApi, type AdminApi } from './admin-client.ts'
-import { orRefusal } from './run-admin.ts'
+import { inFile, orRefusal, textOfFile } from './run-admin.ts'
 
 /** Of one request, with which others change nothing in between: fewer and shorter than the API takes. */
 const tenantsAtOnce = 50
@@ -73,7 +72,7 @@ function withReferences(tenant: string, configuration: Tree, variables: Set<stri
 export async function runStoreImport(file: string, given: Given, io: Io): Promise<number> {
   const { stdout } = io
   const { prune, 'dry-run': dryRun, 'behind-file': behind } = given.options
-  const tenants = tenantsIn(await readFile(file, 'utf8'), file)
+  const tenants = tenantsIn(await textOfFile(file), file)
   return await orRefusal(io, async () => {
     const api = await openAdminApi(given, io.env)
     const gone = prune === undefined ? [] : await managedByApi(api)
@@ -81,7 +80,7 @@ export async function runStoreImport(file: string, given: Given, io: Io): Promis
     const options = behind === undefined ? {} : { behindFile: true }
     let changed = 0
     for (const batch of batchesOf(wanted)) {
-      const { body } = await api.send('POST', '/v1/plan', { tenants: batch, ...options })
+      const { body } = await inFile(file, api.send('POST', '/v1/plan', { tenants: batch, ...options }))
       const plan = isObject(body) ? body : {}
       const changes = listOf(plan['tenants']).filter(isObject)
       if (changes.length === 0) continue
@@ -89,7 +88,7 @@ export async function runStoreImport(file: string, given: Given, io: Io): Promis
       changed += changes.length
       if (dryRun !== undefined) continue
       // With the version of the plan: where others change something meanwhile, nothing is done unseen.
-      await api.send('POST', '/v1/apply', { tenants: batch, version: plan['version'], ...options })
+      await inFile(file, api.send('POST', '/v1/apply', { tenants: batch, version: plan['version'], ...options }))
     }
     if (changed === 0) stdout.write('Everything is so already.\n')
     else stdout.write(`${countOf(changed, 'tenant')} ${dryRun === undefined ? 'imported' : 'would change'}.\n`)

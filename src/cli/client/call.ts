@@ -1,11 +1,12 @@
 // `call` and `list`: a client of an endpoint, for people and scripts.
 
 import { parse } from 'yaml'
+import { parseJson } from '../../protocol/json.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { nearest } from '../../config/problems.ts'
 import { visible, cellText } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
-import { tableText } from '../table.ts'
+import { jsonText, tableText, visibleLines } from '../printed.ts'
 import { McpRefusal, openMcpClient, type McpClient } from './mcp-client.ts'
 import { endpointUrl, headersOf, timeoutOf } from './target.ts'
 
@@ -28,8 +29,9 @@ export async function runCall(given: Given, io: Io): Promise<number> {
     } catch (error) {
       throw error instanceof McpRefusal ? await withNearest(error, tool, client) : error
     }
-    if (given.options['json'] !== undefined) stdout.write(`${JSON.stringify(result, null, 2)}\n`)
-    else stdout.write(textOfResult(result))
+    if (given.options['json'] !== undefined) stdout.write(jsonText(result))
+    // A file, or another program, gets what the tool wrote; a terminal would obey it.
+    else stdout.write(stdout.isTTY ? visibleLines(textOfResult(result)) : textOfResult(result))
     if (result['isError'] !== true) return 0
     stderr.write('gatehouse: the tool says that it has failed (isError)\n')
     return 1
@@ -44,7 +46,7 @@ export async function runList(given: Given, io: Io): Promise<number> {
   const { method, name } = kinds[wanted as keyof typeof kinds]
   return await withClient(endpoint, given, io, async (client) => {
     const items = await client.list(method, wanted === 'templates' ? 'resourceTemplates' : wanted)
-    if (given.options['json'] !== undefined) io.stdout.write(`${JSON.stringify(items, null, 2)}\n`)
+    if (given.options['json'] !== undefined) io.stdout.write(jsonText(items))
     else {
       const rows = items.map((item) => [String(item[name]), argumentNames(item), firstSentence(item['description'])])
       io.stdout.write(tableText([name.toUpperCase(), wanted === 'tools' ? 'ARGUMENTS' : '', 'DESCRIPTION'], rows))
@@ -113,7 +115,8 @@ function reasonOf({ answer }: McpRefusal): unknown {
 /** @throws UsageError */
 function argumentsOf(text: string): JsonObject {
   try {
-    const value: unknown = parse(text)
+    // Where it is JSON, as in a call of a host: YAML rounds long numbers.
+    const value: unknown = /^\s*\{\s*["}]/.test(text) ? parseJson(Buffer.from(text)) : parse(text)
     if (isObject(value)) return value
   } catch {
     // Said below.

@@ -4,13 +4,14 @@
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { applyEdits, modify, parseTree, findNodeAtLocation, type ParseError } from 'jsonc-parser'
+import { applyEdits, modify, parseTree, findNodeAtLocation, getNodeValue, type ParseError } from 'jsonc-parser'
 import { stringify as toml, parse as parseToml } from 'smol-toml'
 import { parseDocument } from 'yaml'
+import { treeOf } from '../../config/shape.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { herePlace, hosts, type Connection, type HostFile } from '../../hosts/hosts.ts'
 import { snippetOf } from '../../hosts/snippet.ts'
-import { jsonText } from '../offline.ts'
+import { jsonText } from '../printed.ts'
 import { credentialOf, endpointUrl } from './target.ts'
 
 /** @returns the exit code. @throws UsageError */
@@ -30,7 +31,7 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
   if (write !== undefined) {
     if (file === undefined)
       throw new UsageError(`${host.title} has no file that could be written. Leave --write out: what to do is printed.`)
-    done = await written(file, connection.key !== undefined)
+    done = await written(file, connection)
   }
   if (json !== undefined) {
     const part = file && { path: file.path, format: file.format, at: file.at, snippet: snippetOf(file) }
@@ -63,13 +64,13 @@ const doubtsOf = ({ url }: Connection): string[] => [
 const indented = (text: string): string => text.trimEnd().replaceAll(/^(?=.)/gm, '  ') + '\n'
 
 /** @returns what was done. @throws {Error} where the file cannot be read as what it should be */
-async function written(file: HostFile, holdsKey: boolean): Promise<string> {
+async function written(file: HostFile, { url, key }: Connection): Promise<string> {
   const { path, at } = file
   const before = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw new Error(`${path} cannot be read (${error.code}).`, { cause: error })
   })
-  const after = changed(before ?? '', file)
+  const { text: after, isReplaced } = changed(before ?? '', file, url)
   if (after === before) return `has ${at.join('.')} already; nothing is changed`
   await mkdir(dirname(path), { recursive: true })
   if (before === undefined) {
@@ -77,9 +78,9 @@ async function written(file: HostFile, holdsKey: boolean): Promise<string> {
     return `${at.join('.')} is written, made`
   }
   await keepFirst(path)
-  const closed = holdsKey && (await closeToOthers(path)) ? ', which only you can read now' : ''
+  const closed = key !== undefined && (await closeToOthers(path)) ? ', which only you can read now' : ''
   await writeFile(path, after)
-  return `${at.join('.')} is written, changed${closed}; the file of before is ${path}.before-gatehouse`
+  return `${at.join('.')} is ${isReplaced ? 'replaced: it led to the same URL' : 'written'}, changed${closed}; the file of before is ${path}.before-gatehouse`
 }
 
 /** Later changes leave the copy as it is: it is the file without anything of ours. */
@@ -103,10 +104,24 @@ function indentationOf(text: string): { insertSpaces: boolean; tabSize: number }
   return { insertSpaces: !first.startsWith('\t'), tabSize: first.startsWith('\t') ? 1 : first.length }
 }
 
-/** Comments and order of the rest stay. @throws {Error} */
-function changed(text: string, { path, format, at, entry }: HostFile): string {
+/**
+ * Comments and order of the rest stay. An entry of that name is replaced where it leads to the same URL, with another
+ * key; one of something else stays. @throws {Error}
+ */
+function changed(
+  text: string,
+  { path, format, at, entry }: HostFile,
+  url: string
+): { readonly text: string; readonly isReplaced: boolean } {
   const unreadable = (what: string): Error =>
     new Error(`${path} is no ${what}: mend it, or put what "gatehouse connect" prints without --write there by hand.`)
+  const other = (): Error =>
+    new Error(`${path} has ${at.join('.')} already, with something else. Remove it, or choose another --name.`)
+  const isThere = (found: unknown): boolean => {
+    if (found === undefined) return false
+    if (!JSON.stringify(found).includes(JSON.stringify(url))) throw other()
+    return true
+  }
   if (format === 'json') {
     const errors: ParseError[] = []
     const start = text.trim() === '' ? '{}\n' : text
@@ -115,13 +130,17 @@ function changed(text: string, { path, format, at, entry }: HostFile): string {
     const parent = findNodeAtLocation(root, at.slice(0, -1))
     if (parent !== undefined && parent.type !== 'object') throw unreadable(`object at ${at.slice(0, -1).join('.')}`)
     const formattingOptions = { ...indentationOf(start), insertFinalNewline: true }
-    return applyEdits(start, modify(start, [...at], entry, { formattingOptions }))
+    const node = findNodeAtLocation(root, [...at])
+    const isReplaced = isThere(node && getNodeValue(node))
+    return { text: applyEdits(start, modify(start, [...at], entry, { formattingOptions })), isReplaced }
   }
   if (format === 'yaml') {
     const document = parseDocument(text)
     if (document.errors.length > 0) throw unreadable('YAML')
+    const root: unknown = document.toJS({ maxAliasCount: 100 })
+    const isReplaced = isThere(at.reduce((found: unknown, name) => treeOf(found)[name], root))
     document.setIn(at, document.createNode(entry))
-    return document.toString({ lineWidth: 0 })
+    return { text: document.toString({ lineWidth: 0 }), isReplaced }
   }
   let values: Record<string, unknown>
   try {
@@ -133,9 +152,10 @@ function changed(text: string, { path, format, at, entry }: HostFile): string {
   const tables = values[table]
   // TOML that was written by hand is only added to.
   if (typeof tables === 'object' && tables !== null && Object.hasOwn(tables, name)) {
-    if (toml({ a: (tables as Record<string, unknown>)[name] }) === toml({ a: entry })) return text
-    throw new Error(`${path} has [${table}.${name}] already, with something else. Remove it, or choose another --name.`)
+    if (toml({ a: (tables as Record<string, unknown>)[name] }) === toml({ a: entry }))
+      return { text, isReplaced: false }
+    throw other()
   }
   const gap = text === '' || text.endsWith('\n\n') ? '' : text.endsWith('\n') ? '\n' : '\n\n'
-  return `${text}${gap}${toml({ [table]: { [name]: entry } })}`
+  return { text: `${text}${gap}${toml({ [table]: { [name]: entry } })}`, isReplaced: false }
 }

@@ -7,6 +7,7 @@ import { examine, type DoctorOptions } from '../../hosts/doctor/examine.ts'
 import { hopNames, type HopName } from '../../hosts/doctor/misconfiguration.ts'
 import { visible } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
+import { jsonText } from '../printed.ts'
 import { credentialOf } from './target.ts'
 
 /** @returns the exit code: 1 where a hop fails. @throws UsageError */
@@ -37,15 +38,14 @@ export async function runDoctor(given: Given, { env, stdout, stderr, version }: 
   const options = { url, token, login, clientId, origin, ca, timeoutMs: seconds * 1_000, version }
   try {
     const untried = await examine(options, { passed, browse, waitMs: 300_000 })
-    if (json !== undefined) stdout.write(`${JSON.stringify({ hops, fault: null, untried }, null, 2)}\n`)
+    if (json !== undefined) stdout.write(jsonText({ hops, fault: null, untried }))
     else stdout.write(untried === '' ? 'All hops are well.\n' : `All hops that were tried are well. ${untried}\n`)
     return 0
   } catch (error) {
     if (!(error instanceof Diagnosis)) throw error
     const { code, message, remedy } = error
     const { hop, side } = catalogue[code]
-    if (json !== undefined)
-      stdout.write(`${JSON.stringify({ hops, fault: { code, hop, side, problem: message, remedy } }, null, 2)}\n`)
+    if (json !== undefined) stdout.write(jsonText({ hops, fault: { code, hop, side, problem: message, remedy } }))
     else stdout.write(faultText(code, message, remedy))
     return 1
   }

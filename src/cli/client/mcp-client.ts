@@ -3,6 +3,7 @@
 
 import { cellText } from '../../observe/text-log.ts'
 import { createParser } from 'eventsource-parser'
+import { parseJson } from '../../protocol/json.ts'
 import { createOperatorFetch } from '../../egress/fetch.ts'
 import { isObject, latestLegacy, rpcCodes, type JsonObject } from '../../protocol/messages.ts'
 
@@ -140,7 +141,8 @@ export async function openMcpClient(options: McpClientOptions) {
 
 function messageOfText(text: string): Pick<McpAnswer, 'message' | 'text'> {
   try {
-    const value: unknown = JSON.parse(text)
+    // Long numbers keep their digits.
+    const value: unknown = parseJson(Buffer.from(text))
     return { message: isObject(value) ? value : undefined, text: text.slice(0, maxShownChars) }
   } catch {
     return { message: undefined, text: text.slice(0, maxShownChars) }

@@ -13,6 +13,8 @@ import { textLine, visible } from '../../observe/text-log.ts'
 import { openAdminApi } from '../admin/admin-client.ts'
 import { orRefusal } from '../admin/run-admin.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
+import { harmlessJson } from '../printed.ts'
+import { timesOf } from './tail-times.ts'
 
 type Line = Readonly<Record<string, unknown>>
 
@@ -43,7 +45,7 @@ export async function runTail(given: Given, io: Io): Promise<number> {
     const line = seen.line(text)
     if (line === undefined || !fits(line)) return
     found++
-    if (json !== undefined) stdout.write(`${text}\n`)
+    if (json !== undefined) stdout.write(`${harmlessJson(text)}\n`)
     else if (request !== undefined) stdout.write(wholeLine(line))
     else stdout.write(textLine(text, hasColours))
   }
@@ -74,7 +76,9 @@ async function listenToCalls(given: Given, { env, stderr }: Io, take: (line: str
       take(JSON.stringify({ ...line, level: 30, time: Date.parse(String(line['time'])), msg: 'call' }))
     } else stderr.write(`${event}: ${visible(data)}\n`)
   })
-  return 0
+  if (stop.signal.aborted) return 0
+  stderr.write('gatehouse: the stream of calls has ended: the gateway stops, or something before it closed it.\n')
+  return 1
 }
 
 /** Reads what is there, and with `goesOn` what is added, until the process is told to end. */
@@ -178,7 +182,7 @@ function isTool(wanted: string, { upstream, tool }: Line): boolean {
 function filterOf({ options }: Given): (line: Line) => boolean {
   const { user, failed, request, slower, since, until, address, tool, session } = options
   checkOutcome(options['outcome'])
-  const [from, to] = [timeOf(since, '--since'), timeOf(until, '--until')]
+  const [from, to] = timesOf(since, until)
   const slowMs = slower === undefined ? undefined : Number(slower)
   if (slowMs !== undefined && !(slowMs >= 0)) throw new UsageError('--slower takes milliseconds.')
   return (line) => {
@@ -193,23 +197,6 @@ function filterOf({ options }: Given): (line: Line) => boolean {
     if (slowMs !== undefined && !(Number(ms) >= slowMs)) return false
     return Number(time) >= (from ?? -Infinity) && Number(time) <= (to ?? Infinity)
   }
-}
-
-/** `10:42` is today, and to its end where a minute is given. @throws UsageError */
-function timeOf(text: string | undefined, option: string): number | undefined {
-  if (text === undefined) return undefined
-  const [, hours, minutes, seconds] = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(text) ?? []
-  const end = option === '--until'
-  if (hours !== undefined)
-    return new Date().setHours(Number(hours), Number(minutes), Number(seconds ?? (end ? 59 : 0)), end ? 999 : 0)
-  const [, amount, unit] = /^(\d+)(s|m|h|d)$/.exec(text) ?? []
-  if (amount !== undefined) return Date.now() - Number(amount) * { s: 1e3, m: 6e4, h: 36e5, d: 864e5 }[unit as 's']
-  const time = Date.parse(text)
-  if (Number.isNaN(time))
-    throw new UsageError(
-      `${option} takes a time of day (10:42), a while ago (15m) or 2026-07-28T10:42:00Z, not "${text}".`
-    )
-  return time
 }
 
 const kinds = {

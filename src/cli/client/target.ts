@@ -29,10 +29,13 @@ export function endpointUrl(endpoint: string, env: Io['env']): string {
 /** @throws UsageError */
 export async function credentialOf({ options }: Given, env: Io['env']): Promise<string | undefined> {
   const { token, 'key-file': file } = options
+  if (token === '') throw new UsageError('--token is empty. It takes an API key or token.')
   if (token !== undefined) return token
-  if (file === undefined) return env['GATEHOUSE_KEY']
+  // Empty is as good as not set: `GATEHOUSE_KEY= gatehouse …`.
+  if (file === undefined) return env['GATEHOUSE_KEY']?.trim() || undefined
   const text = await readFile(file, 'utf8').catch(() => undefined)
   if (text === undefined) throw new UsageError(`${file} cannot be read. --key-file takes a file with an API key.`)
+  if (text.trim() === '') throw new UsageError(`${file} is empty. --key-file takes a file with an API key.`)
   return text.trim()
 }
 

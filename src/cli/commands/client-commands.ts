@@ -96,7 +96,7 @@ the authorization server, as each host does. The page is opened in a browser, un
       { flags: '--outcome <outcome>', text: 'that ended so (docs/logging.md)' },
       { flags: '--failed', text: 'that did not end well' },
       { flags: '--slower <ms>', text: 'that took at least so many milliseconds' },
-      { flags: '--since <time>', text: '10:42, 15m (ago), or 2026-07-28T10:42:00Z' },
+      { flags: '--since <time>', text: '10:42 (the last that has been), 15m (ago), or 2026-07-28T10:42:00Z' },
       { flags: '--until <time>', text: 'the same' },
       { flags: '--json', text: 'the lines as they are in the log' },
       ...adminOptions

@@ -15,7 +15,8 @@ import { tenantsKey } from '../../store/keys.ts'
 import { openStore } from '../../store/open-store.ts'
 import { wallClock } from '../../time/clock.ts'
 import { UsageError } from '../commands/command.ts'
-import { jsonText, orProblems, type Output } from '../offline.ts'
+import { orProblems, type Output } from '../offline.ts'
+import { jsonText } from '../printed.ts'
 
 /** Of a line that is verified, in characters: many times what a record has. */
 const maxLineChars = 4 * 1024 * 1024
