@@ -117,7 +117,8 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
         const query = `limit=200${typeof cursor === 'string' ? `&cursor=${encodeURIComponent(cursor)}` : ''}`
         const { body } = await send('GET', `${path}${path.includes('?') ? '&' : '?'}${query}`)
         const found = isObject(body) ? body : {}
-        items.push(...(Array.isArray(found['items']) ? found['items'] : []).filter(isObject))
+        if (!Array.isArray(found['items'])) throw new AdminRefusal(0, problemText(200, body, admin))
+        items.push(...found['items'].filter(isObject))
         cursor = found['nextCursor']
       } while (typeof cursor === 'string')
       return items
