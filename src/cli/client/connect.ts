@@ -80,7 +80,8 @@ async function written(file: HostFile, { url, key }: Connection): Promise<string
   await keepFirst(path)
   const closed = key !== undefined && (await closeToOthers(path)) ? ', which only you can read now' : ''
   await writeFile(path, after)
-  return `${at.join('.')} is ${isReplaced ? 'replaced: it led to the same URL' : 'written'}, changed${closed}; the file of before is ${path}.before-gatehouse`
+  const how = isReplaced ? 'is replaced (it led to the same URL)' : 'is written'
+  return `${at.join('.')} ${how}, changed${closed}; the file of before is ${path}.before-gatehouse`
 }
 
 /** Later changes leave the copy as it is: it is the file without anything of ours. */
