@@ -89,15 +89,10 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
   async function listen(path: string, signal: AbortSignal, told: (event: string, data: string) => void): Promise<void> {
     const headers = { Authorization: `Bearer ${key}`, Accept: 'text/event-stream' }
     try {
-<<<<<<< HEAD
       const answer = await fetch(new URL(path, admin), { headers, signal })
-      if (!answer.ok) throw new AdminRefusal(answer.status, problemText(answer.status, await answer.json(), admin))
-=======
-      const answer = await fetch(new URL(path, admin), { headers, signal, redirect: 'error' })
       const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') === true
       if (!answer.ok || !isStream)
         throw new AdminRefusal(answer.status, problemText(answer.status, await contentOf(answer), admin))
->>>>>>> 4e8b1ac4 (cli: what others wrote cannot steer a terminal, faults begin with the file, and empty keys, times and ends are told)
       const parser = createParser({ onEvent: ({ event = 'message', data }) => told(event, data) })
       const decoder = new TextDecoder()
       for await (const chunk of answer.body ?? []) parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
