@@ -683,6 +683,7 @@ export const text = {
       original: 'There called',
       decision: 'Decision',
       rule: 'Rule',
+      allowedBy: 'Allowed by',
       outcome: 'Outcome',
       code: 'Code',
       target: 'Target',

@@ -55,6 +55,7 @@ export function callEntry(
     ready,
     fields({ outcome, code, ms, rule }) {
       const route = record?.route
+      const isDenied = rule !== undefined || deniedOutcomes.has(outcome)
       return {
         endpoint: endpoint.name,
         ...callerFields(principal),
@@ -63,8 +64,9 @@ export function callEntry(
         method: firstOf(request.method, 64),
         name: asked === undefined ? undefined : firstOf(asked, maxNameChars),
         ...(route === undefined ? {} : { upstream: route.upstream, original: route.name.slice(0, maxNameChars) }),
-        decision: rule === undefined && !deniedOutcomes.has(outcome) ? 'allowed' : 'denied',
+        decision: isDenied ? 'denied' : 'allowed',
         rule,
+        allowedBy: isDenied ? undefined : record?.allowedBy,
         outcome,
         code,
         ms,
