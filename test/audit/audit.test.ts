@@ -88,7 +88,15 @@ t.test('each call, refusal and session of both eras is one record, in its order,
   ])
   const echo = { method: 'tools/call', name: 'echo', upstream: 'up', original: 'echo' }
   t.match(await of('call'), [
-    { ...echo, by: { kind: 'key', name: 'ada' }, decision: 'allowed', allowedBy: ['default'], outcome: 'ok', from: '127.0.0.1', bytes: Number },
+    {
+      ...echo,
+      by: { kind: 'key', name: 'ada' },
+      decision: 'allowed',
+      allowedBy: ['default'],
+      outcome: 'ok',
+      from: '127.0.0.1',
+      bytes: Number
+    },
     { ...echo, decision: 'denied', rule: 'short', allowedBy: undefined, outcome: 'refused_by_policy' },
     // The caller is told that there is no such tool; the record says why.
     { name: 'slow', upstream: 'up', original: 'slow', decision: 'denied', rule: 'no-slow', outcome: 'denied' },
