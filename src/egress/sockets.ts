@@ -40,8 +40,23 @@ export const openedEvent = ({ protocol }: URL): 'connect' | 'secureConnect' =>
  * @param url `http:`, `https:` (offers HTTP/1.1 alone), `tcp:`, `tls:`, or `unix:` with a path
  * @returns a socket that is being connected. It fails with EgressRefused for where it may not lead
  */
-export const openSocket = (url: URL, options: SocketOptions = {}): Socket =>
-  connecting(url, options).setNoDelay(true).setKeepAlive(true, probeMs)
+export function openSocket(url: URL, options: SocketOptions = {}): Socket {
+  const socket = connecting(url, options).setNoDelay(true).setKeepAlive(true, probeMs)
+  const { guarded } = options
+  // The first to hear of it: nothing was sent yet.
+  if (guarded !== undefined) socket.once('connect', () => judgeWhereItLed(socket, url, guarded))
+  return socket
+}
+
+/** Once more, by the address itself, whatever became of the name on the way. */
+function judgeWhereItLed(socket: Socket, { protocol }: URL, { guard }: Guarded): void {
+  const { remoteAddress = '', remotePort = '', remoteFamily } = socket
+  try {
+    guard.check(new URL(`${protocol}//${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`))
+  } catch (error) {
+    socket.destroy(error as Error)
+  }
+}
 
 function connecting(url: URL, { guarded, onread, session, ca }: SocketOptions): Socket {
   if (url.protocol === 'unix:') return connectTcp(url.pathname)

@@ -2,9 +2,12 @@
 
 import { execFile } from 'node:child_process'
 import { createServer } from 'node:http'
+import { createServer as createTcpServer, type AddressInfo, type LookupFunction } from 'node:net'
+import { once } from 'node:events'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { createOperatorFetch } from '../../src/egress/fetch.ts'
+import { createFetch, createOperatorFetch } from '../../src/egress/fetch.ts'
+import { createEgressGuard } from '../../src/egress/guard.ts'
 import { listen } from '../kit/listen.ts'
 
 const moduleAt = (name: string): string => JSON.stringify(new URL(`../../src/egress/${name}.ts`, import.meta.url).href)
@@ -63,3 +66,31 @@ t.test('a command follows no redirect', async (t) => {
   t.equal(await (await fetch(`${url}/here`, {})).text(), 'here')
   t.same(paths, ['/away', '/here'])
 })
+
+t.test(
+  'a connection that has led where it may not, whatever its name said, ends before anything is sent',
+  async (t) => {
+    let received = ''
+    const server = createTcpServer((socket) => {
+      socket
+        .on('error', () => {})
+        .on('data', (part) => {
+          received += part.toString('latin1')
+          socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n')
+        })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const url = `http://as.example:${(server.address() as AddressInfo).port}/`
+    /** Its names lie: they lead to 127.0.0.1 without being judged. */
+    const lying = (allow: readonly string[]) => ({
+      check: createEgressGuard({ allow }).check,
+      lookup: (): LookupFunction => (_name, options, callback) =>
+        options.all === true ? callback(null, [{ address: '127.0.0.1', family: 4 }]) : callback(null, '127.0.0.1', 4)
+    })
+    await t.rejects(createFetch({ guard: lying([]) })(url), { code: 'EGRESS_REFUSED' })
+    t.equal(received, '')
+    t.equal((await createFetch({ guard: lying(['127.0.0.1/32']) })(url)).status, 204, 'the control')
+    t.match(received, /^GET /)
+  }
+)
