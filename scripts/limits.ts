@@ -647,6 +647,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream',
       'counted'
     ],
+    [
+      'upstream/stdio/child-stderr.ts tellMs',
+      'between two log lines about lines of standard error that are left out',
+      'process of a server',
+      'counted'
+    ],
+    [
+      'upstream/pool/lost-connections.ts tellMs',
+      'between two log lines about connections that ended by themselves',
+      'upstream',
+      'counted'
+    ],
     ['upstream/rpc/stray-lines.ts maxServers', 'servers whose stray lines are counted', 'process', 'forgotten'],
     ['observe/call-text.ts maxUriChars chars', 'the URI or template of a resource in the log', 'line', 'cut off'],
     [

@@ -91,7 +91,7 @@ export function createLegacyRelay({
   const kept = createKeptSessions(store, sealer, runtime, sessions.keepers)
   const endedSessions = createEndedSessions({ ...runtime, pool, kept, contextOf: contextNow, sessions })
   const events = clients.events(sessionLists, catalogs, (session, ...update) => subscribers.updated(session, ...update))
-  const connections = createSessionConnections({ pool, live, listings, levels, kept, clientInfo, events, log })
+  const connections = createSessionConnections({ pool, live, listings, levels, kept, clientInfo, events })
   const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf, wall)
   const inputLoop = createInputLoop({ clock, store, newId, listings, serverRequestQuotas, tasks })
   const services: LegacyServices = {

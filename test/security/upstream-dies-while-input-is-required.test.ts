@@ -68,7 +68,7 @@ t.test('a parked call is lost when its server over stdio is killed', async (t) =
   // Calls that follow each other have the same process.
   const parked = await round(ada, elicit)
   process.kill(first, 'SIGKILL')
-  await until('the gateway knows', () => acme.log.some(({ msg }) => msg === 'upstream connection of a caller ended'))
+  await until('the gateway knows', () => acme.log.some(({ msg }) => msg === 'a connection to the upstream ended'))
   t.match((await round(ada, elicit, answers(parked, accepted()))).answer, lost)
   t.not(await pid(), first, 'the next call has a process of its own')
   const next = await round(ada, elicit)

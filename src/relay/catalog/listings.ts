@@ -58,7 +58,7 @@ const sharedSource = {
 }
 
 export function createListings(options: ListingsOptions) {
-  const { pool, clock, log, clientInfo, events: sharedEvents } = options
+  const { pool, clock, clientInfo, events: sharedEvents } = options
   const handshake: HandshakeParams = { clientInfo, capabilities: {} }
   const [watchers, listeners] = [new Map<string, ListingWatcher>(), new Array<ChangeListener>()]
   const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
@@ -115,10 +115,8 @@ export function createListings(options: ListingsOptions) {
         if (isShared) sharedEvents.sharedNotification(definition, scope, notification)
       },
       ask: noClient.ask,
-      closed(reason: Error) {
-        const { name: upstream, tenant, hash } = definition
-        log.warn({ upstream, tenant, reason: reason.message }, 'upstream connection ended')
-        watchers.get(hash)?.connectionClosed()
+      closed() {
+        watchers.get(definition.hash)?.connectionClosed()
         if (isShared) sharedEvents.lost(definition, scope)
       }
     }

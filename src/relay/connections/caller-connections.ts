@@ -102,7 +102,7 @@ export function createCallerConnections({
     era: Era,
     capabilities: ClientCapabilities
   ): Promise<Upstream> {
-    const { name: upstream, tenant } = definition
+    const { tenant } = definition
     const quotaKey = quotaKeyOf(call.principal)
     const conversation = conversationScopeOf(call)
     const handshake = { clientInfo, era, capabilities, exclusive: true, watchesLists: isFirst, quotaKey }
@@ -126,10 +126,7 @@ export function createCallerConnections({
       },
       notification: (notification) => events.notification(definition, scope, notification),
       ask: (request, options) => events.ask(current, request, options, () => refuseOutsideInputMethods(request)),
-      closed({ message: reason }) {
-        events.lost(definition, scope)
-        log.warn({ upstream, tenant, reason }, 'upstream connection of a caller ended')
-      }
+      closed: () => events.lost(definition, scope)
     })
     return current
   }

@@ -2,7 +2,6 @@
 // says.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Log } from '../../observe/log.ts'
 import {
   type Implementation,
   isModernRevision,
@@ -76,8 +75,7 @@ export function createSessionConnections({
   levels,
   kept,
   clientInfo,
-  events,
-  log
+  events
 }: {
   readonly pool: Pool
   readonly live: LiveSessions
@@ -86,7 +84,6 @@ export function createSessionConnections({
   readonly kept: KeptSessions
   readonly clientInfo: Implementation
   readonly events: SessionConnectionEvents
-  readonly log: Log
 }) {
   // Key of a session -> hash of the definition -> the newest connection.
   const open = new Map<string, Map<string, Upstream>>()
@@ -135,10 +132,9 @@ export function createSessionConnections({
         if (owner === undefined) return await noClient.ask(request)
         return await events.serverRequest(owner, definition, request, options)
       },
-      closed({ message: reason }) {
-        const { name: upstream, tenant, hash } = definition
+      closed() {
+        const { hash } = definition
         if (own && open.get(key)?.get(hash) === current) open.get(key)?.delete(hash)
-        log.warn({ upstream, tenant, reason }, 'upstream connection of a session ended')
         const owner = session()
         if (owner !== undefined) events.listChanged(owner, definition, undefined, undefined, 'gateway')
         events.lost(definition, scope)

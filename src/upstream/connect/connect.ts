@@ -12,7 +12,7 @@ import {
   type UpstreamCredentials
 } from '../rpc/credential.ts'
 import { endSession } from '../http/post-queue.ts'
-import { UnreachableError, upstreamError } from '../rpc/errors.ts'
+import { uncertainty, UnreachableError, upstreamError } from '../rpc/errors.ts'
 import { type Mask, createResultMask } from '../rpc/mask.ts'
 import { createLimitedWarnings } from '../rpc/notifications.ts'
 import { type ServerRequestQuotas, createServerRequestQuotas } from '../rpc/server-requests.ts'
@@ -163,7 +163,7 @@ function startError({ name, era }: UpstreamDefinition, cause: unknown): unknown 
   if (!(cause instanceof GatewayError) || (cause.code !== 'upstream_lost' && cause.code !== 'upstream_timeout')) {
     return cause
   }
-  const text = cause.message.replace(/ The request is not sent again.*$/, '')
+  const text = cause.message.replace(uncertainty, '')
   const remedies = cause instanceof ProcessEndedError ? [cause.remedy, ...(era === 'modern' ? [leaveEraOut] : [])] : []
   const message = [`Upstream ${name} ended during its start.`, text, ...remedies].join(' ')
   return upstreamError(name, 'upstream_unavailable', message, cause)

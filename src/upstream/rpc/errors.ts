@@ -85,12 +85,19 @@ export const timeoutError = (name: UpstreamName, timeoutMs: number): GatewayErro
       'Whether it took effect is unknown.'
   )
 
+/** Ends what is said of a request that was sent, and of whose answer nobody knows. */
+export const uncertainty = ' The request is not sent again; whether it took effect is unknown.'
+
+/** What is said of a connection that has ended to whom no request of theirs matters. */
+export const withoutRequest = (message: string): string =>
+  message.replace(uncertainty, '').replace(' before it answered.', '.')
+
 /** @param what happened to the connection, as the end of "The connection to upstream x ..." */
 export const lostError = (name: UpstreamName, what: string, cause?: unknown): GatewayError =>
   uncertainError(
     name,
     'upstream_lost',
-    `The connection to upstream ${name} ${what}. The request is not sent again; whether it took effect is unknown.`,
+    `The connection to upstream ${name} ${what}.${uncertainty}`,
     cause
   )
 

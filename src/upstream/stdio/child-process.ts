@@ -7,7 +7,7 @@ import type { JsonText } from '../../protocol/json-text.ts'
 import type { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin, type Timer } from '../../time/clock.ts'
 import type { StepSource } from '../../time/turns.ts'
-import { uncertainError } from '../rpc/errors.ts'
+import { uncertainError, uncertainty } from '../rpc/errors.ts'
 import { environment } from './child-environment.ts'
 import { markVariable, type Orphans } from './orphans.ts'
 import type { Command, Sandbox } from './sandbox.ts'
@@ -136,9 +136,7 @@ export function startChild(
   child.once('exit', (code, signal) => {
     signalGroup('SIGKILL')
     const how = killedFor ?? (signal === null ? `exit code ${code}` : `signal ${signal}`)
-    const text =
-      `The process of upstream ${name} ended (${how}) before it answered. The request is not sent again; whether it ` +
-      'took effect is unknown.'
+    const text = `The process of upstream ${name} ended (${how}) before it answered.${uncertainty}`
     const reason =
       killedFor === undefined ? new ProcessEndedError(name, text, code) : uncertainError(name, 'upstream_lost', text)
     const exited = (): void => finish(reason)

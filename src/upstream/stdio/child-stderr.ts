@@ -11,6 +11,8 @@ const maxLineBytes = 4_096
 const maxLineLength = 1_000
 const linesPerSecond = 20
 const lineBurst = 200
+/** Between two lines of the log about those that are left out. */
+const tellMs = 60_000
 /** That are held until the server has answered. */
 const maxEarlyLines = 100
 
@@ -25,7 +27,8 @@ export function createStderrLog(
   source: StepSource
 ) {
   const bucket = createTokenBucket(clock, linesPerSecond, lineBurst)
-  let dropped = 0
+  /** Since the last line that was not; and of these, how many the log does not know of. */
+  let [dropped, untold, toldAt] = [0, 0, -Infinity]
   /** undefined: the server has answered. */
   let early: string[] | undefined = []
 
@@ -33,9 +36,12 @@ export function createStderrLog(
     if (bytes.length === 0) return
     if (!bucket.take()) {
       dropped++
+      untold++
       return
     }
-    const leftOut = report()
+    const leftOut = dropped
+    dropped = 0
+    if (clock.now() - toldAt >= tellMs) tell()
     const stderr = printable(mask(bytes.toString()), maxLineLength)
     // While it is away it says the same at every attempt.
     const isOld = events.stderr?.(stderr, leftOut) === true
@@ -48,12 +54,11 @@ export function createStderrLog(
     for (const stderr of written) log[level]({ upstream, stderr }, 'upstream stderr')
   }
 
-  /** @returns how many were left out since the last time */
-  function report(): number {
-    const lines = dropped
-    if (lines > 0) log.warn({ upstream, lines }, "left out lines of the upstream's stderr: too many at once")
-    dropped = 0
-    return lines
+  function tell(): void {
+    if (untold === 0) return
+    log.warn({ upstream, lines: untold }, "left out lines of the upstream's stderr: too many at once")
+    untold = 0
+    toldAt = clock.now()
   }
 
   const lines = createLineReader(maxLineBytes, note, note)
@@ -70,7 +75,7 @@ export function createStderrLog(
       work.whenIdle(() => {
         // A last line without its end is often the reason why the child gave up.
         if (lines.held > 0) finished(lines.push(Buffer.from('\n')))
-        report()
+        tell()
         read(early ?? [])
         write('debug', early?.splice(0) ?? [])
       })
