@@ -7,6 +7,7 @@ import type { MemoryAccount } from '../../limits/memory.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import { hashOfEverybody } from '../rpc/personal-hash.ts'
 import { createConnectBackoff } from './connect-backoff.ts'
+import { createLostConnections } from './lost-connections.ts'
 import type { PooledConnection } from './pooled-connection.ts'
 import { createStderrTails } from './stderr-tails.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -23,7 +24,7 @@ export const probeWaitMs = 1_000
 export type Attempts = ReturnType<typeof createAttempts>
 
 export function createAttempts(clock: Clock, random: () => number, log: Log, memory: MemoryAccount) {
-  const backoff = createConnectBackoff(clock, random)
+  const [backoff, lost] = [createConnectBackoff(clock, random), createLostConnections(clock, log)]
   /** By hash of the definition: the attempt that began last, while it runs. */
   const running = new Map<string, Promise<unknown>>()
   const tails = createStderrTails(clock, memory)
@@ -126,6 +127,11 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       backoff.retain(hashes)
       tails.retain(hashes)
+    },
+    /** An open connection ended by itself, at this age. */
+    ended(definition: UpstreamDefinition, key: string, ageMs: number, reason: Error): void {
+      lost.note(definition, reason)
+      backoff.ended(key, ageMs, reason)
     },
     /** A request on an open connection ended: over HTTP that may stay open while its server is away. */
     requestEnded(

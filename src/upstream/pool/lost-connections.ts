@@ -1,5 +1,5 @@
-// Connections to upstreams that end by themselves: told once of each upstream, then counted, and told once a minute with
-// their number as long as they go on. A server that dies takes a connection of each session with it.
+// Connections to upstreams that end by themselves: told once of each upstream, then counted, and told once a minute
+// with their number as long as they go on. A server that dies takes a connection of each session with it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'

@@ -7,7 +7,6 @@ import { type Clock, type Timer, settledWithin } from '../../time/clock.ts'
 import { createAttempts, isOf } from './attempts.ts'
 import { createBreaker } from './breaker.ts'
 import { createBulkhead } from './bulkhead.ts'
-import { createLostConnections } from './lost-connections.ts'
 import { connectionKeyOf, createOpenConnections } from './open-connections.ts'
 import { type PooledConnection, type UpstreamMeter, createPooledConnection } from './pooled-connection.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -39,7 +38,6 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
   const attempts = createAttempts(clock, random, log, memory)
   const { backoff } = attempts
   const [bulkhead, breaker] = [createBulkhead(clock, log), createBreaker(connector, attempts, clock, log)]
-  const lost = createLostConnections(clock, log)
   const pool = { connections, clock, log, bulkhead, breaker, metrics, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
   let [sweeper, closed]: [Timer | undefined, boolean] = [undefined, false]
@@ -89,8 +87,7 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       ...events,
       stderr: (line, leftOut) => attempts.said(definition, line, leftOut),
       closed(reason) {
-        lost.note(definition, reason)
-        backoff.ended(key, clock.now() - opened.openedAt, reason)
+        attempts.ended(definition, key, clock.now() - opened.openedAt, reason)
         opened.end(reason)
         events.closed(reason)
       }

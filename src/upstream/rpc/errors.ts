@@ -94,12 +94,7 @@ export const withoutRequest = (message: string): string =>
 
 /** @param what happened to the connection, as the end of "The connection to upstream x ..." */
 export const lostError = (name: UpstreamName, what: string, cause?: unknown): GatewayError =>
-  uncertainError(
-    name,
-    'upstream_lost',
-    `The connection to upstream ${name} ${what}.${uncertainty}`,
-    cause
-  )
+  uncertainError(name, 'upstream_lost', `The connection to upstream ${name} ${what}.${uncertainty}`, cause)
 
 /** For requests of which it is known whether they took effect; see uncertainError for the others. */
 export const upstreamError = (
