@@ -595,10 +595,16 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it is answered, and no other is let through until records are written again'
     ],
     [
-      'observe/metrics/call-attributes.ts maxNamesPerTenant maxNames',
-      'names of tools, prompts and upstreams, and codes of errors, in metrics; of all tenants',
+      'observe/metrics/label-names.ts maxPerTenant',
+      'names of tools and prompts, upstreams, and codes of errors, in metrics',
       'tenant',
-      'counted together, as `other`'
+      'those without a call for a while make room; else counted together, as `other`'
+    ],
+    [
+      'observe/metrics/call-series.ts idleMs lookEveryMs',
+      'time without a call after which a series makes room; between two looks for such',
+      'series',
+      'removed where places are wanted'
     ],
     [
       'observe/metrics/call-series.ts maxSeriesPerTenant',
@@ -613,13 +619,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted together, with the label `otel_metric_overflow`'
     ],
     [
-      'observe/metrics/call-series.ts maxSeriesWithExemplars',
+      'observe/metrics/exemplars.ts maxSeriesWithExemplars',
       'series that keep the trace of the last call of each bucket',
       'process',
       'the tenant that has most gives one away'
     ],
     [
-      'observe/metrics/call-series.ts maxWithExemplarsOfTenant',
+      'observe/metrics/exemplars.ts maxWithExemplarsOfTenant',
       'of them, those of one tenant',
       'tenant',
       'its others keep none'
@@ -2073,6 +2079,7 @@ limits/open-table.ts leastBuckets
 session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
 store/sqlite-turns.ts commitsPerSync
+observe/metrics/known-series.ts maxTools
 observe/metrics/runtime.ts delayResolution
 observe/call-text.ts loggedSessionChars
 upstream/stdio/warm-children.ts fillAfterMs

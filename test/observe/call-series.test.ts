@@ -3,7 +3,9 @@
 import fc from 'fast-check'
 import { type Histogram, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
 import t from 'tap'
-import type { Attributes } from '../../src/observe/metrics/call-attributes.ts'
+import { type Attributes, createCallAttributes } from '../../src/observe/metrics/call-attributes.ts'
+import { createLabelNames } from '../../src/observe/metrics/label-names.ts'
+import { RpcError } from '../../src/protocol/messages.ts'
 import { createCallSeries, type HistogramValue, maxSeries } from '../../src/observe/metrics/call-series.ts'
 import { bucketsOf } from '../../src/observe/metrics/instruments.ts'
 
@@ -83,6 +85,52 @@ t.test('all tenants together have so many, and what is beyond is counted togethe
   t.equal(points.length, maxSeries)
   t.same(points.at(-1)?.attributes, { 'otel.metric.overflow': true })
   t.match(points.at(-1)?.value, { count: 501 })
+})
+
+t.test('tenants that take all places leave some to one that comes later', async (t) => {
+  const series = createCallSeries(name, Date)
+  for (let tenant = 0; tenant < 50; tenant++)
+    for (let at = 0; at < 250; at++) series.record(1, `full ${tenant}`, attributesOf(`full ${tenant}`, `tool ${at}`))
+  for (let at = 0; at < 100; at++) series.record(1, 'late', attributesOf('late', `tool ${at}`))
+  const points = series.data().dataPoints
+  const own = points.filter(({ attributes }) => attributes['gatehouse.tenant'] === 'late')
+  t.equal(new Set(own.map(({ attributes }) => attributes['gen_ai.tool.name'])).size, 100, 'each by its name')
+  t.ok(points.length <= maxSeries)
+  t.notMatch(JSON.stringify(points.map(({ attributes }) => attributes)), 'overflow', 'no call is without its tenant')
+})
+
+t.test('a tool that has not been called for ten minutes makes room, one that is called stays', async (t) => {
+  let now = 0
+  const names = createLabelNames()
+  const series = createCallSeries(name, { now: () => now }, names)
+  const { ofSent } = createCallAttributes(names, [series])
+  const sent = (tool: string, error?: Error): void => {
+    const definition = { tenant: 'acme', name: 'up', type: 'http' }
+    const asked = { definition, revision: '2025-11-25', method: 'tools/call', name: tool }
+    const request = { ...asked, error, isToolError: false, ms: 1 }
+    series.record(1, 'acme', ofSent(request))
+  }
+  const counts = () =>
+    new Map(
+      series
+        .data()
+        .dataPoints.map(({ attributes, value }) => [attributes['gen_ai.tool.name'], (value as Histogram).count])
+    )
+  for (let code = 0; code < 300; code++) sent('tool 0', new RpcError({ code, message: 'no' }))
+  for (let at = 0; at < 200; at++) sent(`tool ${at}`)
+  t.equal(counts().size, 200, 'codes take no places of tools')
+  sent('late')
+  t.equal(counts().get('late'), undefined)
+  t.equal(counts().get('other'), 1)
+  now += 599_000
+  sent('tool 7')
+  sent('late')
+  t.equal(counts().get('other'), 2)
+  now += 61_000
+  sent('late')
+  t.equal(counts().get('late'), 1)
+  t.equal(counts().get('tool 7'), 2)
+  t.equal(counts().get('tool 8'), undefined)
 })
 
 t.test('the last call of each bucket is known by its trace, in so many series', async (t) => {

@@ -15,6 +15,7 @@ import { escapedJson, LineBytes } from '../../src/observe/lines/line-bytes.ts'
 import { alsoTo, type LoggedCall } from '../../src/observe/log.ts'
 import { createCallAttributes } from '../../src/observe/metrics/call-attributes.ts'
 import { createCallSeries } from '../../src/observe/metrics/call-series.ts'
+import { createLabelNames } from '../../src/observe/metrics/label-names.ts'
 import { createSentSeries, createServedSeries } from '../../src/observe/metrics/known-series.ts'
 
 const audit = { required: false, arguments: false, redact: [] }
@@ -111,11 +112,11 @@ t.test('the text is what JSON says of the fields, whatever came before', async (
 })
 
 t.test('a call counts where its attributes say, whatever came before', async (t) => {
-  const attributesOf = createCallAttributes()
   const [served, sent] = [
     createCallSeries('mcp.server.operation.duration', Date),
     createCallSeries('mcp.client.operation.duration', Date)
   ]
+  const attributesOf = createCallAttributes(createLabelNames(), [served, sent])
   const servedSeries = createServedSeries(served, attributesOf)
   const sentSeries = createSentSeries(sent, attributesOf)
   const definitions = ['up', 'other'].map((name) => ({ tenant: 'acme', name, type: 'http' }))

@@ -1,6 +1,7 @@
 // The metrics of a gateway: their names, kinds and labels as docs/metrics.md has them, what they count, and what
 // nobody can put into them.
 
+import { moveClock } from '../kit/moving-clock.ts'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { prometheusName } from '../../scripts/metrics-doc.ts'
@@ -296,6 +297,37 @@ t.test('the names of too many tools are counted together', async (t) => {
   t.equal(total, tools.length)
   t.ok(new Set(counts.map(({ labels }) => labels['gen_ai_tool_name'])).size <= 201)
   t.ok((counts.find(({ labels }) => labels['gen_ai_tool_name'] === 'other')?.value ?? 0) >= 20)
+})
+
+t.test('a tool that is added later has its name once another one was not called for a while', async (t) => {
+  const tools = Array.from({ length: 205 }, (_, at) => ({ name: `tool-${at}`, inputSchema: { type: 'object' } }))
+  const upstream = await startUpstream({ tools })
+  t.teardown(() => upstream.close())
+  const gateway = await adminGateway(t, {
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  })
+  const call = (name: string) => modernRequest(gateway.url(), 'tools/call', { name }, { token: key })
+  const names = async (): Promise<ReadonlyMap<string | undefined, number>> => {
+    const { text } = await gateway.call('GET', '/metrics')
+    const counts = samplesOf(text).filter(({ name }) => name === 'mcp_server_operation_duration_seconds_count')
+    return new Map(counts.map(({ labels, value }) => [labels['gen_ai_tool_name'], value]))
+  }
+  for (const { name } of tools) await call(name)
+  const full = await names()
+  t.equal(full.get('other'), 5)
+  t.equal(full.get('tool-204'), undefined)
+  moveClock(599_000)
+  t.teardown(() => moveClock(0))
+  await call('tool-3')
+  await call('tool-204')
+  t.equal((await names()).get('tool-204'), undefined, 'nothing makes room too early')
+  moveClock(700_000)
+  await call('tool-204')
+  const later = await names()
+  t.equal(later.get('tool-204'), 1)
+  t.equal(later.get('tool-3'), 2, 'what was called stays, with its count')
+  t.equal(later.get('tool-4'), undefined)
 })
 
 /** Nothing but what the table has, and each with no other labels than it has there. */

@@ -3,11 +3,8 @@
 
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { firstOf } from '../../protocol/own-text.ts'
+import type { LabelKind, LabelNames } from './label-names.ts'
 import { countedName, type CallOutcome, maxLoggedChars, type ObservedCall } from '../calls.ts'
-
-/** Of tools, prompts and upstreams, and codes of errors, by tenant and of all; further ones count as `other`. */
-const maxNamesPerTenant = 200
-const maxNames = 10_000
 
 /** What clients may ask for, in any revision. */
 const knownMethods: ReadonlySet<string> = new Set([
@@ -34,19 +31,17 @@ export interface UpstreamRequest {
   readonly ms: number
 }
 
-export function createCallAttributes() {
-  const names = new Map<string, Set<string>>()
-  let count = 0
-
-  function nameIn(tenant: string, given: string | undefined): string | undefined {
+/** @param series those that have names, where some may have to make room */
+export function createCallAttributes(
+  names: Pick<LabelNames, 'has'>,
+  series: ReadonlyArray<{ removeIdle(tenant: string): void }>
+) {
+  function nameIn(tenant: string, kind: LabelKind, given: string | undefined): string | undefined {
     if (given === undefined) return undefined
     const name = firstOf(given, maxLoggedChars)
-    const known = names.get(tenant) ?? new Set()
-    if (known.has(name)) return name
-    if (known.size >= maxNamesPerTenant || count >= maxNames) return 'other'
-    count++
-    names.set(tenant, known.add(name))
-    return name
+    if (names.has(tenant, kind, name)) return name
+    for (const each of series) each.removeIdle(tenant)
+    return names.has(tenant, kind, name) ? name : 'other'
   }
 
   return {
@@ -54,17 +49,17 @@ export function createCallAttributes() {
     ofServed({ request, tenant, endpoint, record }: ObservedCall, { outcome, code }: CallOutcome): Attributes {
       const { method } = request
       const { route } = record ?? {}
-      const status = nameIn(tenant.id, code?.toString())
+      const status = nameIn(tenant.id, 'codes', code?.toString())
       return {
         ...ofMethod(method),
-        'gen_ai.tool.name': method === 'tools/call' ? nameIn(tenant.id, countedName(route)) : undefined,
-        'gen_ai.prompt.name': method === 'prompts/get' ? nameIn(tenant.id, countedName(route)) : undefined,
+        'gen_ai.tool.name': method === 'tools/call' ? nameIn(tenant.id, 'names', countedName(route)) : undefined,
+        'gen_ai.prompt.name': method === 'prompts/get' ? nameIn(tenant.id, 'names', countedName(route)) : undefined,
         'error.type': errorTypeOf(record, outcome, status),
         'rpc.response.status_code': status,
         'mcp.protocol.version': record?.revision,
         'gatehouse.tenant': tenant.id,
         'gatehouse.endpoint': endpoint.name,
-        'gatehouse.upstream': nameIn(tenant.id, route?.upstream),
+        'gatehouse.upstream': nameIn(tenant.id, 'upstreams', route?.upstream),
         'gatehouse.outcome': outcome
       }
     },
@@ -73,22 +68,24 @@ export function createCallAttributes() {
       'network.transport': transportOf(type),
       'error.type': error,
       'gatehouse.tenant': tenant,
-      'gatehouse.upstream': nameIn(tenant, name)
+      'gatehouse.upstream': nameIn(tenant, 'upstreams', name)
     }),
     /** Of `mcp.client.operation.duration`. */
     ofSent({ definition, revision, method, name: asked, error, isToolError }: UpstreamRequest): Attributes {
       const { tenant, name, type } = definition
-      const code = error instanceof RpcError ? nameIn(tenant, String(error.error.code)) : undefined
+      const isNamed = method === 'tools/call' || method === 'prompts/get'
+      const sent = isNamed && typeof asked === 'string' ? nameIn(tenant, 'names', asked) : undefined
+      const code = error instanceof RpcError ? nameIn(tenant, 'codes', String(error.error.code)) : undefined
       return {
         ...ofMethod(method),
-        'gen_ai.tool.name': method === 'tools/call' && typeof asked === 'string' ? nameIn(tenant, asked) : undefined,
-        'gen_ai.prompt.name': method === 'prompts/get' && typeof asked === 'string' ? nameIn(tenant, asked) : undefined,
+        'gen_ai.tool.name': method === 'tools/call' ? sent : undefined,
+        'gen_ai.prompt.name': method === 'prompts/get' ? sent : undefined,
         'error.type': isToolError ? 'tool_error' : error === undefined ? undefined : (code ?? typeOf(error)),
         'rpc.response.status_code': code,
         'mcp.protocol.version': revision,
         'network.transport': transportOf(type),
         'gatehouse.tenant': tenant,
-        'gatehouse.upstream': nameIn(tenant, name)
+        'gatehouse.upstream': nameIn(tenant, 'upstreams', name)
       }
     }
   }

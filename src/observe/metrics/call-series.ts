@@ -10,6 +10,8 @@ import {
   type MetricData
 } from '@opentelemetry/sdk-metrics'
 import type { Attributes } from './call-attributes.ts'
+import { createExemplarPlaces, type Exemplar } from './exemplars.ts'
+import type { LabelNames } from './label-names.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
 
 /** Of one metric: names and codes multiply. Beyond it calls of the tenant are counted without them. */
@@ -17,25 +19,15 @@ const maxSeriesPerTenant = 1_000
 /** Of one metric; what is beyond is counted together, with the label `otel_metric_overflow`. */
 export const maxSeries = 10_000
 
+/** Where places are wanted, series give theirs up that have not grown for so long; looked for once in so long. */
+const idleMs = 600_000
+const lookEveryMs = 60_000
+
 /** Counted as `other` where a tenant has too many series. */
 const boundedNames = [
   ...['gen_ai.tool.name', 'gen_ai.prompt.name', 'rpc.response.status_code'],
   ...['gatehouse.endpoint', 'gatehouse.upstream']
 ]
-
-/** Of each metric: with all buckets full these take a few MiB. */
-const maxSeriesWithExemplars = 1_000
-/** Beyond, the other series of a tenant keep none. */
-const maxWithExemplarsOfTenant = 100
-
-/** A call whose duration is in a bucket, by its trace (OpenMetrics 1.0, "Exemplars"). */
-export interface Exemplar {
-  readonly traceId: string
-  readonly spanId: string
-  readonly seconds: number
-  /** The time of day. */
-  readonly at: number
-}
 
 /** The value of a data point, with what OpenTelemetry's SDK has no place for. */
 export type HistogramValue = OtelHistogram & { readonly exemplars: ReadonlyArray<Exemplar | undefined> | undefined }
@@ -50,57 +42,112 @@ export interface Histogram {
   exemplars: Array<Exemplar | undefined> | undefined
   /** '' where it is of several. */
   readonly tenant: string
+  /** What it is found by. */
+  readonly key: string
+  readonly startTime: HrTime
+  /** The count when it was looked at last, and when it had grown by then; milliseconds. */
+  seen: number
+  grownAt: number
+  /** It has made room: whoever keeps it has to find another one. */
+  isGone: boolean
 }
 
-/** @param wall the time of day */
-export function createCallSeries(name: MetricName, wall: { now(): number }) {
-  const startTime = timeOf(wall)
-  const boundaries = bucketsOf[name] ?? []
-  const tenants = new Map<string, Map<string, Histogram>>()
-  const all: Histogram[] = []
-  let overflow: Histogram | undefined
-  /** Of each tenant, those that have had them for the longest time first. */
-  const withExemplars = new Map<string, Histogram[]>()
-  let places = maxSeriesWithExemplars
+interface TenantSeries {
+  readonly known: Map<string, Histogram>
+  /** When idle ones were looked for last, and when there was no room last. */
+  lookedAt: number
+  refusedAt: number
+}
 
-  function made(attributes: OtelAttributes, tenant: string): Histogram {
+/**
+ * @param wall the time of day
+ * @param names what is counted of the names in its series; undefined: nothing
+ */
+export function createCallSeries(name: MetricName, wall: { now(): number }, names?: LabelNames) {
+  const boundaries = bucketsOf[name] ?? []
+  const tenants = new Map<string, TenantSeries>()
+  const all = new Set<Histogram>()
+  let overflow: Histogram | undefined
+  const places = createExemplarPlaces(boundaries.length + 1)
+
+  function made(attributes: OtelAttributes, tenant: string, key = ''): Histogram {
     const counts = Array<number>(boundaries.length + 1).fill(0)
-    const series = { attributes, counts, sum: 0, count: 0, exemplars: undefined, tenant }
-    all.push(series)
-    return series
+    const values = { counts, sum: 0, count: 0, exemplars: undefined }
+    const times = { startTime: timeOf(wall), seen: 0, grownAt: wall.now(), isGone: false }
+    return { attributes, ...values, tenant, key, ...times }
   }
 
-  function find(tenant: string, attributes: Attributes): Histogram {
-    let known = tenants.get(tenant)
-    if (known === undefined) tenants.set(tenant, (known = new Map()))
-    const key = Object.values(attributes).join('\n')
-    const found = known.get(key)
-    if (found !== undefined) return found
-    if (known.size >= maxSeriesPerTenant && hasNames(attributes)) return find(tenant, withoutNames(attributes))
-    if (all.length >= maxSeries - 1) return (overflow ??= made({ 'otel.metric.overflow': true }, ''))
-    const series = made(plain(attributes), tenant)
-    known.set(key, series)
-    return series
+  function seriesOf(tenant: string): TenantSeries {
+    const own = tenants.get(tenant) ?? { known: new Map(), lookedAt: -Infinity, refusedAt: -Infinity }
+    tenants.set(tenant, own)
+    return own
+  }
+
+  function look(series: Histogram, now: number): void {
+    if (series.count === series.seen) return
+    series.seen = series.count
+    series.grownAt = now
+  }
+
+  function remove(series: Histogram): void {
+    const { tenant, key, attributes } = series
+    series.isGone = true
+    all.delete(series)
+    tenants.get(tenant)?.known.delete(key)
+    names?.removed(tenant, attributes as Attributes)
+    places.free(series)
+  }
+
+  /** Removes those with names that have not grown for a while. */
+  function removeIdle(tenant: string): void {
+    const [own, now] = [seriesOf(tenant), wall.now()]
+    if (now - own.lookedAt < lookEveryMs) return
+    own.lookedAt = now
+    for (const series of [...own.known.values()]) {
+      look(series, now)
+      if (now - series.grownAt >= idleMs && hasNames(series.attributes as Attributes)) remove(series)
+    }
   }
 
   /** Where all places are taken, whoever has most of them gives one to whoever has fewer. */
-  function hasPlace({ tenant }: Histogram): boolean {
-    const own = withExemplars.get(tenant)?.length ?? 0
-    if (own >= maxWithExemplarsOfTenant) return false
-    if (places > 0) return places-- > 0
-    const most = [...withExemplars.values()].reduce((a, b) => (b.length > a.length ? b : a))
-    if (most.length <= own + 1) return false
-    const oldest = most.shift()
-    if (oldest !== undefined) oldest.exemplars = undefined
+  function hasRoom(tenant: string, own: TenantSeries): boolean {
+    if (all.size < maxSeries - 1) return true
+    const now = wall.now()
+    // Looked for among all tenants, and most calls find none: not at each.
+    if (now - own.refusedAt < 1_000) return false
+    removeIdle(tenant)
+    const [owner, most] = [...tenants].reduce((a, b) => (b[1].known.size > a[1].known.size ? b : a))
+    removeIdle(owner)
+    if (all.size < maxSeries - 1) return true
+    if (most.known.size > own.known.size + 1) return removeLeastUsed(most)
+    own.refusedAt = now
+    return false
+  }
+
+  /** @returns false where it has none */
+  function removeLeastUsed({ known }: TenantSeries): boolean {
+    for (const series of known.values()) look(series, wall.now())
+    const [first, ...others] = known.values()
+    if (first === undefined) return false
+    remove(others.reduce((a, b) => (b.grownAt < a.grownAt ? b : a), first))
     return true
   }
 
-  function keepExemplars(series: Histogram): Histogram['exemplars'] {
-    if (!hasPlace(series)) return undefined
-    const own = withExemplars.get(series.tenant) ?? []
-    withExemplars.set(series.tenant, own)
-    own.push(series)
-    return Array<Exemplar | undefined>(boundaries.length + 1).fill(undefined)
+  function find(tenant: string, attributes: Attributes): Histogram {
+    const own = seriesOf(tenant)
+    const key = Object.values(attributes).join('\n')
+    const found = own.known.get(key)
+    if (found !== undefined) return found
+    if (own.known.size >= maxSeriesPerTenant) removeIdle(tenant)
+    const isFull = own.known.size >= maxSeriesPerTenant
+    if (hasNames(attributes) && (isFull || !hasRoom(tenant, own))) return find(tenant, withoutNames(attributes))
+    // A call counts for its tenant, if by no name.
+    if (!hasRoom(tenant, own) && !removeLeastUsed(own)) return (overflow ??= made({ 'otel.metric.overflow': true }, ''))
+    const series = made(plain(attributes), tenant, key)
+    own.known.set(key, series)
+    all.add(series)
+    names?.added(tenant, attributes)
+    return series
   }
 
   /** @param trace of the call, where a collector gets it */
@@ -111,7 +158,7 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
     series.sum += seconds
     series.count++
     if (trace === undefined) return
-    const exemplars = (series.exemplars ??= keepExemplars(series))
+    const exemplars = (series.exemplars ??= places.taken(series))
     if (exemplars !== undefined)
       exemplars[bucket] = { traceId: trace.traceId, spanId: trace.spanId, seconds, at: wall.now() }
   }
@@ -122,25 +169,30 @@ export function createCallSeries(name: MetricName, wall: { now(): number }) {
     /** The one that values with these attributes belong to, for as long as it is asked. */
     find,
     add,
+    /** Makes room among the series of a tenant, where some have not grown for a while. */
+    removeIdle,
     /** As OpenTelemetry has it, each value a `HistogramValue`; a copy of what there is now. */
     data(): MetricData {
       const { unit, description } = instruments[name]
-      const endTime = timeOf(wall)
+      const [endTime, now] = [timeOf(wall), wall.now()]
+      for (const series of all) look(series, now)
       return {
         descriptor: { name, unit, description, valueType: ValueType.DOUBLE },
         dataPointType: DataPointType.HISTOGRAM,
         aggregationTemporality: AggregationTemporality.CUMULATIVE,
-        dataPoints: all.map(({ attributes, counts, sum, count, exemplars }) => ({
-          startTime,
-          endTime,
-          attributes,
-          value: {
-            buckets: { boundaries, counts: [...counts] },
-            sum,
-            count,
-            exemplars: exemplars && [...exemplars]
-          } satisfies HistogramValue
-        }))
+        dataPoints: [...all, ...(overflow ? [overflow] : [])].map(
+          ({ startTime, attributes, counts, sum, count, exemplars }) => ({
+            startTime,
+            endTime,
+            attributes,
+            value: {
+              buckets: { boundaries, counts: [...counts] },
+              sum,
+              count,
+              exemplars: exemplars && [...exemplars]
+            } satisfies HistogramValue
+          })
+        )
       }
     }
   }

@@ -5,6 +5,9 @@ import type { CallOutcome, ObservedCall } from '../calls.ts'
 import type { createCallAttributes, UpstreamRequest } from './call-attributes.ts'
 import type { createCallSeries, Histogram } from './call-series.ts'
 
+/** Of one definition; beyond, they are found again. */
+const maxTools = 400
+
 type CallSeries = ReturnType<typeof createCallSeries>
 type CallAttributes = ReturnType<typeof createCallAttributes>
 
@@ -25,6 +28,7 @@ export function createServedSeries({ find }: Pick<CallSeries, 'find'>, { ofServe
     const last = known.get(route)
     if (
       last !== undefined &&
+      !last.series.isGone &&
       last.tenant === tenant.id &&
       last.endpoint === endpoint.name &&
       last.method === request.method &&
@@ -33,6 +37,8 @@ export function createServedSeries({ find }: Pick<CallSeries, 'find'>, { ofServe
     )
       return last.series
     const series = find(tenant.id, ofServed(call, ended))
+    // Its name may get a place later.
+    if (Object.values(series.attributes).includes('other')) return series
     const { method } = request
     known.set(route, { tenant: tenant.id, endpoint: endpoint.name, method, outcome: ended.outcome, revision, series })
     return series
@@ -47,12 +53,12 @@ export function createSentSeries({ find }: Pick<CallSeries, 'find'>, { ofSent }:
     const isUsual = method === 'tools/call' && error === undefined && !isToolError && typeof name === 'string'
     let tools = isUsual ? known.get(definition) : undefined
     const found = isUsual ? tools?.get(name) : undefined
-    if (found?.revision === revision) return found.series
+    if (found?.revision === revision && !found.series.isGone) return found.series
     const attributes = ofSent(request)
     const series = find(definition.tenant, attributes)
-    // Others count as `other`: so there is no more here than there are series.
     if (!isUsual || attributes['gen_ai.tool.name'] !== name) return series
-    if (tools === undefined) known.set(definition, (tools = new Map()))
+    // Some are of series that have made room.
+    if (tools === undefined || tools.size >= maxTools) known.set(definition, (tools = new Map()))
     tools.set(name, { revision, series })
     return series
   }

@@ -5,7 +5,8 @@
 
 import { DataPointType, type MetricData, type ResourceMetrics } from '@opentelemetry/sdk-metrics'
 import type { Steps } from '../../time/turns.ts'
-import type { Exemplar, HistogramValue } from './call-series.ts'
+import type { HistogramValue } from './call-series.ts'
+import type { Exemplar } from './exemplars.ts'
 
 /** Media type of each form. */
 export const metricsForms = {

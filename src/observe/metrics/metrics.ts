@@ -12,6 +12,7 @@ import { type CallOutcome, type EndedCall, mayBeHeld, type ObservedCall } from '
 import { createCountedLater } from '../counted-later.ts'
 import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
 import { createCallSeries, maxSeries, plain } from './call-series.ts'
+import { createLabelNames } from './label-names.ts'
 import { createSentSeries, createServedSeries } from './known-series.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
 import { metricsText, type MetricsForm } from './metrics-text.ts'
@@ -73,13 +74,14 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
   })
   const scope = { name: 'gatehouse', version }
   const meter = provider.getMeter(scope.name, version)
-  const attributesOf = createCallAttributes()
-  const served = createCallSeries('mcp.server.operation.duration', wall)
+  const names = createLabelNames()
+  const served = createCallSeries('mcp.server.operation.duration', wall, names)
+  const sent = createCallSeries('mcp.client.operation.duration', wall, names)
+  const connections = createCallSeries('mcp.client.session.duration', wall, names)
+  const attributesOf = createCallAttributes(names, [served, sent, connections])
   const servedSeries = createServedSeries(served, attributesOf)
-  const sent = createCallSeries('mcp.client.operation.duration', wall)
   const sentSeries = createSentSeries(sent, attributesOf)
   const sessions = createCallSeries('mcp.server.session.duration', wall)
-  const connections = createCallSeries('mcp.client.session.duration', wall)
   const asked = createCallSeries('db.client.operation.duration', wall)
   const series = [served, sent, sessions, connections, asked]
   const pauses = histogram('v8js.gc.duration')
