@@ -9,7 +9,8 @@ import type { Configuration } from '../config/compile.ts'
 export interface McpJsonSnapshot {
   readonly snapshot: Configuration
   readonly notes: readonly string[]
-  /** `mcp.json line 11, server github: GITHUB_TOKEN is not set; left out until it is`, one for each fault. */
+  /** `mcp.json line 11, server github: GITHUB_TOKEN is not set; left out until it is set and the gateway is started
+   * again`, one for each fault. */
   readonly leftOut: readonly string[]
   /** Those of them that want nothing but variables to be set, and which variables. */
   readonly unset: ReadonlyMap<string, readonly string[]>
@@ -63,7 +64,7 @@ const nameIn = ({ path }: Problem): string | undefined => {
 function reasonText({ path, message, suggestion, variables }: Problem): string {
   if (variables !== undefined) {
     const [is, until] = variables.length === 1 ? ['is', 'it is'] : ['are', 'they are']
-    return `${variables.join(', ')} ${is} not set; left out until ${until}`
+    return `${variables.join(', ')} ${is} not set; left out until ${until} set and the gateway is started again`
   }
   const key = path.replace(upstreamPath, '')
   return `${key === '' ? '' : `${key} `}${message}; left out.${suggestion === undefined ? '' : ` ${suggestion}`}`

@@ -22,10 +22,11 @@ const levels: Readonly<Record<number, readonly [string, Parameters<typeof styleT
 export function textLine(json: string, hasColours: boolean): string {
   const { time, level, msg, ...fields } = JSON.parse(json) as Record<string, unknown>
   const clock = new Date(Number(time)).toTimeString().slice(0, 8)
-  const [name, colour] = levels[Number(level)] ?? [String(level), 'gray']
+  const [name, colour] = levels[Number(level)] ?? [visible(String(level)), 'gray']
   const paint = (style: typeof colour, text: string): string =>
     hasColours ? styleText(style, text, { validateStream: false }) : text
-  if (Number(level) === 30 && msg === 'call') return `${clock} ${callLine(fields, paint)}\n`
+  const shown = Number(level) === 30 ? [] : [paint(colour, name)]
+  if (msg === 'call') return [clock, ...shown, callLine(fields, paint)].join(' ') + `\n${stackIn(fields['err'])}`
   if (msg === 'request') return `${clock} ${requestLine(fields)}\n`
   if (msg === 'refused') return `${clock} ${refusedLine(fields, paint)}\n`
   if (msg === 'upstream is ready') return `${clock} ${readyLine(fields)}\n`
@@ -35,15 +36,25 @@ export function textLine(json: string, hasColours: boolean): string {
     if (!isObject(value) || typeof value['stack'] !== 'string') {
       // Errors of the gateway explain themselves in a sentence.
       const text = isObject(value) && typeof value['message'] === 'string' ? value['message'] : value
-      return paint('gray', `${key}=`) + word(text)
+      return paint('gray', `${visible(key)}=`) + word(text)
     }
-    const { stack: lines, ...rest } = value
-    below += lines.replaceAll(/^/gm, '    ') + '\n'
-    return paint('gray', `${key}=`) + word(rest)
+    const { stack: _below, ...rest } = value
+    below += stackIn(value)
+    return paint('gray', `${visible(key)}=`) + word(rest)
   })
-  const shown = Number(level) === 30 ? [] : [paint(colour, name)]
   const line = [clock, ...shown, visible(String(msg)), ...words].join(' ')
   return `${line}\n${below.split('\n').map(visible).join('\n')}`
+}
+
+/** Of a fault of the gateway, in lines of their own. */
+function stackIn(error: unknown): string {
+  const stack = isObject(error) ? error['stack'] : undefined
+  return typeof stack === 'string'
+    ? stack
+        .split('\n')
+        .map((line) => `    ${visible(line)}\n`)
+        .join('')
+    : ''
 }
 
 /** The faults of a configuration, in the words of `gatehouse check`. */
@@ -71,7 +82,7 @@ function callLine(fields: Record<string, unknown>, paint: Paint): string {
   const said = outcome === 'denied' ? deniedText(fields['rule']) : error
   const why = said === undefined ? '' : `: ${visible(said)}`
   const colour = outcome === 'ok' ? 'green' : 'yellow'
-  return `${visible(what)} ${paint(colour, how)} ${took} ${visible(who)}${why}`
+  return `${visible(what)} ${paint(colour, visible(how))} ${took} ${visible(who)}${why}`
 }
 
 /** By which rule: its caller was told that there is no such thing. */

@@ -177,6 +177,24 @@ t.test('a call is one short line: what, how it ended, how long it took, for whom
   t.equal(line({ ...read, ...failed }), '22:47:09 files__read rpc_error -32050 36 ms alice: no such\\u{a}file\n')
 })
 
+t.test('a call that fails by a fault of the gateway is one short line, with the stack below; no field paints', (t) => {
+  const call = { tenant: 'acme', tool: 'read', upstream: 'files', ms: 35.6, user: 'ada', address: '10.0.0.1' }
+  const fault = {
+    outcome: 'internal',
+    error: 'x is undefined',
+    err: { message: 'x is undefined', stack: 'Error: x\n  at \u001b[31mf' }
+  }
+  const text = textLine(JSON.stringify({ level: 50, time: 0, ...call, ...fault, msg: 'call' }), false)
+  t.equal(text.slice(9), 'ERROR files__read internal 36 ms ada: x is undefined\n    Error: x\n      at \\u{1b}[31mf\n')
+  const painted = { ...call, level: '\u001b[1m', outcome: 'rpc_error', code: '\u001b[2m', '\u001b[3m': 1, time: 0 }
+  for (const msg of ['call', 'something']) {
+    const line = textLine(JSON.stringify({ ...painted, msg }), false)
+    t.notMatch(line, '\u001b')
+    t.match(line, '\\u{1b}[2m', 'the control')
+  }
+  t.end()
+})
+
 t.test('a refusal is one short line: what came, with what it was refused, from where', async (t) => {
   const time = new Date(2026, 0, 2, 22, 47, 9).getTime()
   const line = (fields: object, level = 30) =>
