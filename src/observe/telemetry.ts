@@ -7,6 +7,7 @@ import { alsoTo, type Log } from './log.ts'
 import type { Readings } from './metrics/metrics.ts'
 import { createLogExport } from './otlp/log-export.ts'
 import { createShownCaller, shownName } from './pseudonyms.ts'
+import { passedOnTraces } from './traces/passed-on.ts'
 import { createLosses, type Signal } from './otlp/losses.ts'
 
 /** For what waits when the gateway ends. */
@@ -62,7 +63,7 @@ export async function openTelemetry(
 
   return {
     metrics,
-    traces,
+    traces: traces ?? passedOnTraces,
     shownCaller: createShownCaller(initial),
     /** What somebody is called in the log. */
     nameOf: (tenant: string, name: string): string => shownName(initial, tenant, name),

@@ -189,6 +189,36 @@ t.test('a collector that is away costs no call anything, and without telemetry n
   t.notMatch(JSON.stringify(seen?.message), 'traceparent')
 })
 
+t.test('where no traces are sent, that of the client goes on as it came, and is in the log', async (t) => {
+  const [upstream, modern] = [await startUpstream(), await startModern()]
+  t.teardown(() => Promise.all([upstream.close(), modern.close()]))
+  const upstreams = { up: { url: upstream.url }, new: { url: modern.url } }
+  for (const top of [{}, traced('http://127.0.0.1:1', { signals: ['logs'] }).top]) {
+    const made = await gateway(t, { upstreams, top })
+    const session = await legacyClient(made.url(), key)
+    const headers = {
+      Authorization: `Bearer ${key}`,
+      'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream',
+      'Mcp-Session-Id': session.sessionId,
+      ...{ traceparent, tracestate: 'vendor=1' }
+    }
+    const call = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'up__echo', arguments: {} } }
+    t.equal((await fetch(made.url(), { method: 'POST', headers, body: JSON.stringify(call) })).status, 200)
+    const seen = upstream.seen.findLast(isCall('echo'))
+    t.match(seen?.headers, { traceparent, tracestate: 'vendor=1' })
+    t.match(seen?.message, { params: { _meta: { traceparent, tracestate: 'vendor=1' } } })
+    const options = { token: key, meta: { traceparent } }
+    await modernRequest(made.url(), 'tools/call', { name: 'new__echo', arguments: {} }, options)
+    const lines = made.log.filter(({ msg, tool }) => msg === 'call' && tool === 'echo')
+    t.same(
+      lines.map(({ traceId }) => traceId),
+      [parent.trace, parent.trace]
+    )
+    await made.close()
+  }
+})
+
 t.test('a collector that takes connections and never answers does not hold up the end of the gateway', async (t) => {
   const [asked, gaveUp] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
   const endpoint = await listen(

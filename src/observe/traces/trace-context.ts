@@ -1,5 +1,7 @@
 // Trace context (W3C Trace Context level 1), as HTTP headers carry it, and messages in their `_meta` (SEP-414).
 
+import { isObject } from '../../protocol/messages.ts'
+
 /** Strangers choose both. */
 export type TraceHeaders = Readonly<Partial<Record<'traceparent' | 'tracestate', string | undefined>>>
 
@@ -24,6 +26,12 @@ export function parentIn(carrier: Readonly<Record<string, unknown>>): TraceParen
   const state = typeof tracestate === 'string' && /^[\x20-\x7e]+$/.test(tracestate) ? tracestate : undefined
   const kept = state !== undefined && state.length <= maxTracestateChars ? { tracestate: state } : {}
   return { traceId, spanId, traceFlags: parseInt(flags, 16), ...kept }
+}
+
+/** Of a call: what its message carries goes before what its connection carries (SEP-414). */
+export function parentOf(params: Readonly<Record<string, unknown>> | undefined, headers: TraceHeaders | undefined) {
+  const meta = params?.['_meta']
+  return parentIn(isObject(meta) ? meta : {}) ?? parentIn(headers ?? {})
 }
 
 export const traceparentOf = ({ traceId, spanId, traceFlags }: TraceParent): string =>

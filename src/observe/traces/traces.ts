@@ -25,7 +25,7 @@ import { firstOf } from '../../protocol/own-text.ts'
 import { exporterTo } from '../otlp/exporter.ts'
 import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
-import { parentIn, traceparentOf, type TraceParent } from './trace-context.ts'
+import { parentOf, traceparentOf, type TraceParent } from './trace-context.ts'
 import { loggedSessionChars } from '../call-text.ts'
 import { errorTypeOf } from '../metrics/call-attributes.ts'
 import {
@@ -67,9 +67,7 @@ export function createTraces({ place, samplePercent, resource, version, losses }
   return {
     /** A call has come. Its span ends with it. @returns undefined where its trace begins here, and is not sent */
     begin({ request, tenant, endpoint, record }: ObservedCall): CallTrace | undefined {
-      // SEP-414: what the message itself carries goes before what the connection carries.
-      const meta = request.params?.['_meta']
-      const parent = parentIn(isObject(meta) ? meta : {}) ?? parentIn(record?.traceHeaders ?? {})
+      const parent = parentOf(request.params, record?.traceHeaders)
       // Spans that nobody gets cost half as much as those that are sent.
       if (parent === undefined && Math.random() * 100 >= samplePercent) return undefined
       const attributes = {
