@@ -1,6 +1,7 @@
 // The command line: commander reads it by the tables of src/cli/commands, and names what was probably meant. Every
 // mistake is reported in one sentence, with what to write instead.
 
+import { fileURLToPath } from 'node:url'
 import { Command as Parser, CommanderError, Option } from 'commander'
 import { nearest } from '../config/problems.ts'
 import { UsageError, type CommandSpec, type CommandGroup, type Given } from './commands/command.ts'
@@ -88,7 +89,7 @@ function sentenceOf(
     return (
       `"gatehouse ${command?.name}" asks a gateway, and takes no --config. Of a file alone "gatehouse check FILE" ` +
       'says whether it is valid, with --connect what its endpoints offer; "gatehouse tenant list --config FILE", ' +
-      '"upstream list" and "endpoint list" say what is in it.'
+      '"tenant get", and the same of upstream and endpoint say what is in it.'
     )
   if (/^unknown option '-[^-]/.test(what))
     return `${what.replaceAll("'", '"').replace(/^./, 'U')}. A value that begins with a dash goes behind " -- ".`
@@ -110,7 +111,11 @@ function parserOf(
   const root = settings(new Parser('gatehouse'))
     .description('Gatehouse: many MCP servers behind one authenticated endpoint.')
     .usage('COMMAND [OPTIONS]        (from a clone: npm run gatehouse -- COMMAND [OPTIONS])')
-    .addHelpText('after', '\ngatehouse help COMMAND has its page. Documentation: README.md, docs/cli.md.')
+    .addHelpText(
+      'after',
+      '\ngatehouse help COMMAND has its page. Documentation: ' +
+        `${fileURLToPath(new URL('../../docs', import.meta.url))}`
+    )
   const parents = new Map<string, Parser>()
   for (const { heading, commands } of groups) {
     for (const command of commands) {

@@ -1,7 +1,8 @@
 // What a configuration leads to, tried: its upstreams started and asked, its issuers found.
 
 import { createEgressGuard } from '../egress/guard.ts'
-import { createFetchFor } from '../egress/fetch.ts'
+import { loginPath } from '../config/auth/login-config.ts'
+import { createFetchFor, type Fetch } from '../egress/fetch.ts'
 import { discoverJwksUri, discoverProvider } from '../auth/provider-metadata.ts'
 import { countOf } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
@@ -28,6 +29,8 @@ interface TriedIssuer {
 
 export interface Tried {
   readonly issuers: readonly TriedIssuer[]
+  /** Upstreams that no endpoint has, as TENANT/UPSTREAM: nobody can call them, and they are not started. */
+  readonly unused: readonly string[]
   readonly endpoints: readonly EndpointReport[]
 }
 
@@ -38,18 +41,29 @@ export async function tryOut(snapshot: Snapshot, io: Io): Promise<Tried> {
     ...report,
     missing: report.missing.map(({ upstream, reason }) => ({ upstream, reason: onceOnly(reason) }))
   }))
-  return { issuers, endpoints }
+  return { issuers, unused: unusedIn(snapshot), endpoints }
 }
+
+const unusedIn = ({ tenants }: Snapshot): string[] =>
+  [...tenants.values()].flatMap(({ id, upstreams, endpoints }) => {
+    const used = new Set([...endpoints.values()].flatMap(({ members }) => members.map(({ upstream }) => upstream)))
+    return [...upstreams.keys()].filter((name) => !used.has(name)).map((name) => `${id}/${name}`)
+  })
 
 export const isAllWell = ({ issuers, endpoints }: Tried): boolean =>
   issuers.every(({ isWell }) => isWell) && endpoints.every(({ missing }) => missing.length === 0)
 
-export const textOfTried = ({ endpoints }: Tried): string => endpoints.map(textOfReport).join('')
+export const textOfTried = ({ endpoints, unused }: Tried): string =>
+  endpoints.map(textOfReport).join('') +
+  unused.map((name) => `  ! ${name} is in no endpoint: nobody can call it, and it was not tried\n`).join('')
 
 /** Each is asked for its metadata once. */
-async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promise<TriedIssuer[]> {
+async function tryIssuers({ tenants, egress, publicUrl = '' }: Snapshot, { stderr }: Io): Promise<TriedIssuer[]> {
   const auths = [...tenants.values()].map(({ auth }) => auth)
-  const issuers = auths.flatMap(({ issuers }) => issuers.filter(({ jwksUri }) => jwksUri === undefined))
+  // The login front is the gateway itself, which does not listen here.
+  const issuers = [...tenants.values()].flatMap(({ id, auth }) =>
+    auth.issuers.filter(({ issuer }) => auth.login === undefined || issuer !== publicUrl + loginPath(id))
+  )
   const providers = auths.flatMap(({ login }) => (login === undefined ? [] : [login.provider]))
   const fetchFor = createFetchFor({ guard: createEgressGuard(egress) })
   async function told(kind: TriedIssuer['kind'], issuer: string, asked: Promise<string>): Promise<TriedIssuer> {
@@ -62,11 +76,12 @@ async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promis
   }
   return await Promise.all([
     ...byIssuer(issuers).map(async (each) => {
-      const asked = discoverJwksUri(each, fetchFor('', [each.issuer]), AbortSignal.timeout(startMs))
+      const [fetch, signal] = [fetchFor('', [each.issuer, each.jwksUri]), AbortSignal.timeout(startMs)]
+      const asked = each.jwksUri === undefined ? discoverJwksUri(each, fetch, signal) : Promise.resolve(each.jwksUri)
       return await told(
         'issuer',
         each.issuer,
-        asked.then((uri) => `its keys are at ${uri}`)
+        asked.then(async (uri) => `its keys are at ${await withKeys(uri, fetch, signal)}`)
       )
     }),
     ...byIssuer(providers).map(async (each) => {
@@ -77,9 +92,19 @@ async function tryIssuers({ tenants, egress }: Snapshot, { stderr }: Io): Promis
   ])
 }
 
-const byIssuer = <T extends { readonly issuer: string }>(all: readonly T[]): T[] => [
-  ...new Map(all.map((each) => [each.issuer, each])).values()
-]
+const byIssuer = <T extends { readonly issuer: string; readonly jwksUri?: string | undefined }>(
+  all: readonly T[]
+): T[] => [...new Map(all.map((each) => [`${each.issuer} ${each.jwksUri ?? ''}`, each])).values()]
+
+/** @returns the URL. @throws Error where there are no keys */
+async function withKeys(uri: string, fetch: Fetch, signal: AbortSignal): Promise<string> {
+  const answer = await fetch(uri, { headers: { accept: 'application/jwk-set+json, application/json' }, signal })
+  if (answer.status !== 200) throw new Error(`its keys cannot be read: ${uri} answers with status ${answer.status}`)
+  const set: unknown = await answer.json().catch(() => undefined)
+  if (!isObject(set) || !Array.isArray(set['keys']) || set['keys'].length === 0)
+    throw new Error(`${uri} has no keys (RFC 7517): tokens of the issuer would all be refused`)
+  return uri
+}
 
 /** By a gateway that listens nowhere and writes nothing down; each upstream is told as it answers. */
 async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> {

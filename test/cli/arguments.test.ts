@@ -68,6 +68,12 @@ t.test('bash completes commands, their second words, options and choices', async
   t.same(complete('gatehouse', 'policy', ''), ['test'])
   t.same(complete('gatehouse', 'kill', 'tool', '--u'), ['--undo'])
   t.same(complete('gatehouse', 'connect', 'demo', '--host', 'v'), ['vscode'])
+  const zsh = (await cli(['completion', '--shell', 'zsh'])).out
+  t.match(
+    zsh,
+    /^\(\( \$\+functions\[compdef\] \)\) \|\| \{ autoload -U compinit && compinit; \}\nautoload -U \+X bashcompinit/
+  )
+  t.notMatch(zsh, /\bwords\b/, 'a special parameter of zsh')
   t.match((await cli(['completion'], { SHELL: '/usr/bin/fish' })).out, /complete -c gatehouse .*-a serve/)
   t.match((await cli(['completion'], { SHELL: '/bin/zsh' })).out, /bashcompinit/)
 })

@@ -298,3 +298,93 @@ t.test('of Claude Code the servers of this folder are read, and those of others 
   const checked = await cli(['check', join(folder, '.claude.json')])
   t.match(checked, { code: 0, out: /this is the \.claude\.json of Claude Code: 3 servers can be used/ })
 })
+
+t.test(
+  'check --connect tries keys at a jwksUri, names upstreams of no endpoint, and says what a server answers',
+  async (t) => {
+    const known = await issuer(t)
+    const refusing = await startUpstream()
+    const failing = await startUpstream()
+    const error = { code: -32050, message: 'the licence has ended' }
+    for (const [server, method] of [
+      [refusing, 'initialize'],
+      [failing, 'tools/list']
+    ] as const) {
+      t.teardown(() => server.close())
+      server.override(
+        ({ message }) =>
+          message?.['method'] === method || (method !== 'initialize' && /list$/.test(String(message?.['method']))),
+        (response, { message }) => {
+          response.writeHead(200, { 'Content-Type': 'application/json' })
+          response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error }))
+        },
+        1_000
+      )
+    }
+    const tenant = {
+      auth: {
+        issuers: [
+          { issuer: known.url, jwksUri: known.jwksUri },
+          { issuer: 'https://idp.example.com', jwksUri: `${known.url}/nothing-here` }
+        ]
+      },
+      upstreams: {
+        refusing: { url: refusing.url },
+        failing: { url: failing.url },
+        forgotten: { url: 'http://127.0.0.1:1/mcp' }
+      },
+      endpoints: { default: { upstreams: ['refusing', 'failing'] } }
+    }
+    const folder = t.testdir({ 'gatehouse.json': JSON.stringify({ tenants: { acme: tenant } }) })
+    const file = join(folder, 'gatehouse.json')
+    const { code, out, err } = await cli(['check', file, '--connect'])
+    t.equal(code, 1)
+    t.match(err, `  ok    issuer ${known.url}: its keys are at ${known.jwksUri}\n`)
+    t.match(
+      err,
+      `  FAILS issuer https://idp.example.com: its keys cannot be read: ${known.url}/nothing-here answers with`
+    )
+    t.match(out, /! acme\/forgotten is in no endpoint: nobody can call it/)
+    t.match(out, /! refusing is missing: .*the licence has ended/)
+    t.match(out, /! failing is missing: .*the licence has ended \(-32050\)/)
+    const { tried } = JSON.parse((await cli(['check', file, '--connect', '--json'])).out) as { tried: object }
+    t.match(tried, { unused: ['acme/forgotten'] })
+  }
+)
+
+t.test(
+  'a file answers what is in it by name, without secrets; and whoever has no admin API is told what answers',
+  async (t) => {
+    const secret = 'ghp_x7Kq93LmT0aZ4bW8cR2d'
+    const tenant = {
+      auth: { keys: [{ name: 'ci', key: secret }] },
+      upstreams: { files: { command: 'npx', args: ['-y', 'files'], env: { TOKEN: secret, LEVEL: '${LEVEL}' } } }
+    }
+    const folder = t.testdir({ 'gatehouse.json': JSON.stringify({ tenants: { acme: tenant } }) })
+    const file = join(folder, 'gatehouse.json')
+    const get = (...words: string[]) => cli([...words, '--config', file], { LEVEL: 'debug' })
+    const whole = await get('tenant', 'get', 'acme')
+    t.match(whole, {
+      code: 0,
+      out: /^id: acme\nconfiguration:\n[^]*command: npx[^]*TOKEN:\n +secret: true[^]*LEVEL: \$\{LEVEL\}/
+    })
+    const upstream = await get('upstream', 'get', 'acme', 'files', '--json')
+    t.match(JSON.parse(upstream.out), { name: 'files', type: 'stdio', configuration: { args: ['-y', 'files'] } })
+    t.match(await get('endpoint', 'get', 'acme', 'default'), { code: 0, out: /path: \/t\/acme\/mcp/ })
+    for (const { out } of [whole, upstream]) t.notMatch(out, secret)
+    t.match(await get('upstream', 'get', 'acme', 'fils'), {
+      code: 2,
+      err: /has no upstream "fils"\. Did you mean "files"/
+    })
+    t.match(await get('tenant', 'get', 'nobody'), {
+      code: 2,
+      err: /gatehouse\.json has no tenant "nobody"\. It has: acme/
+    })
+    for (const command of ['status', 'tail']) {
+      const nobody = { GATEHOUSE_ADMIN_URL: 'http://127.0.0.1:1', GATEHOUSE_ADMIN_KEY: 'gha_x' }
+      t.match((await cli([command], nobody)).err, /serve --mcp-json have none\. Without it "gatehouse tail FILE" reads/)
+      t.match((await cli([command])).err, /Give an admin key.*"gatehouse tail FILE" reads the log/)
+    }
+    t.match(await cli(['check']), { code: 2, err: /check needs a FILE/ })
+  }
+)

@@ -62,6 +62,9 @@ const wrong = { authorization: 'Bearer gh_an_old_key_of_nobody_at_all', 'content
 await send(made.url(), { headers: wrong, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
 writeFileSync(change, 'tenants: { hooli: { auth: {}, upstreams: {} } }')
 await cli(['apply', change], env)
+// Planned, and never applied.
+const wish = join(folder, 'wish.yaml')
+writeFileSync(wish, 'tenants: { hooli: { auth: {}, upstreams: { new: { url: "https://new.example/mcp" } } } }')
 await until('the broken ones are known', async () => {
   const { out } = await cli(['status', '--tenant', 'acme', '--json'], env)
   return (JSON.parse(out) as Array<{ state: string }>).filter(({ state }) => state === 'away').length === 2
@@ -69,7 +72,9 @@ await until('the broken ones are known', async () => {
 writeFileSync(log, made.log.map((line) => JSON.stringify(line)).join('\n'))
 writeFileSync(config, JSON.stringify(configOf(options)))
 
-const minutes = ['--since', '5m']
+// As somebody says it: a time of day, from the minute before on.
+const minute = new Date(Date.now() - 60_000).toTimeString().slice(0, 5)
+const minutes = ['--since', minute]
 const id = String(failed.headers['x-request-id'])
 const questions: ReadonlyArray<readonly [question: string, argv: readonly string[], answer: RegExp, code?: number]> = [
   [
@@ -145,7 +150,8 @@ const questions: ReadonlyArray<readonly [question: string, argv: readonly string
   ['And with a good key?', ['doctor', '--url', made.url()], /All hops are well/],
   ['How do I connect Cursor?', ['connect', made.url(), '--host', 'cursor'], /mcpServers[^]*cursor:\/\//],
   ['Who changed the configuration?', ['versions'], /platform +platform-admin +apply +hooli/],
-  ['What would this change do?', ['plan', change], /tenants: \[\]/],
+  ['What would this change do?', ['plan', wish], /tenant: hooli\n +change: changed[^]*upstream: new\n +change: made/],
+  ['And what one that is made already?', ['plan', change], /tenants: \[\]/],
   ['Who has an API key?', ['key', 'list', 'acme'], /alice[^]*bob/],
   ['Who did what, for the auditor?', ['audit', 'list', 'acme', '--json'], /"outcome": "tool_error"/],
   [

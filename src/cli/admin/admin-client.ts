@@ -46,6 +46,16 @@ export class AdminRefusal extends Error {
   }
 }
 
+const withoutAdminApi =
+  'A gateway has one where its configuration has "admin" (docs/admin-api.md); quickstart and serve --mcp-json have ' +
+  'none. Without it "gatehouse tail FILE" reads the log, and "gatehouse check FILE --connect" tries the upstreams.'
+
+const unreachable = (admin: string, error: unknown): AdminRefusal =>
+  new AdminRefusal(
+    0,
+    `${admin}: ${connectionFault(error)}. Is the gateway running, and is this its admin API? ${withoutAdminApi}`
+  )
+
 /** @throws UsageError */
 export async function openAdminApi({ options }: Given, env: Io['env']): Promise<AdminApi> {
   const { admin = env['GATEHOUSE_ADMIN_URL'] ?? 'http://127.0.0.1:8081', 'admin-key-file': file } = options
@@ -57,7 +67,9 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
   if (file !== undefined && key === '')
     throw new UsageError(`${file} is empty. --admin-key-file takes a file with an admin key.`)
   if (key === undefined || key === '')
-    throw new UsageError('Give an admin key: --admin-key-file FILE, or GATEHOUSE_ADMIN_KEY (gatehouse admin-key new).')
+    throw new UsageError(
+      `Give an admin key: --admin-key-file FILE, or GATEHOUSE_ADMIN_KEY (gatehouse admin-key new). ${withoutAdminApi}`
+    )
 
   const fetch = createOperatorFetch()
 
@@ -75,11 +87,7 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
         ...(body !== undefined && { body: JSON.stringify(body) })
       })
     } catch (error) {
-      throw new AdminRefusal(
-        0,
-        `${admin}: ${connectionFault(error)}. Is the gateway running, with "admin" in its configuration ` +
-          '(docs/admin-api.md)?'
-      )
+      throw unreachable(admin, error)
     }
     const given = await contentOf(answer)
     if (!answer.ok) throw new AdminRefusal(answer.status, problemText(answer.status, given, admin))
@@ -98,7 +106,7 @@ export async function openAdminApi({ options }: Given, env: Io['env']): Promise<
       for await (const chunk of answer.body ?? []) parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
     } catch (error) {
       if (signal.aborted) return
-      throw error instanceof AdminRefusal ? error : new AdminRefusal(0, `${admin}: ${connectionFault(error)}.`)
+      throw error instanceof AdminRefusal ? error : unreachable(admin, error)
     }
   }
 

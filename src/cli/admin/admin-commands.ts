@@ -12,6 +12,16 @@ const tenantColumns = ['id', 'managedBy', 'authentication', 'upstreams', 'endpoi
 const upstreamColumns = ['name', 'type', 'state', 'target', 'isolation', 'connections', 'calls', 'lastError']
 const endpointColumns = ['name', 'path', 'upstreams', 'maxTools', 'policyRules', 'managedBy']
 
+const deletion = (what: string, summary: string, operands: string, path: string, example: string): AdminRow => ({
+  name: `${what} delete`,
+  summary,
+  operands,
+  method: 'DELETE',
+  path,
+  done: 'removed',
+  example: `${what} delete ${example}`
+})
+
 const part = (what: string, plural: string, columns: readonly string[]): readonly AdminRow[] => [
   {
     name: `${what} list`,
@@ -29,6 +39,7 @@ const part = (what: string, plural: string, columns: readonly string[]): readonl
     operands: '<tenant> <name>',
     method: 'GET',
     path: `/v1/tenants/{0}/${plural}/{1}`,
+    ...(what === 'upstream' || what === 'endpoint' ? { ofFile: what } : {}),
     example: `${what} get acme files`
   },
   {
@@ -41,15 +52,7 @@ const part = (what: string, plural: string, columns: readonly string[]): readonl
     text: `${file} ${replaced}`,
     example: `${what} put acme files ${what}.yaml`
   },
-  {
-    name: `${what} delete`,
-    summary: `remove one ${what} of a tenant`,
-    operands: '<tenant> <name>',
-    method: 'DELETE',
-    path: `/v1/tenants/{0}/${plural}/{1}`,
-    done: 'removed',
-    example: `${what} delete acme files`
-  }
+  deletion(what, `remove one ${what} of a tenant`, '<tenant> <name>', `/v1/tenants/{0}/${plural}/{1}`, 'acme files')
 ]
 
 const adminRows: readonly AdminRow[] = [
@@ -68,6 +71,7 @@ const adminRows: readonly AdminRow[] = [
     operands: '<tenant>',
     method: 'GET',
     path: '/v1/tenants/{0}',
+    ofFile: 'tenant',
     example: 'tenant get acme'
   },
   {
@@ -80,15 +84,7 @@ const adminRows: readonly AdminRow[] = [
     text: `${file} ${replaced}`,
     example: 'tenant put acme acme.yaml'
   },
-  {
-    name: 'tenant delete',
-    summary: 'remove a tenant',
-    operands: '<tenant>',
-    method: 'DELETE',
-    path: '/v1/tenants/{0}',
-    done: 'removed',
-    example: 'tenant delete acme'
-  },
+  deletion('tenant', 'remove a tenant', '<tenant>', '/v1/tenants/{0}', 'acme'),
   ...part('upstream', 'upstreams', upstreamColumns),
   {
     name: 'upstream discover',
@@ -241,7 +237,7 @@ they are variables, which the file names at its beginning: so it is a configurat
       examples: [`gatehouse ${example}`, ...(offline?.examples ?? []), ...fileExamples],
       async run(given, io) {
         if (ofFile !== undefined && given.options['config'] !== undefined)
-          return await (await import('./file-lists.ts')).runListOfFile(ofFile, given, io)
+          return await (await import('./file-lists.ts')).runOfFile(ofFile, given, io)
         if (offline !== undefined && given.operands.length === 0) return await offline.run(given, io)
         return await (await import('./run-admin.ts')).runAdminRow(row, given, io)
       }

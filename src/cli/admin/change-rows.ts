@@ -2,7 +2,7 @@
 // caller sees, at versions, and at what is stopped.
 
 import type { CommandSpec, OptionSpec } from '../commands/command.ts'
-import type { FileList } from './file-lists.ts'
+import type { FileAnswer } from './file-lists.ts'
 
 export interface AdminRow {
   readonly name: string
@@ -22,8 +22,8 @@ export interface AdminRow {
   readonly done?: string
   readonly text?: string
   readonly example: string
-  /** With --config it is a list of a configuration file, and looks at no gateway. */
-  readonly ofFile?: FileList
+  /** With --config it is what a configuration file says, and looks at no gateway. */
+  readonly ofFile?: FileAnswer
   /** What the command is without any operand: then it looks at no gateway. */
   readonly offline?: Pick<CommandSpec, 'run' | 'examples'> & { readonly options: readonly OptionSpec[] }
 }

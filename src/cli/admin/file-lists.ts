@@ -1,13 +1,18 @@
-// The lists that a configuration file answers by itself: what it says, and nothing of how that does. No secret is in
-// them: of a URL the origin, of a command its name.
+// What a configuration file answers by itself: what it says, and nothing of how that does. Lists have no secrets: of a
+// URL the origin, of a command its name. What is asked for by its name has them hidden as the admin API does.
 
+import { stringify } from 'yaml'
 import { loadConfig } from '../../config/load.ts'
+import { nearest } from '../../config/problems.ts'
+import { treeOf, type Tree } from '../../config/shape.ts'
 import type { Tenant } from '../../config/snapshot.ts'
+import { readSource } from '../../config/source.ts'
+import { shownDocument } from '../../control/document/tenant-document.ts'
 import type { JsonObject } from '../../protocol/messages.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { orProblems } from '../offline.ts'
-import { jsonText } from '../printed.ts'
-import { entriesText } from './run-admin.ts'
+import { jsonText, visibleLines } from '../printed.ts'
+import { entriesText, textOfFile } from './run-admin.ts'
 
 const tenantOf = ({ id, auth, upstreams, endpoints, policy }: Tenant): JsonObject => ({
   id,
@@ -42,10 +47,58 @@ const columns = {
   endpoints: ['name', 'path', 'upstreams', 'maxTools', 'policyRules']
 }
 
-export type FileList = keyof typeof columns
+type FileList = keyof typeof columns
+
+/** A list, or one of those that are in it. */
+export type FileAnswer = FileList | 'tenant' | 'upstream' | 'endpoint'
 
 /** @returns the exit code: 1 where the file cannot be used. @throws UsageError */
-export async function runListOfFile(list: FileList, given: Given, { env, stdout }: Io): Promise<number> {
+export const runOfFile = async (what: FileAnswer, given: Given, io: Io): Promise<number> =>
+  what === 'tenant' || what === 'upstream' || what === 'endpoint'
+    ? await runGetOfFile(what, given, io)
+    : await runListOfFile(what, given, io)
+
+async function runGetOfFile(
+  what: 'tenant' | 'upstream' | 'endpoint',
+  given: Given,
+  { env, stdout }: Io
+): Promise<number> {
+  const { config = '', json } = given.options
+  const run = async (): Promise<number> => {
+    const tenant = tenantIn([...(await loadConfig(config, { env })).tenants.values()], given, config)
+    const { tenants } = treeOf(readSource(await textOfFile(config)).value)
+    const written = shownDocument(treeOf(treeOf(tenants)[tenant.id]))
+    const answer =
+      what === 'tenant' ? { id: tenant.id, configuration: written } : partIn(what, tenant, written, given, config)
+    stdout.write(
+      json === undefined
+        ? visibleLines(stringify(answer, { lineWidth: 0, aliasDuplicateObjects: false }))
+        : jsonText(answer)
+    )
+    return 0
+  }
+  return await orProblems(config, stdout, run, json === undefined ? 'text' : 'json')
+}
+
+/** What there is of it, and what the file says of it. @throws UsageError */
+function partIn(
+  what: 'upstream' | 'endpoint',
+  tenant: Tenant,
+  written: Tree,
+  { operands: [, wanted = ''] }: Given,
+  file: string
+): JsonObject {
+  const all = listsOfTenants[`${what}s`](tenant)
+  const found = all.find(({ name }) => name === wanted)
+  const configuration = treeOf(written[`${what}s`])[wanted]
+  if (found !== undefined) return { ...found, ...(configuration !== undefined && { configuration }) }
+  const names = all.map(({ name }) => String(name))
+  const near = nearest(wanted, names)
+  const known = near === undefined ? `It has: ${names.join(', ')}.` : `Did you mean "${near}"?`
+  throw new UsageError(`${file}: tenant "${tenant.id}" has no ${what} "${wanted}". ${known}`)
+}
+
+async function runListOfFile(list: FileList, given: Given, { env, stdout }: Io): Promise<number> {
   const { config = '', json } = given.options
   const run = async (): Promise<number> => {
     const tenants = [...(await loadConfig(config, { env })).tenants.values()]

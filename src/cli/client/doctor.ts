@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import { catalogue, Diagnosis, type FaultCode } from '../../hosts/doctor/catalogue.ts'
 import { examine, type DoctorOptions } from '../../hosts/doctor/examine.ts'
 import { hopNames, type HopName } from '../../hosts/doctor/misconfiguration.ts'
@@ -51,13 +52,16 @@ export async function runDoctor(given: Given, { env, stdout, stderr, version }: 
   }
 }
 
+/** In a clone, and where the package is installed. */
+const guide = fileURLToPath(new URL('../../../docs/doctor.md', import.meta.url))
+
 const hopWidth = Math.max(...Object.values(hopNames).map((name) => name.length))
 
 function faultText(code: FaultCode, problem: string, remedy: string): string {
   const { hop, side } = catalogue[code]
   return (
     `FAILS ${hopNames[hop].padEnd(hopWidth)}  ${visible(problem)}\n\n` +
-    `What to do, at the side of the ${side}:\n  ${visible(remedy)}\n\n(${code}, docs/doctor.md)\n`
+    `What to do, at the side of the ${side}:\n  ${visible(remedy)}\n\n(${code}, ${guide})\n`
   )
 }
 

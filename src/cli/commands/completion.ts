@@ -4,6 +4,11 @@ import type { CommandSpec, CommandGroup, OptionSpec } from './command.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 
+/** `complete` of bash, which needs the completion of zsh: that is off where no file of its user has switched it on. */
+const zshBeginning = `(( $+functions[compdef] )) || { autoload -U compinit && compinit; }
+autoload -U +X bashcompinit && bashcompinit
+`
+
 const longOf = ({ flags }: OptionSpec): string => flags.split(' ')[0] ?? ''
 
 export const completionCommands = (groups: readonly CommandGroup[]): readonly CommandSpec[] => [
@@ -38,14 +43,16 @@ function wordsAfter(groups: readonly CommandGroup[]): Map<string, Set<string>> {
 }
 
 function bashScript(groups: readonly CommandGroup[], shell: 'bash' | 'zsh'): string {
-  const cases = [...wordsAfter(groups)].map(([before, words]) => `    "${before}") words="${[...words].join(' ')}" ;;`)
+  const cases = [...wordsAfter(groups)].map(
+    ([before, words]) => `    "${before}") offered="${[...words].join(' ')}" ;;`
+  )
   const choices = groups
     .flatMap(({ commands }) => commands.flatMap(({ options = [] }) => options))
     .flatMap((option) =>
-      option.choices === undefined ? [] : [`    ${longOf(option)}) words="${option.choices.join(' ')}" ;;`]
+      option.choices === undefined ? [] : [`    ${longOf(option)}) offered="${option.choices.join(' ')}" ;;`]
     )
-  return `${shell === 'zsh' ? 'autoload -U +X bashcompinit && bashcompinit\n' : ''}_gatehouse() {
-  local words="" current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" name="\${COMP_WORDS[1]}"
+  return `${shell === 'zsh' ? zshBeginning : ''}_gatehouse() {
+  local offered="" current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" name="\${COMP_WORDS[1]}"
   [ "$COMP_CWORD" -eq 1 ] && name=""
   [ "$COMP_CWORD" -gt 2 ] && case "\${COMP_WORDS[2]}" in -*) ;; *) name="$name \${COMP_WORDS[2]}" ;; esac
   case "$name" in
@@ -56,9 +63,9 @@ ${cases.join('\n')}
   esac
   case "$before" in
 ${[...new Set(choices)].join('\n')}
-    --config|--mcp-json|--data|--key-file|--admin-key-file) words="" ;;
+    --config|--mcp-json|--data|--key-file|--admin-key-file) offered="" ;;
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  COMPREPLY=($(compgen -W "$offered" -- "$current"))
   [ "\${#COMPREPLY[@]}" -eq 0 ] && COMPREPLY=($(compgen -f -- "$current"))
 }
 complete -o filenames -F _gatehouse gatehouse

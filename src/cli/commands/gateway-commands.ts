@@ -65,19 +65,19 @@ Prints all problems at once: file, line, key path, what is wrong, what to do. Ex
 
 --connect prints for each endpoint how many tools it offers, about how many tokens they take of a model's context, which
 names clash or are shortened, and which upstreams, issuers and providers of auth.login cannot be reached, and why: then
-it exits with 1, too. A line for each as it answers goes to standard error.
+it exits with 1, too. Upstreams that are in no endpoint are named. A line for each as it answers goes to standard error.
 
 FILE may also be the file of another host, of which it says which servers can be used as they stand.
 
 --json: { file, problems: [{ path, line, message, suggestion }] } of what cannot be used. Else there are also kind
 (configuration, or mcp.json, whose problems have a message alone), notes (sentences), unset (variables without which it
 was judged), upstreams (how many) and endpoints (paths); with --connect tried: { issuers: [{ kind, issuer, isWell, said
-}], endpoints: [{ path, counts, toolTokens, parts, clashes, shortened, missing: [{ upstream, reason }] }] }. What is to
-be set up at identity providers is in the text only.`,
+}], unused: [TENANT/UPSTREAM], endpoints: [{ path, counts, toolTokens, parts, clashes, shortened, missing: [{ upstream,
+reason }] }] }. What is to be set up at identity providers is in the text only.`,
     examples: ['gatehouse check gatehouse.yaml', 'gatehouse check --config gatehouse.yaml --connect --json'],
     async run({ options, operands }, io) {
       const file = options['config'] ?? operands[0]
-      if (file === undefined) throw new UsageError('check needs --config FILE.')
+      if (file === undefined) throw new UsageError('check needs a FILE: a configuration, or the file of another host.')
       const { runCheck } = await import('../check.ts')
       const [connects, withoutEnv] = [options['connect'] !== undefined, options['no-env'] !== undefined]
       return await runCheck(file, { connects, withoutEnv, form: options['json'] === undefined ? 'text' : 'json' }, io)

@@ -1,6 +1,8 @@
 // What an endpoint offers, in numbers, for whoever configures it.
 
-import { GatewayError, type JsonObject, type UpstreamName } from '../../protocol/messages.ts'
+import { GatewayError, RpcError, type JsonObject, type UpstreamName } from '../../protocol/messages.ts'
+import type { Upstream } from '../../protocol/seams.ts'
+import { fetchListing } from '../../upstream/listing/listing.ts'
 import type { EndpointContext } from '../call/call.ts'
 import type { Catalog, ListName } from '../catalog/catalog.ts'
 import { definitionsOf } from '../catalog/client-catalogs.ts'
@@ -32,10 +34,9 @@ export async function reportEndpoint(
   const unknown = definitionsOf(context).filter((definition) => listings.peek(definition) === undefined)
   const missing = await Promise.all(
     unknown.map(async (definition) => {
-      const reason = await listings.connect(definition).then(
-        () => 'It answers, but its lists could not be read in time.',
-        (error: unknown) => (error instanceof GatewayError ? error.message : 'It failed.')
-      )
+      const reason = await listings
+        .connect(definition)
+        .then(async (upstream) => await reasonOfLists(upstream), reasonOf)
       return { upstream: definition.name, reason }
     })
   )
@@ -55,6 +56,20 @@ export async function reportEndpoint(
     missing
   }
 }
+
+/** Why an upstream that answers has no lists: asked for once more, for as long as it may take. Never rejects. */
+const reasonOfLists = async (upstream: Upstream): Promise<string> =>
+  await fetchListing(upstream, new AbortController().signal).then(
+    () => 'It answers, but its lists could not be read in time.',
+    (error: unknown) => (error instanceof RpcError ? reasonOf(error) : 'Its lists could not be read in time.')
+  )
+
+const reasonOf = (error: unknown): string =>
+  error instanceof GatewayError
+    ? error.message
+    : error instanceof RpcError
+      ? `It answers with an error: ${error.message} (${error.error.code}).`
+      : 'It failed.'
 
 const tokensOf = (tools: readonly JsonObject[]): number => Math.ceil(JSON.stringify(tools).length / charactersPerToken)
 
