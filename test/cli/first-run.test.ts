@@ -313,7 +313,7 @@ t.test(
       t.teardown(() => server.close())
       server.override(
         ({ message }) =>
-          message?.['method'] === method || (method !== 'initialize' && /list$/.test(String(message?.['method']))),
+          message?.['method'] === method || (method !== 'initialize' && String(message?.['method']).endsWith('list')),
         (response, { message }) => {
           response.writeHead(200, { 'Content-Type': 'application/json' })
           response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error }))
