@@ -158,7 +158,10 @@ t.test('what is missing or refused is said, with what to do', async (t) => {
   const wrong = { ...env, GATEHOUSE_ADMIN_KEY: 'gha_wrong' }
   t.match(await cli(['tenant', 'list'], wrong), { code: 1, err: /admin key/ })
   const closed = { ...env, GATEHOUSE_ADMIN_URL: 'http://127.0.0.1:1' }
-  t.match(await cli(['status'], closed), { code: 1, err: /Is the gateway running, with "admin"/ })
+  t.match(await cli(['status'], closed), {
+    code: 1,
+    err: /Is the gateway running, and is this its admin API\? A gateway has one where .* has "admin"/
+  })
   const other = { ...env, GATEHOUSE_ADMIN_URL: made.publicUrl }
   t.match(await cli(['status'], other), { code: 1, err: /not as the admin API does/ })
   const file = join(t.testdir(), 'x.yaml')

@@ -71,12 +71,42 @@ t.test('bash completes commands, their second words, options and choices', async
   const zsh = (await cli(['completion', '--shell', 'zsh'])).out
   t.match(
     zsh,
-    /^\(\( \$\+functions\[compdef\] \)\) \|\| \{ autoload -U compinit && compinit; \}\nautoload -U \+X bashcompinit/
+    /^\(\( \$\+functions\[compdef\] \)\) \|\| \{ autoload -U compinit && compinit -i; \}\nautoload -U \+X bashcompinit/
   )
   t.notMatch(zsh, /\bwords\b/, 'a special parameter of zsh')
   t.match((await cli(['completion'], { SHELL: '/usr/bin/fish' })).out, /complete -c gatehouse .*-a serve/)
   t.match((await cli(['completion'], { SHELL: '/bin/zsh' })).out, /bashcompinit/)
 })
+
+const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).error === undefined
+
+t.test('fish completes the same', { skip: !isInstalled('fish') && 'fish is not installed here' }, async (t) => {
+  const { out } = await cli(['completion', '--shell', 'fish'])
+  for (const [line, word] of [
+    ['gatehouse ser', 'serve'],
+    ['gatehouse policy t', 'test'],
+    ['gatehouse kill tool --u', '--undo'],
+    ['gatehouse connect demo --host v', 'vscode']
+  ] as const) {
+    const script = `source -; complete -C '${line}'`
+    const { stdout, stderr } = spawnSync('fish', ['--no-config', '-c', script], { input: out, encoding: 'utf8' })
+    t.equal(stderr, '')
+    t.match(stdout, new RegExp(`^${word}\\t`, 'm'), line)
+  }
+})
+
+t.test(
+  'zsh takes it, without compinit before',
+  { skip: !isInstalled('zsh') && 'zsh is not installed here' },
+  async (t) => {
+    const { out } = await cli(['completion', '--shell', 'zsh'])
+    const script = `${out}\nprint -r -- $_comps[gatehouse]`
+    const env = { ...process.env, ZDOTDIR: t.testdir() }
+    const { stdout, stderr } = spawnSync('zsh', ['-f', '-c', script], { encoding: 'utf8', env })
+    t.equal(stderr, '')
+    t.match(stdout, '_gatehouse')
+  }
+)
 
 t.test('the hosts that --host offers are those that there are', async (t) => {
   const choices = commands.find(({ name }) => name === 'connect')?.options?.[0]?.choices

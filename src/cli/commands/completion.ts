@@ -5,7 +5,7 @@ import type { CommandSpec, CommandGroup, OptionSpec } from './command.ts'
 const shells = ['bash', 'zsh', 'fish'] as const
 
 /** `complete` of bash, which needs the completion of zsh: that is off where no file of its user has switched it on. */
-const zshBeginning = `(( $+functions[compdef] )) || { autoload -U compinit && compinit; }
+const zshBeginning = `(( $+functions[compdef] )) || { autoload -U compinit && compinit -i; }
 autoload -U +X bashcompinit && bashcompinit
 `
 
