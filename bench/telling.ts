@@ -109,6 +109,6 @@ async function tell(observers: CallObservers, metrics: ReturnType<typeof createM
       isToolError: false,
       ms: 1
     })
-    noteAnswer(record, request, {}, 'x')
+    noteAnswer(record, request, {}, 1)
   })
 }

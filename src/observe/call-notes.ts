@@ -94,18 +94,18 @@ export function noteFailure(record: CallRecord | undefined, code: ErrorCode, mes
   if (record !== undefined) record.failure = { code, message }
 }
 
-/** What the answer says of the call. @param text as it is sent */
+/** What the answer says of the call. @param bytes of it, as it is sent */
 export function noteAnswer(
   record: CallRecord,
   { method }: { readonly method: string },
   result: JsonObject,
-  text: { readonly length: number }
+  bytes: number
 ): void {
   record.failure =
     method === 'tools/call' && result['isError'] === true ? (record.failure ?? { code: 'tool_error' }) : undefined
   const { resultType } = result
   if (resultType === 'input_required' || resultType === 'task') record.resultType = resultType
-  record.answerBytes = text.length
+  record.answerBytes = bytes
   if (record.sample !== undefined) record.sample.result = sampleOfResult(record.sample.config, result)
 }
 
@@ -113,5 +113,6 @@ export function noteAnswer(
 export function noteError(record: CallRecord | undefined, error: unknown): void {
   // Whoever has cancelled it gets none.
   if (record?.id === undefined || (error instanceof GatewayError && error.code === 'cancelled')) return
-  record.answerBytes = JSON.stringify(errorMessage(record.id, errorObject(error, record.requestId ?? ''))).length
+  const text = JSON.stringify(errorMessage(record.id, errorObject(error, record.requestId ?? '')))
+  record.answerBytes = Buffer.byteLength(text)
 }

@@ -84,7 +84,7 @@ export interface CallRecord {
   upstreamMs?: number
   /** The result says that the tool has failed: the upstream's own does, or one that the gateway has made. */
   failure?: { readonly code: 'tool_error' | ErrorCode; readonly message?: string } | undefined
-  /** Of the answer as it is sent, in bytes (characters where it is not plain ASCII). */
+  /** Of the answer as it is sent, in bytes. */
   answerBytes?: number
   /** Notifications that the client was sent ahead of the answer, progress above all. */
   notifications?: number

@@ -195,6 +195,23 @@ t.test('initialize, what a call said meanwhile, and a cancelled call have their 
   t.match(await line({ tool: 'slow' }), { level: 30, outcome: 'cancelled', bytesOut: undefined })
 })
 
+t.test('the length of an answer is that of its bytes, whatever it is written in', async (t) => {
+  const acme = await acmeGateway(t)
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  const text = 'ü€𝄞'.repeat(40)
+  for (const [name, args] of [
+    ['echo', { text }],
+    ['rpcerror', { message: text }]
+  ] as const) {
+    const before = acme.log.length
+    const { json } = await client.request('tools/call', { name, arguments: args })
+    const sent = JSON.stringify(json)
+    t.match(sent, text)
+    const line = acme.log.slice(before).find(({ msg }) => msg === 'call')
+    t.equal(line?.['bytesOut'], Buffer.byteLength(sent))
+  }
+})
+
 t.test(
   'a request that is no call has its line, too: notifications, responses, streams, the end of a session',
   async (t) => {

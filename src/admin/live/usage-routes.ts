@@ -23,7 +23,7 @@ const counts = {
       '(`cancelled`, `connect_required`, `declined`), is none.'
   ),
   bytesIn: count('Of bodies of requests.'),
-  bytesOut: count('Of answers; characters where they are not plain ASCII.')
+  bytesOut: count('Of answers.')
 }
 
 const used = (description: string) =>

@@ -28,9 +28,9 @@ export function cappedAnswer(
   text: JsonText
 ): JsonText {
   const { maxAnswerBytes: max } = record
-  noteAnswer(record, request, result, text)
-  if (max === undefined || !capped.has(request.method)) return text
   const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.length
+  noteAnswer(record, request, result, bytes)
+  if (max === undefined || !capped.has(request.method)) return text
   if (bytes <= max) return text
   const message =
     `The result has ${bytes} bytes, more than the ${max} that this endpoint lets through. ` +
@@ -45,6 +45,6 @@ export function cappedAnswer(
   }
   const shown = JSON.stringify(responseMessage(id, told))
   noteFailure(record, 'result_too_large', message)
-  noteAnswer(record, request, told, shown)
+  noteAnswer(record, request, told, Buffer.byteLength(shown))
   return shown
 }
