@@ -2193,8 +2193,8 @@ protocol/json-writer.ts partLength
 observe/metrics/metrics-text.ts partLength
 protocol/json-text.ts longTextLength
 upstream/rpc/transport.ts longRequestLength
-protocol/json.ts decodeBytes
 protocol/json.ts shortLength
+limits/free-buffer.ts smallBytes
 protocol/naming.ts hashLength
 relay/subscriptions/listen-streams.ts maxUseIntervalMs
 session/session-epochs.ts maxEnds

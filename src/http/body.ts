@@ -1,6 +1,7 @@
 // Reads the bodies of requests as JSON, long ones in steps. Those of one session are read in the order in which they
 // came, so that a cancellation does not overtake its request.
 
+import { freeBuffer } from '../limits/free-buffer.ts'
 import { parseJson, parseJsonSteps, shortLength } from '../protocol/json.ts'
 import { runSteps, type Steps } from '../time/turns.ts'
 import type { RouteRequest, RequestContext } from './admission.ts'
@@ -42,7 +43,9 @@ function shortBody(context: RequestContext | undefined, bytes: Buffer): unknown 
 function* longBody(context: RequestContext | undefined, bytes: Buffer): Steps<unknown> {
   if (context === undefined) return yield* parseJsonSteps(bytes)
   const value = yield* parseJsonSteps(bytes, (values) => reserveValues(context, bytes.length, values))
-  yield* recountBodySteps(context, bytes.length, value)
+  const { length } = bytes
+  freeBuffer(bytes)
+  yield* recountBodySteps(context, length, value)
   return value
 }
 

@@ -176,23 +176,35 @@ export function canonicalJsonOf(value: unknown): string {
 /** Does it take long to write the value? */
 export const isLongText = (value: unknown): boolean => roomAfter(value, longTextLength) < 0
 
-// Either is read in place, of bytes no text is made as a whole: the engine has pages of its own for texts of more than
-// 128 KiB, and to give those back to the system takes long.
+/** Bytes that are no text; the message is the end of a sentence about them. */
+export class NotUtf8Error extends SyntaxError {}
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** @throws NotUtf8Error */
+export function decoded(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    throw new NotUtf8Error('is not valid UTF-8')
+  }
+}
+
+// Either is read in place, of bytes no text is made as a whole: those of more than 128 KiB have pages of their own.
 
 /** Code units of a text, or bytes. What stands for something in JSON is one of either, and the same. */
 export interface Units {
+  readonly isBytes: boolean
   readonly length: number
   /** @returns NaN or undefined, neither of which is any, beyond the end */
   at(index: number): number
   /** @returns -1 where it does not come */
   find(unit: number, from: number): number
-  /** Is a character under way there? Of a text, half of a surrogate pair is a character. */
-  isWithin(index: number): boolean
+  /** @throws NotUtf8Error */
   text(from: number, to: number): string
-  part(from: number, to: number): Source
 }
 
 export class TextUnits implements Units {
+  readonly isBytes = false
   readonly length: number
   private readonly whole: string
   constructor(whole: string) {
@@ -205,18 +217,13 @@ export class TextUnits implements Units {
   find(unit: number, from: number): number {
     return this.whole.indexOf(String.fromCharCode(unit), from)
   }
-  isWithin(): boolean {
-    return false
-  }
   text(from: number, to: number): string {
-    return this.whole.slice(from, to)
-  }
-  part(from: number, to: number): string {
     return this.whole.slice(from, to)
   }
 }
 
 class ByteUnits implements Units {
+  readonly isBytes = true
   readonly length: number
   private readonly whole: Buffer
   constructor(whole: Buffer) {
@@ -229,17 +236,10 @@ class ByteUnits implements Units {
   find(unit: number, from: number): number {
     return this.whole.indexOf(unit, from)
   }
-  isWithin(index: number): boolean {
-    return (this.at(index) & 0xc0) === 0x80
-  }
   text(from: number, to: number): string {
-    return this.whole.toString('utf8', from, to)
-  }
-  part(from: number, to: number): Buffer {
-    return this.whole.subarray(from, to)
+    return decoded(this.whole.subarray(from, to))
   }
 }
 
-/** @param source bytes are valid UTF-8 */
 export const unitsOf = (source: Source): Units =>
   typeof source === 'string' ? new TextUnits(source) : new ByteUnits(source)

@@ -5,7 +5,7 @@
 import { GatewayError } from './messages.ts'
 import { isNumberUnit, type JsonLimits, JsonLimitError, stringEnd } from './json-scan.ts'
 import { finished, jsonSteps } from './json-steps.ts'
-import { TextUnits } from './json-text.ts'
+import { decoded, NotUtf8Error, TextUnits } from './json-text.ts'
 
 export const maxDepth = 64
 /** About 15 MiB of memory, where all of them are empty objects. */
@@ -13,11 +13,8 @@ export const maxValues = 250_000
 
 /** Bytes or characters: reading what is no longer than this is a step of its own. */
 export const shortLength = 32_768
-/** Bytes that are looked at in one step, whether they are valid. */
-const decodeBytes = 65_536
+
 const limits = { maxDepth, maxValues }
-const strict = { fatal: true, ignoreBOM: true }
-const wholeDecoder = new TextDecoder('utf-8', strict)
 
 /**
  * One JSON text in UTF-8 from an untrusted peer, in steps.
@@ -26,15 +23,15 @@ const wholeDecoder = new TextDecoder('utf-8', strict)
  * or holds too many values
  */
 export function* parseJsonSteps(
-  bytes: Uint8Array,
+  bytes: Buffer,
   reserve?: JsonLimits['reserve']
 ): Generator<undefined, unknown, undefined> {
-  const json = bytes.length <= shortLength ? textOf(bytes) : yield* checkedSteps(bytes)
-  if (json === undefined) throw new GatewayError('parse_error', 'The body is not valid UTF-8.')
+  const isShort = bytes.length <= shortLength
   try {
-    return typeof json === 'string' ? parseShort(json, limits) : yield* jsonSteps(json, { ...limits, reserve })
+    return isShort ? parseShort(decoded(bytes), limits) : yield* jsonSteps(bytes, { ...limits, reserve })
   } catch (error) {
     if (error instanceof GatewayError) throw error
+    if (error instanceof NotUtf8Error) throw new GatewayError('parse_error', `The body ${error.message}.`)
     if (error instanceof JsonLimitError) {
       const isTooMany = /(values|members)$/.test(error.message)
       const advice = isTooMany ? ' Send long lists as text, or in several calls.' : ''
@@ -48,31 +45,7 @@ export function* parseJsonSteps(
   }
 }
 
-export const parseJson = (bytes: Uint8Array): unknown => finished(parseJsonSteps(bytes))
-
-/** @returns undefined where they are not valid UTF-8 */
-export function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return wholeDecoder.decode(bytes)
-  } catch {
-    return undefined
-  }
-}
-
-/** @returns the same bytes, of which no text is made; undefined where they are not valid UTF-8 */
-export function* checkedSteps(bytes: Uint8Array): Generator<undefined, Buffer | undefined, undefined> {
-  try {
-    const decoder = new TextDecoder('utf-8', strict)
-    for (let from = 0; from < bytes.length; from += decodeBytes) {
-      decoder.decode(bytes.subarray(from, from + decodeBytes), { stream: true })
-      yield
-    }
-    decoder.decode()
-    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  } catch {
-    return undefined
-  }
-}
+export const parseJson = (bytes: Buffer): unknown => finished(parseJsonSteps(bytes))
 
 /**
  * A text of at most `shortLength` at once; most are.

@@ -10,10 +10,10 @@ import { stringOf, textOfMessage } from '../../src/protocol/json-text.ts'
 import { longTextSteps } from '../../src/protocol/json-writer.ts'
 import { runs } from '../kit/runs.ts'
 
-const bytes = (text: string) => new TextEncoder().encode(text)
+const bytes = (text: string): Buffer => Buffer.from(text)
 const parseText = (text: string) => parseJson(bytes(text))
 const through = (text: string) => JSON.stringify(parseJson(bytes(text)))
-const refused = (input: Uint8Array): boolean => {
+const refused = (input: Buffer): boolean => {
   try {
     parseJson(input)
     return false
@@ -38,7 +38,7 @@ t.test('any JSON value comes through as it is', async () => {
 })
 
 t.test('any bytes parse as JSON.parse would have it, or are a parse error', async () => {
-  const agree = (input: Uint8Array): boolean => {
+  const agree = (input: Buffer): boolean => {
     let expected: unknown
     try {
       expected = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(input))
@@ -49,7 +49,13 @@ t.test('any bytes parse as JSON.parse would have it, or are a parse error', asyn
       ? refused(input)
       : JSON.stringify(JSON.parse(JSON.stringify(parseJson(input)))) === JSON.stringify(expected)
   }
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), agree), { numRuns: runs(5_000) })
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 60 }).map((each) => Buffer.from(each)),
+      agree
+    ),
+    { numRuns: runs(5_000) }
+  )
   // Near misses of JSON: far likelier to slip through than noise.
   fc.assert(
     fc.property(fc.jsonValue(), fc.nat(), fc.integer({ min: 0, max: 255 }), (value, at, byte) => {
@@ -180,13 +186,27 @@ t.test('what JSON.parse lets through and we do not', async (t) => {
     ['a cut character', [0x22, 0xe2, 0x82, 0x22]],
     ['beyond Unicode', [0x22, 0xf4, 0x90, 0x80, 0x80, 0x22]]
   ] as const)
-    t.ok(refused(Uint8Array.from(input)), what)
+    t.ok(refused(Buffer.from(input)), what)
   t.equal(
     parseJson(bytes('"\\u0000\u2028\ud83d\ude00"')),
     '\0\u2028\u{1f600}',
     'while NUL, line separators and astral characters are data'
   )
   t.equal(through('"\\ud800"'), '"\\ud800"', 'and an escaped lone surrogate stays escaped')
+})
+
+t.test('bytes of a long text that are no UTF-8 are refused as such, wherever they stand', async (t) => {
+  const text = JSON.stringify({ long: 'ä'.repeat(100_000), list: Array.from({ length: 20_000 }, (_, at) => at) })
+  t.same(parseJson(Buffer.from(text)), JSON.parse(text), 'the control')
+  const size = Buffer.byteLength(text)
+  for (const at of [0, 3, 12, 65_540, 131_073, 200_020, size - 40_000, size - 1]) {
+    const input = Buffer.from(text)
+    input[at] = 0xff
+    t.throws(() => parseJson(input), { code: 'parse_error' }, `at ${at}`)
+  }
+  const input = Buffer.from(text)
+  input[100_001] = 0xff
+  t.throws(() => parseJson(input), { message: 'The body is not valid UTF-8.' })
 })
 
 t.test('how many values', async (t) => {
@@ -430,7 +450,7 @@ t.test('a long text takes many steps, none of which is long', async (t) => {
 })
 
 t.test('how many numbers that no double holds', async (t) => {
-  const list = (count: number): Uint8Array => bytes(`[${Array(count).fill('1e999').join()}]`)
+  const list = (count: number): Buffer => bytes(`[${Array(count).fill('1e999').join()}]`)
   t.equal(JSON.stringify(parseJson(list(maxInexact))).length, maxInexact * 6 + 1)
   t.throws(() => parseJson(list(maxInexact + 1)), { code: 'invalid_request', message: /send them as strings/ })
 })

@@ -9,6 +9,7 @@ import type { createBodyReader } from '../body.ts'
 import { steadyClock } from '../../time/clock.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 import { turnShares } from '../../time/turn-shares.ts'
+import { freeBuffer } from '../../limits/free-buffer.ts'
 import { CountedRequest } from '../counted-request.ts'
 import type { ClientReply, ClientRequest, ReadId, ReplyHeaders } from '../reply.ts'
 import type { AdmittedRoute } from '../routes.ts'
@@ -170,7 +171,10 @@ function receiveBody(
   const onEnd = (): void => {
     stop()
     const [first] = chunks
-    read(first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks))
+    if (first !== undefined && chunks.length === 1) return read(first)
+    const whole = Buffer.concat(chunks)
+    chunks.forEach(freeBuffer)
+    read(whole)
   }
   const onError = (error: Error): void => {
     stop()

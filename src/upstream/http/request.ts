@@ -221,7 +221,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
       const reason = 'its Content-Type is neither application/json nor text/event-stream'
       if (!this.json) return this.end({ kind: 'garbled', reason })
       const { size } = bytes
-      const steps = this.readBody(bytes.take())
+      const steps = this.readBody(bytes.takeAll())
       // Most answers are short, and wait for nothing.
       if (size <= smallSize) finished(steps)
       else this.do(steps, size)

@@ -1,9 +1,11 @@
 // Bytes of an upstream to JSON values, within limits; and how much one of its lists may hold.
 
+import { freeBuffer } from '../../limits/free-buffer.ts'
 import { visible } from '../../observe/text-log.ts'
-import { checkedSteps, maxValues, parseShort, shortLength, textOf } from '../../protocol/json.ts'
+import { maxValues, parseShort, shortLength } from '../../protocol/json.ts'
 import { type JsonLimits, JsonLimitError } from '../../protocol/json-scan.ts'
 import { jsonSteps } from '../../protocol/json-steps.ts'
+import { decoded, NotUtf8Error } from '../../protocol/json-text.ts'
 
 /** Deeper than what we take from clients: a result may carry a document. JSON.stringify manages thousands of levels. */
 const maxLevels = 512
@@ -23,14 +25,15 @@ export function* decodeSteps(
   reserve?: JsonLimits['reserve']
 ): Generator<undefined, unknown, undefined> {
   const isShort = data.length <= shortLength
-  const json = typeof data === 'string' ? data : isShort ? textOf(data) : yield* checkedSteps(data)
-  if (json === undefined) throw new SyntaxError('is not valid UTF-8')
   const limits = { maxDepth: maxLevels, maxValues, reserve, keepsSource: true }
   try {
-    return isShort && typeof json === 'string' ? parseShort(json, limits) : yield* jsonSteps(json, limits)
+    if (!isShort) return yield* jsonSteps(data, limits)
+    return parseShort(typeof data === 'string' ? data : decoded(data), limits)
   } catch (error) {
     // The message of V8 quotes the text, which may be private.
-    throw error instanceof JsonLimitError ? error : new SyntaxError('is not valid JSON')
+    throw error instanceof JsonLimitError || error instanceof NotUtf8Error
+      ? error
+      : new SyntaxError('is not valid JSON')
   }
 }
 
@@ -69,6 +72,14 @@ export class ByteChunks {
     if (this.parts.length - this.merged < mergeAt) return
     this.parts.push(Buffer.concat(this.parts.splice(this.merged)))
     this.merged = this.parts.length
+  }
+
+  /** Each part was added by itself, and nothing else is in its block: their memory is given back. */
+  takeAll(): Buffer {
+    const { parts } = this
+    const whole = this.take()
+    if (parts.length > 1) parts.forEach(freeBuffer)
+    return whole
   }
 
   take(): Buffer {
