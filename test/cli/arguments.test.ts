@@ -82,14 +82,15 @@ const isInstalled = (shell: string): boolean => spawnSync(shell, ['--version']).
 
 t.test('fish completes the same', { skip: !isInstalled('fish') && 'fish is not installed here' }, async (t) => {
   const { out } = await cli(['completion', '--shell', 'fish'])
+  const file = join(t.testdir({ 'gatehouse.fish': out }), 'gatehouse.fish')
   for (const [line, word] of [
     ['gatehouse ser', 'serve'],
     ['gatehouse policy t', 'test'],
     ['gatehouse kill tool --u', '--undo'],
     ['gatehouse connect demo --host v', 'vscode']
   ] as const) {
-    const script = `source -; complete -C '${line}'`
-    const { stdout, stderr } = spawnSync('fish', ['--no-config', '-c', script], { input: out, encoding: 'utf8' })
+    const script = `source '${file}'; complete -C '${line}'`
+    const { stdout, stderr } = spawnSync('fish', ['--no-config', '-c', script], { encoding: 'utf8' })
     t.equal(stderr, '')
     t.match(stdout, new RegExp(`^${word}\\t`, 'm'), line)
   }
