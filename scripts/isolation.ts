@@ -21,8 +21,8 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '20260728' },
     people: { type: 'string', default: '24' },
     replicas: { type: 'string', default: '2' },
-    slow: { type: 'string', default: '0.01' },
-    dear: { type: 'string', default: '0.0005' },
+    slow: { type: 'string', default: '0.015' },
+    dear: { type: 'string', default: '0.001' },
     report: { type: 'string', default: join(top, '.tap', 'isolation.json') }
   }
 })
@@ -90,8 +90,9 @@ async function runPart(number: number): Promise<Part | undefined> {
   )
   const endPart = (): void => void child.kill('SIGUSR2')
   ending.signal.addEventListener('abort', endPart)
-  const [code] = (await once(child, 'close')) as [number | null]
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   ending.signal.removeEventListener('abort', endPart)
+  if (code !== 0) process.stdout.write(`the process of the part ended with ${signal ?? `code ${code}`}\n`)
   if (code !== 0 || !existsSync(own)) return undefined
   const { figures, faults } = JSON.parse(readFileSync(own, 'utf8')) as PartResult
   if (faults.length > 0) return undefined

@@ -24,6 +24,8 @@ interface Known {
 }
 
 export interface OpenSession extends Pick<LegacyClient, 'headers' | 'end'> {
+  /** Where it began. */
+  readonly node: number
   readonly requests: MadeRequests
 }
 
@@ -60,8 +62,15 @@ export type Act = (acting: Acting) => Promise<readonly Told[]>
 /** None where nothing can be done now, as without a session. */
 export type Acts = ReadonlyArray<readonly [kind: string, act: Act]>
 
-export const urlOf = ({ world, house, person, chance }: Acting): string =>
-  world.url(chance.below(world.rig.nodes.length), house, person.endpoint)
+export const anyNode = ({ world, chance }: Acting): number => chance.below(world.rig.nodes.length)
+export const urlAt = ({ world, house, person }: Acting, node: number): string => world.url(node, house, person.endpoint)
+
+/** Of the requests of a session: they go to where it began, as most load balancers have it. */
+const affineShare = 0.9
+
+/** At any process; of a session mostly at its own. */
+export const urlOf = (acting: Acting, session?: Pick<OpenSession, 'node'>): string =>
+  urlAt(acting, session !== undefined && acting.chance.chance(affineShare) ? session.node : anyNode(acting))
 
 /** The name of something of a server behind the endpoint, of one of an era where only that has it. */
 export function nameAt({ person, chance }: Acting, name: string, era?: Member['era']): string {
@@ -132,8 +141,11 @@ export async function ask(acting: Acting, method: string, params: Json): Promise
   const { known, chance, world } = acting
   const { session } = known
   if (session === undefined || chance.chance(0.5)) return [await modern(acting, method, params)]
-  const heard = world.wire.askAgain(urlOf(acting), session.requests, `${method} ${JSON.stringify(params)}`, () =>
-    inSession(session, { id: idOf(acting), method, params })
+  const heard = world.wire.askAgain(
+    urlOf(acting, session),
+    session.requests,
+    `${method} ${JSON.stringify(params)}`,
+    () => inSession(session, { id: idOf(acting), method, params })
   )
   return [await heard]
 }

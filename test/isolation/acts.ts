@@ -7,7 +7,11 @@ import { changes } from './changes.ts'
 import { openSession, ordinary } from './ordinary.ts'
 
 const openings: Acts = [['session', openSession]]
-const acts: Acts = [...ordinary, ['batch', batch], ...attacks, ...changes]
+const batches: Acts = [['batch', batch]]
+const acts: Acts = [...ordinary, ...batches, ...attacks, ...changes]
+
+/** Of the acts of a long run: four fifths of its operations. */
+const batchShare = 0.1
 
 /** Each begins or ends something, or goes to the admin API, which lets nobody ask often. */
 const slow: ReadonlySet<string> = new Set([
@@ -16,7 +20,7 @@ const slow: ReadonlySet<string> = new Set([
 ])
 const dear: ReadonlySet<string> = new Set(changes.map(([kind]) => kind))
 const ofSort = (sort: ReadonlySet<string>): Acts => acts.filter(([kind]) => sort.has(kind))
-const fastActs = acts.filter(([kind]) => !slow.has(kind) && !dear.has(kind))
+const fastActs = [...ordinary, ...attacks].filter(([kind]) => !slow.has(kind))
 const [slowActs, dearActs] = [ofSort(slow), ofSort(dear)]
 
 /** Of acts, of which a batch is one: those that begin or end something, and those that change something at every process. */
@@ -32,5 +36,6 @@ export function nextAct({ chance, known }: Actor, shares: Shares | undefined): A
   if (shares === undefined) return chance.pick(acts)
   const drawn = chance.below(1e9) / 1e9
   if (drawn < shares.dear) return chance.pick(dearActs)
-  return chance.pick(drawn < shares.dear + shares.slow ? slowActs : fastActs)
+  if (drawn < shares.dear + shares.slow) return chance.pick(slowActs)
+  return chance.pick(chance.chance(batchShare) ? batches : fastActs)
 }

@@ -1,9 +1,20 @@
 // Batches of 2025-03-26: many requests in one body, each of which is an operation, and all answers in one. What a client
 // of that revision knows of other tenants goes between its own requests.
 
-import { jsonHeaders, legacyClient } from '../kit/client.ts'
+import { eventsOf, jsonHeaders, legacyClient } from '../kit/client.ts'
 import type { Json } from '../kit/server-request.ts'
-import { type Act, type Acting, argumentsOf, idOf, listKinds, memberOf, nameAt, urlOf } from './acting.ts'
+import {
+  type Act,
+  type Acting,
+  argumentsOf,
+  idOf,
+  listKinds,
+  memberOf,
+  anyNode,
+  nameAt,
+  urlAt,
+  urlOf
+} from './acting.ts'
 
 /** At most 50 are taken. */
 const messagesPerBatch = 40
@@ -33,10 +44,12 @@ function requestOf(acting: Acting): Request {
 }
 
 const openSession = async (acting: Acting) => {
-  const { headers, end } = await legacyClient(urlOf(acting), acting.person.key, '2025-03-26')
+  const node = anyNode(acting)
+  const { headers, end } = await legacyClient(urlAt(acting, node), acting.person.key, '2025-03-26')
   return {
     headers: { ...jsonHeaders, ...headers },
     end,
+    node,
     requests: new Map(),
     kinds: new Map<string, readonly string[]>()
   }
@@ -47,7 +60,7 @@ export const batch: Act = async (acting) => {
   const { known, world, chance } = acting
   const session = (known.batches ??= await openSession(acting))
   const key = String(chance.below(batchesPerSession))
-  const heard = await world.wire.askAgain(urlOf(acting), session.requests, key, () => {
+  const heard = await world.wire.askAgain(urlOf(acting, session), session.requests, key, () => {
     const requests = Array.from({ length: messagesPerBatch }, () => requestOf(acting))
     session.kinds.set(
       key,
@@ -64,7 +77,8 @@ export const batch: Act = async (acting) => {
   // It has ended, as with its key.
   if (heard.status === 404) delete known.batches
   if (heard.status !== 200) return [heard]
-  const answers = JSON.parse(heard.text) as Json[]
+  // Where an answer takes long it comes as events, whatever is in them.
+  const answers = (heard.text.startsWith('[') ? JSON.parse(heard.text) : eventsOf(heard.text).flat()) as Json[]
   const answered = new Map(answers.map(({ id, result }) => [numberIn(String(id)), result !== undefined]))
   const parts = (session.kinds.get(key) ?? []).map((kind, at) => ({ kind, isOk: answered.get(at) === true }))
   return [{ ...heard, parts }]

@@ -9,6 +9,7 @@ import {
   type Acts,
   type Act,
   type Told,
+  anyNode,
   argumentsOf,
   ask,
   askAdmin,
@@ -23,6 +24,7 @@ import {
   nameAt,
   say,
   told,
+  urlAt,
   urlOf
 } from './acting.ts'
 import { openJudged } from './judged-stream.ts'
@@ -32,8 +34,9 @@ export const openSession: Act = async (acting) => {
   const { known, person, chance } = acting
   closeStream(acting, 'stream')
   const revision = chance.pick(['2025-06-18', '2025-11-25'])
-  const { headers, initialized, end } = await legacyClient(urlOf(acting), person.key, revision, capabilities)
-  known.session = { headers, end, requests: new Map() }
+  const node = anyNode(acting)
+  const { headers, initialized, end } = await legacyClient(urlAt(acting, node), person.key, revision, capabilities)
+  known.session = { headers, end, node, requests: new Map() }
   return [told(initialized)]
 }
 
