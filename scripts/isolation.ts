@@ -21,8 +21,8 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '20260728' },
     people: { type: 'string', default: '24' },
     replicas: { type: 'string', default: '2' },
-    slow: { type: 'string', default: '0.015' },
-    dear: { type: 'string', default: '0.001' },
+    slow: { type: 'string', default: '0.02' },
+    dear: { type: 'string', default: '0.0015' },
     report: { type: 'string', default: join(top, '.tap', 'isolation.json') }
   }
 })

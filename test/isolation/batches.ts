@@ -59,19 +59,21 @@ export type BatchSession = Awaited<ReturnType<typeof openSession>>
 export const batch: Act = async (acting) => {
   const { known, world, chance } = acting
   const session = (known.batches ??= await openSession(acting))
-  const key = String(chance.below(batchesPerSession))
-  const heard = await world.wire.askAgain(urlOf(acting, session), session.requests, key, () => {
+  const url = urlOf(acting, session)
+  const which = String(chance.below(batchesPerSession))
+  const place = `${url} ${which}`
+  const heard = await world.wire.askAgain(url, session.requests, which, () => {
     const requests = Array.from({ length: messagesPerBatch }, () => requestOf(acting))
-    session.kinds.set(
-      key,
-      requests.map(([kind]) => kind)
-    )
     const messages = requests.map(([, method, params], at) => ({
       jsonrpc: '2.0',
       id: idOf(acting, at),
       method,
       params
     }))
+    session.kinds.set(
+      place,
+      requests.map(([kind]) => kind)
+    )
     return { headers: session.headers, body: JSON.stringify(messages) }
   })
   // It has ended, as with its key.
@@ -80,7 +82,7 @@ export const batch: Act = async (acting) => {
   // Where an answer takes long it comes as events, whatever is in them.
   const answers = (heard.text.startsWith('[') ? JSON.parse(heard.text) : eventsOf(heard.text).flat()) as Json[]
   const answered = new Map(answers.map(({ id, result }) => [numberIn(String(id)), result !== undefined]))
-  const parts = (session.kinds.get(key) ?? []).map((kind, at) => ({ kind, isOk: answered.get(at) === true }))
+  const parts = (session.kinds.get(place) ?? []).map((kind, at) => ({ kind, isOk: answered.get(at) === true }))
   return [{ ...heard, parts }]
 }
 
