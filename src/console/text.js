@@ -325,7 +325,7 @@ export const text = {
       `${counted(calls, 'call that runs', 'calls that run')} on it at this process, and those at others, end now. Whether they took effect is unknown.`,
     done: (/** @type {string} */ name) => `${name} is connected anew.`,
     away: (/** @type {string} */ since, /** @type {string} */ next) =>
-      `It cannot be reached${since && `, since ${since}`}.${next && ` It is tried again ${next}.`}`,
+      `It cannot be reached${since && `; that began ${since}`}.${next && ` It is tried again ${next}.`}`,
     revisions: 'Revisions of MCP',
     isolation: 'Connections are for',
     isolations: { shared: 'everybody together', principal: 'each caller', session: 'each session' },

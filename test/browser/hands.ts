@@ -10,6 +10,8 @@ export interface Hand {
   write(target: Locator, text: string): Promise<void>
   /** @param option its whole text */
   choose(target: Locator, option: string): Promise<void>
+  /** Chooses the later part of what a plot shows. */
+  zoom(plot: Locator): Promise<void>
   /** Leaves the dialog that is open. */
   close(page: Page): Promise<void>
 }
@@ -32,6 +34,14 @@ const mouse: Hand = {
     await target.click()
     await target.selectOption(option)
     await target.page().keyboard.press('Escape')
+  },
+  async zoom(plot) {
+    const { x = 0, y = 0, width = 0 } = (await plot.locator('.u-over').boundingBox()) ?? {}
+    const { mouse: pointer } = plot.page()
+    await pointer.move(x + width - 150, y + 40)
+    await pointer.down()
+    await pointer.move(x + width - 10, y + 40, { steps: 4 })
+    await pointer.up()
   },
   close: (page) => page.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
 }
@@ -70,6 +80,12 @@ const keyboard: Hand = {
       await target.page().keyboard.press('ArrowDown')
     }
     throw new Error(`no press of a key chooses ${option}: there are ${all.join(', ')}`)
+  },
+  async zoom(plot) {
+    await reach(plot.getByRole('slider'))
+    const { keyboard: keys } = plot.page()
+    for (let steps = 0; steps < 10; steps++) await keys.press('Shift+ArrowLeft')
+    await keys.press('Enter')
   },
   close: (page) => page.keyboard.press('Escape')
 }

@@ -32,11 +32,14 @@ interface Task {
 const tasks: readonly Task[] = [
   {
     page: 'Overview',
-    what: 'the calls of each tool are looked at, and what is wrong is gone after',
+    what: 'calls of each tool are looked at and zoomed into, and what is wrong is gone after',
     place: 'overview?tenant=acme',
     async run(page, hand) {
       await hand.choose(page.getByRole('combobox', { name: 'By' }), 'tool')
       await page.getByText('tickets/echo').first().waitFor()
+      await hand.zoom(page.getByRole('figure').first())
+      await hand.press(page.getByRole('button', { name: 'Show all', disabled: false }))
+      await page.getByRole('button', { name: 'Show all', disabled: true }).waitFor()
       await page.getByText(/^files of acme: down for /).waitFor()
       await hand.press(page.getByRole('link', { name: 'Open files' }))
       await page.getByRole('heading', { name: 'files' }).waitFor()
