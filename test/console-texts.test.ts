@@ -23,6 +23,10 @@ const isNode = (value: unknown): value is Node =>
 
 /** What people read, of an element or of a part of the console. */
 const shownAttribute = /^(?:aria-(?:label|description|valuetext)|title|alt|placeholder|label|hint|summary|why|caption)$/
+const comparing = /^(?:startsWith|endsWith|includes)$/
+/** Of a member of something; of anything else, nothing. */
+const nameOf = (value: unknown): string =>
+  isNode(value) && isNode(value['property']) ? String(value['property']['name'] ?? '') : ''
 const letter = /\p{L}/u
 /** Several words, the end of a sentence, a word that begins like one. */
 const prose = /\p{L}{2,}[,:;]? \p{L}|\p{L}[.!?…]$|^\p{Lu}\p{Ll}+$/u
@@ -93,6 +97,7 @@ function wordsIn(file: string, source: string): string[] {
     }
     if (type === 'ParenthesizedExpression') return walk(value['expression'], place)
     // What is compared is not said, and no name of a member is.
+    if (type === 'CallExpression' && comparing.test(nameOf(value['callee']))) return walk(value['callee'], 'code')
     if (type === 'BinaryExpression' && /^[!=]==$/.test(String(value['operator'])))
       return walk(
         [value['left'], value['right']].filter((each) => (each as Node).type !== 'Literal'),
@@ -100,8 +105,7 @@ function wordsIn(file: string, source: string): string[] {
       )
     if (type === 'Property' && value['computed'] === false) return walk(value['value'], 'code')
     if (type === 'MemberExpression' && value['computed'] === true) return walk(value['object'], 'code')
-    if (type === 'MemberExpression' && /^toLocale|^Intl$/.test(String((value['property'] as Node)['name'])))
-      found.push(`${file}: ${String((value['property'] as Node)['name'])}`)
+    if (/^toLocale/.test(nameOf(value))) found.push(`${file}: ${nameOf(value)}`)
     if (type === 'Identifier' && value['name'] === 'Intl') found.push(`${file}: Intl`)
     for (const each of Object.values(value)) walk(each, 'code')
   }
