@@ -2,16 +2,20 @@
 // those of the login front into docs/login, and those of a person's connections into docs/connections. Arguments: names
 // of pages, for these alone.
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { connectionsRig, signInRig } from '../test/browser/connections-rig.ts'
-import { consoleRig, furtherUpstreams, type ConsoleRig } from '../test/console/rig.ts'
+import { answeringClient } from '../test/kit/answering-client.ts'
+import { consoleRig, furtherUpstreams, giveSecret, type ConsoleRig } from '../test/console/rig.ts'
 import { begin, loginGateway, redirectUri, register } from '../test/login/kit.ts'
 import { keyOf } from '../test/kit/acme-gateway.ts'
 import { startChromium } from '../test/kit/chromium.ts'
 import { connectAccount, signedIn } from '../test/kit/connect-page.ts'
+import { key as apiKey } from '../test/kit/gateway.ts'
+import { until } from '../test/kit/until.ts'
+import { smallPng } from './small-png.ts'
 import { isMethod } from '../test/kit/upstream.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs')
@@ -31,6 +35,21 @@ const places: Readonly<Record<string, readonly [place: string, ready: string]>> 
 const views: Readonly<
   Record<string, readonly [place: string, come: (page: Page, rig: ConsoleRig) => Promise<unknown>]>
 > = {
+  call: [
+    'live?tenant=acme',
+    async (page, { url }) => {
+      await page.getByText('Listening').waitFor()
+      const client = await answeringClient(url(), apiKey, 'Streamable HTTP', '2025-11-25', { elicitation: {} })
+      const call = await client.start('tools/call', { name: 'tickets__elicit', arguments: {} })
+      const [asked] = await call.serverRequests()
+      // As a person would.
+      await setTimeout(800)
+      await client.answer(asked ?? {}, { action: 'accept', content: { name: 'Ada' } })
+      await call.final()
+      await page.getByRole('row').filter({ hasText: 'elicit' }).getByRole('button').click()
+      await page.getByRole('dialog').waitFor()
+    }
+  ],
   stderr: ['upstreams?tenant=acme&upstream=local', (page) => page.locator('.tail').scrollIntoViewIfNeeded()],
   discovery: [
     'upstreams?tenant=team',
@@ -67,6 +86,7 @@ const rules = [
   { name: 'no-crash', effect: 'deny', what: { names: ['crash', 'slow'] } }
 ]
 
+const window = { viewport: { width: 1280, height: 860 }, locale: 'en-GB' }
 const ends: Array<() => unknown> = []
 const teardown = { teardown: (end: () => unknown) => void ends.unshift(end) }
 const wanted = process.argv.slice(2)
@@ -76,7 +96,7 @@ async function picture(page: Page, folder: string, name: string): Promise<void> 
   mkdirSync(join(docs, folder), { recursive: true })
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    await page.screenshot({ path: join(docs, folder, `${name}-${colorScheme}.png`) })
+    writeFileSync(join(docs, folder, `${name}-${colorScheme}.png`), smallPng(await page.screenshot()))
   }
   console.log(name)
 }
@@ -96,10 +116,13 @@ async function picturesOfConsole(): Promise<void> {
   const upstreams = { ...others, local: { ...(local as object), command: 'node' } }
   const rig = await consoleRig(teardown, { upstreams })
   await rig.call('PUT', '/v1/tenants/team/policy', { body: { default: 'deny', rules } })
+  const listed = async (): Promise<string> => (await rig.ada.request('tools/list')).text
+  await until('all are listed', async () => /older__echo[^]*local__echo/.test(await listed()))
+  await giveSecret(rig, apiKey, 'a secret of their own')
   for (let round = 0; round < 4; round++) await rig.traffic()
   for (const [name, [place, ready]] of Object.entries(places)) {
     if (!isWanted(name)) continue
-    const { page } = await rig.signedIn(place, undefined, { viewport: { width: 1280, height: 860 } })
+    const { page } = await rig.signedIn(place, undefined, window)
     if (name === 'live') await page.getByText('Listening').waitFor()
     if (name === 'overview') {
       await page.getByRole('combobox', { name: 'Last' }).selectOption('10 minutes')
@@ -114,7 +137,7 @@ async function picturesOfConsole(): Promise<void> {
   for (const text of lines) await rig.ada.request('tools/call', { name: 'local__stderr', arguments: { text } })
   for (const [name, [place, come]] of Object.entries(views)) {
     if (!isWanted(name)) continue
-    const { page } = await rig.signedIn(place, undefined, { viewport: { width: 1280, height: 860 } })
+    const { page } = await rig.signedIn(place, undefined, window)
     await come(page, rig)
     await picture(page, 'console', name)
     await page.context().close()

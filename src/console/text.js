@@ -153,7 +153,7 @@ export const text = {
     allWell: 'Nothing is wrong that this process knows of.',
     leftOut: (/** @type {number} */ count) => `${count} more are not shown.`,
     severity: { fault: 'Fault', warning: 'Warning', notice: 'Notice' },
-    since: (/** @type {string} */ when) => `Since ${when}.`,
+    since: (/** @type {string} */ when) => `It began ${when}.`,
     open: (/** @type {string} */ name) => `Open ${name}`,
     calls: 'Calls',
     by: 'By',
