@@ -86,7 +86,7 @@ const rules = [
   { name: 'no-crash', effect: 'deny', what: { names: ['crash', 'slow'] } }
 ]
 
-const window = { viewport: { width: 1280, height: 860 }, locale: 'en-GB' }
+const window = { viewport: { width: 1280, height: 860 } }
 const ends: Array<() => unknown> = []
 const teardown = { teardown: (end: () => unknown) => void ends.unshift(end) }
 const wanted = process.argv.slice(2)

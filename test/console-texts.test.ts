@@ -105,7 +105,7 @@ function wordsIn(file: string, source: string): string[] {
       )
     if (type === 'Property' && value['computed'] === false) return walk(value['value'], 'code')
     if (type === 'MemberExpression' && value['computed'] === true) return walk(value['object'], 'code')
-    if (/^toLocale/.test(nameOf(value))) found.push(`${file}: ${nameOf(value)}`)
+    if (nameOf(value).startsWith('toLocale')) found.push(`${file}: ${nameOf(value)}`)
     if (type === 'Identifier' && value['name'] === 'Intl') found.push(`${file}: Intl`)
     for (const each of Object.values(value)) walk(each, 'code')
   }

@@ -19,8 +19,6 @@ export interface OpenOptions {
   readonly colorScheme?: 'light' | 'dark'
   readonly viewport?: { readonly width: number; readonly height: number }
   readonly javaScriptEnabled?: boolean
-  /** How the browser itself writes dates. */
-  readonly locale?: string
   /** What the browser has kept of an earlier visit. */
   readonly state?: Exclude<BrowserContextOptions['storageState'], string>
 }
