@@ -170,7 +170,7 @@ export function createLegacyRelay({
     warm: (context: EndpointContext): Promise<void> =>
       listings.awaitListings(definitionsOf(context), context.snapshot.limits.coldStartMs),
     /** What an endpoint offers, after `warm`. Never rejects. */
-    report: (at: EndpointContext) => reportEndpoint(at, listings, catalogOf(withoutRules(at), undefined)),
+    report: (at: EndpointContext) => reportEndpoint(at, listings, catalogOf({ ...at, isBeforeRules: true }, undefined)),
     /** After a reload: forgets what is gone. @param hashes of all definitions that there are now */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const session of live.all()) if (isRevoked(session)) tasks.cancelAll(session.key)
@@ -229,10 +229,3 @@ const viewerOf = (context: EndpointContext | undefined, principal: Principal | u
 
 const isRevokedAt = ({ session: { record } }: LiveSession, context: EndpointContext | undefined): boolean =>
   context === undefined || !isConfiguredPrincipal(record.owner, context.tenant.auth)
-
-/** What nobody is kept from: without a caller, rules would hide all. */
-const withoutRules = (context: EndpointContext): EndpointContext => ({
-  ...context,
-  tenant: { ...context.tenant, policy: undefined },
-  endpoint: { ...context.endpoint, policy: undefined }
-})

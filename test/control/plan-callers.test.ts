@@ -121,6 +121,7 @@ t.test(
     const { configuration } = (await rig.call('GET', path)).json as { configuration: object }
     const turn = async (verb: 'plan' | 'apply', change: object) => {
       const { status, json, text } = await rig.call('POST', `/v1/${verb}`, {
+        headers: { 'If-Match': '*' },
         body: { tenants: { team: { ...configuration, ...change } } }
       })
       if (status !== 200) throw new Error(text)

@@ -7,8 +7,8 @@ import { PolicyTestSchema, type PolicyTest } from '../../config/schema/policy.ts
 import { Type } from '../../config/schema/type.ts'
 import type { Endpoint, Tenant } from '../../config/snapshot.ts'
 import { createAccess } from '../../policy/access.ts'
-import type { Catalog } from '../../relay/catalog/catalog.ts'
-import { explainRoute, listedRoute, QuestionError, type RouteAnswer } from '../../relay/methods/explain.ts'
+import type { JsonObject } from '../../protocol/messages.ts'
+import { explainRoute, QuestionError, type RouteAnswer } from '../../relay/methods/explain.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { namedEndpoint } from '../clients/own-way.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
@@ -31,10 +31,11 @@ type Result = Static<typeof TestResult>
 /** Rules that the tests of one endpoint go through together, of which there may be thousands for each test. */
 const maxRulesTried = 200_000
 
-/** Of a tool that nobody has listed yet there are none: a test may be written before its tool is there. */
-const annotationsIn = (catalog: Catalog, { kind, name }: PolicyTest) => ({
-  annotations: listedRoute(catalog, kind, name)?.annotations
-})
+interface Asked {
+  readonly access: ReturnType<typeof createAccess>
+  /** Of tools, by UPSTREAM/NAME. One that nobody has listed yet has none: a test may be written before its tool is there. */
+  readonly annotations: ReadonlyMap<string, JsonObject | undefined>
+}
 
 /** @param now for tests that name no time */
 function* resultOf(
@@ -42,10 +43,17 @@ function* resultOf(
   endpoint: Endpoint,
   test: PolicyTest,
   now: number,
-  { access, catalog }: { readonly access: ReturnType<typeof createAccess>; readonly catalog: Catalog }
+  { access, annotations }: Asked
 ): Steps<Pick<RouteAnswer, 'sentence'> & Pick<Result, 'outcome'>> {
   const { caller, kind, name: route, arguments: args, at } = test
-  const question = { caller, kind, route, args, now: new Date(at ?? now), ...annotationsIn(catalog, test) }
+  const question = {
+    caller,
+    kind,
+    route,
+    args,
+    now: new Date(at ?? now),
+    annotations: kind === 'tool' ? annotations.get(route) : undefined
+  }
   if (Number.isNaN(question.now.getTime())) return { outcome: null, sentence: '"at" is no time.' }
   try {
     return yield* explainRoute(tenant, endpoint, question, access)
@@ -67,30 +75,38 @@ export function* testResults(
 ): Steps<Result[]> {
   const { unstopped: tenant = stopped } = stopped
   const endpoint = tenant.endpoints.get(name)
-  if (endpoint === undefined) return []
+  const tests = endpoint === undefined ? [] : testsAt(tenant, endpoint)
+  // Without a test the lists of the endpoint are not looked at.
+  if (endpoint === undefined || tests.length === 0) return []
+  yield
+  const tools = catalogWithoutRules({ snapshot, tenant, endpoint }, { catalogOf }).routes('tools')
+  const asked = {
+    access: createAccess(),
+    annotations: new Map(tools.map((tool) => [`${tool.upstream}/${tool.name}`, tool.annotations]))
+  }
   const results: Result[] = []
   const rules = rulesAt(tenant, endpoint)
-  const asked = { access: createAccess(), catalog: catalogWithoutRules({ snapshot, tenant, endpoint }, { catalogOf }) }
-  for (const of of policyLevels) {
-    const { tests = [] } = (of === 'tenant' ? tenant : endpoint).policy ?? {}
-    for (const [at, test] of tests.entries()) {
-      yield
-      if (of === 'tenant' && test.endpoint !== endpoint.name) continue
-      const { outcome, sentence } =
-        results.length > 0 && (results.length + 1) * rules > maxRulesTried
-          ? { outcome: null, sentence: `Not run: the tests before it go through ${maxRulesTried} rules together.` }
-          : yield* resultOf(tenant, endpoint, test, now, asked)
-      results.push({ ...test, of, place: at + 1, holds: outcome === test.expect, outcome, sentence })
-    }
+  for (const { test, of, place } of tests) {
+    yield
+    const { outcome, sentence } =
+      results.length > 0 && (results.length + 1) * rules > maxRulesTried
+        ? { outcome: null, sentence: `Not run: the tests before it go through ${maxRulesTried} rules together.` }
+        : yield* resultOf(tenant, endpoint, test, now, asked)
+    results.push({ ...test, of, place, holds: outcome === test.expect, outcome, sentence })
   }
   return results
 }
 
+const testsAt = (tenant: Tenant, endpoint: Endpoint) =>
+  policyLevels.flatMap((of) => {
+    const { tests = [] } = (of === 'tenant' ? tenant : endpoint).policy ?? {}
+    const placed = tests.map((test, at) => ({ test, of, place: at + 1 }))
+    return placed.filter(({ test }) => of === 'endpoint' || test.endpoint === endpoint.name)
+  })
+
 /** What the results cost at most. */
 export function rulesTried(tenant: Tenant, endpoint: Endpoint): number {
-  const ofTenant = tenant.policy?.tests?.filter((test) => test.endpoint === endpoint.name) ?? []
-  const tests = ofTenant.length + (endpoint.policy?.tests?.length ?? 0)
-  return Math.min(tests * rulesAt(tenant, endpoint), maxRulesTried)
+  return Math.min(testsAt(tenant, endpoint).length * rulesAt(tenant, endpoint), maxRulesTried)
 }
 
 export const policyTestsRoute = defineRoute(

@@ -69,13 +69,8 @@ export interface EndpointPlace {
 }
 
 /** What the endpoint offers to whoever no rule keeps from anything. */
-export function catalogWithoutRules(
-  { snapshot, tenant, endpoint }: EndpointPlace,
-  { catalogOf }: Pick<AdminServices, 'catalogOf'>
-) {
-  const open = { snapshot, tenant: { ...tenant, policy: undefined }, endpoint: { ...endpoint, policy: undefined } }
-  return catalogOf(open, undefined)
-}
+export const catalogWithoutRules = (place: EndpointPlace, { catalogOf }: Pick<AdminServices, 'catalogOf'>) =>
+  catalogOf({ ...place, isBeforeRules: true }, undefined)
 
 interface PlacedRule {
   readonly rule: Rule

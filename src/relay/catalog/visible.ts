@@ -12,7 +12,11 @@ import type { Catalog, ListName, NamedKind, Route } from './catalog.ts'
 import type { MayUse } from './public-names.ts'
 
 /** Without a principal: nobody in particular, who may see only what no policy guards. */
-export type Viewer = EndpointContext & { readonly principal?: Principal | undefined }
+export type Viewer = EndpointContext & {
+  readonly principal?: Principal | undefined
+  /** Whoever asks is shown what the endpoint offers before rules decide: one who runs the gateway. */
+  readonly isBeforeRules?: true
+}
 
 const kindOf: Readonly<Record<ListName, RouteKind>> = {
   tools: 'tool',
@@ -30,7 +34,8 @@ export function createVisibleCatalogs(): (viewer: Viewer, catalog: Catalog) => C
   const accessTo = createAccess()
   const views = new WeakMap<Catalog, WeakMap<Access, Catalog>>()
   const listed = new WeakMap<Catalog, ReturnType<typeof listedByScopes>>()
-  return ({ tenant, endpoint, principal }, catalog) => {
+  return ({ tenant, endpoint, principal, isBeforeRules }, catalog) => {
+    if (isBeforeRules === true) return catalog
     const access = accessTo(tenant, endpoint, principal)
     if (access === undefined) return catalog
     const own = views.get(catalog) ?? new WeakMap<Access, Catalog>()

@@ -2,7 +2,7 @@
 // tools it offers, and under which names.
 
 import { useSignal } from '@preact/signals'
-import { path, post } from '../../core/api.js'
+import { administrator, path, post } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
 import { Loading } from '../../parts/notice.js'
@@ -112,7 +112,7 @@ function Tools({ tenant, name, draft, isEditable, change }) {
   const filter = useSignal('')
   const target = path`/v1/tenants/${tenant}/endpoints/${name}/catalog`
   const catalog = useLoaded(
-    (signal) => post(target, { kind: 'tool', limit: maxTools, withoutRules: true }, signal),
+    (signal) => post(target, { kind: 'tool', limit: maxTools, withoutRules: administrator.value?.role !== 'viewer' }, signal),
     [target]
   )
   const { deny = {}, tools = {} } = draft.value
