@@ -33,7 +33,7 @@ const maxRulesTried = 200_000
 
 interface Asked {
   readonly access: ReturnType<typeof createAccess>
-  /** Of tools, by UPSTREAM/NAME. One that nobody has listed yet has none: a test may be written before its tool is there. */
+  /** Of tools, by UPSTREAM/NAME; none of one that nobody has listed yet. */
   readonly annotations: ReadonlyMap<string, JsonObject | undefined>
 }
 

@@ -112,7 +112,8 @@ function Tools({ tenant, name, draft, isEditable, change }) {
   const filter = useSignal('')
   const target = path`/v1/tenants/${tenant}/endpoints/${name}/catalog`
   const catalog = useLoaded(
-    (signal) => post(target, { kind: 'tool', limit: maxTools, withoutRules: administrator.value?.role !== 'viewer' }, signal),
+    (signal) =>
+      post(target, { kind: 'tool', limit: maxTools, withoutRules: administrator.value?.role !== 'viewer' }, signal),
     [target]
   )
   const { deny = {}, tools = {} } = draft.value
