@@ -1902,8 +1902,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['auth/jwks.ts maxFetches', 'fetches after which there is none for an unknown kid', 'issuer', 'not fetched'],
     [
       'auth/jwks.ts knownGapMs',
-      'time between two fetches, once there were so many, for callers who were let in before; of each caller one ' +
-        'within the next time',
+      'time after a fetch until there may be one beyond these, for callers who were let in before',
       'issuer',
       'not fetched'
     ],

@@ -26,8 +26,8 @@ const firstTryMs = 5000
 const maxFetches = 2
 const lookupMs = 60_000
 /**
- * But for whoever was let in before: what strangers send must not keep a new key from them. Of each of them one such
- * fetch within `lookupMs`, and between any two fetches this time, since others may know their names.
+ * But for whoever was let in before: what strangers send must not keep a new key from them. Between any fetch and one
+ * of these there is this time, since others may know their names. They do not count in `maxFetches`.
  */
 const knownGapMs = 5_000
 const maxKnownCallers = 1_000
@@ -49,14 +49,15 @@ export function createKeySource(
   let known: { readonly set: KeySet; readonly at: number } | undefined
   let pending: Promise<void> | undefined
   let begun = 0
-  /** When the last fetches began, the newest last. */
+  /** When the last fetches began that count in `maxFetches`, the newest last. */
   let fetchedAt: readonly number[] = []
+  let begunAt: number | undefined
   let triedAt: number | undefined
   let failing = false
   /** The kids for which keys were fetched lately. */
   const lookedUp = new Map<string, number>()
-  /** When keys were fetched last for each caller whose token held, by digest of the subject; -Infinity: never. */
-  const knownCallers = new LRUCache<string, number>({ max: maxKnownCallers })
+  /** Whose tokens held, by digest of the subject. */
+  const knownCallers = new LRUCache<string, true>({ max: maxKnownCallers })
 
   async function download(): Promise<KeySet> {
     uri ??= await discoverJwksUri(config, fetch, closing.signal)
@@ -92,9 +93,13 @@ export function createKeySource(
 
   const gap = (): number => (known === undefined ? firstTryMs : retryMs)
 
+  function count(now: number): void {
+    fetchedAt = [...fetchedAt, now].slice(-maxFetches)
+  }
+
   function begin(now: number): Promise<void> {
     begun++
-    fetchedAt = [...fetchedAt, now].slice(-maxFetches)
+    begunAt = now
     pending = refresh(now)
     return pending
   }
@@ -105,6 +110,7 @@ export function createKeySource(
     const now = clock.now()
     if (within(triedAt, gap(), now) || closing.signal.aborted) return undefined
     triedAt = now
+    count(now)
     return begin(now)
   }
 
@@ -112,25 +118,19 @@ export function createKeySource(
    * The same for a kid that is not known: the issuer may sign with a new key.
    * @param attempts how many there had been when the token came: what was fetched since then is not fetched again
    */
-  function lookUp(kid: string, subject: unknown, attempts: number): Promise<void> | undefined {
+  function lookUp(kid: string, subject: string | undefined, attempts: number): Promise<void> | undefined {
     if (pending !== undefined) return pending
     if (begun > attempts || closing.signal.aborted) return undefined
     const now = clock.now()
     for (const [each, at] of lookedUp) if (!within(at, lookupMs, now)) lookedUp.delete(each)
     const lately = fetchedAt.filter((at) => within(at, lookupMs, now))
-    if (lookedUp.has(kid)) return undefined
-    if (!isForKnown(subject, now) && lately.length >= maxFetches) return undefined
-    lookedUp.set(kid, now)
-    return begin(now)
-  }
-
-  function isForKnown(subject: unknown, now: number): boolean {
-    const caller = callerOf(subject)
-    const askedAt = knownCallers.peek(caller)
-    if (askedAt === undefined || within(askedAt, lookupMs, now) || within(fetchedAt.at(-1), knownGapMs, now))
-      return false
-    knownCallers.set(caller, now)
-    return true
+    if (lately.length < maxFetches && !lookedUp.has(kid)) {
+      lookedUp.set(kid, now)
+      count(now)
+      return begin(now)
+    }
+    if (subject === undefined || !knownCallers.has(callerOf(subject))) return undefined
+    return within(begunAt, knownGapMs, now) ? undefined : begin(now)
   }
 
   function unavailable(): GatewayError {
@@ -146,10 +146,10 @@ export function createKeySource(
   return {
     /**
      * The key that a token's header names. Nothing of the header but `alg` and `kid` is looked at.
-     * @param subject of the token, as it says itself
+     * @param subject of the token, as it says itself; undefined: it says none
      * @throws GatewayError `unauthenticated` where the issuer has no such key, `unavailable` where it cannot be asked
      */
-    async key(header: KeyHeader, subject?: unknown): Promise<CryptoKey> {
+    async key(header: KeyHeader, subject?: string): Promise<CryptoKey> {
       const attempts = begun
       if (!within(known?.at, maxAgeMs, clock.now())) {
         const attempt = renewIfAllowed()
@@ -173,9 +173,8 @@ export function createKeySource(
     },
 
     /** A token of this subject held. */
-    letIn(subject: unknown): void {
-      const caller = callerOf(subject)
-      knownCallers.set(caller, knownCallers.get(caller) ?? -Infinity)
+    letIn(subject: string): void {
+      knownCallers.set(callerOf(subject), true)
     },
 
     /** Aborts a request in flight. */
@@ -185,7 +184,7 @@ export function createKeySource(
   }
 }
 
-const callerOf = (subject: unknown): string => hash('sha256', String(subject), 'base64url')
+const callerOf = (subject: string): string => hash('sha256', subject, 'base64url')
 
 /** A start in the future counts as long ago: a clock that is set back must not prolong anything. */
 const within = (since: number | undefined, durationMs: number, now: number): boolean =>

@@ -74,7 +74,9 @@ export async function verifyToken(
     )
   const checks: TokenChecks = { ...options, issuer: config }
   checkTimes(claims, checks)
-  const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid }, claims.sub)
+  // Nobody has vouched for it yet: it may be anything.
+  const subject = typeof claims.sub === 'string' ? claims.sub : undefined
+  const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid }, subject)
   const { leewaySeconds, now } = checks
   // `aud` is judged by `principalOf`: all of its values, of which the library would take any one.
   const { payload } = await jwtVerify(token, key, {
@@ -87,7 +89,7 @@ export async function verifyToken(
     throw refusalOfJose(error)
   })
   const principal = principalOf(payload, typ, checks)
-  trusted.keys.letIn(claims.sub)
+  if (subject !== undefined) trusted.keys.letIn(subject)
   return { principal, boundTo: boundKeyOf(payload) }
 }
 

@@ -60,20 +60,24 @@ t.test('a kid that is published late is found within a minute, also while others
   const setup = testAuthenticator(t, tenantWith({ issuers: [trust(idp.issuer)] }))
   const [early, stranger] = [await forgedKey('ES256'), await forgedKey('ES256')]
   const use = async (key = idp.key) => outcome(await setup.present(await idp.sign({}, {}, key)))
+  // Each time somebody who was not here before.
+  let strangers = 0
+  const useAnew = async (key: typeof idp.key) =>
+    outcome(await setup.present(await idp.sign({ sub: `n${++strangers}` }, {}, key)))
   t.equal(await use(), 'ada')
   setup.clock.advance(minute)
-  t.equal(await use(early), 401)
+  t.equal(await useAnew(early), 401)
   idp.published.push(early.jwk)
-  t.equal(await use(stranger), 401)
-  t.equal(await use(early), 'ada', 'looked up for another one')
+  t.equal(await useAnew(stranger), 401)
+  t.equal(await useAnew(early), 'n3', 'looked up for another one')
   const next = await forgedKey('ES256')
   idp.published.push(next.jwk)
-  t.equal(await use(next), 401, 'twice within a minute, and no more')
+  t.equal(await useAnew(next), 401, 'twice within a minute, and no more')
   setup.clock.advance(minute - 1)
-  t.equal(await use(next), 401)
+  t.equal(await useAnew(next), 401)
   t.equal(idp.keySetRequests(), 3)
   setup.clock.advance(1)
-  t.equal(await use(next), 'ada')
+  t.equal(await useAnew(next), 'n6')
 })
 
 t.test('an issuer that was never reached is unavailable, and asked again after some seconds', async (t) => {

@@ -77,12 +77,56 @@ t.test('strangers who invent kids keep no new key from whoever was let in before
   t.equal(await use('ada', next), 200)
   t.equal(await use('carol', next), 200, 'the key is known now')
   t.equal(idp.keySetRequests(), 4)
-  moveClock(75_000)
+  moveClock(68_000)
   await flood('ada')
-  t.equal(idp.keySetRequests(), 4, 'of one name, one within a minute')
-  await flood('bob')
+  t.equal(idp.keySetRequests(), 4, 'whoever writes their names causes one within five seconds')
+  moveClock(70_000)
+  await flood('ada')
   t.equal(idp.keySetRequests(), 5)
-  moveClock(77_000)
-  await flood('carol')
-  t.equal(idp.keySetRequests(), 5, 'and of all names, one within five seconds')
+  const third = await forgedKey('ES256')
+  idp.published.push(third.jwk)
+  await flood('bob')
+  t.equal(await use('ada', third), 401, 'not at once after another one')
+  moveClock(75_000)
+  t.equal(await use('ada', third), 200, 'and keeps no key from them')
+  t.equal(idp.keySetRequests(), 6)
+})
+
+t.test('whoever guesses the kid of a new key keeps it from nobody who was let in before', async (t) => {
+  const acme = await acmeGateway(t)
+  const idp = acme.issuer
+  t.teardown(() => moveClock(0))
+  const use = async (sub: string, key = idp.key): Promise<number> => {
+    const token = await idp.sign({ aud: acme.url(), sub, client_id: 'app' }, {}, key)
+    return (await acme.exchange(acme.post(initializeBody()).replace(/Bearer [^\r]+/, `Bearer ${token}`))).status
+  }
+  t.equal(await use('ada'), 200)
+  moveClock(60_000)
+  const next = await forgedKey('ES256', 'key-2')
+  t.equal(await use('nobody', { ...(await forgedKey('ES256')), kid: 'key-2' }), 401)
+  idp.published.push(next.jwk)
+  moveClock(65_000)
+  t.equal(await use('carol', next), 401, 'the control: it was looked for already')
+  t.equal(await use('ada', next), 200)
+})
+
+t.test('what was fetched as for anybody leaves callers who were let in before their own', async (t) => {
+  const acme = await acmeGateway(t)
+  const idp = acme.issuer
+  t.teardown(() => moveClock(0))
+  const use = async (sub: string, key = idp.key): Promise<number> => {
+    const token = await idp.sign({ aud: acme.url(), sub, client_id: 'app' }, {}, key)
+    return (await acme.exchange(acme.post(initializeBody()).replace(/Bearer [^\r]+/, `Bearer ${token}`))).status
+  }
+  t.equal(await use('ada'), 200)
+  moveClock(60_000)
+  const [withdrawn, next, after] = [await forgedKey('ES256'), await forgedKey('ES256'), await forgedKey('ES256')]
+  t.equal(await use('ada', withdrawn), 401)
+  idp.published.push(next.jwk)
+  moveClock(65_000)
+  t.equal(await use('ada', next), 200)
+  idp.published.push(after.jwk)
+  moveClock(70_000)
+  t.equal(await use('carol', after), 401, 'the control: twice within a minute')
+  t.equal(await use('ada', after), 200)
 })

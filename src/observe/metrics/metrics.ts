@@ -40,7 +40,7 @@ export interface Readings {
   }>
 }
 
-/** A session of a client that has ended. */
+/** A session that has ended. */
 export interface ServedSession {
   readonly tenant: string
   readonly endpoint: string
@@ -177,7 +177,7 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
       refusals.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
       limitHit(reason, tenant)
     },
-    /** A client has ended its session. */
+    /** A session has ended: its client has ended it, or left it to expire. */
     sessionEnded(seconds: number, { tenant, endpoint, revision }: ServedSession): void {
       const place = { 'gatehouse.tenant': tenant, 'gatehouse.endpoint': endpoint }
       sessions.record(seconds, tenant, { 'mcp.protocol.version': revision, ...place })
