@@ -6,7 +6,7 @@ import { acmeGateway, initializeBody } from '../kit/acme-gateway.ts'
 import { adminGateway, adminSection } from '../kit/admin.ts'
 import { assemble, forgingIssuer } from '../kit/forging-issuer.ts'
 
-const subjects = [{ toString: null, valueOf: null }, { toString: 'x' }, ['ada'], 7, null, undefined]
+const subjects: readonly unknown[] = [{ toString: null, valueOf: null }, { toString: 'x' }, ['ada'], 7, null, undefined]
 
 /** Time and form are good, so that its key is looked for. */
 function unsigned(iss: string, aud: string, sub: unknown): string {
