@@ -9,8 +9,10 @@ import type { Configuration } from '../config/compile.ts'
 export interface McpJsonSnapshot {
   readonly snapshot: Configuration
   readonly notes: readonly string[]
-  /** `mcp.json line 11, server github: GITHUB_TOKEN is not set; left out until it is set and the gateway is started
-   * again`, one for each fault. */
+  /**
+   * `mcp.json line 11, server github: GITHUB_TOKEN is not set; left out until it is set and the gateway is started
+   * again`, one for each fault.
+   */
   readonly leftOut: readonly string[]
   /** Those of them that want nothing but variables to be set, and which variables. */
   readonly unset: ReadonlyMap<string, readonly string[]>

@@ -8,6 +8,7 @@ import { createFairEviction } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import type { WorkOwner } from '../time/fair-queue.ts'
+import { turnShares } from '../time/turn-shares.ts'
 import type { ClientReply } from './reply.ts'
 
 /** However many descriptors there are: an idle connection takes some 20 KiB of memory. */
@@ -38,8 +39,9 @@ export type Connections = ReturnType<typeof createConnections>
 /**
  * @param descriptors that the process may have open
  * @param memoryBytes that calls may take
+ * @param shares of the event loop, of which strangers pay for new connections
  */
-export function createConnections(descriptors: number, memoryBytes: number, log: Log) {
+export function createConnections(descriptors: number, memoryBytes: number, log: Log, shares = turnShares) {
   const most = [maxClientConnections, descriptors / descriptorsPerConnection, memoryBytes / memoryPerConnection]
   const max = Math.max(2, Math.floor(Math.min(...most)))
   const maxLetIn = max - Math.max(1, Math.floor(max / perNewcomer))
@@ -125,6 +127,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     max,
     /** A client has connected. */
     opened(socket: Socket): void {
+      shares.begin('')
       count++
       if (open.size >= max) {
         noteFull()

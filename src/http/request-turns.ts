@@ -1,7 +1,7 @@
 // Few requests are begun in one turn of the event loop, in which thousands of connections can be ready, and few of one
 // tenant where others have work, too. Where more are ready, tenants and callers take turns, and what waits is counted
-// as theirs. What has waited too long is refused: who asks
-// again later is answered sooner than from the end of a queue that only grows.
+// as theirs. What has waited too long is refused: who asks again later is answered sooner than from the end of a queue
+// that only grows.
 
 import type { Socket } from 'node:net'
 import type { MemoryAccount } from '../limits/memory.ts'
@@ -12,6 +12,7 @@ import { createFairQueue, type WorkOwner } from '../time/fair-queue.ts'
 import { createLoopDelay, type LoopDelay } from '../time/loop-delay.ts'
 import { type TurnShares, turnShares } from '../time/turn-shares.ts'
 import type { Connections } from './connections.ts'
+import { readTarget } from './headers.ts'
 
 /** Requests, each of which takes a tenth of a millisecond or several, with what follows before the loop turns. */
 const maxBegunPerTurn = 20
@@ -86,14 +87,15 @@ export function createRequestTurns(options: RequestTurnsOptions) {
   function ownerOf({ socket, url }: ReadyRequest): WorkOwner {
     const last = connections.ownerOf(socket)
     const named = tenantIn(url)
-    return named === last.tenant || !state.snapshot.tenants.has(named) ? last : { tenant: '', caller: named }
+    if (named === last.tenant) return last
+    return { tenant: '', caller: state.snapshot.tenants.has(named) ? named : '' }
   }
 
-  function start(request: ReadyRequest, { tenant }: WorkOwner): void {
-    shares.begin(tenant)
+  /** Its owner pays for it already; a stranger only until it is let in, then its tenant pays for all of it. */
+  function start(request: ReadyRequest): void {
     request.begin()
     const letIn = ownerOf(request).tenant
-    shares.isOf(letIn)
+    shares.renameRunning(letIn)
     shares.note(letIn)
   }
 
@@ -121,6 +123,8 @@ export function createRequestTurns(options: RequestTurnsOptions) {
       const since = clock.now()
       const owner = ownerOf(request)
       const { tenant } = owner
+      // Also for what only waits, or is refused: else whoever had work before would pay for it.
+      shares.begin(tenant)
       awaitTurn()
       if (!isProbe && isLate(since)) {
         refuseLate(request)
@@ -129,7 +133,7 @@ export function createRequestTurns(options: RequestTurnsOptions) {
       // Of what watches over the process none waits for strangers.
       if (begun < maxBegunPerTurn && (isProbe || shares.has(tenant))) {
         begun++
-        start(request, owner)
+        start(request)
         return false
       }
       const share = memory.share(tenant, owner.caller)
@@ -138,9 +142,10 @@ export function createRequestTurns(options: RequestTurnsOptions) {
         return false
       }
       waiting.add(() => {
+        shares.begin(tenant)
         share.move(-bytes)
         if (isProbe || !isLate(since)) {
-          start(request, owner)
+          start(request)
           return 1
         }
         refuseLate(request)
@@ -151,8 +156,8 @@ export function createRequestTurns(options: RequestTurnsOptions) {
   }
 }
 
-/** The part of a path that names the tenant, of whatever else the same part. */
-const tenantIn = (url: string): TenantId => tenantId(url.slice(3, url.indexOf('/', 3)))
+/** Of a request target; '' where its path names none. */
+const tenantIn = (url: string): TenantId => tenantId(/^\/t\/([^/]+)/.exec(readTarget(url).path)?.[1] ?? '')
 
 const overloaded = (): GatewayError =>
   new GatewayError('overloaded', 'The gateway has more to do than it can. Retry in a second.')

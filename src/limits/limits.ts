@@ -1,6 +1,7 @@
 // What limits are made of: quotas, token buckets, semaphores, the size of JSON, and who gives way where all places are
 // taken.
 
+import { isStringOneByteRepresentation } from 'node:v8'
 import { keptTextOf, namesOf } from '../protocol/json-text.ts'
 import { isObject } from '../protocol/messages.ts'
 import { abortable, type Clock } from '../time/clock.ts'
@@ -144,7 +145,7 @@ export function jsonSizeOf(value: unknown, limit = Infinity): number {
 /** Bytes, as `jsonSizeOf` counts them: of a step. */
 const stepBytes = 262_144
 
-/** The same for a value of any size, in steps. */
+/** The same for a value of any size, in steps. Of a long text it is what that takes in V8, not its UTF-8. */
 export function* jsonSizeSteps(value: unknown): Generator<undefined, number, undefined> {
   let size = 0
   let stepEnd = stepBytes
@@ -155,7 +156,7 @@ export function* jsonSizeSteps(value: unknown): Generator<undefined, number, und
     else {
       size += bytesPerValue
       // Nobody looks into a long text that was put together from pieces: that would make another one of it.
-      if (typeof each === 'string') size += each.length
+      if (typeof each === 'string') size += each.length * (isStringOneByteRepresentation(each) ? 1 : 2)
       else if (Array.isArray(each)) {
         const text = keptTextOf(each)
         if (text !== undefined) size += text.length

@@ -13,45 +13,62 @@ const maxDebtMs = 10
 
 export type TurnShares = ReturnType<typeof createTurnShares>
 
+/** The shares of tenants in one kind of work. */
+export type KindShares = Pick<TurnShares, 'has' | 'begin'>
+
+/** Milliseconds by tenant: in this turn, and in earlier ones beyond its share. */
+type Spent = Map<string, number>
+
 export function createTurnShares(now: () => number = () => performance.now()) {
-  /** By tenant, in milliseconds: in this turn, and in earlier ones beyond its share. */
-  const spent = new Map<string, number>()
+  const spent: Spent = new Map()
+  const spentOnLong: Spent = new Map()
   const waiting = createFairQueue<{ readonly run: () => void; readonly tenant: string; readonly ms: number }>()
   let due: Array<() => void> = []
   let isTurnAwaited = false
   let last = ''
   let sharedUntil = 0
-  /** Whose work is under way, and what of it is not charged yet; undefined: nobody's. */
-  let running: { tenant: string; since: number } | undefined
+  /** Whose work is under way, who pays for it, and since when it is not charged; undefined: nobody pays. */
+  let running: { tenant: string; readonly spent: Spent; since: number } | undefined
 
   const isShared = (): boolean => sharedUntil > 0 && now() < sharedUntil
-  const spentOf = (tenant: string): number => {
+  const spentOf = (tenant: string, of: Spent): number => {
     chargeRunning()
-    return spent.get(tenant) ?? 0
+    return of.get(tenant) ?? 0
   }
-  const has = (tenant: string): boolean => !isShared() || spentOf(tenant) < shareMs
   /** Who waits to read on leaves room for what is read: else no request would be begun. */
-  const hasHalf = (tenant: string): boolean => !isShared() || spentOf(tenant) < shareMs / 2
+  const hasHalf = (tenant: string): boolean => !isShared() || spentOf(tenant, spent) < shareMs / 2
+
+  const sharesOf = (of: Spent) => ({
+    /** May the tenant have more done in this turn? */
+    has: (tenant: string): boolean => !isShared() || spentOf(tenant, of) < shareMs,
+    /** The tenant pays for what runs from here on, promises included: until other work begins, or the turn is over. */
+    begin(tenant: string): void {
+      if (!isShared()) return
+      chargeRunning()
+      running = { tenant, spent: of, since: now() }
+      // Before the event loop waits for anything: that is nobody's work.
+      awaitTurn()
+    }
+  })
+  const { has, begin } = sharesOf(spent)
 
   function chargeRunning(): void {
     if (running === undefined) return
     const at = now()
-    charge(running.tenant, at - running.since)
+    charge(running.tenant, at - running.since, running.spent)
     running.since = at
   }
 
-  function charge(tenant: string, ms: number): void {
+  function charge(tenant: string, ms: number, to: Spent): void {
     // What a stranger costs, whoever that is, the next ones do not pay.
-    spent.set(tenant, Math.min(tenant === '' ? shareMs : maxDebtMs, (spent.get(tenant) ?? 0) + ms))
+    to.set(tenant, Math.min(tenant === '' ? shareMs : maxDebtMs, (to.get(tenant) ?? 0) + ms))
     awaitTurn()
   }
 
-  function begin(tenant: string): void {
-    if (!isShared()) return
-    chargeRunning()
-    running = { tenant, since: now() }
-    // Before the event loop waits for anything: that is nobody's work.
-    awaitTurn()
+  function beginNewShares(of: Spent): void {
+    for (const [tenant, ms] of of)
+      if (ms <= shareMs) of.delete(tenant)
+      else of.set(tenant, ms - shareMs)
   }
 
   function awaitTurn(): void {
@@ -64,14 +81,13 @@ export function createTurnShares(now: () => number = () => performance.now()) {
     isTurnAwaited = false
     chargeRunning()
     running = undefined
-    for (const [tenant, ms] of spent)
-      if (ms <= shareMs) spent.delete(tenant)
-      else spent.set(tenant, ms - shareMs)
+    beginNewShares(spent)
+    beginNewShares(spentOnLong)
     for (let next = waiting.next(hasHalf); next !== undefined; next = waiting.next(hasHalf)) {
-      charge(next.tenant, next.ms)
+      charge(next.tenant, next.ms, spent)
       next.run()
     }
-    if (spent.size > 0 || !waiting.isEmpty) awaitTurn()
+    if (spent.size > 0 || spentOnLong.size > 0 || !waiting.isEmpty) awaitTurn()
     const runs = due
     due = []
     for (const run of runs) run()
@@ -85,19 +101,18 @@ export function createTurnShares(now: () => number = () => performance.now()) {
       last = tenant
     },
     isShared,
-    /** May the tenant have more done in this turn? */
     has,
-    /** What runs from here on, promises included, is the tenant's: until other work begins, or the turn is over. */
     begin,
-    /** What runs was begun for nobody who was known, and is the tenant's. */
-    isOf(tenant: string): void {
-      if (running !== undefined) running.tenant = tenant
+    /** Each tenant has a second share, for long messages: they do not hold up its short ones. */
+    long: sharesOf(spentOnLong),
+    /** The tenant pays for what runs, from its beginning, where that was begun for a stranger, who turned out to be it. */
+    renameRunning(tenant: string): void {
+      if (running?.tenant === '' && running.spent === spent) running.tenant = tenant
     },
-    /** @returns whether the tenant had so much of its share left; then its work begins */
+    /** The tenant's work begins, be it only to put it off. @returns whether the tenant may have it done in this turn */
     take(tenant: string): boolean {
-      if (!has(tenant)) return false
       begin(tenant)
-      return true
+      return has(tenant)
     },
     /** Runs it in a later turn, in which its tenant has a share: tenants take turns, and so do the callers of each. */
     later(run: () => void, owner: WorkOwner, ms: number): void {

@@ -1,13 +1,11 @@
 // Long work in short steps: between them the event loop turns, so that nobody waits for the work of another.
 
 import { createFairQueue, type WorkOwner } from './fair-queue.ts'
-import { type TurnShares, turnShares } from './turn-shares.ts'
+import { type KindShares, turnShares } from './turn-shares.ts'
 
 /** Milliseconds of such work in one turn of the event loop, of all that is under way in the process. */
 const turnMs = 5
-/** Each tenant has a share of its own for it: whoever sends long messages does not hold up the short ones of others. */
-const shareOf = (tenant: string): string => `${tenant} long`
-const noShares: Pick<TurnShares, 'has' | 'begin'> = { has: () => true, begin() {} }
+const noShares: KindShares = { has: () => true, begin() {} }
 
 export type Steps<T = void> = Generator<undefined, T, undefined>
 
@@ -24,7 +22,7 @@ export function createTurns(now: () => number = () => performance.now(), shares 
   const waiting = createFairQueue<Work>(takeWork)
   let spentMs = 0
   let scheduled = false
-  const hasShare = (tenant: string): boolean => spentMs < turnMs && shares.has(shareOf(tenant))
+  const hasShare = (tenant: string): boolean => spentMs < turnMs && shares.has(tenant)
 
   function beginTurn(): void {
     scheduled = false
@@ -44,7 +42,7 @@ export function createTurns(now: () => number = () => performance.now(), shares 
     schedule()
     const before = spentMs
     const began = now()
-    shares.begin(shareOf(tenant))
+    shares.begin(tenant)
     try {
       while (hasShare(tenant)) {
         const { done, value } = steps.next()
@@ -100,7 +98,7 @@ function takeWork(works: Work[], taken: number): Work | undefined {
 }
 
 /** One for the process, because there is one event loop. */
-export const runSteps = createTurns(undefined, turnShares)
+export const runSteps = createTurns(undefined, turnShares.long)
 
 /** For work that the system does after a step, such as to take what was written: it belongs to the turn of the step. */
 export const nextTurn = (): Promise<void> =>

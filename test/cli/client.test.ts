@@ -93,6 +93,26 @@ t.test('long numbers keep their digits, there and back', async (t) => {
   t.match(out, '"id": 9007199254740995')
 })
 
+t.test('an answer is as deep as the gateway takes it from an upstream', async (t) => {
+  const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
+  const answered = async (levels: number) => {
+    acme.upstream.override(
+      isCall('pid'),
+      (response, { message }) => {
+        const result = `{"content":[],"structuredContent":{"deep":${nested(levels)}}}`
+        const body = `{"jsonrpc":"2.0","id":${Number(message?.['id'])},"result":${result}}`
+        response.writeHead(200, { 'Content-Type': 'application/json' }).end(body)
+      },
+      1
+    )
+    return await cli(['call', 'acme', 'pid', '--json'], env)
+  }
+  const { code, out } = await answered(500)
+  t.equal(code, 0)
+  t.match(JSON.stringify(JSON.parse(out)), `{"deep":${nested(500)}}`)
+  t.equal((await answered(600)).code, 1, 'the control')
+})
+
 t.test('an empty key is none, and is said where it was meant', async (t) => {
   const { GATEHOUSE_URL } = env
   const empty = join(t.testdir({ key: '\n' }), 'key')

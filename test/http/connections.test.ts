@@ -2,8 +2,11 @@
 
 import { Agent, request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
+import { pino } from 'pino'
 import t from 'tap'
+import { createConnections } from '../../src/http/connections.ts'
+import { createTurnShares } from '../../src/time/turn-shares.ts'
 import { acmeGateway } from '../kit/acme-gateway.ts'
 
 t.test('a client that keeps its connection alive notices nothing but a new one', async (t) => {
@@ -24,4 +27,20 @@ t.test('a client that keeps its connection alive notices nothing but a new one',
   t.same(last, [1_000])
   t.equal(sockets.length, 2)
   t.ok(sockets[0]?.destroyed)
+})
+
+t.test('strangers pay for new connections, and no tenant that had work before', (t) => {
+  let ms = 0
+  const shares = createTurnShares(() => ms)
+  const connections = createConnections(1_024, 100_000_000, pino({ enabled: false }), shares)
+  shares.note('acme')
+  shares.note('globex')
+  shares.begin('acme')
+  ms += 0.3
+  const socket = new Socket()
+  connections.opened(socket)
+  ms += 0.6
+  t.same(['acme', ''].map(shares.has), [true, false])
+  socket.destroy()
+  t.end()
 })

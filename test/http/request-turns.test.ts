@@ -39,7 +39,7 @@ function turnsFor({ standing = 0 } = {}) {
       refuse: ({ code }: GatewayError) => done.push(`${name} ${code}`),
       isProbe
     })
-  return { clock, lines, done, add, shares, letIn }
+  return { clock, lines, done, add, shares, letIn, spent }
 }
 
 t.test('what waited longer than limits.queueMs is refused, and a probe is not', async (t) => {
@@ -113,3 +113,42 @@ t.test('on a connection of a tenant, a request that names another one is that of
   t.same(['', 'acme', 'globex'].map(shares.has), [false, false, true], 'the control')
   t.end()
 })
+
+t.test('at paths without a tenant, or of one that there is not, whoever was let in before is a stranger', (t) => {
+  const isPaidBy = (url: string): string[] => {
+    const { add, shares } = turnsFor()
+    shares.note('acme')
+    shares.note('globex')
+    for (const name of ['first', 'second']) add(name, false, url)
+    return ['', 'acme', 'globex'].filter((tenant) => !shares.has(tenant))
+  }
+  for (const url of ['/', '/login/acme/callback', '/.well-known/x/t/acme/mcp', '/x?/t/acme/mcp', '/t/', '/t/unknown/mcp'])
+    t.same(isPaidBy(url), [''], url)
+  for (const url of ['/t/acme', '/t/acme?x', '/t/acme/mcp?x=/', 'http://127.0.0.1:1/t/acme/mcp'])
+    t.same(isPaidBy(url), ['acme'], url)
+  t.end()
+})
+
+for (const [what, standing] of Object.entries({ waits: 0, 'is refused late': 150 }))
+  t.test(`no tenant that had work before pays for what ${what}`, (t) => {
+    const { add, shares, letIn, spent } = turnsFor({ standing })
+    shares.note('acme')
+    shares.note('globex')
+    letIn.tenant = ''
+    for (const name of ['first', 'second']) add(name, true)
+    t.notOk(shares.has(''), 'strangers have had their share')
+    const comes = (tenant: string): void => {
+      letIn.tenant = tenant
+      add('begun', true)
+      letIn.tenant = tenant === 'acme' ? '' : 'acme'
+      for (let n = 0; n < 50; n++) {
+        add('next')
+        spent.ms += 0.02
+      }
+    }
+    comes('acme')
+    t.ok(shares.has('acme'), 'fifty strangers cost it nothing')
+    comes('')
+    t.notOk(shares.has('acme'), 'its own requests cost it')
+    t.end()
+  })

@@ -1,7 +1,8 @@
 // What JSON values take up in memory.
 
 import t from 'tap'
-import { jsonSizeOf } from '../../src/limits/limits.ts'
+import { jsonSizeOf, jsonSizeSteps } from '../../src/limits/limits.ts'
+import { finished } from '../../src/protocol/json-steps.ts'
 
 t.test('each value costs, each name does, and so do the bytes of both', async (t) => {
   for (const value of [null, true, 1.5, {}, [], '']) t.equal(jsonSizeOf(value), 64, JSON.stringify(value))
@@ -28,4 +29,17 @@ t.test('what is heavier than anybody wants to know is not looked at further', as
 
 t.test('as deep as messages of upstreams may be nested', async (t) => {
   t.equal(jsonSizeOf(JSON.parse('['.repeat(512) + ']'.repeat(512))), 512 * 64)
+})
+
+t.test('a long text takes two bytes a character where one of them is none of Latin-1', async (t) => {
+  const length = 300_000
+  for (const [text, bytes] of [
+    ['x', 1],
+    ['é', 1],
+    ['語', 2]
+  ] as const) {
+    t.equal(finished(jsonSizeSteps(text.repeat(length))), 64 + length * bytes, text)
+    const [value] = JSON.parse(JSON.stringify([text.repeat(length)])) as [string]
+    t.equal(finished(jsonSizeSteps({ value })), 3 * 64 + 5 + length * bytes, `${text} that was read`)
+  }
 })

@@ -64,25 +64,74 @@ t.test('what goes on in promises is work of whoever has begun it, until other wo
   t.same(['noisy', 'calm'].map(shares.has), [true, true], 'what comes in a later turn is nobody’s')
 })
 
-t.test('what was begun for nobody who was known is work of the tenant that was let in', (t) => {
+t.test('what was begun for a stranger is work of the tenant that was let in', (t) => {
   const { clock, shares, work } = shared()
   shares.note('noisy')
   shares.note('calm')
   work('', 0.4)
-  shares.isOf('noisy')
+  shares.renameRunning('noisy')
   clock.ms += 0.2
   t.same(['', 'noisy'].map(shares.has), [true, false])
   t.end()
 })
 
+t.test('what was begun for a tenant, or is long, stays what it is when a stranger is let in', (t) => {
+  const { clock, shares, work } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  work('noisy', 0.3)
+  shares.renameRunning('calm')
+  clock.ms += 0.3
+  t.same(['noisy', 'calm'].map(shares.has), [false, true])
+  work('', 0.1)
+  shares.long.begin('noisy')
+  shares.renameRunning('calm')
+  clock.ms += 0.6
+  t.same(['noisy', 'calm'].map(shares.long.has), [false, true])
+  t.ok(shares.has('calm'))
+  t.end()
+})
+
+t.test('long messages have shares of their own', (t) => {
+  const { clock, shares } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  shares.long.begin('noisy')
+  clock.ms += 0.6
+  t.same([shares.long.has('noisy'), shares.has('noisy'), shares.long.has('calm')], [false, true, true])
+  t.end()
+})
+
+t.test('what is put off is paid for by its own tenant, too', (t) => {
+  const { clock, shares, work } = shared()
+  shares.note('noisy')
+  shares.note('calm')
+  work('noisy', 0.6)
+  work('calm', 0.1)
+  t.notOk(shares.take('noisy'))
+  clock.ms += 0.6
+  t.ok(shares.has('calm'))
+  t.ok(shares.take('calm'))
+  clock.ms += 0.6
+  t.notOk(shares.has('calm'), 'the control')
+  t.end()
+})
+
 t.test('what a stranger costs is not taken from those who come later', async (t) => {
-  const { shares, work } = shared()
+  const { clock, shares, work } = shared()
   shares.note('noisy')
   shares.note('calm')
   work('', 9)
   t.notOk(shares.has(''), 'of this turn it is')
   await turn()
   t.ok(shares.has(''))
+  for (const tenant of ['', 'noisy']) {
+    shares.long.begin(tenant)
+    clock.ms += 9
+  }
+  t.same(['', 'noisy'].map(shares.long.has), [false, false])
+  await turn()
+  t.same(['', 'noisy'].map(shares.long.has), [true, false], 'nor is what is long')
 })
 
 t.test('what is done later is done by turns, and leaves half of each share', async (t) => {

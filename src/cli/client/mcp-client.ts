@@ -3,9 +3,10 @@
 
 import { cellText } from '../../observe/text-log.ts'
 import { createParser } from 'eventsource-parser'
-import { parseJson } from '../../protocol/json.ts'
+import { finished } from '../../protocol/json-steps.ts'
 import { createOperatorFetch } from '../../egress/fetch.ts'
 import { isObject, latestLegacy, rpcCodes, type JsonObject } from '../../protocol/messages.ts'
+import { decodeSteps } from '../../upstream/rpc/decode-json.ts'
 
 export interface McpAnswer {
   readonly status: number
@@ -141,8 +142,8 @@ export async function openMcpClient(options: McpClientOptions) {
 
 function messageOfText(text: string): Pick<McpAnswer, 'message' | 'text'> {
   try {
-    // Long numbers keep their digits.
-    const value: unknown = parseJson(Buffer.from(text))
+    // Long numbers keep their digits, and whatever the gateway takes from an upstream is taken from the gateway.
+    const value = finished(decodeSteps(text))
     return { message: isObject(value) ? value : undefined, text: text.slice(0, maxShownChars) }
   } catch {
     return { message: undefined, text: text.slice(0, maxShownChars) }

@@ -119,13 +119,13 @@ export function createCallSeries(name: MetricName, wall: { now(): number }, name
     const [owner, most] = [...tenants].reduce((a, b) => (b[1].known.size > a[1].known.size ? b : a))
     removeIdle(owner)
     if (all.size < maxSeries - 1) return true
-    if (most.known.size > own.known.size + 1) return removeLeastUsed(most)
+    if (most.known.size > own.known.size + 1) return removeLongestIdle(most)
     own.refusedAt = now
     return false
   }
 
   /** @returns false where it has none */
-  function removeLeastUsed({ known }: TenantSeries): boolean {
+  function removeLongestIdle({ known }: TenantSeries): boolean {
     for (const series of known.values()) look(series, wall.now())
     const [first, ...others] = known.values()
     if (first === undefined) return false
@@ -142,7 +142,7 @@ export function createCallSeries(name: MetricName, wall: { now(): number }, name
     const isFull = own.known.size >= maxSeriesPerTenant
     if (hasNames(attributes) && (isFull || !hasRoom(tenant, own))) return find(tenant, withoutNames(attributes))
     // A call counts for its tenant, if by no name.
-    if (!hasRoom(tenant, own) && !removeLeastUsed(own)) return (overflow ??= made({ 'otel.metric.overflow': true }, ''))
+    if (!hasRoom(tenant, own) && !removeLongestIdle(own)) return (overflow ??= made({ 'otel.metric.overflow': true }, ''))
     const series = made(plain(attributes), tenant, key)
     own.known.set(key, series)
     all.add(series)
