@@ -105,7 +105,7 @@ export function createTurnShares(now: () => number = () => performance.now()) {
     begin,
     /** Each tenant has a second share, for long messages: they do not hold up its short ones. */
     long: sharesOf(spentOnLong),
-    /** The tenant pays for what runs, from its beginning, where that was begun for a stranger, who turned out to be it. */
+    /** Who was a stranger is let in: the tenant pays for what runs in the stranger's place, from its beginning. */
     renameRunning(tenant: string): void {
       if (running?.tenant === '' && running.spent === spent) running.tenant = tenant
     },

@@ -122,7 +122,14 @@ t.test('at paths without a tenant, or of one that there is not, whoever was let 
     for (const name of ['first', 'second']) add(name, false, url)
     return ['', 'acme', 'globex'].filter((tenant) => !shares.has(tenant))
   }
-  for (const url of ['/', '/login/acme/callback', '/.well-known/x/t/acme/mcp', '/x?/t/acme/mcp', '/t/', '/t/unknown/mcp'])
+  for (const url of [
+    '/',
+    '/login/acme/callback',
+    '/.well-known/x/t/acme/mcp',
+    '/x?/t/acme/mcp',
+    '/t/',
+    '/t/unknown/mcp'
+  ])
     t.same(isPaidBy(url), [''], url)
   for (const url of ['/t/acme', '/t/acme?x', '/t/acme/mcp?x=/', 'http://127.0.0.1:1/t/acme/mcp'])
     t.same(isPaidBy(url), ['acme'], url)

@@ -142,7 +142,8 @@ export function createCallSeries(name: MetricName, wall: { now(): number }, name
     const isFull = own.known.size >= maxSeriesPerTenant
     if (hasNames(attributes) && (isFull || !hasRoom(tenant, own))) return find(tenant, withoutNames(attributes))
     // A call counts for its tenant, if by no name.
-    if (!hasRoom(tenant, own) && !removeLongestIdle(own)) return (overflow ??= made({ 'otel.metric.overflow': true }, ''))
+    if (!hasRoom(tenant, own) && !removeLongestIdle(own))
+      return (overflow ??= made({ 'otel.metric.overflow': true }, ''))
     const series = made(plain(attributes), tenant, key)
     own.known.set(key, series)
     all.add(series)
