@@ -114,7 +114,7 @@ function parserOf(
     .addHelpText(
       'after',
       '\ngatehouse help COMMAND has its page. Documentation: ' +
-        `${fileURLToPath(new URL('../../docs', import.meta.url))}`
+        fileURLToPath(new URL('../../docs', import.meta.url))
     )
   const parents = new Map<string, Parser>()
   for (const { heading, commands } of groups) {

@@ -187,7 +187,7 @@ export const text = {
     differ: { version: 'version', configuration: 'configuration', snapshot: 'serves with' },
     differs: (/** @type {string[]} */ names, /** @type {string[]} */ parts) =>
       `${names.join(', ')} ${names.length === 1 ? 'differs' : 'differ'} from the process that answers: ${parts.join('; ')}.`,
-    insteadOf: (/** @type {string} */ what, /** @type {unknown} */ its, /** @type {unknown} */ own) =>
+    insteadOf: (/** @type {string} */ what, /** @type {string} */ its, /** @type {string} */ own) =>
       `${what} ${its} instead of ${own}`,
     mixed:
       'After a change that goes away within a second; during an upgrade, with its end. If it stays, compare their configuration files.',

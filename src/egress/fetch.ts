@@ -150,8 +150,7 @@ export function createOperatorFetch(): (url: string | URL, init: RequestInit) =>
   return async (url, init) => {
     const { fetch } = await import('undici')
     agent ??= await agentOf({ guarded: undefined, connectMs: operatorConnectMs })
-    return (await fetch(url, { redirect: 'error', ...init, dispatcher: agent } as Parameters<
-      typeof fetch
-    >[1])) as unknown as Response
+    const options = { redirect: 'error', ...init, dispatcher: agent } as Parameters<typeof fetch>[1]
+    return (await fetch(url, options)) as unknown as Response
   }
 }

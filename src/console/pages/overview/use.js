@@ -100,7 +100,7 @@ export function Processes() {
 const differencesOf = (its, own) =>
   Object.entries(said.differ)
     .filter(([name]) => its[name] !== own[name])
-    .map(([name, what]) => said.insteadOf(what, its[name], own[name]))
+    .map(([name, what]) => said.insteadOf(what, String(its[name]), String(own[name])))
 
 /** What a tenant takes up of what it may, at the process that answers; of sessions, at all. */
 export function TenantUse({ id }) {
