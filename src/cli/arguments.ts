@@ -113,8 +113,7 @@ function parserOf(
     .usage('COMMAND [OPTIONS]        (from a clone: npm run gatehouse -- COMMAND [OPTIONS])')
     .addHelpText(
       'after',
-      '\ngatehouse help COMMAND has its page. Documentation: ' +
-        fileURLToPath(new URL('../../docs', import.meta.url))
+      '\ngatehouse help COMMAND has its page. Documentation: ' + fileURLToPath(new URL('../../docs', import.meta.url))
     )
   const parents = new Map<string, Parser>()
   for (const { heading, commands } of groups) {
