@@ -71,6 +71,17 @@ export function ensureBubblewrap(): void {
   }
 }
 
+/** For the tests of completion. Elsewhere than on Debian they try the shells that are there, and say which are not. */
+export function ensureShells(): void {
+  const missing = ['fish', 'zsh'].filter((shell) => onPath(shell) === undefined)
+  if (missing.length === 0) return
+  try {
+    install(...missing)
+  } catch (error) {
+    console.error(`Completion is not tried in ${missing.join(' and ')}: ${(error as Error).message}`)
+  }
+}
+
 /** What `npm run containers` needs, on a machine that has no podman and may install it. */
 export function installPodman(): void {
   if (onPath('podman') !== undefined) return

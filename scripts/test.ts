@@ -9,7 +9,14 @@ import { once } from 'node:events'
 import { closeSync, existsSync, globSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { ensureBubblewrap, ensureChromium, ensureNginx, ensurePrometheus, ensureRedis } from './programs.ts'
+import {
+  ensureBubblewrap,
+  ensureChromium,
+  ensureNginx,
+  ensurePrometheus,
+  ensureRedis,
+  ensureShells
+} from './programs.ts'
 import { testFiles } from './test-files.ts'
 
 /** A check or a test file: a program that says by its exit code whether all is well. */
@@ -77,6 +84,7 @@ ensurePrometheus()
 if (isBrowser) orSay(ensureChromium, 'a browser')
 if (isReplicated) orSay(ensureNginx, 'several replicas')
 ensureBubblewrap()
+ensureShells()
 // Once after each installation, and again for other plugins: it takes 9 s, and a build under a run of another checkout
 // breaks that run.
 const builtFor = join(root, 'node_modules', '@tapjs', 'test', 'test-built', 'built-by-gatehouse')

@@ -151,6 +151,6 @@ export function createOperatorFetch(): (url: string | URL, init: RequestInit) =>
     const { fetch } = await import('undici')
     agent ??= await agentOf({ guarded: undefined, connectMs: operatorConnectMs })
     const options = { redirect: 'error', ...init, dispatcher: agent } as Parameters<typeof fetch>[1]
-    return (await fetch(url, options)) as unknown as Response
+    return await fetch(url, options)
   }
 }

@@ -60,7 +60,8 @@ export async function gateway(t: Teardown, options: TestGatewayOptions): Promise
   const made = await createGateway(snapshot, {
     log: pino({ level: 'debug', base: null }, sink),
     version: options.version ?? '0.0.0-test',
-    env: { ...process.env, ...options.env },
+    // What a test changes of its own environment counts.
+    env: options.env === undefined ? process.env : { ...process.env, ...options.env },
     ...(options.overrides === undefined ? {} : { overrides: options.overrides })
   })
   const { url: listening, publicUrl, adminUrl = '' } = await made.listen()
