@@ -97,7 +97,8 @@ t.test('each change is one record, on the disk when it is answered', async (t) =
     )
     // Ada has never called.
     const query = method === 'PUT' && path.includes('/principals/') ? '?force=true' : ''
-    const isConditional = method === 'PATCH' || method === 'DELETE' || more['endpoint'] === 'default'
+    const isConditional =
+      method === 'PATCH' || method === 'DELETE' || path === '/v1/apply' || more['endpoint'] === 'default'
     const headers: Record<string, string> = isConditional && !path.includes('/kills/') ? { 'If-Match': '*' } : {}
     const { status, text } = await made.call(method, path + query, { body, headers })
     t.ok(status < 300, `${method} ${path}: ${status} ${text}`)
