@@ -2041,6 +2041,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['store/health.ts writeCheckBytes', 'what such a check writes', 'check', '-'],
     ['store/sqlite-file.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
     ['store/sqlite-file.ts checkpointPages', 'pages of 4 KiB in the write-ahead log', 'file', 'written into the file'],
+    [
+      'store/sqlite-turns.ts syncMs',
+      'time after a commit until the write-ahead log is given to the disk',
+      'file',
+      'lost if the machine dies'
+    ],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later'],
     ['store/sqlite-logs.ts maxHeads', 'logs whose head is in memory', 'process', 'read from the file'],
     ['store/sqlite-logs.ts spare', 'part of its time to live that a log in the file may live longer', 'log', '-'],

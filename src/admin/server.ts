@@ -21,6 +21,7 @@ import { createConsoleSessions } from './console/sessions.ts'
 import { adminSocketLimits, localHostOf, refuseUnreadable, serveOneRequest } from './connection.ts'
 import { notingRefusal } from './changes.ts'
 import { createEventStreams } from './live/event-streams.ts'
+import { takesCoding } from './reference/accepted-coding.ts'
 import { openApiOf } from './reference/openapi.ts'
 import { limitAdminConnections } from './places.ts'
 import { AdminProblem, problemOf } from './problem.ts'
@@ -163,7 +164,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
             query: route.query && checked(route.query, { ...(request.query as object) }, 'query'),
             body: route.body && (route.isOwnJudge ? request.body : checked(route.body, request.body, 'body')),
             accept: request.headers.accept ?? '',
-            takesGzip: /\bgzip\b/i.test(request.headers['accept-encoding'] ?? ''),
+            takesGzip: takesCoding('gzip', request.headers['accept-encoding']),
             wantsEvents: /\btext\/event-stream\b/i.test(request.headers.accept ?? ''),
             openApi,
             get tenant() {

@@ -122,18 +122,18 @@ function assignedSecrets(text: string, depth = maxAssignments): string[] {
 
 /**
  * @param isProxy it is that of a proxy, which may be written without `http://`
- * @returns the password in a URL, with its user, and as HTTP sends both (RFC 7617); none where it has none
+ * @returns the password in a URL, with its user, and as HTTP sends both (RFC 7617); where there is none, a user of a
+ * proxy, or one that looks like a token; else none
  */
 export function urlCredentials(value: string, isProxy = false): string[] {
   const url = isProxy && !value.includes('://') ? `http://${value}` : value
   if (!URL.canParse(url)) return []
   const { username, password } = new URL(url)
-  if (password === '') return []
   const [user, plain] = [decoded(username), decoded(password)]
-  return [
-    ...new Set([password, plain, `${username}:${password}`, `${user}:${plain}`]),
-    Buffer.from(`${user}:${plain}`).toString('base64')
-  ]
+  // Other users without a password are names, such as that of an organisation.
+  if (password === '' && (user === '' || !(isProxy || looksSecret(user)))) return []
+  const parts = password === '' ? [username, user] : [password, plain, `${username}:${password}`, `${user}:${plain}`]
+  return [...new Set(parts), Buffer.from(`${user}:${plain}`).toString('base64')]
 }
 
 /** As it is where its percent-encoding is none. */

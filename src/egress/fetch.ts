@@ -16,6 +16,17 @@ interface FetchInit {
 
 const operatorConnectMs = 10_000
 
+/** It has answered, with what is not read: more than may be, or compressed. */
+export class UnreadAnswer extends Error {
+  override readonly name = 'UnreadAnswer'
+  readonly status: number
+
+  constructor(message: string, status: number) {
+    super(message)
+    this.status = status
+  }
+}
+
 /** A request whose response is complete and limited in size. Another implementation must keep the same promises. */
 export type Fetch = (url: string, init?: FetchInit) => Promise<Response>
 
@@ -32,8 +43,8 @@ interface FetchOptions {
 }
 
 /**
- * @throws Error for redirects, compressed, oversized and slow answers, and where there is no connection; EgressRefused
- * for where it may not go
+ * @throws UnreadAnswer for compressed and oversized answers; Error for redirects, slow answers, and where there is no
+ * connection; EgressRefused for where it may not go
  */
 export function createFetch({
   maxBytes = 256 * 1024,
@@ -57,14 +68,14 @@ export function createFetch({
         dispatcher: agent,
         reset: !keepsConnections
       })
-      const bytes = await bounded(answer.body, maxBytes)
       const { statusCode: status, headers: received } = answer
+      const bytes = await bounded(answer.body, maxBytes, status)
       // SSRF: a redirect could lead to any address that the gateway can reach and the provider cannot.
       if (status >= 300 && status < 400)
         throw new Error(`${url} redirects, which is not followed; configure the final URL`)
       // The limit counts bytes as received, which says nothing of their size when inflated.
       if ((received['content-encoding'] ?? 'identity') !== 'identity')
-        throw new Error(`${url} answers compressed although told not to`)
+        throw new UnreadAnswer(`${url} answers compressed although told not to`, status)
       const { 'content-type': type, 'cache-control': cache, 'www-authenticate': challenge } = received
       return new Response(status === 204 ? null : bytes, {
         status,
@@ -106,13 +117,17 @@ export function createFetchFor(options: Omit<FetchOptions, 'owner'> & { readonly
   }
 }
 
-async function bounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+async function bounded(
+  body: AsyncIterable<Buffer>,
+  maxBytes: number,
+  status: number
+): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Buffer[] = []
   let size = 0
   // A throw out of the loop destroys the stream and its socket.
   for await (const chunk of body) {
     size += chunk.length
-    if (size > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`)
+    if (size > maxBytes) throw new UnreadAnswer(`the answer is larger than ${maxBytes} bytes`, status)
     chunks.push(chunk)
   }
   return new Uint8Array(Buffer.concat(chunks))

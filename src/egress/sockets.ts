@@ -43,8 +43,8 @@ export const openedEvent = ({ protocol }: URL): 'connect' | 'secureConnect' =>
 export function openSocket(url: URL, options: SocketOptions = {}): Socket {
   const socket = connecting(url, options).setNoDelay(true).setKeepAlive(true, probeMs)
   const { guarded } = options
-  // The first to hear of it: nothing was sent yet.
-  if (guarded !== undefined) socket.once('connect', () => judgeWhereItLed(socket, url, guarded))
+  // The first to hear of it, ahead of TLS, which says hello: nothing was sent yet.
+  if (guarded !== undefined) socket.prependOnceListener('connect', () => judgeWhereItLed(socket, url, guarded))
   return socket
 }
 

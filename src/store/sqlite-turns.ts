@@ -4,7 +4,7 @@
 
 import { closeSync, fdatasync, openSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
-import { steadyClock, type Timer } from '../time/clock.ts'
+import { createDelay, steadyClock, type Timer } from '../time/clock.ts'
 import { unavailable } from './port.ts'
 
 /** Until a transaction ends that has only what nobody waits for, in milliseconds. */
@@ -85,12 +85,14 @@ export function createTransactions(database: DatabaseSync, path: string, rolledB
   }
 }
 
-/** Commits between two of these. */
+/** Commits until the next of these. */
 const commitsPerSync = 64
+/** And the time from a commit until then, in milliseconds. */
+const syncMs = 1_000
 
 /**
  * Gives the write-ahead log to the disk outside of the event loop, before a checkpoint of SQLite has to: that waits for
- * the disk, and the whole process with it. Nobody relies on it.
+ * the disk, and the whole process with it. What was committed since then is lost where the machine dies.
  * @param path of the log, of which this never takes a lock
  */
 function createLogSync(path: string) {
@@ -101,23 +103,33 @@ function createLogSync(path: string) {
     if (file !== undefined) closeSync(file)
     file = undefined
   }
+  const later = createDelay(steadyClock)
   let closed = false
+
+  function sync(): void {
+    if (running || commits === 0) return
+    later.close()
+    commits = 0
+    running = true
+    try {
+      fdatasync((file ??= openSync(path, 'r+')), () => {
+        running = false
+        if (closed) closeFile()
+        else if (!later.pending) sync()
+      })
+    } catch {
+      running = false // The checkpoint does all of it, then.
+    }
+  }
+
   return {
     committed(): void {
-      if (++commits < commitsPerSync || running) return
-      commits = 0
-      running = true
-      try {
-        fdatasync((file ??= openSync(path, 'r+')), () => {
-          running = false
-          if (closed) closeFile()
-        })
-      } catch {
-        running = false // The checkpoint does all of it, then.
-      }
+      if (++commits >= commitsPerSync) sync()
+      else if (!later.pending) later.start(syncMs, sync)
     },
     close(): void {
       closed = true
+      later.close()
       if (!running) closeFile()
     }
   }

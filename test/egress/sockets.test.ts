@@ -67,6 +67,13 @@ t.test('a command follows no redirect', async (t) => {
   t.same(paths, ['/away', '/here'])
 })
 
+/** Its names lie: they lead to 127.0.0.1 without being judged. */
+const lying = (allow: readonly string[]) => ({
+  check: createEgressGuard({ allow }).check,
+  lookup: (): LookupFunction => (_name, options, callback) =>
+    options.all === true ? callback(null, [{ address: '127.0.0.1', family: 4 }]) : callback(null, '127.0.0.1', 4)
+})
+
 t.test(
   'a connection that has led where it may not, whatever its name said, ends before anything is sent',
   async (t) => {
@@ -82,15 +89,34 @@ t.test(
     await once(server, 'listening')
     t.teardown(() => server.close())
     const url = `http://as.example:${(server.address() as AddressInfo).port}/`
-    /** Its names lie: they lead to 127.0.0.1 without being judged. */
-    const lying = (allow: readonly string[]) => ({
-      check: createEgressGuard({ allow }).check,
-      lookup: (): LookupFunction => (_name, options, callback) =>
-        options.all === true ? callback(null, [{ address: '127.0.0.1', family: 4 }]) : callback(null, '127.0.0.1', 4)
-    })
     await t.rejects(createFetch({ guard: lying([]) })(url), { code: 'EGRESS_REFUSED' })
     t.equal(received, '')
     t.equal((await createFetch({ guard: lying(['127.0.0.1/32']) })(url)).status, 204, 'the control')
     t.match(received, /^GET /)
   }
 )
+
+t.test('the same over TLS, whose first message is something sent', async (t) => {
+  let received = Buffer.alloc(0)
+  let connections = 0
+  const server = createTcpServer((socket) => {
+    connections++
+    socket
+      .on('error', () => {})
+      .on('data', (part: Buffer) => {
+        received = Buffer.concat([received, part])
+        socket.destroy()
+      })
+      .on('close', () => server.emit('over'))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const url = `https://as.example:${(server.address() as AddressInfo).port}/`
+  const over = once(server, 'over')
+  await t.rejects(createFetch({ guard: lying([]) })(url), { code: 'EGRESS_REFUSED' })
+  await over
+  t.equal(connections, 1)
+  t.equal(received.length, 0)
+  await t.rejects(createFetch({ guard: lying(['127.0.0.1/32']) })(url))
+  t.equal(received[0], 22, 'the control: a handshake (RFC 8446 section 5.1)')
+})

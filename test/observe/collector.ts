@@ -70,12 +70,23 @@ export interface Collector {
   readonly seen: Array<{ readonly path: string | undefined; readonly key: unknown; readonly resource: object }>
   /** Answers of messages that are not answered yet. */
   readonly open: ServerResponse[]
+  /** Of what it takes. */
+  answer: { readonly headers: Readonly<Record<string, string>>; readonly body: string | Buffer }
   /** undefined: it answers 200; 0: never. */
   status: number | undefined
 }
 
 export async function collector(t: Teardown): Promise<Collector> {
-  const state: Omit<Collector, 'endpoint'> = { metrics: [], logs: [], raw: [], seen: [], open: [], status: undefined }
+  const answer: Collector['answer'] = { headers: { 'Content-Type': 'application/json' }, body: '{}' }
+  const state: Omit<Collector, 'endpoint'> = {
+    metrics: [],
+    logs: [],
+    raw: [],
+    seen: [],
+    open: [],
+    answer,
+    status: undefined
+  }
   const take = (path: string | undefined, headers: IncomingMessage['headers'], body: string): void => {
     const { resourceMetrics = [], resourceLogs = [], resourceSpans = [] } = JSON.parse(body) as Message
     state.raw.push(body)
@@ -91,7 +102,7 @@ export async function collector(t: Teardown): Promise<Collector> {
       if (state.status === 0) return void state.open.push(response)
       if (state.status !== undefined) return void response.writeHead(state.status).end()
       take(request.url, request.headers, body)
-      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
+      response.writeHead(200, state.answer.headers).end(state.answer.body)
     })
   })
   const endpoint = await listen(t, server)

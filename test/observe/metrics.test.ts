@@ -127,6 +127,19 @@ t.test('calls are counted by what they asked for and how they ended, under the n
   })
   t.equal(zipped.headers.get('content-encoding'), 'gzip')
   t.match(await zipped.text(), /^gatehouse_tenants(?:\{[^}]*\})? 2$/m)
+  for (const [path, key] of [['/metrics', adminKeys.viewer], ['/reference'], ['/console/main.js']]) {
+    const encoded = async (accepted: string) => {
+      const sent = { 'accept-encoding': accepted, ...(key !== undefined && { authorization: `Bearer ${key}` }) }
+      const answer = await fetch(`${gateway.adminUrl}${path}`, { headers: sent })
+      t.equal(answer.status, 200)
+      await answer.text()
+      return answer.headers.get('content-encoding')
+    }
+    t.equal(await encoded('gzip;q=0.5, identity'), 'gzip', `the control: ${path}`)
+    t.equal(await encoded('identity;q=0.5, *'), path === '/console/main.js' ? 'br' : 'gzip')
+    for (const none of ['gzip;q=0', 'gzip; Q=0.000, identity', 'br;q=0, *;q=0', 'identity', 'x-gzip'])
+      t.equal(await encoded(none), null, `${path} for ${none}`)
+  }
 
   t.equal((await gateway.call('GET', '/metrics', { key: adminKeys.globexViewer })).status, 403)
 })

@@ -1,5 +1,6 @@
 // Metrics and the log, as a collector gets them over OTLP; and one that is away, refuses or never answers.
 
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import pino from 'pino'
 import { alsoTo } from '../../src/observe/log.ts'
@@ -131,6 +132,25 @@ t.test('what a collector refuses for good is dropped, and keeps nothing after it
   await until('the next one is there', () => has('after it'))
   t.notOk(has('too large'))
   await exported.close()
+})
+
+t.test('what a collector has taken is not sent again, whatever it says of it', async (t) => {
+  const to = await collector(t)
+  const { state, log, exported } = exportTo(to)
+  const count = (text: string) => to.logs.filter(({ body }) => body.stringValue === text).length
+  for (const [text, answer] of Object.entries({
+    compressed: { headers: { 'Content-Encoding': 'gzip' }, body: gzipSync('{}') },
+    long: { headers: {}, body: ' '.repeat(2 * 1024 * 1024) }
+  })) {
+    to.answer = answer
+    log.info(text)
+    await until('it is there', () => count(text) > 0)
+    log.info(`after ${text}`)
+    await until('so is what comes after it', () => count(`after ${text}`) > 0)
+    t.equal(count(text), 1, text)
+  }
+  await exported.close()
+  t.equal(state.lost, 0)
 })
 
 t.test('lines for a collector that never answers are bounded', async (t) => {

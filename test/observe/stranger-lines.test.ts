@@ -22,10 +22,11 @@ t.test('one address gets half of the lines, and a warning says how many were lef
   t.equal(lines.length, 0, 'nothing was left out')
   t.same(levels('192.0.2.1', 3), ['debug', 'debug', 'debug'])
   t.same(levels('192.0.2.2', 1), ['info'], 'another address')
-  t.equal(strangers.levelOf('error', '192.0.2.1'), 'error', 'a fault of ours')
+  t.equal(strangers.levelOf('error', '192.0.2.1'), 'debug', 'also what is unavailable to it')
+  t.equal(strangers.levelOf('error', '192.0.2.2'), 'error', 'the control')
   t.match(lines, [{ level: 40, msg: /^too many requests of strangers/ }])
   clock.advance(60_000)
-  t.match(lines.slice(1), [{ level: 40, requests: 2, withinMs: 60_000 }])
+  t.match(lines.slice(1), [{ level: 40, requests: 3, withinMs: 60_000 }])
   t.same(levels('192.0.2.1', 1), ['info'], 'the flood is over')
   clock.advance(60_000)
   t.equal(lines.length, 2)
@@ -49,4 +50,21 @@ t.test('preflights and refusals of a flood are left out, calls are not', async (
   t.equal((await send(acme.url(), { headers: jsonHeaders, body: '{' })).status, 401)
   for (let call = 0; call < 60; call++) await client.request('ping')
   t.equal(linesOf('call'), 60, 'whoever is let in has all of theirs')
+})
+
+t.test('what cannot be told to strangers, as their issuer is away, is left out of a flood as well', async (t) => {
+  const acme = await acmeGateway(t)
+  acme.issuer.behaviour = 'down'
+  const token = await acme.bearer('JWT')
+  const headers = { ...jsonHeaders, authorization: `Bearer ${token}` }
+  const ask = async () => (await send(acme.url(), { headers, body: '{' })).status
+  let sent = 0
+  await until('a warning', async () => {
+    const statuses = await Promise.all(Array.from({ length: 100 }, ask))
+    t.same(new Set(statuses), new Set([503]))
+    sent += statuses.length
+    return acme.log.some(({ msg }) => String(msg).startsWith('too many requests of strangers'))
+  })
+  const errors = acme.log.filter(({ msg, level }) => msg === 'refused' && level === 50).length
+  t.ok(errors >= 500 && errors < sent, `${errors} lines of ${sent}`)
 })

@@ -126,12 +126,14 @@ t.test('a child that prints its environment shows no secret of it', async (t) =>
 
 t.test('nor a password of a proxy, nor what it inherits; where it is at home stays', async (t) => {
   const proxy = 'http://svc:Pr0xyPass!@proxy.example:3128'
+  const alone = 'accessalone'
   const own = `gatehouse_${'aB3-'.repeat(10)}xyz0123abcd`
   const served = await gateway(t, {
     upstreams: { child: { ...stdioServer(), inheritEnv: ['API_TOKEN', 'REGION'] } },
     env: {
       HTTPS_PROXY: proxy,
       http_proxy: 'svc:Winter2024@proxy.example:3128',
+      ALL_PROXY: `http://${alone}@proxy.example:3128`,
       NO_PROXY: '10.0.0.0/8,localhost',
       SSL_CERT_FILE: '/nix/store/9s1b0dq3k7a1x8/ca.pem',
       USER: 'svc-4f1c9a7e55b2',
@@ -141,11 +143,12 @@ t.test('nor a password of a proxy, nor what it inherits; where it is at home sta
   })
   const client = await legacyClient(served.url(), key)
   const { json, text } = await client.request('tools/call', { name: 'child__env', arguments: {} })
-  t.notMatch(text, /sekrit|Pr0xy|Winter/)
+  t.notMatch(text, /sekrit|Pr0xy|Winter|accessalone/)
   const shown = JSON.parse(json.result.content[0].text) as Record<string, string>
   t.match(shown, {
     HTTPS_PROXY: '***',
     http_proxy: '***',
+    ALL_PROXY: '***',
     API_TOKEN: '***',
     NO_PROXY: '10.0.0.0/8,localhost',
     SSL_CERT_FILE: '/nix/store/9s1b0dq3k7a1x8/ca.pem',
@@ -155,12 +158,12 @@ t.test('nor a password of a proxy, nor what it inherits; where it is at home sta
     HOME: process.env['HOME'] ?? ''
   })
   const basic = Buffer.from('svc:Pr0xyPass!').toString('base64')
-  const said = `no ${proxy}, svc:Winter2024, Basic-${basic}, ${token}, ${own}, of svc-4f1c9a7e55b2 in eu-central-1\n`
+  const said = `no ${proxy}, svc:Winter2024, ${alone}, Basic-${basic}, ${token}, ${own}, of svc-4f1c9a7e55b2 in eu-central-1\n`
   await client.request('tools/call', { name: 'child__stderr', arguments: { text: said } })
   const line = await until('standard error is logged', () => served.log.find(({ stderr }) => stderr !== undefined))
-  t.equal(line['stderr'], 'no ***, ***, Basic-***, ***, ***, of svc-4f1c9a7e55b2 in eu-central-1')
+  t.equal(line['stderr'], 'no ***, ***, ***, Basic-***, ***, ***, of svc-4f1c9a7e55b2 in eu-central-1')
   const { text: echoed } = await client.request('tools/call', { name: 'child__echo', arguments: { text: said } })
-  t.notMatch(echoed, /sekrit|Pr0xy|Winter|c3ZjOlBy/)
+  t.notMatch(echoed, /sekrit|Pr0xy|Winter|c3ZjOlBy|accessalone/)
 })
 
 t.test('what came from a file is masked whatever it looks like, in results and in the log; paths stay', async (t) => {

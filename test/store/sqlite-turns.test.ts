@@ -3,7 +3,8 @@
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
+import fs, { statSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
@@ -177,4 +178,28 @@ t.test('what nobody waits for is read at once, and written with the next write, 
   await store.close()
   await last
   t.equal(rows(path, 'log_entry'), 3, 'all of it is in the file once the store is closed')
+})
+
+t.test('a write is given to the disk about a second later, not at once', async (t) => {
+  const { fdatasync } = fs
+  t.teardown(() => {
+    fs.fdatasync = fdatasync
+    syncBuiltinESMExports()
+  })
+  let synced = 0
+  // As it is, and seen.
+  fs.fdatasync = ((file: number, done: fs.NoParamCallback) =>
+    fdatasync(file, (error) => {
+      synced++
+      done(error)
+    })) as typeof fdatasync
+  syncBuiltinESMExports()
+  const store = await opened(t, join(t.testdir(), 'store.db'))
+  const from = performance.now()
+  await store.set('one', 'x', { ttlMs })
+  t.equal(synced, 0)
+  await until(() => synced > 0)
+  const afterMs = performance.now() - from
+  t.ok(afterMs >= 900, `not at each write: after ${afterMs.toFixed(0)} ms`)
+  await store.close()
 })

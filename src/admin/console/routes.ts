@@ -6,6 +6,7 @@ import { isObject } from '../../protocol/messages.ts'
 import type { AdminAccess, Administrator } from '../access.ts'
 import type { AdminPlaces } from '../places.ts'
 import { AdminProblem } from '../problem.ts'
+import { takesCoding } from '../reference/accepted-coding.ts'
 import { createConsoleFiles, type ConsoleFile } from './files.ts'
 import type { ProviderSignIn } from './provider-sign-in.ts'
 import type { ConsoleSessions } from './sessions.ts'
@@ -116,8 +117,8 @@ const policyOf = (importMap: string | undefined): string =>
     "trusted-types 'none'"
   ].join('; ')
 
-function encoded(file: ConsoleFile, accepted = ''): readonly [string | undefined, Buffer] {
-  if (/\bbr\b/.test(accepted)) return ['br', file.brotli]
-  if (/\bgzip\b/.test(accepted)) return ['gzip', file.gzip]
+function encoded(file: ConsoleFile, accepted: string | undefined): readonly [string | undefined, Buffer] {
+  if (takesCoding('br', accepted)) return ['br', file.brotli]
+  if (takesCoding('gzip', accepted)) return ['gzip', file.gzip]
   return [undefined, file.plain]
 }

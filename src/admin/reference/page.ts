@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
+import { takesCoding } from './accepted-coding.ts'
 
 const style = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
@@ -123,7 +124,7 @@ export function addReference(server: FastifyInstance, openApi: object): void {
     void reply.headers({ ...pageHeaders, ETag: etag })
     if (request.headers['if-none-match'] === etag) return await reply.code(304).send()
     void reply.type('text/html; charset=utf-8')
-    if (!/\bgzip\b/i.test(request.headers['accept-encoding'] ?? '')) return await reply.send(page)
+    if (!takesCoding('gzip', request.headers['accept-encoding'])) return await reply.send(page)
     return await reply.header('Content-Encoding', 'gzip').send(zipped)
   })
 }

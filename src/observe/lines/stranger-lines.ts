@@ -5,7 +5,7 @@ import { createStrangerRate } from '../../limits/stranger-rate.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Log } from '../log.ts'
 
-/** At level `info`; of one address, or one network of IPv6, half of it. */
+/** At any level but `debug`; of one address, or one network of IPv6, half of it. */
 const linesPerSecond = 100
 const linesAtOnce = 1_000
 /** Between two warnings, in milliseconds. */
@@ -30,7 +30,7 @@ export function createStrangerLines(clock: Clock, log: Log) {
   return {
     /** @param address of the client. @returns the level of its line: those beyond are at `debug` */
     levelOf<Level extends string>(level: Level, address: string | undefined): Level | 'debug' {
-      if (level !== 'info' || rate.take(address ?? '')) return level
+      if (level === 'debug' || rate.take(address ?? '')) return level
       if (further === undefined) {
         log.warn('too many requests of strangers: lines of those beyond are left out (logLevel debug has them)')
         clock.timer(warnMs, warnAgain).unref()

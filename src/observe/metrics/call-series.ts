@@ -172,6 +172,14 @@ export function createCallSeries(name: MetricName, wall: { now(): number }, name
     add,
     /** Makes room among the series of a tenant, where some have not grown for a while. */
     removeIdle,
+    /** Removes those of tenants that are no more. @param there the ids of those that are */
+    keepOnly(there: { has(tenant: string): boolean }): void {
+      for (const [tenant, { known }] of tenants) {
+        if (tenant === '' || there.has(tenant)) continue
+        for (const series of [...known.values()]) remove(series)
+        tenants.delete(tenant)
+      }
+    },
     /** As OpenTelemetry has it, each value a `HistogramValue`; a copy of what there is now. */
     data(): MetricData {
       const { unit, description } = instruments[name]

@@ -52,7 +52,8 @@ export function createExemplarPlaces(buckets: number) {
     free({ tenant, exemplars }: Holder): void {
       const others = withExemplars.get(tenant)?.filter((each) => each.exemplars !== exemplars)
       if (exemplars === undefined || others === undefined) return
-      withExemplars.set(tenant, others)
+      if (others.length > 0) withExemplars.set(tenant, others)
+      else withExemplars.delete(tenant)
       places++
     }
   }

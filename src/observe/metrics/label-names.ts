@@ -31,6 +31,7 @@ export function createLabelNames() {
       if (now > 0) counts[kind].set(name, now)
       else counts[kind].delete(name)
     }
+    if (Object.values(counts).every((names) => names.size === 0)) tenants.delete(tenant)
   }
 
   return {

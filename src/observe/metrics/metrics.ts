@@ -28,7 +28,7 @@ export interface Readings {
   readonly processMemory: ReadonlyMap<string, number>
   /** By its name. */
   readonly caches: Readonly<Record<string, { readonly hits: number; readonly misses: number }>>
-  /** Calls that run, by tenant. */
+  /** Calls that run, by tenant: each that there is. */
   readonly running: ReadonlyMap<string, number>
   readonly upstreams: Iterable<{
     readonly tenant: string
@@ -152,6 +152,7 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     servedLater.settle()
     sentLater.settle()
     readings = now
+    for (const each of series) each.keepOnly(now.running)
     const { resourceMetrics, errors } = await reader.collect()
     if (errors[0] !== undefined) throw errors[0]
     const calls = {

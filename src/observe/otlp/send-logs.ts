@@ -1,7 +1,7 @@
 // Log records to a collector by OTLP over HTTP, in JSON (OpenTelemetry Protocol 1.x, "OTLP/HTTP").
 
 import { isObject } from '../../protocol/messages.ts'
-import { createFetch } from '../../egress/fetch.ts'
+import { createFetch, UnreadAnswer } from '../../egress/fetch.ts'
 
 /** How long the collector may take to answer, in milliseconds. */
 const maxAnswerMs = 5_000
@@ -63,6 +63,10 @@ export async function sendLogs(
     method: 'POST',
     headers: { ...headers, 'Content-Type': 'application/json' },
     body: Buffer.concat([start, ...logRecords, Buffer.from(']}]}]}')])
+  }).catch((error: unknown) => {
+    // Its status says what became of them: sent again, they would be there twice, and keep those after them waiting.
+    if (error instanceof UnreadAnswer) return new Response(null, { status: error.status })
+    throw error
   })
   const text = await answer.text()
   const { ok, status } = answer
