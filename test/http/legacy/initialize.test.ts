@@ -217,7 +217,7 @@ t.test('an initialize that fails by a fault of the gateway leaves no session beh
           open.delete(ended)
         }
       },
-      live: { use() {} },
+      live: { use() {}, onDrop() {} },
       replicas: { homes: { serve() {} } },
       observers: { clock: { now: () => 0 }, log: pino({ level: 'silent' }) }
     } as unknown as StreamableOptions)
