@@ -7,6 +7,7 @@ import { changes } from './changes.ts'
 import { openSession, ordinary } from './ordinary.ts'
 
 const openings: Acts = [['session', openSession]]
+const listenings: Acts = ordinary.filter(([kind]) => kind === 'streams')
 const batches: Acts = [['batch', batch]]
 const acts: Acts = [...ordinary, ...batches, ...attacks, ...changes]
 
@@ -34,6 +35,9 @@ export function nextAct({ chance, known }: Actor, shares: Shares | undefined): A
   if (known.session === undefined && (shares === undefined || chance.chance(10 * shares.slow)))
     return chance.pick(openings)
   if (shares === undefined) return chance.pick(acts)
+  // In a long run nearly everybody listens.
+  if ((known.stream === undefined || known.listen === undefined) && chance.chance(5 * shares.slow))
+    return chance.pick(listenings)
   const drawn = chance.below(1e9) / 1e9
   if (drawn < shares.dear) return chance.pick(dearActs)
   if (drawn < shares.dear + shares.slow) return chance.pick(slowActs)

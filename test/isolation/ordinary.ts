@@ -69,6 +69,7 @@ export const ordinary: Acts = [
         push: acting.chance.chance(0.3)
       })
   ],
+  ['touch', (acting) => call(acting, nameAt(acting, 'touch'), { uri: `test://${acting.house.canary}/one` })],
   [
     'prompt',
     (acting) =>
