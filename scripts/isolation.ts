@@ -88,7 +88,7 @@ async function runPart(number: number): Promise<Part | undefined> {
       stdio: ['ignore', 'inherit', 'inherit']
     }
   )
-  const endPart = (): void => void child.kill('SIGUSR2')
+  const endPart = (): void => void child.kill('SIGTERM')
   ending.signal.addEventListener('abort', endPart)
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   ending.signal.removeEventListener('abort', endPart)

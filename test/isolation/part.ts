@@ -173,7 +173,7 @@ if (import.meta.main) {
   const { report, ...options } = JSON.parse(process.argv[2] ?? '{}') as PartOptions & { readonly report: string }
   const closing: Array<() => unknown> = []
   const stop = new AbortController()
-  process.once('SIGUSR2', () => stop.abort())
+  process.once('SIGTERM', () => stop.abort())
   try {
     let said = performance.now()
     const progress = (operations: number): void => {
