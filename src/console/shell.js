@@ -1,8 +1,9 @@
 // What stands around every page: the list of pages, the choice of a tenant, who is signed in, and what has just
-// happened. After a change of the page the focus is on its heading, so that readers begin there.
+// happened. After a change of the page the focus is on its heading, so that readers begin there; not while somebody goes
+// through the tenants.
 
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks'
-import { administrator, list, signOut } from './core/api.js'
+import { administrator, list, received, signOut } from './core/api.js'
 import { html } from './core/html.js'
 import { useLoaded } from './core/load.js'
 import { go, linkTo, route, setParams, tenant } from './core/route.js'
@@ -10,6 +11,7 @@ import { isDark, switchTheme } from './core/theme.js'
 import { dismiss, told } from './core/told.js'
 import { pages } from './pages.js'
 import { Empty, Loading, ProblemNote } from './parts/notice.js'
+import { applied } from './parts/plan.js'
 import { text } from './text.js'
 
 /** @typedef {import('./pages.js').PageEntry} PageEntry */
@@ -17,6 +19,7 @@ import { text } from './text.js'
 export function Shell() {
   const { name = '', role = '' } = administrator.value ?? {}
   const tenants = useLoaded((signal) => list('/v1/tenants', signal), [])
+  useEffect(() => applied.subscribe((count) => count > 0 && void tenants.again()), [])
   const ids = (tenants.value?.items ?? []).map((/** @type {{ id: string }} */ { id }) => id)
   const seen = pages.filter(({ roles }) => roles === undefined || roles.includes(role))
   const current = pages.find((page) => page.name === route.value.page)
@@ -77,7 +80,7 @@ function Content({ page, role, tenants }) {
   const title = page?.title ?? text.noPage
   useEffect(() => {
     document.title = `${title} · ${text.product}`
-    heading.current?.focus({ preventScroll: true })
+    if (!document.activeElement?.closest('.tenant-choice')) heading.current?.focus({ preventScroll: true })
     scrollTo(0, 0)
     // On a narrow screen the pages stand in one line that scrolls.
     document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
@@ -113,7 +116,7 @@ function Body({ page, role, tenants }) {
 
 /** @param {{ page: PageEntry }} props */
 function LazyPage({ page }) {
-  const loaded = useLoaded(() => page.load(), [])
+  const loaded = useLoaded((signal) => received(page.load, signal), [])
   return html`<${Loading} loaded=${loaded}>${(/** @type {any} */ { Page }) => html`<${Page} />`}<//>`
 }
 

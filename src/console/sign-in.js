@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { get, hasExpired, ProblemError, signIn } from './core/api.js'
+import { get, hasExpired, problemOf, signIn } from './core/api.js'
 import { html } from './core/html.js'
 import { useLoaded } from './core/load.js'
 import { goToProvider, refusedByProvider } from './core/provider.js'
@@ -29,8 +29,7 @@ export function SignIn() {
     try {
       await act()
     } catch (error) {
-      if (!(error instanceof ProblemError)) throw error
-      problem.value = error.problem
+      problem.value = problemOf(error)
       isSending.value = false
       input.current?.select()
     }

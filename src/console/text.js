@@ -68,6 +68,12 @@ export const text = {
     detail: 'The gateway does not answer.',
     remedy: 'Look whether it runs, and whether this machine reaches it.'
   },
+  cutOff: {
+    status: 0,
+    title: '',
+    detail: 'The connection ended before the whole answer came.',
+    remedy: 'Try again.'
+  },
   fault: 'The console has a fault on this page.',
   faultWhy: 'Reload the page. If it comes back, report it with what you did.',
   signIn: {
@@ -87,6 +93,10 @@ export const text = {
     nothing: 'Everything is so already. There is nothing to apply.',
     apply: 'Apply',
     done: (/** @type {number} */ version) => `Applied as version ${version}.`,
+    changedMeanwhile: (/** @type {string} */ tenant) => ({
+      detail: `The tenant ${tenant} has been changed meanwhile: this would undo it.`,
+      remedy: 'Close this: the page then shows what is there now. Make your change again.'
+    }),
     tenant: {
       made: (/** @type {string} */ tenant) => `The tenant ${tenant} is made.`,
       changed: (/** @type {string} */ tenant) => `The tenant ${tenant} changes.`,
@@ -324,6 +334,7 @@ export const text = {
     atOnceWhy: (/** @type {number} */ calls) =>
       `${counted(calls, 'call that runs', 'calls that run')} on it at this process, and those at others, end now. Whether they took effect is unknown.`,
     done: (/** @type {string} */ name) => `${name} is connected anew.`,
+    stillAway: (/** @type {string} */ name) => `${name} was tried anew, and cannot be reached.`,
     away: (/** @type {string} */ since, /** @type {string} */ next) =>
       `It cannot be reached${since && `; that began ${since}`}.${next && ` It is tried again ${next}.`}`,
     revisions: 'Revisions of MCP',
@@ -802,7 +813,7 @@ export const text = {
     how: 'The call goes through the endpoint, under the rules and limits of whoever the credential belongs to, and is recorded as any other. The audit log has that you tried it.',
     credential: 'Your API key or token for this endpoint',
     credentialHint:
-      'Not your admin key: that opens no endpoint. It is sent with the call, and kept on this page until you leave it.',
+      'Not your admin key: that opens no endpoint. It is sent with the call. This tab keeps it for this endpoint until you sign out or load the console anew.',
     arguments: 'Arguments, as a JSON object',
     asText: 'Write the arguments as JSON',
     run: 'Call it',

@@ -159,6 +159,7 @@ const tasks: readonly Task[] = [
       await hand.press(field(page, 'Compare two'))
       const revision = page.getByRole('group', { name: 'Second' }).getByLabel('Revision of MCP')
       await hand.choose(revision, '2024-11-05')
+      await page.getByRole('heading', { name: '1 differ' }).waitFor()
       await page.getByText('Only the first sees 0').waitFor()
     }
   },

@@ -31,6 +31,42 @@ t.test('a call is found by what a person sees of it, with its steps, and not by 
   t.same(complaints, [])
 })
 
+t.test('the focus stays where somebody chooses', async (t) => {
+  const { page, complaints } = await rig.signedIn('overview')
+  const choose = async (place: string, label: string, key: string, address: RegExp) => {
+    await page.goto(`${rig.adminUrl}/console/#/${place}`)
+    const choice = page.getByRole('combobox', { name: label })
+    await choice.focus()
+    await page.keyboard.press(key)
+    await page.waitForURL(address)
+    await page.locator('main h2, main table').first().waitFor()
+    await page.getByText('Loading …').first().waitFor({ state: 'detached' })
+    t.equal(await choice.and(page.locator(':focus')).count(), 1, `${label} of ${place}`)
+  }
+  await choose('connect?tenant=acme&endpoint=support', 'Endpoint', 'ArrowUp', /endpoint=default/)
+  await choose('connect?tenant=acme&endpoint=support', 'Hosts use', 'ArrowUp', /with=login/)
+  await choose('connect?tenant=acme&endpoint=support', 'System', 'ArrowDown', /platform=darwin/)
+  await choose('catalog?tenant=acme&endpoint=support', 'Endpoint', 'ArrowUp', /endpoint=default/)
+  await choose('catalog?tenant=acme&endpoint=support', 'Show', 'ArrowDown', /kind=prompt/)
+  await choose('people?tenant=acme', 'Tenant', 'ArrowDown', /tenant=globex/)
+  await page.getByRole('link', { name: 'Audit' }).click()
+  await page.locator('h1:focus').getByText('Audit').waitFor()
+  t.same(complaints, [])
+})
+
+t.test('a tenant that is made can be chosen at once', async (t) => {
+  t.teardown(() => rig.call('DELETE', '/v1/tenants/fresh', { headers: { 'If-Match': '*' } }))
+  const { page, complaints } = await rig.signedIn('tenants')
+  const fresh = page.getByRole('combobox', { name: 'Tenant' }).locator('option', { hasText: 'fresh' })
+  await page.getByRole('button', { name: 'Make a tenant' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('fresh')
+  t.equal(await fresh.count(), 0)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await fresh.waitFor({ state: 'attached' })
+  t.same(complaints, [])
+})
+
 t.test('what a kill switch says of keys, persons and rare tools is so', async (t) => {
   const { page, complaints } = await rig.signedIn('people?tenant=acme')
   const dialog = page.getByRole('dialog')

@@ -4,6 +4,7 @@
 import t from 'tap'
 import { adminKeys } from '../kit/admin.ts'
 import { key as apiKey } from '../kit/gateway.ts'
+import { isCall } from '../kit/upstream.ts'
 import { violationsInBothThemes } from './rig.ts'
 import { rig } from './shared-rig.ts'
 
@@ -64,6 +65,43 @@ t.test('what a tool says on its way, and images, are shown', async (t) => {
   t.same(complaints, [])
 })
 
+t.test('a call is made once, and its credential is kept for one endpoint and one person', async (t) => {
+  const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support')
+  const dialog = page.getByRole('dialog')
+  const credential = dialog.getByLabel('Your API key or token')
+  const open = async (name: string) => {
+    await page.getByRole('button', { name, exact: true }).click()
+    await dialog.getByRole('button', { name: 'Try it' }).click()
+    return await credential.inputValue()
+  }
+  const close = async () => {
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+  }
+  const calls = () => rig.tickets.seen.filter(isCall('slow')).length
+  const before = calls()
+  t.equal(await open('slow'), '')
+  await credential.fill(apiKey)
+  await page.keyboard.press('Enter')
+  await dialog.getByText('Running … (0)').waitFor()
+  await page.keyboard.press('Enter')
+  rig.tickets.server.release()
+  await dialog.getByText('succeeded').waitFor()
+  t.equal(calls() - before, 1)
+  await close()
+  t.equal(await open('echo'), apiKey, 'for the same endpoint it is there again')
+  await close()
+  await page.getByLabel('Endpoint').selectOption('default')
+  t.equal(await open('tickets__echo'), '', 'for another one it is not')
+  await close()
+  await page.getByLabel('Endpoint').selectOption('support')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('Admin key or access token').fill(adminKeys.acme)
+  await page.keyboard.press('Enter')
+  t.equal(await open('echo'), '', 'nor for whoever signs in next')
+  t.same(complaints, [])
+})
+
 t.test('two revisions are compared, and a viewer reads what it may not try', async (t) => {
   const { page, complaints } = await rig.signedIn('catalog?tenant=acme&endpoint=support', adminKeys.viewer)
   await page.getByRole('button', { name: 'echo', exact: true }).click()
@@ -73,6 +111,7 @@ t.test('two revisions are compared, and a viewer reads what it may not try', asy
   await page.keyboard.press('Escape')
   await page.getByLabel('Compare two').check()
   await page.getByRole('group', { name: 'Second' }).getByLabel('Revision of MCP').selectOption('2024-11-05')
+  await page.getByRole('heading', { name: '1 differ' }).waitFor()
   await page.getByText('Only the first sees 0').waitFor()
   t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
@@ -90,6 +129,12 @@ t.test('what an endpoint offers is compared with what it offered before a change
   t.match(newest, /^before .*: version \d+, by platform$/)
   await moments.selectOption(newest)
   await page.getByText(/Only the first sees [2-9]/).waitFor()
+  await page.getByText('notes__slow').waitFor()
+  await page.getByLabel('Compare two').uncheck()
+  await page.getByLabel('Compare two').check()
+  await page.getByText('Only the first sees 0').waitFor()
+  await moments.locator('option:checked', { hasText: 'now' }).waitFor({ state: 'attached' })
+  await moments.selectOption(newest)
   await page.getByText('notes__slow').waitFor()
   t.same(await violationsInBothThemes(page), [])
   await rig.call('DELETE', '/v1/tenants/team/policy', { headers: { 'If-Match': '*' } })

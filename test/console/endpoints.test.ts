@@ -4,6 +4,7 @@
 import t, { type Test } from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { startUpstream } from '../kit/upstream.ts'
+import { violationsInBothThemes } from './rig.ts'
 import { rig } from './shared-rig.ts'
 
 const headers = { 'If-Match': '*' }
@@ -32,6 +33,47 @@ t.test('where rules let nobody see anything, an administrator ticks all the same
   const plan = page.getByRole('dialog', { name: 'What this change does' })
   await plan.getByText(/^Callers of default lose 1 tool/).waitFor()
   t.match(await plan.innerText(), 'tickets__echo')
+  t.same(complaints, [])
+})
+
+t.test('what somebody else has changed since the page was read is not undone', async (t) => {
+  const patch = (body: object) => rig.call('PATCH', '/v1/tenants/team', { body, headers })
+  t.teardown(() => patch({ origins: null, endpoints: null }))
+  const { page, complaints } = await rig.signedIn('tenants?tenant=team&endpoint=default')
+  const box = page.getByLabel('tickets/echo', { exact: true })
+  const plan = page.getByRole('dialog', { name: 'What this change does' })
+  const apply = plan.getByRole('button', { name: 'Apply' })
+  const see = async () => {
+    await box.uncheck()
+    await page.getByRole('button', { name: 'See what it changes' }).click()
+  }
+  await box.waitFor()
+  await box.uncheck()
+  t.equal((await patch({ origins: ['https://first.example'] })).status, 200)
+  await see()
+  await plan.getByText('The tenant team has been changed meanwhile: this would undo it.').waitFor()
+  t.ok(await apply.isDisabled())
+  t.same(await violationsInBothThemes(page), [])
+  await page.keyboard.press('Escape')
+  await box.and(page.locator(':checked')).waitFor()
+  await see()
+  await plan.getByText(/^Callers of default lose 1 tool/).waitFor()
+  t.equal((await patch({ origins: ['https://second.example'] })).status, 200)
+  await apply.click()
+  await plan.getByText('The configuration has changed since that version.').waitFor()
+  await plan.getByText('The tenant team has been changed meanwhile').waitFor()
+  t.match(complaints.splice(0), [/status of 412/])
+  await page.keyboard.press('Escape')
+  await box.and(page.locator(':checked')).waitFor()
+  await see()
+  await apply.click()
+  await plan.waitFor({ state: 'detached' })
+  t.match((await rig.call('GET', '/v1/tenants/team')).json, {
+    configuration: {
+      origins: ['https://second.example'],
+      endpoints: { default: { deny: { tools: ['tickets/echo'] } } }
+    }
+  })
   t.same(complaints, [])
 })
 
@@ -85,6 +127,31 @@ t.test('a form begins with the defaults of its schema, and says no where no is m
   await dialog.getByLabel('loud').selectOption('false')
   await dialog.getByRole('button', { name: 'Call it' }).click()
   await answered({ count: 3, mode: 'slow', tags: ['a'], sure: true, loud: false })
+  t.same(complaints, [])
+})
+
+t.test('a schema that is none takes no page down', async (t) => {
+  const noWords = { toString: 1 }
+  const properties = {
+    nothing: null,
+    list: { enum: 'x', anyOf: 'x', description: noWords },
+    type: { type: noWords },
+    forms: { oneOf: [{ type: 'string' }, { type: 'number' }], title: 'Either' },
+    choice: { oneOf: [{ const: 'a', title: 'The first' }, { const: 'b' }] }
+  }
+  const inputSchema = { type: 'object', required: {}, properties }
+  const upstream = await startUpstream({ tools: [{ name: 'echo', inputSchema }] })
+  t.teardown(() => upstream.close())
+  const put = await rig.call('PUT', '/v1/tenants/team/upstreams/odd', { body: { url: upstream.url } })
+  t.equal(put.status, 201, put.text)
+  t.teardown(() => rig.call('DELETE', '/v1/tenants/team/upstreams/odd', { headers }))
+  const { page, complaints } = await rig.signedIn('catalog?tenant=team')
+  await page.getByRole('button', { name: 'odd__echo' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('{"toString":1}').first().waitFor()
+  await dialog.getByRole('button', { name: 'Try it' }).click()
+  t.same(await dialog.getByLabel('choice').locator('option').allInnerTexts(), ['–', 'The first', 'b'])
+  t.equal(await dialog.getByRole('textbox', { name: 'forms' }).count(), 1, 'forms are no choice')
   t.same(complaints, [])
 })
 

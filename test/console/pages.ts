@@ -180,6 +180,7 @@ t.test('a tool is stopped with what that hits, taken back, and a session is ende
   await row.getByRole('button', { name: /^End: / }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
   await row.waitFor({ state: 'detached' })
+  await page.locator('h1:focus').waitFor()
   t.equal((await own.request('tools/list')).status, 404)
   t.equal((await rig.ada.request('tools/list')).status, 200, 'others go on')
   t.same(complaints, [])

@@ -52,7 +52,8 @@ export async function consoleRig(
     },
     endpoints: {
       default: { upstreams: ['tickets', 'slow', 'files', ...Object.keys(upstreams)] },
-      support: { upstreams: ['tickets'], prefix: '' }
+      // Titles are of newer revisions: those of this one differ.
+      support: { upstreams: ['tickets'], prefix: '', tools: { 'tickets/echo': { title: 'Echo' } } }
     },
     ...(store !== undefined && { store }),
     tenants: { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: { notes: http(slow) } } },

@@ -55,6 +55,35 @@ t.test('rules are shown with what they cover now, and a question is asked and an
   await page.getByText('names no upstream of team').waitFor()
 })
 
+t.test('an answer that breaks off is said to, and nothing waits for it', async () => {
+  const { page } = await rig.signedIn('audit?tenant=acme&since=foo')
+  await page.getByRole('rowheader', { name: 'tickets__fail' }).first().waitFor()
+  const broken = { contentType: 'text/event-stream', body: 'event: read\ndata: {"segments":1,"of":2}\n\n' }
+  await page.route('**/audit/verification', (route) => route.fulfill(broken), { times: 1 })
+  const verify = page.getByRole('button', { name: 'Verify' })
+  await verify.click()
+  await page.getByText('The connection ended before the whole answer came.').waitFor()
+  await verify.click()
+  await page.getByText('Nothing is missing or altered.').waitFor()
+
+  const half = { contentType: 'application/json', body: '{"items":[' }
+  await page.route('**/audit?*', (route) => route.fulfill(half), { times: 1 })
+  await page.getByLabel('Kind').selectOption('session')
+  const note = page.getByRole('alert').filter({ hasText: 'The gateway does not answer.' })
+  await note.waitFor()
+  await note.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('rowheader', { name: 'opened' }).first().waitFor()
+
+  await page.route('**/pages/connect.js', (route) => route.abort(), { times: 1 })
+  await page.getByRole('link', { name: 'Connect', exact: true }).click()
+  await note.waitFor()
+  await note.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('heading', { name: 'VS Code' }).waitFor()
+  await page.route('**/doctor', (route) => route.fulfill({ ...broken, body: '' }), { times: 1 })
+  await page.getByRole('button', { name: 'Examine' }).click()
+  await page.getByText('The connection ended before the whole answer came.').waitFor()
+})
+
 t.test('a viewer asks what rules decide, and does not read them', async (t) => {
   const { page, complaints } = await rig.signedIn('policy?tenant=team', adminKeys.viewer)
   await page.getByText('Your role, viewer, does not read rules.').waitFor()

@@ -45,14 +45,32 @@ export async function problemIn(response) {
   return new ProblemError({ title: response.statusText, detail: text.answerWas(status), ...told, status })
 }
 
-/** @param {string} target @param {RequestInit} init */
-export async function fetched(target, init) {
+/**
+ * What comes from the gateway, as a whole or not at all.
+ * @template Value
+ * @param {() => Promise<Value>} take
+ * @param {AbortSignal | null} [signal] whose reason is thrown as it is
+ * @returns {Promise<Value>}
+ * @throws {ProblemError} where the connection is refused or breaks
+ */
+export async function received(take, signal) {
   try {
-    return await fetch(target, { ...init, credentials: 'same-origin', redirect: 'error' })
+    return await take()
   } catch (error) {
-    if (init.signal?.aborted) throw error
+    if (signal?.aborted) throw error
     throw new ProblemError({ status: 0, title: '', ...text.noAnswer })
   }
+}
+
+/** @param {string} target @param {RequestInit} init */
+export const fetched = (target, init) =>
+  received(() => fetch(target, { ...init, credentials: 'same-origin', redirect: 'error' }), init.signal)
+
+/** What to say of an error: one that is no `ProblemError` is a fault of the console. @returns {Problem} */
+export function problemOf(error) {
+  if (error instanceof ProblemError) return error.problem
+  console.error(error)
+  return { status: 0, title: '', detail: text.fault, remedy: text.faultWhy }
 }
 
 /**
@@ -76,7 +94,7 @@ export async function request(target, { method = 'GET', body, etag, type = 'appl
   const isJson = /json/.test(response.headers.get('content-type') ?? '')
   return {
     status: response.status,
-    body: isJson ? await response.json() : await response.text(),
+    body: await received(() => (isJson ? response.json() : response.text()), signal),
     etag: response.headers.get('etag')
   }
 }

@@ -22,7 +22,7 @@ export async function listen(target, { onEvent, onState, signal }) {
       if (!response.ok || response.body === null) throw await problemIn(response)
       onState('open')
       waitMs = firstWaitMs
-      await readEvents(response.body, onEvent)
+      await readEvents(/** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (response.body)), onEvent)
       if (!signal.aborted) onState('waiting')
     } catch (error) {
       if (signal.aborted) return
@@ -36,11 +36,11 @@ export async function listen(target, { onEvent, onState, signal }) {
   }
 }
 
-/** @param {ReadableStream<Uint8Array>} body @param {(event: string, data: string) => void} onEvent */
+/** @param {AsyncIterable<Uint8Array>} body @param {(event: string, data: string) => void} onEvent */
 export async function readEvents(body, onEvent) {
   const decoder = new TextDecoder()
   let text = ''
-  for await (const chunk of /** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (body))) {
+  for await (const chunk of body) {
     text += decoder.decode(chunk, { stream: true })
     const blocks = text.split('\n\n')
     text = blocks.pop() ?? ''

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useCallback, useEffect, useRef } from 'preact/hooks'
-import { ProblemError } from './api.js'
+import { problemOf } from './api.js'
 
 /**
  * @template Value
@@ -13,7 +13,7 @@ import { ProblemError } from './api.js'
  * @template Value
  * @param {(signal: AbortSignal) => Promise<Value>} ask
  * @param {readonly unknown[]} inputs asked anew where one changes
- * @param {{ everyMs?: number }} [options] pages that nobody sees ask nothing
+ * @param {{ everyMs?: number }} [options] pages that nobody sees ask nothing, and nothing is asked twice at a time
  * @returns {Loaded<Value>}
  */
 export function useLoaded(ask, inputs, { everyMs } = {}) {
@@ -33,14 +33,14 @@ export function useLoaded(ask, inputs, { everyMs } = {}) {
       if (!controller.signal.aborted) state.value = { value, isLoading: false }
     } catch (error) {
       if (controller.signal.aborted) return
-      if (!(error instanceof ProblemError)) throw error
-      state.value = { value: state.peek().value, problem: error.problem, isLoading: false }
+      state.value = { value: state.peek().value, problem: problemOf(error), isLoading: false }
     }
   }, inputs)
   useEffect(() => {
     state.value = { isLoading: true }
     void again()
-    const timer = everyMs && setInterval(() => document.visibilityState === 'visible' && void again(), everyMs)
+    const isDue = () => document.visibilityState === 'visible' && !state.peek().isLoading
+    const timer = everyMs && setInterval(() => isDue() && void again(), everyMs)
     return () => {
       clearInterval(timer)
       current.current?.abort()

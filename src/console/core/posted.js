@@ -1,4 +1,5 @@
-// The events of one request: they end with it, and are not asked for again.
+// The events of one request: they end with it, and are not asked for again. A stream that breaks ends like a whole one:
+// whoever asked knows which event is the last.
 
 import { authorized, fetched, problemIn } from './api.js'
 import { readEvents } from './events.js'
@@ -16,5 +17,14 @@ export async function eventsOf(target, body, onEvent, signal) {
   const headers = { ...authorized(), ...type, Accept: 'text/event-stream' }
   const response = await fetched(target, { ...sent, headers, signal })
   if (!response.ok || response.body === null) throw await problemIn(response)
-  await readEvents(response.body, (event, data) => onEvent(event, JSON.parse(data)))
+  await readEvents(untilBroken(response.body, signal), (event, data) => onEvent(event, JSON.parse(data)))
+}
+
+/** @param {ReadableStream<Uint8Array>} body @param {AbortSignal} signal whose reason is thrown as it is */
+async function* untilBroken(body, signal) {
+  try {
+    yield* /** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (body))
+  } catch (error) {
+    if (signal.aborted) throw error
+  }
 }

@@ -1,7 +1,7 @@
 // What has just happened, told at the edge of the page and to screen readers, and gone again after a while.
 
 import { signal } from '@preact/signals'
-import { ProblemError } from './api.js'
+import { problemOf } from './api.js'
 
 /** @typedef {{ id: number, kind: 'done' | 'failed', text: string, remedy?: string | undefined }} Told */
 
@@ -33,8 +33,7 @@ export async function attempt(act, done) {
     tell('done', typeof done === 'string' ? done : done())
     return true
   } catch (error) {
-    if (!(error instanceof ProblemError)) throw error
-    const { detail, remedy } = error.problem
+    const { detail, remedy } = problemOf(error)
     tell('failed', detail, remedy)
     return false
   }

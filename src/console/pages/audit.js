@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { get, path, ProblemError } from '../core/api.js'
+import { get, path, problemOf } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
 import { eventsOf } from '../core/posted.js'
@@ -24,7 +24,10 @@ const maxRequests = 10
 
 export function Page() {
   const { params } = route.value
-  const [kind, since, until] = ['kind', 'since', 'until'].map((name) => params.get(name) ?? '')
+  const kind = params.get('kind') ?? ''
+  // What is no time is none, as its field shows it.
+  const timeOf = (name) => (Number.isNaN(Date.parse(params.get(name) ?? '')) ? '' : (params.get(name) ?? ''))
+  const [since, until] = [timeOf('since'), timeOf('until')]
   const time = (name, value) =>
     html`<${Field} label=${said[name]}>
       ${(attributes) =>
@@ -70,10 +73,10 @@ function Verification() {
     }
     try {
       await eventsOf(path`/v1/tenants/${tenant.value}/audit/verification`, undefined, take, controller.signal)
+      if (state.peek().isRunning) state.value = { problem: text.cutOff }
     } catch (error) {
       if (controller.signal.aborted) return
-      if (!(error instanceof ProblemError)) throw error
-      state.value = { problem: error.problem }
+      state.value = { problem: problemOf(error) }
     }
   }
   const { isRunning = false, segments = 0, of = 0, report, problem } = state.value

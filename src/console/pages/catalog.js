@@ -9,7 +9,7 @@ import { route, setParams, tenant } from '../core/route.js'
 import { anybody, CallerFields, Choice, WithEndpoint } from '../parts/choice.js'
 import { Dialog } from '../parts/dialog.js'
 import { Empty, Loading } from '../parts/notice.js'
-import { JsonText, SchemaView } from '../parts/schema.js'
+import { JsonText, SchemaView, wordsOf } from '../parts/schema.js'
 import { Table } from '../parts/table.js'
 import { text } from '../text.js'
 import { Moments } from './moments.js'
@@ -20,20 +20,22 @@ const kinds = ['tool', 'prompt', 'resource', 'template']
 const maxPages = 10
 
 export function Page() {
-  return html`<${WithEndpoint}
-    >${(endpoint, choice) => html`<${OfEndpoint} key=${endpoint.name} ...${{ endpoint, choice }} />`}<//
-  >`
+  return html`<${WithEndpoint}>${(endpoint, choice) => html`<${OfEndpoint} ...${{ endpoint, choice }} />`}<//>`
 }
+
+/** As both are now. @returns {{ endpoint: string, at: (string | undefined)[] }} */
+const noMoments = (endpoint) => ({ endpoint, at: [undefined, undefined] })
 
 function OfEndpoint({ endpoint, choice }) {
   const kind = route.value.params.get('kind') ?? 'tool'
   const from = useSignal(anybody())
   const to = useSignal(anybody())
   const isCompared = useSignal(false)
-  const moments = useSignal(/** @type {(string | undefined)[]} */ ([]))
+  const moments = useSignal(noMoments(endpoint.name))
   const details = useLoaded((signal) => get(path`/v1/tenants/${tenant.value}`, signal), [])
   const keys = (details.value?.keys ?? []).map(({ name }) => name)
   const inputs = { endpoint: endpoint.name, kind }
+  const { at } = moments.value.endpoint === endpoint.name ? moments.value : noMoments(endpoint.name)
   return html`<div class="row">
       ${choice}
       <${Choice}
@@ -46,7 +48,10 @@ function OfEndpoint({ endpoint, choice }) {
         ><input
           type="checkbox"
           checked=${isCompared.value}
-          onChange=${({ currentTarget }) => (isCompared.value = currentTarget.checked)}
+          onChange=${({ currentTarget }) => {
+            isCompared.value = currentTarget.checked
+            moments.value = noMoments(endpoint.name)
+          }}
         />
         <span>${said.compare}</span></label
       >
@@ -67,17 +72,14 @@ function OfEndpoint({ endpoint, choice }) {
       html`<${Moments}
         endpoint=${endpoint.name}
         labels=${[said.firstWhen, said.secondWhen]}
-        onChange=${(chosen) => (moments.value = chosen)}
+        chosen=${at}
+        onChange=${(chosen) => (moments.value = { endpoint: endpoint.name, at: chosen })}
       />`
     }
     ${
       isCompared.value
-        ? html`<${Difference}
-            ...${inputs}
-            from=${{ ...from.value, at: moments.value[0] }}
-            to=${{ ...to.value, at: moments.value[1] }}
-          />`
-        : html`<${Entries} ...${inputs} seen=${from.value} />`
+        ? html`<${Difference} ...${inputs} from=${{ ...from.value, at: at[0] }} to=${{ ...to.value, at: at[1] }} />`
+        : html`<${Entries} key=${endpoint.name} ...${inputs} seen=${from.value} />`
     }`
 }
 
@@ -92,7 +94,7 @@ async function wholeCatalog(target, body, signal) {
   return whole
 }
 
-const firstSentence = (words = '') => /^.*?(?:[.!?](?=\s)|$)/m.exec(words)?.[0] ?? ''
+const firstSentence = (words = '') => /^.*?(?:[.!?](?=\s)|$)/m.exec(wordsOf(words))?.[0] ?? ''
 
 function Entries({ endpoint, kind, seen }) {
   const opened = useSignal(/** @type {any} */ (undefined))
@@ -173,11 +175,11 @@ function EntryDialog({ entry, endpoint, kind, seen, onTry, onClose }) {
         annotations &&
         html`<dt>${said.annotations}</dt>
           <dd>
-            ${Object.entries(annotations).map(([hint, value]) => html`<span class="mark">${hint}: ${String(value)}</span>${' '}`)}
+            ${Object.entries(annotations).map(([hint, value]) => html`<span class="mark">${hint}: ${wordsOf(value)}</span>${' '}`)}
           </dd>`
       }
     </dl>
-    ${description && html`<p class="said">${description}</p>`}
+    ${description && html`<p class="said">${wordsOf(description)}</p>`}
     ${inputSchema && html`<${SchemaView} title=${said.arguments} schema=${inputSchema} />`}
     ${outputSchema && html`<${SchemaView} title=${said.output} schema=${outputSchema} />`}
     <${Why} ...${{ endpoint, kind, caller: seen.caller, name: `${upstream}/${upstreamName}` }} />

@@ -22,9 +22,7 @@ const ownPlatform = () =>
   /mac/i.test(navigator.userAgent) ? 'darwin' : /windows/i.test(navigator.userAgent) ? 'win32' : 'linux'
 
 export function Page() {
-  return html`<${WithEndpoint}
-    >${(endpoint, choice) => html`<${OfEndpoint} key=${endpoint.name} ...${{ endpoint, choice }} />`}<//
-  >`
+  return html`<${WithEndpoint}>${(endpoint, choice) => html`<${OfEndpoint} ...${{ endpoint, choice }} />`}<//>`
 }
 
 function OfEndpoint({ endpoint, choice }) {
@@ -33,28 +31,28 @@ function OfEndpoint({ endpoint, choice }) {
   const by = params.get('with')
   const query = new URLSearchParams({ platform, ...(by && { with: by }) })
   const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint.name}/hosts`
-  const found = useLoaded((signal) => get(`${target}?${query}`, signal), [`${query}`])
-  return html`<${Loading} loaded=${found}>
+  const found = useLoaded((signal) => get(`${target}?${query}`, signal), [`${target}?${query}`])
+  return html`<div class="row">
+      ${choice}
+      <${Choice}
+        label=${said.with}
+        value=${by ?? found.value?.with}
+        choices=${[
+          ['login', said.login],
+          ['key', said.key]
+        ]}
+        onChange=${(chosen) => setParams({ with: chosen })}
+      />
+      <${Choice}
+        label=${said.platform}
+        value=${platform}
+        choices=${platforms.map((each) => [each, said.platforms[each]])}
+        onChange=${(chosen) => setParams({ platform: chosen })}
+      />
+    </div>
+    <${Loading} loaded=${found}>
       ${(value) =>
-        html`<div class="row">
-            ${choice}
-            <${Choice}
-              label=${said.with}
-              value=${value.with}
-              choices=${[
-                ['login', said.login],
-                ['key', said.key]
-              ]}
-              onChange=${(chosen) => setParams({ with: chosen })}
-            />
-            <${Choice}
-              label=${said.platform}
-              value=${platform}
-              choices=${platforms.map((each) => [each, said.platforms[each]])}
-              onChange=${(chosen) => setParams({ platform: chosen })}
-            />
-          </div>
-          <section class="card reach">
+        html`<section class="card reach">
             <div class="part">
               <h2>${said.url}</h2>
               <p class="muted">${said.urlHint}</p>
@@ -67,7 +65,7 @@ function OfEndpoint({ endpoint, choice }) {
             ${value.items.map((host) => html`<${HostCard} key=${host.host} ...${host} />`)}
           </div>`}
     <//>
-    ${['platform-admin', 'tenant-admin'].includes(administrator.value?.role ?? '') && html`<${Doctor} endpoint=${endpoint.name} />`}`
+    ${['platform-admin', 'tenant-admin'].includes(administrator.value?.role ?? '') && html`<${Doctor} key=${endpoint.name} endpoint=${endpoint.name} />`}`
 }
 
 function HostCard({ title, path: file, snippet, command, link, notes }) {

@@ -1,6 +1,5 @@
 // Moments at which what an endpoint offers may have changed, to look at it as it was before one of them.
 
-import { useSignal } from '@preact/signals'
 import { get, path } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
@@ -20,26 +19,24 @@ const titleOf = ({ at, version, actor, upstream, came, gone, altered }) =>
 /** @param {string} at */
 const before = (at) => new Date(Date.parse(at) - 1).toISOString()
 
-/** @param {{ endpoint: string, labels: string[], onChange: (at: (string | undefined)[]) => void }} props a choice for each label */
-export function Moments({ endpoint, labels, onChange }) {
+/**
+ * A choice for each label.
+ * @param {{ endpoint: string, labels: string[], chosen: (string | undefined)[], onChange: (at: (string | undefined)[]) => void }} props
+ * chosen: undefined is now
+ */
+export function Moments({ endpoint, labels, chosen, onChange }) {
   const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/catalog/moments`
   const { value, problem } = useLoaded((signal) => get(target, signal), [target])
-  const chosen = useSignal(labels.map(() => ''))
   const choices = [['', said.now], ...(value?.items ?? []).map((each) => [before(each.at), titleOf(each)])]
-
-  function choose(index, at) {
-    chosen.value = chosen.value.with(index, at)
-    onChange(chosen.value.map((each) => each || undefined))
-  }
   return html`<div class="row moments">
       ${labels.map(
         (label, index) =>
           html`<${Choice}
             key=${label}
             label=${label}
-            value=${chosen.value[index]}
+            value=${chosen[index] ?? ''}
             choices=${choices}
-            onChange=${(at) => choose(index, at)}
+            onChange=${(at) => onChange(chosen.with(index, at || undefined))}
           />`
       )}
     </div>

@@ -36,12 +36,14 @@ function RulesAndTests({ endpoint }) {
   const tests = useLoaded((signal) => list(target, signal), [target])
   const owner = useLoaded((signal) => get(path`/v1/tenants/${id}`, signal), [id])
   const { plan, dialog } = usePlan(() => Promise.all([tests.again(), owner.again()]))
-  const { configuration, managedBy } = owner.value ?? {}
+  const { configuration, managedBy, version } = owner.value ?? {}
   const policy = configuration?.policy
   // Tests stand beside rules: without a policy everything is allowed.
   const isKept = mayChange() && managedBy === 'api' && policy !== undefined
-  const keep = (test) =>
-    plan({ [id]: { ...configuration, policy: { ...policy, tests: [...(policy.tests ?? []), test] } } })
+  function keep(test) {
+    const tests = [...(policy.tests ?? []), test]
+    plan({ [id]: { ...configuration, policy: { ...policy, tests } } }, { [id]: version })
+  }
   return html`<${Rules} ...${{ endpoint }} />
     <${Tests} tests=${tests} />
     <${Explain} ...${{ endpoint }} onKeep=${isKept ? keep : undefined} />

@@ -90,9 +90,10 @@ function OneTenant({ id }) {
 
   /** @param {string} name @param {object | undefined} endpoint undefined: it is removed */
   function planEndpoint(name, endpoint) {
-    const { configuration } = owner.value
+    const { configuration, version } = owner.value
     const { [name]: _before, ...others } = endpointsOf(owner.value)
-    plan({ [id]: { ...configuration, endpoints: endpoint === undefined ? others : { ...others, [name]: endpoint } } })
+    const endpoints = endpoint === undefined ? others : { ...others, [name]: endpoint }
+    plan({ [id]: { ...configuration, endpoints } }, { [id]: version })
   }
   const isEditable = mayChange() && owner.value?.configuration !== null
   return html`<p><a href=${linkTo('tenants', { tenant: undefined })}>${said.title}</a></p>

@@ -2,36 +2,39 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { path, ProblemError } from '../core/api.js'
+import { administrator, path, ProblemError, problemOf } from '../core/api.js'
 import { html } from '../core/html.js'
 import { eventsOf } from '../core/posted.js'
 import { tenant } from '../core/route.js'
 import { Dialog } from '../parts/dialog.js'
 import { Field, JsonField, SchemaFields, startOf } from '../parts/form.js'
 import { ProblemNote } from '../parts/notice.js'
-import { JsonText } from '../parts/schema.js'
+import { JsonText, membersOf, wordsOf } from '../parts/schema.js'
 import { duration } from '../parts/time.js'
 import { text } from '../text.js'
 
 const said = text.try
 const maxMessages = 50
 
-/** Kept for this page alone, as long as it is open. */
-let lastCredential = ''
+/** By tenant and endpoint, as long as the same person is signed in. @type {Map<string, string>} */
+const credentials = new Map()
+administrator.subscribe(() => credentials.clear())
 
 export function TryDialog({ endpoint, tool, onClose }) {
-  const credential = useSignal(lastCredential)
+  const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/try`
+  const credential = useSignal(credentials.get(target) ?? '')
   const args = useSignal(startOf(tool.inputSchema))
-  const isText = useSignal(Object.keys(tool.inputSchema?.properties ?? {}).length === 0)
+  const isText = useSignal(membersOf(tool.inputSchema).length === 0)
   const run = useSignal(/** @type {any} */ ({ state: 'ready' }))
   const running = useRef(/** @type {AbortController | undefined} */ (undefined))
   useEffect(() => () => running.current?.abort(), [])
 
   /** @param {object} [answers] to what the server asked */
   async function send(answers = {}) {
+    if (run.peek().state === 'running') return
     const controller = new AbortController()
     running.current = controller
-    lastCredential = credential.value
+    credentials.set(target, credential.value)
     let now = { state: 'running', progress: undefined, messages: /** @type {any[]} */ ([]), answer: undefined }
     run.value = now
     const take = (event, data) => {
@@ -48,12 +51,11 @@ export function TryDialog({ endpoint, tool, onClose }) {
       ...answers
     }
     try {
-      await eventsOf(path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/try`, body, take, controller.signal)
+      await eventsOf(target, body, take, controller.signal)
       if (now.state === 'running') run.value = { ...now, state: 'cut' }
     } catch (error) {
       if (controller.signal.aborted) run.value = { ...now, state: 'cancelled' }
-      else if (error instanceof ProblemError) run.value = { ...now, state: 'refused', problem: error.problem }
-      else throw error
+      else run.value = { ...now, state: 'refused', problem: problemOf(error) }
     }
   }
 
@@ -115,8 +117,6 @@ export function TryDialog({ endpoint, tool, onClose }) {
     </section>
   <//>`
 }
-
-const wordsOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value))
 
 function Progress({ progress, total, message }) {
   return html`<div class="progress">

@@ -1,7 +1,7 @@
 // The upstreams of a tenant: how each does, what it last said, opening its connections anew, and adding one.
 
 import { useSignal } from '@preact/signals'
-import { administrator, get, list, path, post } from '../core/api.js'
+import { administrator, get, list, path, post, ProblemError } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
 import { linkTo, route, tenant } from '../core/route.js'
@@ -26,8 +26,15 @@ export function Page() {
   const upstreams = useLoaded((signal) => list(path`/v1/tenants/${id}/upstreams`, signal), [id], { everyMs })
   const owner = useLoaded((signal) => get(path`/v1/tenants/${id}`, signal), [id])
   const isAdding = useSignal(false)
-  const { plan, dialog } = usePlan(() => Promise.all([upstreams.again(), owner.again()]))
+  const { plan, dialog } = usePlan((isApplied) => {
+    if (isApplied) isAdding.value = false
+    return Promise.all([upstreams.again(), owner.again()])
+  })
   const chosen = route.value.params.get('upstream')
+  function add() {
+    void owner.again()
+    isAdding.value = true
+  }
   const isOfFile = owner.value?.managedBy === 'file'
 
   return html`${isOfFile && html`<p class="note">${said.ofFile}</p>`}
@@ -35,7 +42,7 @@ export function Page() {
       mayChange() &&
       owner.value?.managedBy === 'api' &&
       html`<div class="row">
-        <button type="button" class="main" onClick=${() => (isAdding.value = true)}>${said.add}</button>
+        <button type="button" class="main" onClick=${add}>${said.add}</button>
       </div>`
     }
     <${Loading} loaded=${upstreams}>
@@ -53,10 +60,7 @@ export function Page() {
       html`<${AddDialog}
         owner=${owner.value}
         onClose=${() => (isAdding.value = false)}
-        onPlan=${(configuration) => {
-          isAdding.value = false
-          plan({ [id]: configuration })
-        }}
+        onPlan=${(configuration) => plan({ [id]: configuration }, { [id]: owner.value.version })}
       />`
     }
     ${dialog}`
@@ -98,8 +102,13 @@ function Upstream({ upstream, again }) {
   const { name, type, transport, state, processes, strayLines, revisions, isolation } = upstream
   const { awaySince, nextTryAt, lastError, listing, secrets } = upstream
   const asked = useSignal(/** @type {'later' | 'atOnce' | undefined} */ (undefined))
-  const reconnect = (atOnce) =>
-    post(path`/v1/tenants/${tenant.value}/upstreams/${name}/reconnect`, { atOnce }).then(again)
+  async function reconnect(atOnce) {
+    const target = path`/v1/tenants/${tenant.value}/upstreams/${name}/reconnect`
+    const { state, lastError } = await post(target, { atOnce })
+    await again()
+    if (state === 'away')
+      throw new ProblemError({ status: 0, title: '', detail: said.stillAway(name), remedy: lastError ?? undefined })
+  }
   const words = type === 'stdio' ? said.restart : said.reconnect
   const close = () => (asked.value = undefined)
   return html`<section class="card" aria-labelledby="upstream">

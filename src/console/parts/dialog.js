@@ -1,4 +1,5 @@
-// A dialog of the browser itself: it keeps the focus, closes with Escape, and gives the focus back.
+// A dialog of the browser itself: it keeps the focus, closes with Escape, and gives the focus back: where that is
+// gone, to the heading of the page.
 
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { html } from '../core/html.js'
@@ -14,9 +15,12 @@ export function Dialog({ title, onClose, children, actions, isWide = false }) {
   useEffect(() => {
     const before = document.activeElement
     element.current?.showModal()
-    return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    // After it is gone, and perhaps with it what had the focus before.
+    const giveBack = () => {
+      for (const each of [before, document.querySelector('h1')])
+        if (document.activeElement === document.body && each instanceof HTMLElement) each.focus()
     }
+    return () => queueMicrotask(giveBack)
   }, [])
   return html`<dialog ref=${element} aria-labelledby=${id} class=${isWide ? 'wide' : ''} onClose=${onClose}>
     <header>

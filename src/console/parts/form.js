@@ -4,6 +4,7 @@
 import { useId } from 'preact/hooks'
 import { html } from '../core/html.js'
 import { text } from '../text.js'
+import { membersOf, wordsOf } from './schema.js'
 
 /**
  * @param {{
@@ -30,10 +31,10 @@ export function Field({ label, hint, error, children }) {
  */
 export const startOf = (schema) =>
   Object.fromEntries(
-    Object.entries(schema?.properties ?? {})
-      .map(([name, member]) => {
-        const isUnticked = member?.type === 'boolean' && schema?.required?.includes(name)
-        return [name, member?.default ?? member?.const ?? (isUnticked ? false : undefined)]
+    membersOf(schema)
+      .map(([name, member, isRequired]) => {
+        const isUnticked = member['type'] === 'boolean' && isRequired
+        return [name, member['default'] ?? member['const'] ?? (isUnticked ? false : undefined)]
       })
       .filter(([, value]) => value !== undefined)
   )
@@ -46,13 +47,13 @@ const inputOf = (event) => /** @type {HTMLInputElement} */ (event.currentTarget)
  * @param {{ schema: Schema, value: Record<string, unknown>, onChange: (value: Record<string, unknown>) => void }} props
  */
 export function SchemaFields({ schema, value, onChange }) {
-  return html`${Object.entries(schema.properties ?? {}).map(
-    ([name, member]) =>
+  return html`${membersOf(schema).map(
+    ([name, member, isRequired]) =>
       html`<${SchemaField}
         key=${name}
         name=${name}
         schema=${member}
-        isRequired=${schema.required?.includes(name) ?? false}
+        isRequired=${isRequired}
         value=${value[name]}
         onChange=${(/** @type {unknown} */ next) => {
           const { [name]: _before, ...others } = value
@@ -70,9 +71,12 @@ function SchemaField({ name, schema, isRequired, value, onChange }) {
   const type = Array.isArray(schema.type) ? schema.type.find((each) => each !== 'null') : schema.type
   // What may be left out is neither true nor false until it is chosen.
   const either = type === 'boolean' && !isRequired ? [true, false] : undefined
-  const choices = schema.enum ?? schema.oneOf?.map((each) => each.const) ?? either
+  // Only of constants is it a choice: else of forms that differ.
+  const titled = Array.isArray(schema.oneOf) && schema.oneOf.every((each) => each?.const !== undefined) && schema.oneOf
+  const choices = [schema.enum, titled && titled.map((each) => each.const), either].find(Array.isArray)
+  const hint = schema.description && wordsOf(schema.description)
   if (choices !== undefined)
-    return html`<${Field} label=${label} hint=${schema.description}>
+    return html`<${Field} label=${label} hint=${hint}>
       ${(/** @type {object} */ attributes) =>
         html`<select
           ...${attributes}
@@ -83,7 +87,7 @@ function SchemaField({ name, schema, isRequired, value, onChange }) {
           ${choices.map(
             (choice, at) =>
               html`<option value=${at} selected=${choice === value}>
-                ${schema.oneOf?.[at]?.title ?? String(choice)}
+                ${wordsOf((titled || [])[at]?.title ?? choice)}
               </option>`
           )}
         </select>`}
@@ -95,10 +99,10 @@ function SchemaField({ name, schema, isRequired, value, onChange }) {
         checked=${value === true}
         onChange=${(/** @type {Event} */ event) => onChange(inputOf(event).checked)}
       />
-      <span>${label}${schema.description && html` <span class="muted">${schema.description}</span>`}</span></label
+      <span>${label}${hint && html` <span class="muted">${hint}</span>`}</span></label
     >`
   if (type === 'number' || type === 'integer')
-    return html`<${Field} label=${label} hint=${schema.description}>
+    return html`<${Field} label=${label} hint=${hint}>
       ${(/** @type {object} */ attributes) =>
         html`<input
           ...${attributes}
@@ -112,7 +116,7 @@ function SchemaField({ name, schema, isRequired, value, onChange }) {
         />`}
     <//>`
   if (type === 'string')
-    return html`<${Field} label=${label} hint=${schema.description}>
+    return html`<${Field} label=${label} hint=${hint}>
       ${(/** @type {object} */ attributes) =>
         html`<input
           ...${attributes}
@@ -123,7 +127,7 @@ function SchemaField({ name, schema, isRequired, value, onChange }) {
           onInput=${(/** @type {Event} */ event) => onChange(inputOf(event).value === '' && !isRequired ? undefined : inputOf(event).value)}
         />`}
     <//>`
-  return html`<${JsonField} label=${label} hint=${schema.description} value=${value} onChange=${onChange} />`
+  return html`<${JsonField} label=${label} hint=${hint} value=${value} onChange=${onChange} />`
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { ProblemError } from '../core/api.js'
+import { problemOf } from '../core/api.js'
 import { html } from '../core/html.js'
 import { eventsOf } from '../core/posted.js'
 import { text } from '../text.js'
@@ -26,10 +26,10 @@ export function useHops() {
     }
     try {
       await eventsOf(target, body, take, controller.signal)
+      if (found.peek().state === 'running') found.value = { ...found.peek(), state: 'refused', problem: text.cutOff }
     } catch (error) {
       if (controller.signal.aborted) return
-      if (!(error instanceof ProblemError)) throw error
-      found.value = { ...found.peek(), state: 'refused', problem: error.problem }
+      found.value = { ...found.peek(), state: 'refused', problem: problemOf(error) }
     }
   }
 

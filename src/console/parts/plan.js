@@ -1,45 +1,51 @@
 // A change, first as what it would do, then applied: refused where somebody else was first.
 
-import { useSignal } from '@preact/signals'
-import { post, request } from '../core/api.js'
+import { signal, useSignal } from '@preact/signals'
+import { get, path, post, ProblemError, problemOf, request } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
-import { attempt } from '../core/told.js'
+import { tell } from '../core/told.js'
 import { text } from '../text.js'
 import { Dialog } from './dialog.js'
-import { Loading } from './notice.js'
+import { Loading, ProblemNote } from './notice.js'
 
 const said = text.plan
 /** Of the tools that are gained or lost. */
 const namesShown = 12
 
+/** How many plans were applied on this page: after each there may be other tenants. */
+export const applied = signal(0)
+
 /**
  * @param {{
- *   wish: object, apply: (plan: any) => Promise<unknown>, title?: string, label?: string, done: () => string,
- *   onClose: (isApplied: boolean) => void, children?: unknown
- * }} props wish: as `POST /v1/plan` takes it
+ *   ask: (signal: AbortSignal) => Promise<any>, apply: (plan: any) => Promise<unknown>, title?: string, label?: string,
+ *   done: () => string, onClose: (isApplied: boolean) => void, children?: unknown
+ * }} props ask: for an answer of `POST /v1/plan`
  */
-function PlanDialog({ wish, apply, title = said.title, label = said.apply, done, onClose, children }) {
+function PlanDialog({ ask, apply, title = said.title, label = said.apply, done, onClose, children }) {
   const isApplying = useSignal(false)
-  const plan = useLoaded((signal) => post('/v1/plan', wish, signal), [])
-  const changes = plan.value?.tenants ?? []
+  const refused = useSignal(/** @type {import('../core/api.js').Problem | undefined} */ (undefined))
+  const plan = useLoaded(ask, [])
+  const isOfNow = !plan.isLoading && plan.problem === undefined && plan.value.tenants.length > 0
   async function run() {
     isApplying.value = true
-    const isDone = await attempt(() => apply(plan.value), done)
+    refused.value = undefined
+    try {
+      await apply(plan.value)
+      tell('done', done())
+      applied.value++
+      onClose(true)
+    } catch (error) {
+      refused.value = problemOf(error)
+      void plan.again()
+    }
     isApplying.value = false
-    if (isDone) onClose(true)
-    else void plan.again()
   }
-  const button = html`<button
-    type="button"
-    class="main"
-    disabled=${isApplying.value || changes.length === 0}
-    onClick=${run}
-  >
+  const button = html`<button type="button" class="main" disabled=${isApplying.value || !isOfNow} onClick=${run}>
     ${label}
   </button>`
   return html`<${Dialog} title=${title} onClose=${() => onClose(false)} actions=${button} isWide>
-    ${children}
+    ${children} ${refused.value && html`<${ProblemNote} problem=${refused.value} />`}
     <${Loading} loaded=${plan}>
       ${(/** @type {any} */ { tenants }) =>
         tenants.length === 0
@@ -49,14 +55,25 @@ function PlanDialog({ wish, apply, title = said.title, label = said.apply, done,
   <//>`
 }
 
-/** @param {{ tenants: Record<string, object | null>, onClose: (isApplied: boolean) => void }} props */
-function ChangeDialog({ tenants, onClose }) {
+/**
+ * @param {Wanted & { onClose: (isApplied: boolean) => void }} props
+ */
+function ChangeDialog({ tenants, versions, onClose }) {
   let version = 0
+  async function ask(signal) {
+    const plan = await post('/v1/plan', { tenants }, signal)
+    // Looked at after the plan: what comes later still is refused by the version of the plan.
+    for (const [id, read] of Object.entries(versions)) {
+      const { version: now } = await get(path`/v1/tenants/${id}`, signal)
+      if (now !== read) throw new ProblemError({ status: 412, title: '', ...said.changedMeanwhile(id) })
+    }
+    return plan
+  }
   const apply = async (plan) => {
     const applied = await post('/v1/apply', { tenants, version: plan.version })
     version = applied.version
   }
-  return html`<${PlanDialog} wish=${{ tenants }} ...${{ apply, onClose }} done=${() => said.done(version)} />`
+  return html`<${PlanDialog} ...${{ ask, apply, onClose }} done=${() => said.done(version)} />`
 }
 
 /**
@@ -68,7 +85,7 @@ function ChangeDialog({ tenants, onClose }) {
  */
 export function RollbackDialog({ version, tenant, done, ...props }) {
   return html`<${PlanDialog}
-    wish=${{ rollback: version, tenant }}
+    ask=${(/** @type {AbortSignal} */ signal) => post('/v1/plan', { rollback: version, tenant }, signal)}
     apply=${(/** @type {any} */ plan) => request('/v1/rollback', { method: 'POST', body: { version, tenant }, etag: `"${plan.version}"` })}
     done=${() => done}
     ...${props}
@@ -76,19 +93,25 @@ export function RollbackDialog({ version, tenant, done, ...props }) {
 }
 
 /**
- * A page that plans changes.
- * @param {() => unknown} onApplied
- * @returns {{ plan: (tenants: Record<string, object | null>) => void, dialog: unknown }} dialog: while there is a plan
+ * @typedef {{ tenants: Record<string, object | null>, versions: Record<string, number> }} Wanted versions: as tenants were
+ * when they were read, of which whole configurations were made
  */
-export function usePlan(onApplied) {
-  const wanted = useSignal(/** @type {Record<string, object | null> | undefined} */ (undefined))
+
+/**
+ * A page that plans changes.
+ * @param {(isApplied: boolean) => unknown} onClosed reads anew what may have changed
+ * @returns {{ plan: (tenants: Wanted['tenants'], versions?: Wanted['versions']) => void, dialog: unknown }} dialog: while
+ * there is a plan
+ */
+export function usePlan(onClosed) {
+  const wanted = useSignal(/** @type {Wanted | undefined} */ (undefined))
   function close(isApplied) {
     wanted.value = undefined
-    if (isApplied) void onApplied()
+    void onClosed(isApplied)
   }
   return {
-    plan: (tenants) => void (wanted.value = tenants),
-    dialog: wanted.value && html`<${ChangeDialog} tenants=${wanted.value} onClose=${close} />`
+    plan: (tenants, versions = {}) => void (wanted.value = { tenants, versions }),
+    dialog: wanted.value && html`<${ChangeDialog} ...${wanted.value} onClose=${close} />`
   }
 }
 

@@ -6,16 +6,36 @@ import { text } from '../text.js'
 const said = text.schema
 const maxLevels = 6
 
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Of whatever stands where words should: as it is written. */
+export const wordsOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/**
+ * The members of an object, as far as they are schemas: whoever wrote them may have written anything.
+ * @returns {[name: string, schema: Record<string, any>, isRequired: boolean][]}
+ */
+export function membersOf(schema) {
+  const { properties, required } = isObject(schema) ? schema : /** @type {any} */ ({})
+  const isRequired = (name) => Array.isArray(required) && required.includes(name)
+  return Object.entries(isObject(properties) ? properties : {}).map(([name, member]) => [
+    name,
+    isObject(member) ? member : {},
+    isRequired(name)
+  ])
+}
+
 /** Such as `string[]`, or the values of an enumeration. */
-function typeOf(schema) {
-  if (typeof schema !== 'object' || schema === null) return said.any
+function typeOf(schema, level = 0) {
+  if (!isObject(schema) || level > maxLevels) return said.any
   const { type, items, const: only, enum: values, anyOf, oneOf, $ref } = schema
   if (only !== undefined) return JSON.stringify(only)
-  if (values) return values.map((value) => JSON.stringify(value)).join(' | ')
-  if ($ref) return String($ref).split('/').at(-1)
-  if (anyOf ?? oneOf) return (anyOf ?? oneOf).map(typeOf).join(' | ')
-  if (type === 'array') return `${typeOf(items)}[]`
-  return Array.isArray(type) ? type.join(' | ') : (type ?? said.any)
+  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(' | ')
+  if ($ref) return wordsOf($ref).split('/').at(-1)
+  const either = [anyOf, oneOf].find(Array.isArray)
+  if (either) return either.map((each) => typeOf(each, level + 1)).join(' | ')
+  if (type === 'array') return `${typeOf(items, level + 1)}[]`
+  return [type ?? said.any].flat().map(wordsOf).join(' | ')
 }
 
 const bounds = ['minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'pattern', 'format', 'default']
@@ -29,16 +49,15 @@ const boundsOf = (schema) =>
     .join(', ')
 
 function Members({ schema, level }) {
-  const { properties = {}, required = [] } = schema
   return html`<ul class="schema">
-    ${Object.entries(properties).map(([name, member]) => {
-      const inner = member?.type === 'array' ? member.items : member
+    ${membersOf(schema).map(([name, member, isRequired]) => {
+      const inner = member.type === 'array' ? member.items : member
       return html`<li key=${name}>
         <code class="member">${name}</code> <span class="muted">${typeOf(member)}</span>
-        ${required.includes(name) && html` <span class="mark">${said.required}</span>`}
-        ${member?.description && html`<p>${member.description}</p>`}
-        ${boundsOf(member ?? {}) && html`<p class="muted">${boundsOf(member)}</p>`}
-        ${inner?.properties && level < maxLevels && html`<${Members} schema=${inner} level=${level + 1} />`}
+        ${isRequired && html` <span class="mark">${said.required}</span>`}
+        ${member.description && html`<p>${wordsOf(member.description)}</p>`}
+        ${boundsOf(member) && html`<p class="muted">${boundsOf(member)}</p>`}
+        ${membersOf(inner).length > 0 && level < maxLevels && html`<${Members} schema=${inner} level=${level + 1} />`}
       </li>`
     })}
   </ul>`
@@ -46,7 +65,7 @@ function Members({ schema, level }) {
 
 /** @param {{ title: string, schema: any }} props */
 export function SchemaView({ title, schema }) {
-  const isEmpty = Object.keys(schema?.properties ?? {}).length === 0
+  const isEmpty = membersOf(schema).length === 0
   return html`<section class="part">
     <h3>${title}</h3>
     ${isEmpty ? html`<p class="muted">${said.none}</p>` : html`<${Members} schema=${schema} level=${0} />`}

@@ -29,7 +29,7 @@ export function Table({ caption, columns, rows, keyOf, textOf, isWhole = true, i
   return html`<div class="table-part">
     ${
       textOf &&
-      rows.length > 5 &&
+      (rows.length > 5 || filter.value !== '') &&
       html`<${FilterField}
         label=${`${text.filter}: ${caption}`}
         value=${filter}

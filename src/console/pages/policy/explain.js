@@ -1,7 +1,7 @@
 // Why a caller may or may not use something, rule by rule. Who may not read rules may ask all the same.
 
 import { useSignal } from '@preact/signals'
-import { get, path, post, ProblemError } from '../../core/api.js'
+import { get, path, post, problemOf } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
 import { tenant } from '../../core/route.js'
@@ -37,8 +37,7 @@ export function Explain({ endpoint, onKeep }) {
     try {
       answer.value = { asked, value: await post(`${base}/explain`, asked) }
     } catch (error) {
-      if (!(error instanceof ProblemError)) throw error
-      answer.value = { problem: error.problem }
+      answer.value = { problem: problemOf(error) }
     }
   }
   const { asked: answered, value, problem } = answer.value

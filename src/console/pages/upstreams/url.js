@@ -12,22 +12,25 @@ import { text } from '../../text.js'
 const said = text.addUpstream
 
 /**
- * What is filled in, and the upstream that it comes to.
- * @returns {{ url: import('@preact/signals').Signal<string>, isForPeople: import('@preact/signals').Signal<boolean>, definition: () => object }}
+ * What is filled in, and the upstream that it comes to; seen: the URL that was looked at, which `isForPeople` is said of.
+ * @returns {Record<'url' | 'seen', import('@preact/signals').Signal<string>> & { isForPeople: import('@preact/signals').Signal<boolean>, definition: () => object }}
  */
 export function useUrl() {
   const url = useSignal('https://')
+  const seen = useSignal('')
   const isForPeople = useSignal(false)
-  const definition = () => ({ type: 'http', url: url.value, ...(isForPeople.value && { auth: { type: 'user' } }) })
-  return { url, isForPeople, definition }
+  function definition() {
+    const isOfThis = isForPeople.value && seen.value === url.value
+    return { type: 'http', url: url.value, ...(isOfThis && { auth: { type: 'user' } }) }
+  }
+  return { url, seen, isForPeople, definition }
 }
 
 /** @param {{ name: string, given: ReturnType<typeof useUrl>, error: string | undefined }} props */
 export function UrlFields({ name, given, error }) {
-  const { url, isForPeople } = given
+  const { url, seen, isForPeople } = given
   const { found, run } = useHops()
   const { state, hops, fault, problem, asksPeople, tools } = found
-  const seen = useSignal('')
 
   async function look() {
     isForPeople.value = false
