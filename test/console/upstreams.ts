@@ -111,6 +111,30 @@ t.test('a server at a URL is looked at hop by hop, before it is added', async (t
   t.same(complaints, [])
 })
 
+t.test('that people connect accounts is said of the URL that was looked at, and of no other one', async (t) => {
+  const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
+  const found = { contentType: 'text/event-stream', body: 'event: found\ndata: {"asksPeople":true}\n\n' }
+  await page.route('**/discover', (route) => route.fulfill(found))
+  await page.getByRole('button', { name: 'Add upstreams' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('accounts')
+  const planned = async (url: string) => {
+    await page.getByLabel('URL', { exact: true }).fill(url)
+    const asked = page.waitForRequest('**/v1/plan')
+    await page.getByRole('button', { name: 'See what it changes' }).click()
+    const { tenants } = (await asked).postDataJSON()
+    await page.getByRole('dialog', { name: 'What this change does' }).waitFor()
+    await page.keyboard.press('Escape')
+    return tenants.team.upstreams.accounts
+  }
+  await page.getByLabel('URL', { exact: true }).fill(rig.tickets.url)
+  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByLabel('Each person connects an account of their own there').check()
+  const other = `${rig.tickets.url}?other`
+  t.same(await planned(other), { type: 'http', url: other })
+  t.same(await planned(rig.tickets.url), { type: 'http', url: rig.tickets.url, auth: { type: 'user' } })
+  t.same(complaints, [])
+})
+
 t.test('an entry of a registry becomes an upstream, with what it asks for', async (t) => {
   const { page, complaints } = await rig.signedIn('upstreams?tenant=team')
   const remote = {
