@@ -72,6 +72,7 @@ t.test('a call is made once, and its credential is kept for one endpoint and one
   const open = async (name: string) => {
     await page.getByRole('button', { name, exact: true }).click()
     await dialog.getByRole('button', { name: 'Try it' }).click()
+    await dialog.getByRole('button', { name: 'Call it' }).waitFor()
     return await credential.inputValue()
   }
   const close = async () => {
@@ -91,10 +92,10 @@ t.test('a call is made once, and its credential is kept for one endpoint and one
   await close()
   t.equal(await open('echo'), apiKey, 'for the same endpoint it is there again')
   await close()
-  await page.getByLabel('Endpoint').selectOption('default')
+  await page.getByRole('combobox', { name: 'Endpoint' }).selectOption('default')
   t.equal(await open('tickets__echo'), '', 'for another one it is not')
   await close()
-  await page.getByLabel('Endpoint').selectOption('support')
+  await page.getByRole('combobox', { name: 'Endpoint' }).selectOption('support')
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByLabel('Admin key or access token').fill(adminKeys.acme)
   await page.keyboard.press('Enter')
