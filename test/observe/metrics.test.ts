@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { prometheusName } from '../../scripts/metrics-doc.ts'
 import { instruments, type MetricName } from '../../src/observe/metrics/instruments.ts'
-import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { adminGateway, adminKeys, adminSection, globexKey } from '../kit/admin.ts'
 import { legacyClient, send } from '../kit/client.ts'
 import { listenEvents } from '../kit/events.ts'
-import { key } from '../kit/gateway.ts'
+import { configOf, key } from '../kit/gateway.ts'
 import { httpSseClient } from '../kit/http-sse-client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { modernListen } from '../kit/modern-listen.ts'
@@ -375,3 +375,19 @@ function judgeContract(t: Test, text: string, samples: readonly Sample[]): void 
   })
   t.same(wrong, [], 'no other labels')
 }
+
+t.test('a tenant that leaves the configuration leaves the metrics of calls, too', async (t) => {
+  const options = { upstreams: {}, top: { admin: adminSection } }
+  const gateway = await adminGateway(t, options)
+  await modernRequest(gateway.url(), 'tools/list', {}, { token: key })
+  await modernRequest(gateway.url('default', 'globex'), 'tools/list', {}, { token: globexKey })
+  const counted = async () =>
+    samplesOf((await gateway.call('GET', '/metrics')).text)
+      .filter(({ name }) => name === 'mcp_server_operation_duration_seconds_count')
+      .map(({ labels }) => labels['gatehouse_tenant'])
+      .sort()
+  t.same(await counted(), ['acme', 'globex'])
+  gateway.reload(configOf(options))
+  await until('globex is gone', async () => (await counted()).length === 1)
+  t.same(await counted(), ['acme'])
+})
