@@ -179,7 +179,9 @@ t.test('a tenant that is no more leaves nothing behind, and others keep theirs',
   const names = createLabelNames()
   const series = createCallSeries(name, Date, names)
   const tenants = () =>
-    [...new Set(series.data().dataPoints.map(({ attributes }) => attributes['gatehouse.tenant']))].sort()
+    [...new Set(series.data().dataPoints.map(({ attributes }) => attributes['gatehouse.tenant']))]
+      .map(String)
+      .toSorted((a, b) => a.localeCompare(b))
   const isFull = (tenant: string) => !names.has(tenant, 'names', 'one more')
   for (const tenant of ['acme', 'globex'])
     for (let tool = 0; tool < 200; tool++) series.record(1, tenant, attributesOf(tenant, `tool-${tool}`))

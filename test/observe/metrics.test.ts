@@ -385,7 +385,7 @@ t.test('a tenant that leaves the configuration leaves the metrics of calls, too'
     samplesOf((await gateway.call('GET', '/metrics')).text)
       .filter(({ name }) => name === 'mcp_server_operation_duration_seconds_count')
       .map(({ labels }) => labels['gatehouse_tenant'])
-      .sort()
+      .toSorted((a = '', b = '') => a.localeCompare(b))
   t.same(await counted(), ['acme', 'globex'])
   gateway.reload(configOf(options))
   await until('globex is gone', async () => (await counted()).length === 1)

@@ -22,7 +22,7 @@ export async function listen(target, { onEvent, onState, signal }) {
       if (!response.ok || response.body === null) throw await problemIn(response)
       onState('open')
       waitMs = firstWaitMs
-      await readEvents(/** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (response.body)), onEvent)
+      await readEvents(response.body, onEvent)
       if (!signal.aborted) onState('waiting')
     } catch (error) {
       if (signal.aborted) return
