@@ -1,8 +1,9 @@
 // Who may use what at a tenant, as it is in force. Policies of endpoints are parts of these.
 
 import type { Static } from 'typebox'
-import { PolicySchema } from '../../config/schema/policy.ts'
+import { PolicySchema, RuleSchema } from '../../config/schema/policy.ts'
 import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
 import { treeOf } from '../../config/shape.ts'
 import { tenantId } from '../../protocol/messages.ts'
 import type { Administrator } from '../access.ts'
@@ -18,8 +19,15 @@ import {
   versionSchema
 } from './managed.ts'
 
+/** A rule of a policy, or what a kill switch is among them. */
+export const RuleInForce = closedObject({
+  ...RuleSchema.properties,
+  name: Type.String({ description: 'What `explain` and the log call it; `kill switch` of a tool that is stopped.' })
+})
+
 export const PolicyDetails = closedObject({
   ...PolicySchema.properties,
+  rules: Type.Array(RuleInForce, { description: 'In any order.' }),
   managedBy: managedBySchema,
   version: versionSchema,
   configuration: configurationSchema

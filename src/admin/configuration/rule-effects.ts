@@ -5,7 +5,7 @@ import type { Static } from 'typebox'
 import type { Principal } from '../../auth/principal.ts'
 import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
 import { closedObject } from '../../config/schema/parts.ts'
-import { PolicySchema, RuleSchema } from '../../config/schema/policy.ts'
+import { PolicySchema } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
 import { createRouteFacts } from '../../policy/route-facts.ts'
 import { compilePolicy, type RouteFacts, type Rule } from '../../policy/rules.ts'
@@ -15,6 +15,7 @@ import { callersToday } from '../callers/callers.ts'
 import { namedEndpoint } from '../clients/own-way.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { defineRoute, type AdminServices } from '../route.ts'
+import { RuleInForce } from './policies.ts'
 
 /** Of the tools that one rule covers. */
 const maxCoveredNames = 20
@@ -28,7 +29,7 @@ export const readersOfRules = ['platform-admin', 'tenant-admin', 'auditor'] as c
 export const policyLevels = ['tenant', 'endpoint'] as const
 
 const RuleEffect = closedObject({
-  ...RuleSchema.properties,
+  ...RuleInForce.properties,
   of: Type.Enum(policyLevels, { description: 'Whose policy it stands in.' }),
   place: Type.Integer({ description: 'In the order of that policy, from 1.' }),
   tools: closedObject(
@@ -102,7 +103,7 @@ function* effectsOf(
     const about = callers.filter((each) => rule.isAbout(each)).map(({ subject }) => subject)
     const { name, effect, who, what, scopes, when } = rule
     effects.push({
-      ...({ name, effect, who, what, scopes, ...(when !== undefined && { when }) } as Static<typeof RuleSchema>),
+      ...({ name, effect, who, what, scopes, ...(when !== undefined && { when }) } as Static<typeof RuleInForce>),
       of,
       place,
       tools: { count: covered.length, names: covered.slice(0, maxCoveredNames).map((each) => each.name) },
