@@ -1,13 +1,13 @@
 // `npm run fuzz:admin`: schemathesis (https://schemathesis.readthedocs.io) fuzzes the OpenAPI document of a real admin
 // listener: no request that the document describes, and none that it does not, may be answered by a fault of the gateway,
-// and answers are as the document says. Installs it into .interop/, says what is missing, and ends with the report.
+// and answers are as the document says. Most paths name what there is: otherwise nearly all would be unknown. Installs it into .interop/, says what is missing, and ends with the report.
 // Arguments go to schemathesis: `--seed 7`, `--max-examples 100`.
 
 import { spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -20,6 +20,24 @@ const folder = join(root, '.interop', 'schemathesis')
 const version = '4.32.5'
 /** Each may send twenty requests a second. */
 const keyCount = 100
+
+/** Of the configuration, where nothing can be changed, and made by the API. */
+const tenants = ['acme', 'made']
+/** What both have. Chance still gives some of the paths names of its own. */
+const known = { tenant: tenants, upstream: ['up'], endpoint: ['default'], key: ['ci'], limit: ['all'], tool: ['echo'] }
+const knownShare = 0.8
+
+/** Changes of what there is are taken with the version that it has, or with any. */
+const versions = ['*']
+
+/** In TOML, which takes these values as JSON has them. */
+const settings = [
+  `[dictionaries.version]\nvalues = ${JSON.stringify(versions)}`,
+  ...Object.entries(known).map(([name, values]) => `[dictionaries.${name}]\nvalues = ${JSON.stringify(values)}`),
+  '[parameters]',
+  `"header.If-Match" = { dictionary = "version", probability = ${knownShare} }`,
+  ...Object.keys(known).map((name) => `"path.${name}" = { dictionary = "${name}", probability = ${knownShare} }`)
+].join('\n')
 
 const checks = ['not_a_server_error', 'content_type_conformance', 'response_schema_conformance']
 
@@ -44,8 +62,16 @@ async function main(): Promise<number> {
   const keys = Array.from({ length: keyCount }, (_, at) => `gha_${hash('sha256', `fuzz ${at}`, 'base64url')}`)
   const upstream = await startUpstream()
   teardown.teardown(() => upstream.close())
+  await writeFile(join(root, '.interop', 'schemathesis.toml'), settings)
+  const upstreams = { up: { type: 'http', url: upstream.url } }
+  const auth = { keys: [{ name: 'ci', key: 'gh_key_of_the_fuzzed_tenant_0123456789' }] }
+  const limits = { all: { perDay: 1_000_000 } }
+  const endpoints = { default: { upstreams: ['up'] } }
   const made = await gateway(teardown, {
-    upstreams: { up: { type: 'http', url: upstream.url } },
+    upstreams,
+    auth,
+    endpoints,
+    callLimits: limits,
     top: {
       audit: {},
       admin: {
@@ -54,7 +80,15 @@ async function main(): Promise<number> {
       }
     }
   })
-  const proxy = await startProxy(made.adminUrl, keys)
+  const tenant = JSON.stringify({ upstreams, auth: {}, endpoints, limits })
+  const proxy = await startProxy(made.adminUrl, keys, async () => {
+    const headers = { Authorization: `Bearer ${keys[0]}`, 'Content-Type': 'application/json' }
+    const own = `${made.adminUrl}/v1/tenants/made`
+    await fetch(`${own}/kills/tenant`, { method: 'DELETE', headers })
+    await fetch(own, { method: 'PUT', headers: { ...headers, 'If-Match': '*' }, body: tenant })
+    await fetch(own, { method: 'PUT', headers, body: tenant })
+    await fetch(`${own}/keys`, { method: 'POST', headers, body: JSON.stringify({ name: 'ci' }) })
+  })
   const code = await run(join(folder, 'bin', 'schemathesis'), [
     'run',
     `${proxy}/openapi.json`,
@@ -88,11 +122,18 @@ const maxBody = 262_144
 /** Requests that were not answered at all. */
 let lost = 0
 
-/** Gives each request the next of the keys, because one alone is soon slowed down. */
-async function startProxy(to: string, keys: readonly string[]): Promise<string> {
+/** Requests between two times that the tenant is made, which some of them change, stop or delete. */
+const madeEvery = 20
+
+/**
+ * Gives each request the next of the keys, because one alone is soon slowed down.
+ * @param makeTenant called before the first request, and after some
+ */
+async function startProxy(to: string, keys: readonly string[], makeTenant: () => Promise<void>): Promise<string> {
   let turn = 0
   async function pass(incoming: IncomingMessage, reply: ServerResponse): Promise<void> {
     const body = await buffer(incoming)
+    if (turn % madeEvery === 0) await makeTenant()
     const { host: _host, authorization: _authorization, connection: _connection, ...headers } = incoming.headers
     const outgoing = request(
       `${to}${incoming.url ?? ''}`,
@@ -118,7 +159,7 @@ async function startProxy(to: string, keys: readonly string[]): Promise<string> 
     outgoing.end(body)
   }
   // What is too long is the gateway's to refuse.
-  const server = createServer({ maxHeaderSize: 65_536 }, (incoming, reply) => void pass(incoming, reply))
+  const server = createServer({ maxHeaderSize: 1_048_576 }, (incoming, reply) => void pass(incoming, reply))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   teardown.teardown(() => server.close())
