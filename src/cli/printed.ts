@@ -1,16 +1,12 @@
 // What commands print: rows and lines for a person at a terminal, and data. Upstreams, clients and models chose much of
 // it, and none of that can steer the terminal.
 
+import { unicodeEscapes } from '../observe/lines/line-bytes.ts'
 import { visible } from '../observe/text-log.ts'
 
 /** @param json text of JSON. @returns the same values, without characters that a terminal may obey or hide text by */
 export const harmlessJson = (json: string): string =>
-  json.replaceAll(/[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu, (each) =>
-    each
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join('')
-  )
+  json.replaceAll(/[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu, unicodeEscapes)
 
 /** @returns a document of `--json` */
 export const jsonText = (value: unknown): string => `${harmlessJson(JSON.stringify(value, null, 2))}\n`

@@ -2,7 +2,7 @@
 
 import { moveClock } from '../kit/moving-clock.ts'
 import { randomUUID } from 'node:crypto'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { acmeGateway, initializeBody } from '../kit/acme-gateway.ts'
 import { testAuthenticator, outcome, resource, tenantWith, trust } from '../kit/authenticator.ts'
 import { assemble, forgedKey, forgingIssuer } from '../kit/forging-issuer.ts'
@@ -52,7 +52,8 @@ t.test('a host that keeps a token of a withdrawn key keeps no new key waiting', 
   t.equal(await use(await tokenOf(next)), 200)
 })
 
-t.test('strangers who invent kids keep no new key from whoever was let in before', async (t) => {
+/** A gateway, its issuer, and whoever begins a session with a token of it: the status of the answer. */
+async function start(t: Test) {
   const acme = await acmeGateway(t)
   const idp = acme.issuer
   t.teardown(() => moveClock(0))
@@ -60,6 +61,11 @@ t.test('strangers who invent kids keep no new key from whoever was let in before
     const token = await idp.sign({ aud: acme.url(), sub, client_id: 'app' }, {}, key)
     return (await acme.exchange(acme.post(initializeBody()).replace(/Bearer [^\r]+/, `Bearer ${token}`))).status
   }
+  return { idp, use }
+}
+
+t.test('strangers who invent kids keep no new key from whoever was let in before', async (t) => {
+  const { idp, use } = await start(t)
   const flood = async (sub: string): Promise<void> => {
     const key = await forgedKey('ES256')
     for (let n = 0; n < 20; n++) t.equal(await use(sub, { ...key, kid: randomUUID() }), 401)
@@ -93,13 +99,7 @@ t.test('strangers who invent kids keep no new key from whoever was let in before
 })
 
 t.test('whoever guesses the kid of a new key keeps it from nobody who was let in before', async (t) => {
-  const acme = await acmeGateway(t)
-  const idp = acme.issuer
-  t.teardown(() => moveClock(0))
-  const use = async (sub: string, key = idp.key): Promise<number> => {
-    const token = await idp.sign({ aud: acme.url(), sub, client_id: 'app' }, {}, key)
-    return (await acme.exchange(acme.post(initializeBody()).replace(/Bearer [^\r]+/, `Bearer ${token}`))).status
-  }
+  const { idp, use } = await start(t)
   t.equal(await use('ada'), 200)
   moveClock(60_000)
   const next = await forgedKey('ES256', 'key-2')
@@ -111,13 +111,7 @@ t.test('whoever guesses the kid of a new key keeps it from nobody who was let in
 })
 
 t.test('what was fetched as for anybody leaves callers who were let in before their own', async (t) => {
-  const acme = await acmeGateway(t)
-  const idp = acme.issuer
-  t.teardown(() => moveClock(0))
-  const use = async (sub: string, key = idp.key): Promise<number> => {
-    const token = await idp.sign({ aud: acme.url(), sub, client_id: 'app' }, {}, key)
-    return (await acme.exchange(acme.post(initializeBody()).replace(/Bearer [^\r]+/, `Bearer ${token}`))).status
-  }
+  const { idp, use } = await start(t)
   t.equal(await use('ada'), 200)
   moveClock(60_000)
   const [withdrawn, next, after] = [await forgedKey('ES256'), await forgedKey('ES256'), await forgedKey('ES256')]

@@ -120,10 +120,12 @@ export class LineBytes {
  */
 export function escapedJson(lines: string): string {
   if (Buffer.byteLength(lines) === lines.length) return lines
-  return lines.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (each) =>
-    each
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join('')
-  )
+  return lines.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, unicodeEscapes)
 }
+
+/** Each UTF-16 unit of a text within JSON as `\uXXXX` (RFC 8259 section 7). */
+export const unicodeEscapes = (text: string): string =>
+  text
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
