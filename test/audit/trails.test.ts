@@ -129,9 +129,9 @@ t.test('a file that cannot be written costs the store no record', async (t) => {
   const calls = async () => (await text()).split('"kind":"call"').length - 1
   for (let chunk = 1; chunk <= 4; chunk++) {
     for (let at = 0; at < 900; at++) void begin(audit).end(ok)
-    await until('the store has them', async () => {
+    await until('the store has them, and the file has refused them', async () => {
       clock.advance(momentMs)
-      return (await calls()) === 900 * chunk
+      return (await calls()) === 900 * chunk && errors.join('').includes('cannot be written')
     })
   }
   await rm(file)
