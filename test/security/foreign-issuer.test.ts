@@ -30,7 +30,7 @@ t.test('iss is compared letter by letter, and no request is made for an unknown 
   ]
   for (const iss of bad) t.equal(outcome(await auth.present(await idp.sign({ iss }))), 401, JSON.stringify(iss))
   t.equal(outcome(await auth.present(await stranger.sign())), 401)
-  t.same([idp.requests, stranger.requests], [[], []])
+  t.same([idp.requests, stranger.requests], [[], []], 'nobody was asked')
   t.equal(outcome(await auth.present(await idp.sign())), 'ada')
 })
 
@@ -74,9 +74,9 @@ t.test('the same kid and subject of two issuers are two keys and two people', as
     await auth.present(await a.sign({}, {}, keyA)),
     await auth.present(await b.sign({}, {}, keyB))
   ]
-  t.same([outcome(first), outcome(second)], ['ada', 'ada'])
+  t.same([outcome(first), outcome(second)], ['ada', 'ada'], 'both are known')
   t.not(first instanceof GatewayError ? '' : first.issuer, second instanceof GatewayError ? '' : second.issuer)
   t.equal(outcome(await auth.present(await a.sign({}, {}, keyB))), 401)
   t.equal(outcome(await auth.present(await b.sign({}, {}, keyA))), 401)
-  t.same(auth.reasons(), ['signature', 'signature'])
+  t.same(auth.reasons(), ['signature', 'signature'], 'the key of the other issuer does not fit')
 })

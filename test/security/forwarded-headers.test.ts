@@ -33,7 +33,7 @@ t.test('forged forwarding headers change nothing', async (t) => {
       })
     ).json
   t.equal(await challenge(forged), await challenge({}))
-  t.same(await metadata(forged), await metadata({}))
+  t.same(await metadata(forged), await metadata({}), 'metadata are the same')
   t.match(await metadata(forged), { resource: acme.url() })
   t.equal(
     (

@@ -259,6 +259,6 @@ t.test(
       rename(change)
       await disconnect()
     }
-    t.same(seen.revocations, ['gatehouse:secret-of-the-client', 'gatehouse', 'gatehouse'])
+    t.same(seen.revocations, ['gatehouse:secret-of-the-client', 'gatehouse', 'gatehouse'], 'who gave back')
   }
 )
