@@ -53,5 +53,9 @@ t.test('of requests on one connection a thousand are served, and no more', async
     await until('all are answered', () => statuses().length === sent)
   }
   socket.destroy()
-  t.same(statuses(), [...Array<string>(1_000).fill('200'), ...Array<string>(20).fill('503')], 'a thousand, and then none')
+  t.same(
+    statuses(),
+    [...Array<string>(1_000).fill('200'), ...Array<string>(20).fill('503')],
+    'a thousand, and then none'
+  )
 })
