@@ -454,8 +454,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'counted only'
     ],
     [
-      'admin/configuration/access-changes.ts maxToolNames',
-      'names of tools that are gained or lost',
+      'admin/configuration/access-changes.ts maxNamesOfEndpoint',
+      'names of each kind that are gained or lost',
       'endpoint',
       'counted only'
     ],
@@ -467,19 +467,19 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'admin/configuration/access-changes.ts maxCallersTold',
-      'callers who gain or lose tools, in a plan',
+      'callers who gain or lose something, in a plan',
       'endpoint',
       'counted only'
     ],
     [
       'admin/configuration/access-changes.ts maxNamesOfCaller',
-      'names of tools that a caller gains or loses',
+      'names of each kind that a caller gains or loses',
       'caller',
       'counted only'
     ],
     [
       'admin/configuration/planned/caller-classes.ts maxLooksOfPlan',
-      'rules that a plan compares callers and tools with, once for all callers whom the same rules are about',
+      'rules that a plan compares callers and entries of lists with, once for all callers whom the same rules are about',
       'plan',
       'further callers are counted as not looked at'
     ],

@@ -13,6 +13,16 @@ const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 /** @param {number} count @param {string} one @param {string} many */
 const counted = (count, one, many) => `${amount(count)} ${count === 1 ? one : many}`
 
+/** @type {Record<Kind, [one: string, many: string]>} */
+const kindNames = {
+  tool: ['tool', 'tools'],
+  prompt: ['prompt', 'prompts'],
+  resource: ['resource', 'resources'],
+  template: ['resource template', 'resource templates']
+}
+/** @param {number} count @param {Kind} kind */
+const countedKind = (count, kind) => counted(count, ...kindNames[kind])
+
 export const text = {
   language,
   /** index.html says the same: it is read without this file. */
@@ -113,23 +123,23 @@ export const text = {
       changed: (/** @type {string} */ name) => `The endpoint ${name} changes.`,
       removed: (/** @type {string} */ name) => `The endpoint ${name} is removed.`
     },
-    gains: (/** @type {string} */ name, /** @type {number} */ count) =>
-      `Callers of ${name} gain ${counted(count, 'tool', 'tools')}`,
-    loses: (/** @type {string} */ name, /** @type {number} */ count) =>
-      `Callers of ${name} lose ${counted(count, 'tool', 'tools')}`,
+    gains: (/** @type {string} */ name, /** @type {number} */ count, /** @type {Kind} */ kind) =>
+      `Callers of ${name} gain ${countedKind(count, kind)}`,
+    loses: (/** @type {string} */ name, /** @type {number} */ count, /** @type {Kind} */ kind) =>
+      `Callers of ${name} lose ${countedKind(count, kind)}`,
     rules: (/** @type {string} */ name) => `Rules of ${name} change: these counts leave them out.`,
     caller: (/** @type {string} */ name, /** @type {string} */ endpoint) => `${name} at ${endpoint}`,
-    gained: 'gains',
-    lost: 'loses',
+    gained: (/** @type {number} */ count, /** @type {Kind} */ kind) => `gains ${countedKind(count, kind)}:`,
+    lost: (/** @type {number} */ count, /** @type {Kind} */ kind) => `loses ${countedKind(count, kind)}:`,
     others: (/** @type {number} */ count) =>
-      `${counted(count, 'more caller gains or loses', 'more callers gain or lose')} tools.`,
+      `${counted(count, 'more caller gains or loses', 'more callers gain or lose')} something.`,
     notLookedAt: (/** @type {number} */ count) =>
-      `Not all callers were looked at: ${counted(count, 'was', 'were')} left out, because tools times rules are too many.`,
+      `Not all callers were looked at: ${counted(count, 'was', 'were')} left out, because what the endpoints have times rules is too much.`,
     nobodyDiffers: (/** @type {number} */ count) =>
-      `None of ${counted(count, 'known caller', 'known callers')} gains or loses tools.`,
-    unknown: (/** @type {string} */ names) => `Not known now, and not counted: the tools of ${names}.`,
+      `None of ${counted(count, 'known caller', 'known callers')} gains or loses anything.`,
+    unknown: (/** @type {string} */ names) => `Not known now, and not counted: what ${names} has.`,
     mayChange: (/** @type {string} */ names) =>
-      `Tools may change: the definition of ${names} does. Those of now are counted.`,
+      `What is offered may change: the definition of ${names} does. What it offers now is counted.`,
     brokenTest: (/** @type {string} */ name, /** @type {string} */ endpoint) =>
       `A test of ${name} at ${endpoint} does not hold then.`,
     told: (/** @type {number} */ count) => `${counted(count, 'open session is', 'open sessions are')} told at once.`,

@@ -14,6 +14,7 @@ interface Plan {
     readonly endpoints: ReadonlyArray<{
       readonly endpoint: string
       readonly sessions: number
+      readonly others?: readonly unknown[]
       readonly callers: { readonly known: number; readonly differ: number; readonly changes: readonly unknown[] }
     }>
   }>
@@ -97,6 +98,69 @@ t.test('who gains and loses tools is told by name, and is so when the change is 
   ])
   const same = await planned({ policy, origins: ['https://a.example'] })
   t.same(same, [], 'nobody gains or loses by another change')
+})
+
+t.test('prompts, resources and templates that callers gain and lose are told by their kind', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const rig = await adminGateway(t, { upstreams: {} })
+  const path = '/v1/tenants/team'
+  const [tom, eve] = ['gh_key_of_tom_0123456789', 'gh_key_of_eve_0123456789']
+  const auth = {
+    keys: [
+      { name: 'tom', key: tom },
+      { name: 'eve', key: eve }
+    ]
+  }
+  t.equal((await rig.call('PUT', path, { body: { auth, upstreams: { up: { url: upstream.url } } } })).status, 201)
+  const url = rig.url('default', 'team')
+  const listsOf = async (token: string) => {
+    const list = async (method: string, of: string, by: string): Promise<string[]> =>
+      (await modernRequest(url, method, {}, { token })).json.result[of].map((each: Record<string, unknown>) => each[by])
+    return {
+      prompt: await list('prompts/list', 'prompts', 'name'),
+      resource: await list('resources/list', 'resources', 'uri'),
+      template: await list('resources/templates/list', 'resourceTemplates', 'uriTemplate')
+    }
+  }
+  const all = await listsOf(tom)
+  for (const [kind, names] of Object.entries(all)) t.ok(names.length > 0, `there is a ${kind}`)
+  const { configuration } = (await rig.call('GET', path)).json as { configuration: object }
+  const changed = (change: object) => ({ tenants: { team: { ...configuration, ...change } } })
+  const planned = async (change: object) => {
+    const { json, text } = await rig.call('POST', '/v1/plan', { body: changed(change) })
+    const [tenant] = (json as Plan).tenants ?? []
+    if (tenant === undefined) throw new Error(text)
+    return tenant.endpoints[0]
+  }
+  const none = { count: 0, names: [] }
+  const told = (names: string[]) => ({ count: names.length, names: [...names].sort() })
+
+  // What the endpoint itself offers no more is lost by everybody, rules or not.
+  const narrow = { endpoints: { default: { upstreams: ['up'], deny: { prompts: ['*'] } } } }
+  t.match(await planned(narrow), { loses: none, others: [{ kind: 'prompt', gains: none, loses: told(all.prompt) }] })
+  // What rules take is lost by whom they are about alone.
+  const rule = {
+    name: 'tom',
+    effect: 'deny',
+    who: { keys: ['tom'] },
+    what: { kinds: ['prompt', 'resource', 'template'] }
+  }
+  const policy = { default: 'allow', rules: [rule] }
+  const byRules = await planned({ policy })
+  t.match(byRules, { gains: none, loses: none, others: [], callers: { known: 2, differ: 1 } })
+  t.match(byRules?.callers.changes, [
+    {
+      subject: 'tom',
+      gains: none,
+      loses: none,
+      others: Object.entries(all).map(([kind, names]) => ({ kind, gains: none, loses: told(names) }))
+    }
+  ])
+  const applied = await rig.call('POST', '/v1/apply', { headers: { 'If-Match': '*' }, body: changed({ policy }) })
+  t.equal(applied.status, 200, applied.text)
+  t.same(await listsOf(tom), { prompt: [], resource: [], template: [] }, 'it is so when the change is made')
+  t.same(await listsOf(eve), all)
 })
 
 t.test(

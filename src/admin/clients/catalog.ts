@@ -10,7 +10,7 @@ import { latestLegacy, legacyRevisions, modernRevisions, type JsonObject } from 
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { describedPrincipal } from '../../relay/methods/explain.ts'
 import { checkRole } from '../checks.ts'
-import { catalogWithoutRules, readersOfRules } from '../configuration/rule-effects.ts'
+import { catalogWithoutRules, listOfKind, readersOfRules } from '../configuration/rule-effects.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem } from '../problem.ts'
 import { asked, catalogKind } from './questions.ts'
@@ -74,14 +74,6 @@ const CatalogDiff = closedObject({
   unknown: unknownUpstreams
 })
 
-/** Of each kind: its list, and what an entry of it is known by. */
-const lists = {
-  tool: ['tools', 'name'],
-  prompt: ['prompts', 'name'],
-  resource: ['resources', 'uri'],
-  template: ['templates', 'uriTemplate']
-} as const
-
 export interface SeenEntry {
   readonly name: string
   readonly upstream: string
@@ -116,7 +108,7 @@ async function momentsOf(
 
 interface Asked {
   readonly endpoint: string
-  readonly kind: keyof typeof lists
+  readonly kind: keyof typeof listOfKind
   /** undefined: now. */
   readonly moment: KeptMoment | undefined
   readonly withoutRules: boolean
@@ -139,7 +131,7 @@ async function seenBy(
   const catalog = withoutRules
     ? catalogWithoutRules(context, { catalogOf })
     : catalogOf({ ...context, principal }, undefined)
-  const [list, member] = lists[kind]
+  const [list, member] = listOfKind[kind]
   const routes = catalog.routes(list)
   const entries = catalog.list(list, wanted).map((entry, at) => ({
     name: String(entry[member]),

@@ -1,20 +1,22 @@
-// Who may use other tools at an endpoint after a change than before: the API keys of the tenant, and who called today.
-// Nobody else is known: an issuer has people whom the gateway has never seen.
+// Who may use other tools, prompts, resources and templates at an endpoint after a change than before: the API keys of
+// the tenant, and who called today. Nobody else is known: an issuer has people whom the gateway has never seen.
 
 import type { Static } from 'typebox'
 import { anonymousPrincipal, keyPrincipal, type Principal } from '../../auth/principal.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
+import { routeKinds } from '../../config/schema/policy.ts'
+import type { RouteKind } from '../../policy/rules.ts'
 import type { Route } from '../../relay/catalog/catalog.ts'
 import type { Steps } from '../../time/turns.ts'
 import type { AdminServices } from '../route.ts'
 import { spend, type CallerClasses, type LooksLeft, type Places, type Standing } from './planned/caller-classes.ts'
-import { catalogWithoutRules, type EndpointPlace } from './rule-effects.ts'
+import { catalogWithoutRules, listOfKind, type EndpointPlace } from './rule-effects.ts'
 
-/** Of the tools of an endpoint, or of one caller there, that are gained, and that are lost. */
-const maxToolNames = 50
-/** Of an endpoint: those that are told, and tools of each. */
+/** Of an endpoint: tools that are gained, and those that are lost; the same of each other kind. */
+const maxNamesOfEndpoint = 50
+/** Of an endpoint: those that are told, and what is told of each in the same way. */
 const maxCallersTold = 20
 const maxNamesOfCaller = 10
 
@@ -24,7 +26,22 @@ const namesUpTo = (max: number) =>
     names: Type.Array(Type.String(), { description: `The first ${max}.` })
   })
 
-export const ToolNames = namesUpTo(maxToolNames)
+const otherKinds = routeKinds.filter((kind) => kind !== 'tool')
+
+/** What is gained and lost: the tools, and everything else by its kind. */
+const gainsAndLosses = (max: number) => {
+  const tools = { gains: namesUpTo(max), loses: namesUpTo(max) }
+  return {
+    ...tools,
+    others: Type.Array(closedObject({ kind: Type.Enum(otherKinds), ...tools }), {
+      description:
+        'The same of prompts, of resources by their URIs, and of templates; those of which none is gained or lost ' +
+        'are left out. `gains` and `loses` are of tools.'
+    })
+  }
+}
+
+export const ofEndpoint = gainsAndLosses(maxNamesOfEndpoint)
 
 export const CallerChanges = closedObject(
   {
@@ -32,30 +49,44 @@ export const CallerChanges = closedObject(
     notLookedAt: Type.Integer({
       description: 'Not all callers were looked at where this is not 0: tools times rules were too many.'
     }),
-    differ: Type.Integer({ description: 'Of those looked at, whose tools change.' }),
+    differ: Type.Integer({ description: 'Of those looked at, to whom it makes a difference.' }),
     changes: Type.Array(
       closedObject({
         kind: Type.Enum(['token', 'key', 'anonymous']),
         issuer: Type.String({ description: 'Who says who the caller is.' }),
         subject: Type.String({ description: 'The caller: a subject, or the name of a key.' }),
-        gains: namesUpTo(maxNamesOfCaller),
-        loses: namesUpTo(maxNamesOfCaller)
+        ...gainsAndLosses(maxNamesOfCaller)
       }),
       { description: `The first ${maxCallersTold} of these, keys first.` }
     )
   },
   {
     description:
-      'Who may use other tools than before, by rules, by scopes, or by being let in or not: the keys of the tenant, ' +
-      'and whoever called today at the process that answers, with the groups and scopes of their last token.'
+      'Who may use other tools, prompts, resources or templates than before, by rules, by scopes, or by being let in ' +
+      'or not: the keys of the tenant, and whoever called today at the process that answers, with the groups and ' +
+      'scopes of their last token.'
   }
 )
 
-type Names = ReadonlySet<string>
+type Names = Pick<ReadonlyMap<string, unknown>, 'has' | 'keys'>
+type NamesByKind = ReadonlyMap<RouteKind, Names>
 
-export const without = (some: Names, others: Names, max = maxToolNames): Static<typeof ToolNames> => {
-  const left = [...some].filter((name) => !others.has(name)).sort()
+const without = (some: Names | undefined, others: Names | undefined, max: number) => {
+  const left = [...(some?.keys() ?? [])].filter((name) => others?.has(name) !== true).sort()
   return { count: left.length, names: left.slice(0, max) }
+}
+
+/** @returns `differs`: whether anything is gained or lost */
+export function accessChange(had: NamesByKind, has: NamesByKind, max = maxNamesOfEndpoint) {
+  const of = (kind: RouteKind) => ({
+    gains: without(has.get(kind), had.get(kind), max),
+    loses: without(had.get(kind), has.get(kind), max)
+  })
+  const others = otherKinds
+    .map((kind) => ({ kind, ...of(kind) }))
+    .filter(({ gains, loses }) => gains.count + loses.count > 0)
+  const { gains, loses } = of('tool')
+  return { told: { gains, loses, others }, differs: others.length + gains.count + loses.count > 0 }
 }
 
 /** Keys as they are before and after, and whoever called, each once. */
@@ -73,34 +104,41 @@ export function callersOf(tenants: ReadonlyArray<Tenant | undefined>, seen: read
   return [...callers.values()]
 }
 
-type Offered = ReadonlyArray<readonly [name: string, route: Route]>
+type Offered = ReadonlyMap<RouteKind, ReadonlyMap<string, Route>>
 
-function offeredAt(place: EndpointPlace | undefined, services: Pick<AdminServices, 'catalogOf'>): Offered {
-  if (place === undefined) return []
-  const { tools, routes } = catalogWithoutRules(place, services)
-  const of = routes('tools')
-  return tools.flatMap(({ name }, at) => {
-    const route = of[at]
-    return route === undefined ? [] : [[String(name), route] as const]
-  })
+/** What an endpoint offers to whoever no rule keeps from anything, by kind, then as callers name it. */
+export function offeredAt(place: EndpointPlace | undefined, services: Pick<AdminServices, 'catalogOf'>): Offered {
+  if (place === undefined) return new Map()
+  const catalog = catalogWithoutRules(place, services)
+  return new Map(
+    routeKinds.map((kind) => {
+      const [list, member] = listOfKind[kind]
+      const routes = catalog.routes(list)
+      return [kind, new Map(catalog[list].map((entry, at) => [String(entry[member]), routes[at] as Route]))]
+    })
+  )
 }
 
 /**
- * The tools whose calls are not refused whatever their arguments are: listed, and with all scopes that they need. A
- * step for each, because each may be compared with thousands of rules.
+ * What is not refused whatever the arguments are: listed, and with all scopes that it needs. A step for each, because
+ * each may be compared with thousands of rules.
  */
-function* usableTools(offered: Offered, standing: Standing | undefined): Steps<Names> {
-  const usable = new Set<string>()
-  if (standing === undefined) return usable
-  for (const [name, route] of offered) {
-    yield
-    const { isListed, scopes } = standing.decide('tool', route)
-    if (isListed && scopes.every((scope) => standing.scopes.has(scope))) usable.add(name)
+function* usable(offered: Offered, standing: Standing | undefined): Steps<NamesByKind> {
+  const byKind = new Map<RouteKind, Set<string>>()
+  if (standing === undefined) return byKind
+  for (const [kind, routes] of offered) {
+    const names = new Set<string>()
+    byKind.set(kind, names)
+    for (const [name, route] of routes) {
+      yield
+      const { isListed, scopes } = standing.decide(kind, route)
+      if (isListed && scopes.every((scope) => standing.scopes.has(scope))) names.add(name)
+    }
   }
-  return usable
+  return byKind
 }
 
-/** @param looks what one class costs. A step for each tool of each class, and for each caller */
+/** @param looks what one class costs. A step for each entry of each class, and for each caller */
 export function* callerChanges(
   places: Places,
   looks: number,
@@ -117,13 +155,13 @@ export function* callerChanges(
       continue
     }
     lookedAt += callers.length
-    const had = yield* usableTools(offeredBefore, was)
-    const has = yield* usableTools(offered, is)
-    const [gains, loses] = [without(has, had, maxNamesOfCaller), without(had, has, maxNamesOfCaller)]
-    if (gains.count === 0 && loses.count === 0) continue
+    const had = yield* usable(offeredBefore, was)
+    const has = yield* usable(offered, is)
+    const { told, differs } = accessChange(had, has, maxNamesOfCaller)
+    if (!differs) continue
     differ += callers.length
     for (const { kind, issuer, subject } of callers.slice(0, maxCallersTold - changes.length))
-      changes.push({ kind, issuer, subject, gains, loses })
+      changes.push({ kind, issuer, subject, ...told })
   }
   return { known: lookedAt, notLookedAt, differ, changes }
 }

@@ -1,5 +1,5 @@
-// What a change would do, before anybody makes it: who gains and loses which tools, which sessions are told or end,
-// and which upstreams get new connections and processes.
+// What a change would do, before anybody makes it: who gains and loses which tools, prompts, resources and
+// templates, which sessions are told or end, and which upstreams get new connections and processes.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'
@@ -136,7 +136,7 @@ export const planRoutes = [
       const ofClasses = classed.flatMap(({ changed, open }) =>
         changed.map(({ endpoint, places, looks, classes }) => {
           const compared = classesToCompare(places, classes, open.get(endpoint))
-          return looks.class * classes.classes.length + looks.lists * compared.length
+          return looks.class * (classes.classes.length + compared.length)
         })
       )
       const ofTests = drafts.flatMap(({ now }) =>

@@ -69,6 +69,14 @@ export interface EndpointPlace {
   readonly endpoint: Endpoint
 }
 
+/** Of each kind: its list, and what callers know an entry of it by. */
+export const listOfKind = {
+  tool: ['tools', 'name'],
+  prompt: ['prompts', 'name'],
+  resource: ['resources', 'uri'],
+  template: ['templates', 'uriTemplate']
+} as const
+
 /** What the endpoint offers to whoever no rule keeps from anything. */
 export const catalogWithoutRules = (place: EndpointPlace, { catalogOf }: Pick<AdminServices, 'catalogOf'>) =>
   catalogOf({ ...place, isBeforeRules: true }, undefined)

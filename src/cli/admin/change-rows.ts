@@ -122,7 +122,7 @@ export const changeRows: readonly AdminRow[] = [
   },
   {
     name: 'plan',
-    summary: 'what a change of tenants would do; changes nothing',
+    summary: 'what a change of tenants would do, and who gains and loses what; changes nothing',
     operands: '<file>',
     method: 'POST',
     path: '/v1/plan',

@@ -10,7 +10,7 @@ import { Dialog } from './dialog.js'
 import { Loading, ProblemNote } from './notice.js'
 
 const said = text.plan
-/** Of the tools that are gained or lost. */
+/** Of what is gained or lost of a kind. */
 const namesShown = 12
 
 /** How many plans were applied on this page: after each there may be other tenants. */
@@ -137,7 +137,18 @@ function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstream
 }
 
 /** @param {any} plan */
-function endpointSentences({ endpoint, change, gains, loses, rulesChange, callers, mayChange, unknown, sessions }) {
+function endpointSentences({
+  endpoint,
+  change,
+  gains,
+  loses,
+  others,
+  rulesChange,
+  callers,
+  mayChange,
+  unknown,
+  sessions
+}) {
   const names = (/** @type {{ count: number, names: string[] }} */ { count, names }) =>
     html`<span class="names"
       >${names.slice(0, namesShown).map((name) => html`<code>${name}</code>${' '}`)}${count > namesShown && said.andMore(count - namesShown)}</span
@@ -147,15 +158,21 @@ function endpointSentences({ endpoint, change, gains, loses, rulesChange, caller
       ${said.endpoint[/** @type {'made'} */ (change)](endpoint)}
       ${sessions > 0 && ` ${change === 'removed' ? said.ended(sessions) : said.told(sessions)}`}
     </li>`,
-    gains.count > 0 && html`<li class="good">${said.gains(endpoint, gains.count)}: ${names(gains)}</li>`,
-    loses.count > 0 && html`<li class="bad">${said.loses(endpoint, loses.count)}: ${names(loses)}</li>`,
+    ...[{ kind: 'tool', gains, loses }, ...others].flatMap(({ kind, gains, loses }) => [
+      gains.count > 0 && html`<li class="good">${said.gains(endpoint, gains.count, kind)}: ${names(gains)}</li>`,
+      loses.count > 0 && html`<li class="bad">${said.loses(endpoint, loses.count, kind)}: ${names(loses)}</li>`
+    ]),
     rulesChange && html`<li class="warn">${said.rules(endpoint)}</li>`,
-    ...callers.changes.map(
-      (/** @type {any} */ { subject, gains, loses }) =>
-        html`<li class=${loses.count > 0 ? 'bad' : 'good'}>
-          ${said.caller(subject, endpoint)} ${gains.count > 0 && html` ${said.gained} ${names(gains)}`}
-          ${loses.count > 0 && html` ${said.lost} ${names(loses)}`}
-        </li>`
+    ...callers.changes.flatMap((/** @type {any} */ { subject, gains, loses, others }) =>
+      [{ kind: 'tool', gains, loses }, ...others].map(
+        ({ kind, gains, loses }) =>
+          gains.count + loses.count > 0 &&
+          html`<li class=${loses.count > 0 ? 'bad' : 'good'}>
+            ${said.caller(subject, endpoint)}
+            ${gains.count > 0 && html` ${said.gained(gains.count, kind)} ${names(gains)}`}
+            ${loses.count > 0 && html` ${said.lost(loses.count, kind)} ${names(loses)}`}
+          </li>`
+      )
     ),
     callers.differ > callers.changes.length &&
       html`<li class="warn">${said.others(callers.differ - callers.changes.length)}</li>`,

@@ -1,5 +1,5 @@
-// What a change would do to the endpoints of a tenant: which tools each gains and loses, for whom, and which sessions
-// are told or end.
+// What a change would do to the endpoints of a tenant: which tools, prompts, resources and templates each gains
+// and loses, for whom, and which sessions are told or end.
 
 import type { Static } from 'typebox'
 import type { Principal } from '../../../auth/principal.ts'
@@ -10,8 +10,8 @@ import { canonicalJsonOf } from '../../../protocol/json-text.ts'
 import { tenantId } from '../../../protocol/messages.ts'
 import type { Steps } from '../../../time/turns.ts'
 import type { AdminServices } from '../../route.ts'
-import { CallerChanges, callerChanges, ToolNames, without } from '../access-changes.ts'
-import { catalogWithoutRules, type EndpointPlace } from '../rule-effects.ts'
+import { CallerChanges, callerChanges, accessChange, ofEndpoint, offeredAt } from '../access-changes.ts'
+import { type EndpointPlace } from '../rule-effects.ts'
 import type { AssumedLists } from './assumed-lists.ts'
 import {
   callerClasses,
@@ -27,19 +27,19 @@ export const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { descript
 export const EndpointPlan = closedObject({
   endpoint: Type.String(),
   change: kindOfChange,
-  gains: ToolNames,
-  loses: ToolNames,
+  ...ofEndpoint,
   rulesChange: Type.Boolean({
-    description: 'Of its policy or that of the tenant: `gains` and `loses` leave rules out, `callers` does not.'
+    description:
+      'Of its policy or that of the tenant: `gains`, `loses` and `others` leave rules out, `callers` does not.'
   }),
   callers: CallerChanges,
   mayChange: Type.Array(Type.String(), {
     description:
       'Upstreams that are connected anew because their definition changes: what they will list is not known, so ' +
-      'their tools stand here as they are listed now.'
+      'what they have stands here as they list it now.'
   }),
   unknown: Type.Array(Type.String(), {
-    description: 'Upstreams, as they would be, whose lists are not known now: their tools are missing here.'
+    description: 'Upstreams, as they would be, whose lists are not known now: what they have is missing here.'
   }),
   sessions: Type.Integer({
     description:
@@ -49,31 +49,23 @@ export const EndpointPlan = closedObject({
   })
 })
 
-type Names = ReadonlySet<string>
-
 export const changeOf = (before: unknown, after: unknown): 'made' | 'changed' | 'removed' =>
   before === undefined ? 'made' : after === undefined ? 'removed' : 'changed'
 
 export const differs = (one: unknown, other: unknown): boolean =>
   canonicalJsonOf(one ?? null) !== canonicalJsonOf(other ?? null)
 
-function toolsOf(place: EndpointPlace | undefined, services: Pick<AdminServices, 'catalogOf'>): Names {
-  if (place === undefined) return new Set()
-  // What rules let a caller see is what `catalog` and `explain` answer.
-  return new Set(catalogWithoutRules(place, services).tools.map(({ name }) => String(name)))
-}
-
 /** An endpoint that changes for its clients, or for whom it lets in. */
 export interface ChangedEndpoint extends Pick<
   Static<typeof EndpointPlan>,
-  'endpoint' | 'gains' | 'loses' | 'rulesChange'
+  'endpoint' | 'gains' | 'loses' | 'others' | 'rulesChange'
 > {
   readonly places: Places
   /** Also where nobody gains or loses anything. */
   readonly isOther: boolean
   readonly mayChange: readonly string[]
-  /** What each caller costs, then each class of them, and of those with sessions to compare all lists. */
-  readonly looks: { readonly caller: number; readonly class: number; readonly lists: number }
+  /** What each caller costs, then each class of them; and of those with sessions to compare lists as much again. */
+  readonly looks: { readonly caller: number; readonly class: number }
 }
 
 interface ClassedEndpoint extends ChangedEndpoint {
@@ -83,12 +75,8 @@ interface ClassedEndpoint extends ChangedEndpoint {
 /** What `catalogOf` answers of the snapshot after the change stands on assumed lists. */
 export type PlanServices = Pick<AdminServices, 'catalogOf'> & { readonly lists: AssumedLists }
 
-/** Of all kinds. */
-const entriesAt = (place: EndpointPlace | undefined, services: PlanServices): number => {
-  if (place === undefined) return 0
-  const { tools, prompts, resources, templates } = catalogWithoutRules(place, services)
-  return tools.length + prompts.length + resources.length + templates.length
-}
+const entriesOf = (offered: ReturnType<typeof offeredAt>): number =>
+  [...offered.values()].reduce((sum, { size }) => sum + size, 0)
 
 /** A step for each endpoint: its catalog is built, as it is and as it would be. */
 export function* changedEndpoints(
@@ -110,7 +98,7 @@ export function* changedEndpoints(
   for (const name of [...new Set(places.flatMap((each) => [...each.keys()]))].sort()) {
     yield
     const [was, is] = [old?.get(name), now?.get(name)]
-    const [had, has] = [toolsOf(was, services), toolsOf(is, services)]
+    const [had, has] = [offeredAt(was, services), offeredAt(is, services)]
     const rulesOf = (place: EndpointPlace | undefined): unknown => [
       place?.tenant.policy,
       place?.endpoint.policy,
@@ -119,17 +107,15 @@ export function* changedEndpoints(
     const rulesChange = differs(rulesOf(was), rulesOf(is))
     const { policy: _was, ...rest } = was?.endpoint ?? { policy: undefined }
     const { policy: _is, ...next } = is?.endpoint ?? { policy: undefined }
-    const [gains, loses] = [without(has, had), without(had, has)]
+    const { told, differs: hasGainsOrLosses } = accessChange(had, has)
     const mayChange = services.lists.mayChange(is)
-    const hasOthers = gains.count > 0 || loses.count > 0 || mayChange.length > 0
-    const isOther = rulesChange || differs(rest, next) || hasOthers
+    const isOther = rulesChange || differs(rest, next) || hasGainsOrLosses || mayChange.length > 0
     if (!isOther && !differs(was?.tenant.auth, is?.tenant.auth)) continue
     const looks = {
       caller: looksAtCaller(was) + looksAtCaller(is),
-      class: looksAtClass(was, had.size) + looksAtClass(is, has.size),
-      lists: looksAtClass(was, entriesAt(was, services)) + looksAtClass(is, entriesAt(is, services))
+      class: looksAtClass(was, entriesOf(had)) + looksAtClass(is, entriesOf(has))
     }
-    changed.push({ endpoint: name, places: [was, is], gains, loses, rulesChange, isOther, mayChange, looks })
+    changed.push({ endpoint: name, places: [was, is], ...told, rulesChange, isOther, mayChange, looks })
   }
   return changed
 }
@@ -155,14 +141,14 @@ export function* endpointPlans(
   left: LooksLeft
 ): Steps<Array<Static<typeof EndpointPlan>>> {
   const plans: Array<Static<typeof EndpointPlan>> = []
-  for (const { endpoint, places, gains, loses, rulesChange, isOther, mayChange, looks, classes } of changed) {
+  for (const { endpoint, places, gains, loses, others, rulesChange, isOther, mayChange, looks, classes } of changed) {
     const [was, is] = places
     const callers = yield* callerChanges(places, looks.class, classes, services, left)
     if (!isOther && callers.differ === 0) continue
     const sessions = yield* toldSessions(
       places,
       classes,
-      { looks: looks.lists, open: open.get(endpoint) },
+      { looks: looks.class, open: open.get(endpoint) },
       services,
       left
     )
@@ -171,6 +157,7 @@ export function* endpointPlans(
       change: changeOf(was, is),
       gains,
       loses,
+      others,
       rulesChange,
       callers,
       mayChange: [...mayChange],
