@@ -70,7 +70,15 @@ export function noteAnswered(record: CallRecord | undefined, clock: { now(): num
   // Of the first round waitMs and upstreamMs tell, and most calls have no other.
   if (record.upstreamMs !== undefined) noteStep(record, 'round', record.route?.upstream ?? '', sentAt, ms)
   record.upstreamMs = (record.upstreamMs ?? 0) + ms
-  record.trace?.answered()
+}
+
+/** How the upstream answers what was sent last, for the trace. @returns the answer */
+export function tracedAnswer<T>(record: CallRecord | undefined, answer: Promise<T>): Promise<T> {
+  const trace = record?.trace
+  if (trace === undefined) return answer
+  const over = (given: unknown): void => trace.answered(given)
+  answer.then(over, over)
+  return answer
 }
 
 /** It goes to its server once more, or the rest of its answer is asked for. */
@@ -79,6 +87,7 @@ export function noteAgain(record: CallRecord | undefined, why: SentAgain): void 
   if (record.clock !== undefined) noteStep(record, 'again', why, record.clock.now())
   if (why === 'stream') record.resumed = (record.resumed ?? 0) + 1
   else {
+    record.trace?.again(why)
     record.attempts = (record.attempts ?? 1) + 1
     record.sentAgain = (record.sentAgain ?? new Set()).add(why)
   }

@@ -1,6 +1,6 @@
-// The record of a call: who asked for what, from where, by which client; where it led; how it ended and what it took.
-// It is made once and filled in on its way. The line of the log and the audit record are written from it alone, so that
-// they cannot disagree. Never a token; arguments and results only where their tenant wants a sample.
+// The record of a call: who asked for what, from where, by which client; where it led, how it ended, what it took. Made
+// once and filled in on its way; log line and audit record are written from it alone, so that they cannot disagree.
+// Never a token; arguments and results only where their tenant wants a sample.
 
 import type { Tenant } from '../config/snapshot.ts'
 import type { ErrorCode } from '../protocol/error-table.ts'
@@ -70,7 +70,6 @@ export interface CallRecord {
   startedAt?: number
   /** What measures it. */
   clock?: { now(): number }
-  /** The upstream and the original name that a public name leads to; of a resource, as what it is listed, if it is. */
   route?: RecordedRoute
   /** What was stopped while it was not known yet where the call leads; undefined: nothing. */
   stopped?: Pick<Tenant, 'kills'> | undefined
@@ -103,7 +102,7 @@ export interface CallRecord {
   steps?: CallStep[]
 }
 
-/** Where a call leads. Of an unlisted one the name is what its caller wrote: shown, but nothing is counted by it. */
+/** Of a resource, as what it is listed. An unlisted name is its caller's own: shown, but nothing is counted by it. */
 export interface RecordedRoute {
   readonly upstream: string
   readonly name: string
@@ -162,8 +161,10 @@ export interface CallTrace {
   readonly isSampled: boolean
   /** It goes to an upstream. @returns the request with the trace context in its `_meta` (SEP-414) */
   sent(request: Request, upstream: string, route: RecordedRoute | undefined): Request
-  /** The upstream has answered, or will not. */
-  answered(): void
+  /** What was sent last was refused unread, and is sent once more. */
+  again(why: SentAgain): void
+  /** The upstream has answered what was sent last, or will not. @param answer a result, or why there is none */
+  answered(answer: unknown): void
   ended(call: ObservedCall, ended: CallOutcome): void
 }
 
@@ -182,9 +183,8 @@ export interface CallObservers {
   readonly shownCaller?: ((tenant: string, caller: ObservedPrincipal) => ObservedPrincipal) | undefined
 }
 
-/** Of a request, in bytes: it is held until its line is made, which is when that is written. Longer ones are not. */
+/** Bytes of a request that is held until its line is written, which is when that is made. */
 const maxHeldBytes = 16_384
-
 /** It is small enough to be held for a moment after it has ended. */
 export const mayBeHeld = ({ record }: ObservedCall): boolean =>
   record?.sample === undefined && (record?.bodyBytes ?? Infinity) <= maxHeldBytes

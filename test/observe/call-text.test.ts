@@ -41,6 +41,7 @@ const trace: CallTrace = {
   spanId: 'b7ad6b7169203331',
   isSampled: true,
   sent: (request) => request,
+  again() {},
   answered() {},
   ended() {}
 }

@@ -43,12 +43,25 @@ export interface LogMessage {
   readonly attributes: readonly Attribute[]
 }
 
+export interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: number
+  readonly status: { readonly code?: number }
+  readonly attributes: readonly Attribute[]
+}
+
 interface Resource {
   readonly attributes: readonly Attribute[]
 }
 
 interface Message {
-  readonly resourceSpans?: ReadonlyArray<{ readonly resource: Resource }>
+  readonly resourceSpans?: ReadonlyArray<{
+    readonly resource: Resource
+    readonly scopeSpans: ReadonlyArray<{ readonly spans: readonly Span[] }>
+  }>
   readonly resourceMetrics?: ReadonlyArray<{
     readonly resource: Resource
     readonly scopeMetrics: ReadonlyArray<{ readonly metrics: readonly MetricMessage[] }>
@@ -64,6 +77,7 @@ export interface Collector {
   /** The newest of each name; where it comes in parts, all of them. */
   readonly metrics: MetricMessage[]
   readonly logs: LogMessage[]
+  readonly spans: Span[]
   /** Each message to the letter. */
   readonly raw: string[]
   /** Of each message. */
@@ -81,6 +95,7 @@ export async function collector(t: Teardown): Promise<Collector> {
   const state: Omit<Collector, 'endpoint'> = {
     metrics: [],
     logs: [],
+    spans: [],
     raw: [],
     seen: [],
     open: [],
@@ -93,6 +108,7 @@ export async function collector(t: Teardown): Promise<Collector> {
     for (const { resource } of [...resourceMetrics, ...resourceLogs, ...resourceSpans])
       state.seen.push({ path, key: headers['x-api-key'], resource: valuesOf(resource.attributes) })
     state.metrics.push(...resourceMetrics.flatMap((each) => each.scopeMetrics.flatMap(({ metrics }) => metrics)))
+    state.spans.push(...resourceSpans.flatMap((each) => each.scopeSpans.flatMap(({ spans }) => spans)))
     state.logs.push(...resourceLogs.flatMap((each) => each.scopeLogs.flatMap(({ logRecords }) => logRecords)))
   }
   const server = createServer((request, response) => {
@@ -111,3 +127,5 @@ export async function collector(t: Teardown): Promise<Collector> {
 
 export const valuesOf = (attributes: readonly Attribute[]): Record<string, unknown> =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
+
+export const spanAttributes = ({ attributes }: Span): Record<string, unknown> => valuesOf(attributes)

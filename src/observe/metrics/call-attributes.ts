@@ -80,7 +80,7 @@ export function createCallAttributes(
         ...ofMethod(method),
         'gen_ai.tool.name': method === 'tools/call' ? sent : undefined,
         'gen_ai.prompt.name': method === 'prompts/get' ? sent : undefined,
-        'error.type': isToolError ? 'tool_error' : error === undefined ? undefined : (code ?? typeOf(error)),
+        'error.type': sentErrorType(error, isToolError, code),
         'rpc.response.status_code': code,
         'mcp.protocol.version': revision,
         'network.transport': transportOf(type),
@@ -98,6 +98,10 @@ export const errorTypeOf = (
   code: string | undefined
 ): string | undefined =>
   outcome === 'ok' ? undefined : (code ?? (record?.failure !== undefined ? 'tool_error' : outcome))
+
+/** The same of what was sent to an upstream. @param error undefined: it answered with a result */
+export const sentErrorType = (error: unknown, isToolError: boolean, code: string | undefined): string | undefined =>
+  isToolError ? 'tool_error' : error === undefined ? undefined : (code ?? typeOf(error))
 
 const ofMethod = (method: string): Attributes => ({
   'mcp.method.name': knownMethods.has(method) ? method : '_OTHER',

@@ -20,6 +20,7 @@ export const passedOnTraces = {
         const meta = given.params?.['_meta']
         return { ...given, params: { ...given.params, _meta: { ...(isObject(meta) && meta), ...context } } }
       },
+      again() {},
       answered() {},
       ended() {}
     }

@@ -4,7 +4,6 @@ import {
   createTraceState,
   ROOT_CONTEXT,
   SpanKind,
-  SpanStatusCode,
   TraceFlags,
   trace as api,
   type Attributes,
@@ -25,6 +24,7 @@ import { firstOf } from '../../protocol/own-text.ts'
 import { exporterTo } from '../otlp/exporter.ts'
 import type { Losses } from '../otlp/losses.ts'
 import type { LogsPlace } from '../otlp/send-logs.ts'
+import { beginRound, endSpan } from './rounds.ts'
 import { parentOf, traceparentOf, type TraceParent } from './trace-context.ts'
 import { loggedSessionChars } from '../call-text.ts'
 import { errorTypeOf } from '../metrics/call-attributes.ts'
@@ -87,47 +87,43 @@ export function createTraces({ place, samplePercent, resource, version, losses }
 
   function callTrace(span: Span, parent: TraceParent | undefined): CallTrace {
     const { traceId, spanId, traceFlags } = span.spanContext()
-    const children: Array<{ readonly span: Span; endedAt: number | undefined }> = []
+    const rounds: Array<ReturnType<typeof beginRound>> = []
     return {
       traceId,
       spanId,
       isSampled: (traceFlags & TraceFlags.SAMPLED) !== 0,
       sent(request, upstream, route) {
-        const name = spanNameOf(request.method, route)
+        const { method } = request
+        const name = spanNameOf(method, route)
         const attributes = {
-          'mcp.method.name': request.method,
+          'mcp.method.name': method,
           'gatehouse.upstream': upstream,
-          ...(request.method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
-          ...(request.method === 'tools/call' && name !== undefined && { 'gen_ai.tool.name': name })
+          ...(method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
+          ...(method === 'tools/call' && name !== undefined && { 'gen_ai.tool.name': name })
         }
-        const title = name === undefined ? request.method : `${request.method} ${name}`
-        const child = tracer.startSpan(title, { kind: SpanKind.CLIENT, attributes }, api.setSpan(ROOT_CONTEXT, span))
-        const sent = child.spanContext()
+        const title = name === undefined ? method : `${method} ${name}`
+        const round = beginRound(tracer, span, { title, method, attributes })
+        rounds.push(round)
+        const sent = round.spanContext()
         const meta = request.params?.['_meta']
         const traced = {
           ...(isObject(meta) && meta),
           traceparent: traceparentOf({ traceId, spanId: sent.spanId, traceFlags: sent.traceFlags }),
           ...(parent?.tracestate !== undefined && { tracestate: parent.tracestate })
         }
-        children.push({ span: child, endedAt: undefined })
         return { ...request, params: { ...request.params, _meta: traced } }
       },
-      answered() {
-        for (const sent of children) sent.endedAt ??= Date.now()
-      },
+      again: (why) => rounds.at(-1)?.again(why),
+      answered: (answer) => rounds.at(-1)?.answered(answer),
       ended(call, ended) {
         span.setAttributes(attributesOf(call, ended))
         const { method } = call.request
         const name = spanNameOf(method, call.record?.route)
         if (name !== undefined) span.updateName(`${method} ${name}`)
         const type = errorTypeOf(call.record, ended.outcome, ended.code?.toString())
-        // What the upstream answered is what the client got, or why it got nothing.
-        for (const { span: child, endedAt } of children) {
-          if (type !== undefined) failed(child, type)
-          child.end(endedAt)
-        }
-        if (type !== undefined) failed(span, type)
-        span.end()
+        // What the upstream has not answered is given up with the call, or waits for its next one.
+        for (const round of rounds) round.end(type)
+        endSpan(span, type)
       }
     }
   }
@@ -176,11 +172,6 @@ const contextOf = (parent: TraceParent | undefined) =>
       })
 
 const namesSpan = /^(?:tools\/call|prompts\/get)$/
-
-function failed(span: Span, type: string): void {
-  span.setAttribute('error.type', type)
-  span.setStatus({ code: SpanStatusCode.ERROR })
-}
 
 /**
  * Of a tool or a prompt, as in the conventions: a URI may hold arguments, and there are too many of them for the names

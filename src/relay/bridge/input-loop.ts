@@ -1,7 +1,7 @@
 // The client of a session before a server of another revision. An answer of a modern server that asks for input becomes
 // server requests to the client, and the request is sent again with their responses (2026-07-28 basic/patterns/mrtr).
 
-import { noteAnswered, noteRound, noteSent, tracedRequest } from '../../observe/call-notes.ts'
+import { noteAnswered, noteRound, noteSent, tracedAnswer, tracedRequest } from '../../observe/call-notes.ts'
 import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
@@ -86,7 +86,8 @@ export function createInputLoop({
   ): Promise<Result> {
     let next = request
     for (let round = 0; ; round++) {
-      const result = await upstream.request(next, progress.client, call.signal)
+      const sent = tracedRequest(call.record, next, upstream.name)
+      const result = await tracedAnswer(call.record, upstream.request(sent, progress.client, call.signal))
       if (result['resultType'] !== 'input_required') return result
       if (round === maxRounds)
         throw fault(upstream, `asks for input more than ${maxRounds} times during one call`, { outcome: 'unknown' })
@@ -154,21 +155,25 @@ export function createInputLoop({
       reconnect: () => Promise<SessionConnection>
     ): Promise<Result> {
       const sentAt = noteSent(call.record, clock)
-      const given = tracedRequest(call.record, asked, first.name)
-      if (!isBridged(first, given)) {
+      const isBridge = isBridged(first, asked)
+      // A conversation has a span for each round of it.
+      const isTalk = isBridge && !asked.method.startsWith('tasks/')
+      const given = isTalk ? asked : tracedRequest(call.record, asked, first.name)
+      if (!isBridge) {
         try {
-          return await (needsTask(call, first, given)
+          const answer = needsTask(call, first, given)
             ? callAsTask(first, given, client, call.signal, clock)
-            : first.request(given, sentOnce(call, given, client), call.signal))
+            : first.request(given, sentOnce(call, given, client), call.signal)
+          return await tracedAnswer(call.record, answer)
         } finally {
           noteAnswered(call.record, clock, sentAt)
         }
       }
       const upstream = reconnecting(first, reconnect)
       try {
-        return given.method.startsWith('tasks/')
-          ? await tasks.handle(call, upstream, given, client, (result, wrapped) => forSession(call, result, wrapped))
-          : await conversation(call, upstream, given, client, wrapsResult)
+        if (isTalk) return await conversation(call, upstream, given, client, wrapsResult)
+        const shaped = (result: Result, wrapped: boolean): Result => forSession(call, result, wrapped)
+        return await tracedAnswer(call.record, tasks.handle(call, upstream, given, client, shaped))
       } catch (error) {
         const result = failureForSession(error, call, upstream.name, declaredForSession(call, upstream.capabilities))
         const wanted = wantedTask(given)

@@ -2,7 +2,7 @@
 // the client (basic/patterns/mrtr), which sends the request again with it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { noteAnswered, noteSent, tracedRequest } from '../../observe/call-notes.ts'
+import { noteAnswered, noteSent, tracedAnswer, tracedRequest } from '../../observe/call-notes.ts'
 import type { CallLimits } from '../../policy/call-limits.ts'
 import { GatewayError, isObject, type Request, type Result, type UpstreamName } from '../../protocol/messages.ts'
 import { withParam, withoutParam } from '../../protocol/translate/rewrite.ts'
@@ -62,14 +62,13 @@ export function forwardModern(
     const sentAt = noteSent(call.record, services.clock)
     if (upstream.era === 'legacy') {
       const taskLease = legacyTasks.leaseForRequest(definition, lease, outgoing)
-      return await parking
-        .run(call, taskLease, withoutInputResponses(outgoing))
-        .finally(() => noteAnswered(call.record, services.clock, sentAt))
+      const answer = parking.run(call, taskLease, withoutInputResponses(outgoing))
+      return await tracedAnswer(call.record, answer).finally(() => noteAnswered(call.record, services.clock, sentAt))
     }
     let ended = false
     try {
       const client = modernClientOf(call, definition.name, () => ended)
-      const result = await upstream.request(outgoing, client, call.signal)
+      const result = await tracedAnswer(call.record, upstream.request(outgoing, client, call.signal))
       processTasks.noted(call, definition, lease, result)
       if (typeof result['resultType'] !== 'string') return { ...result, resultType: 'complete' }
       const process = processTasks.of(definition, upstream)

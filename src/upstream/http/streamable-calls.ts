@@ -178,7 +178,7 @@ export class StreamableCall implements HttpResponseSink {
   }
 
   private forgotten(): void {
-    const { id, body, connection, session, claim, again } = this
+    const { id, body, connection, session, claim, again, traceHeaders } = this
     const { rpc, target } = connection
     if (again) {
       const text = `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`
@@ -189,7 +189,7 @@ export class StreamableCall implements HttpResponseSink {
       (current) => {
         if (!rpc.isOpen(id)) return
         rpc.again(id, 'session')
-        new StreamableCall(connection, id, current, claim).post(body, undefined, true)
+        new StreamableCall(connection, id, current, claim, traceHeaders).post(body, undefined, true)
       },
       (error: unknown) => rpc.fail(id, error as Error)
     )
