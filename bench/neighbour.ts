@@ -1,7 +1,8 @@
 // What a noisy tenant takes from its neighbour: the latency of the neighbour's calls, at a fixed rate and counted from
 // when each should have begun, quiet and noisy in turn. The gateway has the limits that everybody has, and a core of its
 // own. The same calls go to the neighbour's server directly, too: what these lose is the machine's, and not the
-// gateway's. `npm run bench -- --only neighbour`.
+// gateway's. Then the noise goes to a gateway of its own on the same core: what the neighbour loses there is what the
+// system's scheduler takes from one who shares a core with somebody else. `npm run bench -- --only neighbour`.
 
 import { once } from 'node:events'
 import { setPriority } from 'node:os'
@@ -32,6 +33,8 @@ interface Round {
   readonly directQuiet: Load
   readonly directNoisy: Load
   readonly told: Told
+  /** Beside the same noise at another gateway of the same core. */
+  readonly apart: Load
 }
 
 export async function neighbour(rounds: number): Promise<{ section: Section; figures: Record<string, unknown> }> {
@@ -47,6 +50,7 @@ export async function neighbour(rounds: number): Promise<{ section: Section; fig
     })
     const tenants = { calm: tenant(apiKey, own), noisy: tenant(noisyKey, foreign) }
     const gateway = await stage.gateway('neighbour', { tenants }, { asShipped: true })
+    const apart = await stage.gateway('apart', { tenants }, { asShipped: true })
     const job = (url: string): Job => ({
       ...load,
       target: { url, token: apiKey, kind: 'call', tool: 'echo', sessions: connections },
@@ -58,11 +62,13 @@ export async function neighbour(rounds: number): Promise<{ section: Section; fig
     const rows: string[][] = []
     const figures: Record<string, unknown> = {}
     for (const kind of Object.keys(noises) as Kind[]) {
-      const noise = await stage.peer('peers/noise.ts', 'ends', [`${gateway.origin}/t/noisy/mcp`, noisyKey, kind])
+      const noiseAt = async ({ origin }: Peer) =>
+        await stage.peer('peers/noise.ts', 'ends', [`${origin}/t/noisy/mcp`, noisyKey, kind])
+      const talkers = { here: await noiseAt(gateway), apart: await noiseAt(apart) }
       const measured: Round[] = []
       for (let round = 0; round < rounds; round++)
-        measured.push(await roundOf(stage, noise, through, direct, round % 2 === 0))
-      await stage.stop(noise.child)
+        measured.push(await roundOf(stage, talkers, through, direct, round % 2 === 0))
+      for (const { child } of Object.values(talkers)) await stage.stop(child)
       rows.push(rowOf(kind, measured))
       figures[kind] = figuresOf(measured)
     }
@@ -72,19 +78,26 @@ export async function neighbour(rounds: number): Promise<{ section: Section; fig
   }
 }
 
-async function roundOf(stage: Stage, noise: Peer, through: Job, direct: Job, quietFirst: boolean): Promise<Round> {
+async function roundOf(
+  stage: Stage,
+  talkers: Readonly<Record<'here' | 'apart', Peer>>,
+  through: Job,
+  direct: Job,
+  quietFirst: boolean
+): Promise<Round> {
   const pair = async () => [await stage.measure(through), await stage.measure(direct)] as const
-  const noisy = async () => {
-    noise.child.send('go')
-    const loads = await pair()
-    const told = once(noise.child, 'message')
-    noise.child.send('rest')
+  const beside = async <T>({ child }: Peer, run: () => Promise<T>) => {
+    child.send('go')
+    const loads = await run()
+    const told = once(child, 'message')
+    child.send('rest')
     return { loads, told: (await told)[0] as Told }
   }
   const first = quietFirst ? await pair() : undefined
-  const { loads, told } = await noisy()
+  const { loads, told } = await beside(talkers.here, pair)
+  const apart = await beside(talkers.apart, () => stage.measure(through))
   const [quiet, directQuiet] = first ?? (await pair())
-  return { quiet, directQuiet, noisy: loads[0], directNoisy: loads[1], told }
+  return { quiet, directQuiet, noisy: loads[0], directNoisy: loads[1], told, apart: apart.loads }
 }
 
 const head = [
@@ -97,12 +110,15 @@ const head = [
   'p50 ms noisy',
   'direct p99 quiet',
   'direct p99 noisy',
+  'p99 beside another gateway',
+  'p50 beside another gateway',
   'requests of the noise',
   'refused'
 ]
 const notes = [
   `${load.rate} calls a second of the neighbour, counted from when each was due; the noise and its server have the lowest ` +
-    'priority. Medians of the rounds, ratios of each round.'
+    'priority. Beside another gateway: the noise goes to a second gateway on the same core. Medians of the rounds, ratios of ' +
+    'each round.'
 ]
 
 const ratiosOf = (rounds: readonly Round[]): number[] => rounds.map(({ quiet, noisy }) => noisy.p99Ms / quiet.p99Ms)
@@ -121,6 +137,8 @@ function rowOf(kind: Kind, rounds: readonly Round[]): string[] {
     middle(({ noisy }) => noisy.p50Ms).toFixed(2),
     middle(({ directQuiet }) => directQuiet.p99Ms).toFixed(2),
     middle(({ directNoisy }) => directNoisy.p99Ms).toFixed(2),
+    middle(({ apart }) => apart.p99Ms).toFixed(2),
+    middle(({ apart }) => apart.p50Ms).toFixed(2),
     String(sum(({ answered, refused }) => answered + refused)),
     String(sum(({ refused }) => refused))
   ]
@@ -129,10 +147,11 @@ function rowOf(kind: Kind, rounds: readonly Round[]): string[] {
 const figuresOf = (rounds: readonly Round[]): Record<string, unknown> => ({
   ratio: median(ratiosOf(rounds)),
   quartiles: [0.25, 0.75].map((share) => quantile(ratiosOf(rounds), share)),
-  rounds: rounds.map(({ quiet, noisy, directQuiet, directNoisy, told }) => ({
+  rounds: rounds.map(({ quiet, noisy, directQuiet, directNoisy, told, apart }) => ({
     p99Ms: [quiet.p99Ms, noisy.p99Ms],
     p50Ms: [quiet.p50Ms, noisy.p50Ms],
     direct: [directQuiet.p99Ms, directNoisy.p99Ms],
+    apart: [apart.p99Ms, apart.p50Ms],
     ...told
   }))
 })
