@@ -120,6 +120,7 @@ export interface CallContext extends EndpointContext {
   readonly memory: HeldMemory
   /** Length of the body as it was sent; 0 until it was read. Not given where it holds several requests. */
   readonly bodyBytes?: number | undefined
+  readonly messageBytes?: readonly number[] // Of each message of a batch; of one request of it, its own.
   /** Of the HTTP answer. Not given: the process that the request came to has it. */
   readonly replyHeaders?: Record<string, string>
 }
@@ -131,14 +132,13 @@ const traceHeadersOf = ({ traceparent, tracestate }: IncomingHttpHeaders): Trace
 export interface RequestContext extends CallContext, Credential {
   readonly incoming: ClientRequest
   readonly raw: ClientReply
-  /** CORS; sent with every reply. */
-  readonly headers: ReplyHeaders
+  readonly headers: ReplyHeaders // CORS; sent with every reply.
   /** Of the resource; undefined where there is no authorization server to get a token from. */
   readonly metadataUrl: string | undefined
   bodyBytes: number
+  messageBytes?: readonly number[]
   sessionKey?: string // Of the session that it names, once that is known.
-  /** How many messages a client that came back to a stream was sent once more from what is kept. */
-  replayed?: number
+  replayed?: number // Messages that a client which came back to a stream was sent once more.
 }
 
 /** @returns the error, with the challenge that RFC 6750 section 3.1 wants where a scope is missing */

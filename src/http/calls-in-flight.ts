@@ -172,16 +172,23 @@ export function refuseIdsInFlight(
   }
 }
 
+/** Of one of the requests of a batch, which has no body of its own. @param at which message of it */
+export const batchedContext = <T extends CallContext>({ messageBytes, ...context }: T, at: number) => ({
+  ...context,
+  bodyBytes: undefined,
+  ...(messageBytes !== undefined && { messageBytes: messageBytes.slice(at, at + 1) })
+})
+
 /** For what is written about a call. @param sender the client, as it declared itself, and its session */
 export const callRecordOf = (
-  { address, requestId, traceHeaders, bodyBytes, replyHeaders, endpoint: { maxResultBytes } }: CallContext,
+  { address, requestId, traceHeaders, bodyBytes, messageBytes, replyHeaders, endpoint }: CallContext,
   sender: Pick<CallRecord, 'id' | 'revision' | 'software' | 'session'>
 ): CallRecord => ({
   address,
   requestId,
   traceHeaders,
-  bodyBytes,
+  bodyBytes: bodyBytes ?? messageBytes?.[0],
   replyHeaders,
-  maxAnswerBytes: maxResultBytes,
+  maxAnswerBytes: endpoint.maxResultBytes,
   ...sender
 })

@@ -56,6 +56,7 @@ export function reserveValues({ memory }: RequestContext, bodyBytes: number, val
 export function recountBody(context: RequestContext, bodyBytes: number, value: unknown): void {
   context.bodyBytes = bodyBytes
   if (bodyBytes > smallBodyBytes) finished(recountBodySteps(context, bodyBytes, value))
+  else if (Array.isArray(value)) finished(measureBatch(context, value))
 }
 
 /** The same for a long one. */
@@ -64,6 +65,18 @@ export function* recountBodySteps(context: RequestContext, bodyBytes: number, va
   const { memory } = context
   const size = requestOverheadBytes + bodyBytes + (yield* jsonSizeSteps(value))
   if (!memory.fit(size)) throw memory.share.refusal(size - memory.bytes, whatOf(bodyBytes))
+  if (Array.isArray(value)) yield* measureBatch(context, value)
+}
+
+/** Of one that is refused for its length nothing is kept. */
+function* measureBatch(context: RequestContext, batch: readonly unknown[]): Steps {
+  if (batch.length > context.snapshot.limits.batchMessages) return
+  const bytes: number[] = []
+  for (const message of batch) {
+    bytes.push((yield* longTextSteps(message)).length)
+    yield
+  }
+  context.messageBytes = bytes
 }
 
 /** Is the request large enough to let go of its arguments once they are sent? */

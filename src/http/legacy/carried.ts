@@ -10,12 +10,15 @@ interface CarriedPrincipal extends Omit<Principal, 'scopes'> {
 }
 
 /** As one process sends it to another. A process of an earlier version sends less. */
-export interface CarriedContext extends Pick<CallContext, 'requestId' | 'address' | 'traceHeaders' | 'bodyBytes'> {
+export interface CarriedContext extends Pick<
+  CallContext,
+  'requestId' | 'address' | 'traceHeaders' | 'bodyBytes' | 'messageBytes'
+> {
   readonly principal: CarriedPrincipal
 }
 
 export function carriedContext(context: CallContext): CarriedContext {
-  const { requestId, principal, address, traceHeaders, bodyBytes } = context
+  const { requestId, principal, address, traceHeaders, bodyBytes, messageBytes } = context
   const { scopes, ...rest } = principal
   return {
     requestId,
@@ -23,17 +26,13 @@ export function carriedContext(context: CallContext): CarriedContext {
     ...(address !== undefined && { address }),
     // Strangers choose it: what nobody can use is not worth the way.
     ...(traceHeaders !== undefined && parentIn(traceHeaders) !== undefined && { traceHeaders }),
-    ...(bodyBytes !== undefined && { bodyBytes })
+    ...(bodyBytes !== undefined && { bodyBytes }),
+    ...(messageBytes !== undefined && { messageBytes })
   }
 }
 
 /** The same at the process that it came to. */
-export function contextOfCarried({ requestId, principal, address, traceHeaders, bodyBytes }: CarriedContext) {
-  return {
-    requestId,
-    principal: { ...principal, scopes: new Set(principal.scopes) } satisfies Principal,
-    address,
-    traceHeaders,
-    bodyBytes
-  }
-}
+export const contextOfCarried = ({ principal, ...carried }: CarriedContext) => ({
+  ...carried,
+  principal: { ...principal, scopes: new Set(principal.scopes) } satisfies Principal
+})

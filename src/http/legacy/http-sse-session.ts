@@ -1,26 +1,17 @@
 // The session behind a stream of HTTP+SSE: the stream, on which answers, server requests and notifications all ride and
-// which cannot be resumed; how a POST finds the session, what a POST may carry, and how the session is initialized.
+// which cannot be resumed; how a POST finds the session, and what a POST may carry.
 
 import { bytesPerChar, holdMemory } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
-import {
-  classifyMessage,
-  errorMessage,
-  GatewayError,
-  responseMessage,
-  type Message,
-  type SessionId
-} from '../../protocol/messages.ts'
-import { errorObject } from '../../protocol/translate/error-object.ts'
+import { classifyMessage, GatewayError, type Message, type SessionId } from '../../protocol/messages.ts'
 import type { SessionStream } from '../../session/live-sessions.ts'
 import { sameOwner } from '../../session/session-record.ts'
 import { type Session, type Sessions } from '../../session/sessions.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { CallContext, Credential, RequestContext } from '../admission.ts'
-import { maxBacklogBytes, trackBacklog } from '../backlog.ts'
+import { maxBacklogBytes } from '../backlog.ts'
 import { createSseWriter, sseHeaders } from '../reply.ts'
-import { initializeResult, observeInitialize, readInitializeParams } from './initialize.ts'
 import { checkBatch, invalidMessage, refuseInitialize, settleInvalidResponse, type LegacyOptions } from './messages.ts'
 
 /** What the id in the messages URL stands for. */
@@ -165,39 +156,6 @@ export async function findHttpSseSession(
   if (session.record.touchedAt >= entry.session.record.touchedAt) entry.session = session
   entry.stream.renew(context)
   return entry
-}
-
-/** Answers `initialize` on the stream, also with an error. Never rejects. */
-export async function initializeHttpSse(
-  { relay, sessions, live, observers }: LegacyOptions,
-  context: HttpSsePost,
-  entry: HttpSseSession,
-  { id, request }: Message & { kind: 'request' }
-): Promise<void> {
-  const { stream } = entry
-  try {
-    const client = readInitializeParams(request.params)
-    const described = await observeInitialize(observers, context, client, entry.session.key, request, () =>
-      relay.describe(context, { ...entry.session.record, ...client })
-    )
-    // The configuration may have changed meanwhile: no session begins at an endpoint that is no longer there.
-    await context.revalidate()
-    const session = await sessions.initialize(entry.session, client)
-    if (session === undefined) throw sessionEnded()
-    // Nothing that began after the end of the stream would be ended.
-    if (!stream.isAttached()) return
-    entry.session = session
-    entry.phase = 'ready'
-    stream.send(responseMessage(id, initializeResult(context, client.revision, described)))
-    const current = live.use(session, context.memory.share)
-    trackBacklog(current, stream.raw, stream.backlogBytes)
-    current.setStream(stream)
-  } catch (error) {
-    entry.phase = 'new'
-    if (!(error instanceof GatewayError))
-      observers.log.error({ err: error, requestId: context.requestId }, 'initialize failed by a fault of the gateway')
-    stream.send(errorMessage(id, errorObject(error, context.requestId)))
-  }
 }
 
 /**

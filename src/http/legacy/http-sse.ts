@@ -2,26 +2,25 @@
 // on the stream (2024-11-05 basic/transports). Stream and session are one: neither outlives the other.
 
 import type { Audit } from '../../audit/audit.ts'
-import { errorMessage, GatewayError, responseMessage, type Message } from '../../protocol/messages.ts'
-import { errorObject } from '../../protocol/translate/error-object.ts'
+import { GatewayError, type Message } from '../../protocol/messages.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { NegotiatedClient } from '../../session/session-record.ts'
 import type { Session } from '../../session/sessions.ts'
 import { pathOf, type RequestContext } from '../admission.ts'
 import { refuseOverBacklog } from '../backlog.ts'
-import { refuseIdsInFlight } from '../calls-in-flight.ts'
+import { batchedContext, refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream } from '../headers.ts'
 import { sendAccepted, stopping } from '../reply.ts'
 import { holdRequest } from '../request-memory.ts'
 import {
   findHttpSseSession,
-  initializeHttpSse,
   openHttpSseStream,
   readHttpSseBody,
   sessionEnded,
   type HttpSsePost,
   type HttpSseSession
 } from './http-sse-session.ts'
+import { answerEarly, initializeHttpSse } from './http-sse-handshake.ts'
 import { forwardHttpSsePosts, httpSseIdOf } from './http-sse-forward.ts'
 import { measureSession, ownerOf } from './initialize.ts'
 import { createSessionMessages, isRequest, type LegacyOptions } from './messages.ts'
@@ -89,11 +88,13 @@ export function createHttpSseHandler(options: HttpSseOptions) {
       const session = live.use(entry.session, context.memory.share)
       if (given.some(({ kind }) => kind === 'request')) refuseOverBacklog(session)
       refuseIdsInFlight(session, given)
-      const [requests, others] = [given.filter((each) => each.kind === 'request'), given.filter(isNoRequest)]
+      const others = given.filter(isNoRequest)
       await Promise.all(others.map((message) => messages.accept(session, message)))
       accepted()
-      const counted = given.length === 1 ? context : { ...context, bodyBytes: undefined }
-      for (const message of requests) handle(counted, session, stream, message)
+      given.forEach((message, at) => {
+        const own = Array.isArray(body) ? batchedContext(context, at) : context
+        if (message.kind === 'request') handle(own, session, stream, message)
+      })
       return
     }
     const [first] = given
@@ -102,23 +103,16 @@ export function createHttpSseHandler(options: HttpSseOptions) {
       accepted()
       return await initializeHttpSse(options, context, entry, first).finally(stream.hold())
     }
-    // Clients of 2026-07-28 send this first. After an error on the stream they try initialize; a refused POST they
-    // take for a broken connection.
-    if (entry.phase === 'new' && first !== undefined && isRequest(first, 'server/discover')) {
-      accepted()
-      const text = 'This endpoint does not offer server/discover. Send initialize.'
-      const error = errorObject(new GatewayError('method_not_found', text), context.requestId)
-      stream.send(errorMessage(first.id, error))
-      return
-    }
-    // basic/lifecycle: a ping may come before all else.
-    if (first === undefined || !isRequest(first, 'ping'))
+    // Clients of 2026-07-28 send server/discover first. After an error on the stream they try initialize; a refused
+    // POST they take for a broken connection.
+    const mayBeEarly = first !== undefined && (isRequest(first, 'ping') || isRequest(first, 'server/discover'))
+    if (!mayBeEarly || (entry.phase !== 'new' && !isRequest(first, 'ping')))
       throw new GatewayError(
         'invalid_request',
         'This session is not initialized. Send initialize, once, and wait for its answer.'
       )
     accepted()
-    stream.send(responseMessage(first.id, {}))
+    await answerEarly(options, context, entry, first)
   }
 
   return {

@@ -7,8 +7,9 @@ import {
   isLegacyRevision,
   isObject,
   latestLegacy,
+  responseMessage,
   type JsonObject,
-  type Request,
+  type Message,
   type Revision
 } from '../../protocol/messages.ts'
 import { shapeCapabilities } from '../../protocol/translate/revision-shape.ts'
@@ -55,20 +56,27 @@ export function initializeResult(
 }
 
 /**
- * Runs it, writes one line about it, and counts it; the audit log has a record of the session.
+ * Runs a request that comes before its session is initialized, writes one line about it, and counts it; the audit log
+ * has a record of the session.
+ * @param client what it says of itself, as far as that could be read
  * @param key of the session
+ * @returns the text of its answer
  */
-export function observeInitialize<T>(
+export function observeHandshake(
   observers: CallObservers,
   context: CallContext,
-  { revision, clientInfo: software }: NegotiatedClient,
+  { revision, clientInfo: software }: Partial<NegotiatedClient>,
   key: string,
-  request: Request,
-  run: () => Promise<T>
-): Promise<T> {
+  { id, request }: Message & { kind: 'request' },
+  run: () => Promise<JsonObject>
+): Promise<string> {
   const { tenant, endpoint, principal } = context
-  const record = callRecordOf(context, { revision, software, session: key })
-  return observe({ tenant, endpoint, principal, request, record }, { ...observers, audit: undefined }, run)
+  const record = callRecordOf(context, { id, revision, software, session: key })
+  return observe({ tenant, endpoint, principal, request, record }, { ...observers, audit: undefined }, async () => {
+    const text = JSON.stringify(responseMessage(id, await run()))
+    record.answerBytes = Buffer.byteLength(text)
+    return text
+  })
 }
 
 export const ownerOf = ({ principal: { tenant, issuer, subject, clientId } }: RequestContext): Owner => ({

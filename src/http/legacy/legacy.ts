@@ -2,22 +2,15 @@
 // basic/transports).
 
 import { arrayOf } from '../../protocol/json-text.ts'
-import {
-  classifyMessage,
-  errorMessage,
-  GatewayError,
-  responseMessage,
-  rpcCodes,
-  type Message
-} from '../../protocol/messages.ts'
+import { classifyMessage, errorMessage, GatewayError, rpcCodes, type Message } from '../../protocol/messages.ts'
 import { errorObject } from '../../protocol/translate/error-object.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Session, Sessions } from '../../session/sessions.ts'
 import type { RequestContext } from '../admission.ts'
-import { refuseIdsInFlight } from '../calls-in-flight.ts'
+import { batchedContext, refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
-import { sendAccepted, sendJson, sseHeaders } from '../reply.ts'
-import { initializeResult, measureSession, observeInitialize, ownerOf, readInitializeParams } from './initialize.ts'
+import { sendAccepted, sendText, sseHeaders } from '../reply.ts'
+import { initializeResult, measureSession, observeHandshake, ownerOf, readInitializeParams } from './initialize.ts'
 import {
   checkBatch,
   createSessionMessages,
@@ -48,20 +41,20 @@ export function createLegacyHandler(options: StreamableOptions) {
    * Opens a session and answers with its id.
    * @throws GatewayError invalid_request, invalid_params, too_many, unavailable
    */
-  async function initialize(context: RequestContext, { id, request }: Message & { kind: 'request' }): Promise<void> {
+  async function initialize(context: RequestContext, message: Message & { kind: 'request' }): Promise<void> {
     const { raw, incoming, endpoint } = context
     if (ownId.test(String(incoming.headers['mcp-session-id'])) && (await sessionExists(context, sessions)))
       throw new GatewayError(
         'invalid_request',
         'This session is initialized already. Send initialize without Mcp-Session-Id to open another one.'
       )
-    const client = readInitializeParams(request.params)
+    const client = readInitializeParams(message.request.params)
     const opened = await sessions.open(ownerOf(context), endpoint.name, client)
-    let described: Awaited<ReturnType<typeof relay.describe>>
+    let text: string
     try {
       // After the store: while that is away, nobody waits for upstreams only to be refused.
-      described = await observeInitialize(observers, context, client, opened.session.key, request, () =>
-        relay.describe(context, opened.session.record)
+      text = await observeHandshake(observers, context, client, opened.session.key, message, async () =>
+        initializeResult(context, client.revision, await relay.describe(context, opened.session.record))
       )
       // The configuration may have changed meanwhile: no session begins at an endpoint that is no longer there.
       await context.revalidate()
@@ -72,9 +65,8 @@ export function createLegacyHandler(options: StreamableOptions) {
     }
     audit?.session('opened', context, opened.session.record)
     const headers = { ...context.headers, 'Mcp-Session-Id': opened.id }
-    const message = responseMessage(id, initializeResult(context, client.revision, described))
-    if (readAccept(incoming.headers).json) return sendJson(raw, 200, message, headers)
-    raw.writeHead(200, { ...headers, ...sseHeaders }).end(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
+    if (readAccept(incoming.headers).json) return sendText(raw, 200, text, headers)
+    raw.writeHead(200, { ...headers, ...sseHeaders }).end(`event: message\ndata: ${text}\n\n`)
   }
 
   async function postBatch(
@@ -95,7 +87,7 @@ export function createLegacyHandler(options: StreamableOptions) {
         batch.map(async (message, at) => {
           if (message.kind === 'request')
             return await messages
-              .run({ ...context, bodyBytes: undefined }, session, message, push, accepts.stream)
+              .run(batchedContext(context, at), session, message, push, accepts.stream)
               // The others of the batch are answered.
               .catch((error: unknown) =>
                 JSON.stringify(errorMessage(message.id, errorObject(error, context.requestId)))
