@@ -415,13 +415,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'older ones are not read, which it says'
     ],
     [
-      'admin/live/audit-routes.ts maxVerifications maxVerificationsByPlatform',
+      'admin/audit/audit-routes.ts maxVerifications maxVerificationsByPlatform',
       'audit logs that are verified at once by administrators of tenants, and by those of all',
       'process',
       '429'
     ],
     [
-      'admin/live/audit-routes.ts maxVerificationsOfTenant',
+      'admin/audit/audit-routes.ts maxVerificationsOfTenant',
       'of them, those that its own administrators want, and those that others want',
       'tenant',
       '429'
@@ -747,7 +747,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['observe/samples.ts maxSampleChars chars', 'sampled arguments, and a sampled result', 'line', 'cut'],
     ['http/server.ts cutMs', 'time after `limits.drainMs` for answers to calls that were ended', 'process', 'cut'],
     ['observe/telemetry.ts lastSendMs', 'wait for the collector when the gateway ends', 'process', 'the rest is lost'],
-    ['cli/store/audit.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
+    ['cli/store/verify.ts maxLineChars chars', 'a line that is verified', 'line', 'reported']
   ],
   Memory: [
     [
@@ -2130,7 +2130,7 @@ control/request-memory.ts underWayMs
 admin/configuration/planned/caller-classes.ts looksAtTool
 admin/configuration/planned/caller-classes.ts looksPerChar
 cli/api-key.ts dayMs
-cli/store/audit.ts dayMs
+cli/store/verify.ts dayMs
 store/keys.ts tombstoneTtlMs
 session/session-index.ts handleLength
 cli/try-out.ts maxNames

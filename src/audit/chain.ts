@@ -11,6 +11,8 @@ export interface ChainHead {
   readonly hash: string
   /** ISO 8601. */
   readonly time: string
+  /** For how long its records are kept. Not given: by an earlier version, or it is not known. */
+  readonly retentionMs?: number
 }
 
 export type Chain = ReturnType<typeof createChain>
@@ -113,4 +115,4 @@ export const isChainHead = (value: unknown): value is ChainHead =>
   isChainName(value['chain']) &&
   typeof value['hash'] === 'string' &&
   typeof value['time'] === 'string' &&
-  typeof value['seq'] === 'number'
+  Number.isSafeInteger(value['seq'])

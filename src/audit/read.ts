@@ -4,7 +4,7 @@
 import { auditIndexKey, auditSegmentKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { nextTurn } from '../time/turns.ts'
-import { segmentMs, segmentOf } from './segments.ts'
+import { keptHeads, segmentMs, segmentOf } from './segments.ts'
 import { type AuditReport, verifyAudit } from './verify.ts'
 
 /** Segments that one page is looked for in: each is about a mebibyte. */
@@ -103,7 +103,7 @@ export interface Verifying {
 }
 
 /**
- * With the keys that the records name.
+ * With the keys that the records name, and against the heads that are kept of their chains.
  * @param now the time of day: milliseconds since the epoch
  * @throws GatewayError unavailable; the reason of the signal
  */
@@ -113,6 +113,7 @@ export async function verifyStoredAudit(
   now: number,
   { maxSegments = segmentsVerified, signal, passed }: Verifying = {}
 ): Promise<StoredAuditReport> {
+  const heads = await keptHeads(store, tenant)
   const index = await store.entries(auditIndexKey(tenant))
   const part = index.slice(-maxSegments)
   const isPart = part.length < index.length
@@ -130,6 +131,6 @@ export async function verifyStoredAudit(
   }
 
   const hashes = part.length > segmentsVerified ? { hashes: hashesOfLongLog } : {}
-  const extent = { isPart, readFrom: now - clockDifferenceMs, ...hashes }
+  const extent = { isPart, readFrom: now - clockDifferenceMs, heads, ...hashes }
   return { ...(await verifyAudit(lines(), undefined, now, extent)), isWhole: !isPart }
 }

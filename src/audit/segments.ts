@@ -4,7 +4,7 @@
 import type { JsonObject } from '../protocol/messages.ts'
 import { auditHeadsKey, auditIndexKey, auditSegmentKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
-import type { ChainHead } from './chain.ts'
+import { isChainHead, type ChainHead } from './chain.ts'
 
 const MiB = 1024 * 1024
 const segmentChars = MiB
@@ -16,6 +16,10 @@ export const segmentMs = 6 * 60 * 60 * 1000
 const listedMs = 60_000
 /** Heads of chains that are remembered, the latest of each process among them. */
 const headsKept = 200
+/** Of a chain whose oldest segments had to go for others: it stands among the heads. */
+interface MadeRoom {
+  readonly deleted: string
+}
 /** Other chains that one record names. */
 const headsPerRecord = 100
 
@@ -40,12 +44,16 @@ export function createSegments(
   /** Of which the oldest segments had to go, since this was last told. */
   const deleted = new Set<string>()
 
+  const keep = (entry: ChainHead | MadeRoom): Promise<void> =>
+    store.append(auditHeadsKey(tenant), JSON.stringify(entry), { ttlMs, keep: headsKept })
+
   /** Before its first record: what is listed and is not there counts as empty. */
   async function begin(): Promise<void> {
     const index = await store.entries(auditIndexKey(tenant))
     for (const entry of index.slice(0, Math.max(0, index.length + 1 - segmentsKept))) {
       const [ofChain, number] = segmentOf(entry)
       await store.delete(auditSegmentKey(tenant, ofChain, number))
+      if (!deleted.has(ofChain)) await keep({ deleted: ofChain })
       deleted.add(ofChain)
     }
     // The index outlives the segment, which lives on with each batch.
@@ -70,8 +78,7 @@ export function createSegments(
       batches++
     },
     /** So that a chain which is cut off or removed is missed. */
-    keepHead: (head: ChainHead): Promise<void> =>
-      store.append(auditHeadsKey(tenant), JSON.stringify(head), { ttlMs, keep: headsKept }),
+    keepHead: (head: ChainHead): Promise<void> => keep({ ...head, retentionMs: ttlMs }),
     /**
      * What a signed record says of the other chains of the tenant: `heads`, how far they are, of those that went on
      * since they were last named here; and `deleted`, of which records were deleted for the limit of bytes. And for how
@@ -81,9 +88,9 @@ export function createSegments(
       const oldest = wall.now() - ttlMs
       const last = new Map<string, ChainHead>()
       for (const entry of await store.entries(auditHeadsKey(tenant))) {
-        const head = JSON.parse(entry) as ChainHead
+        const head: unknown = JSON.parse(entry)
         // Of a chain that is older the records are gone, too.
-        if (head.chain !== chain && Date.parse(head.time) > oldest) last.set(head.chain, head)
+        if (isChainHead(head) && head.chain !== chain && Date.parse(head.time) > oldest) last.set(head.chain, head)
       }
       const heads = [...last.values()].filter((head) => named.get(head.chain) !== head.seq).slice(-headsPerRecord)
       for (const each of named.keys()) if (!last.has(each)) named.delete(each)
@@ -93,6 +100,27 @@ export function createSegments(
       return { retentionMs: ttlMs, ...(heads.length > 0 && { heads }), ...(gone.length > 0 && { deleted: gone }) }
     }
   }
+}
+
+export interface KeptHead extends ChainHead {
+  /** Its oldest records, or all of them, had to go for those of others. */
+  readonly madeRoom: boolean
+}
+
+/**
+ * How far each chain of a tenant was when it was signed last, of those that are remembered. What was written before it
+ * is there: to find out whether it still is, read this first.
+ * @throws GatewayError unavailable
+ */
+export async function keptHeads(store: Store, tenant: string): Promise<KeptHead[]> {
+  const last = new Map<string, ChainHead>()
+  const madeRoom = new Set<string>()
+  for (const entry of await store.entries(auditHeadsKey(tenant))) {
+    const known = JSON.parse(entry) as ChainHead | MadeRoom
+    if (isChainHead(known)) last.set(known.chain, known)
+    else if ('deleted' in known) madeRoom.add(known.deleted)
+  }
+  return [...last.values()].map((head) => ({ ...head, madeRoom: madeRoom.has(head.chain) }))
 }
 
 /** The records of a tenant, oldest segment first: some lines at a time, each with its line break. */

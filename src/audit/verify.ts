@@ -14,6 +14,7 @@ import {
   splitSignature
 } from './chain.ts'
 import { namedKey } from './keys.ts'
+import type { KeptHead } from './segments.ts'
 
 /** Of a chain: records that are told from repeated ones, which a write that had to be made again leaves. */
 const hashesKept = 10_000
@@ -55,9 +56,11 @@ interface ChainState {
   readonly hashes: Map<number, string>
 }
 
-/** How far a chain was, as another one says. */
+/** How far a chain was, as another one says, or the gateway. */
 interface KnownHead extends ChainHead {
   readonly retentionMs: number
+  readonly knownBy: 'another run' | 'the gateway'
+  readonly madeRoom?: boolean
 }
 
 /** Of a log that is not there as a whole. */
@@ -68,6 +71,8 @@ export interface AuditExtent {
   readonly readFrom: number
   /** Of each chain: records that are told from repeated ones. */
   readonly hashes?: number
+  /** How far the gateway knows the chains: what it keeps of them besides their records. */
+  readonly heads?: readonly KeptHead[]
   /** Where they are kept for less long than they say, as files are that are rotated away. */
   readonly retentionMs?: number
 }
@@ -84,9 +89,14 @@ export async function verifyAudit(
   extent: Partial<AuditExtent> = {}
 ): Promise<AuditReport> {
   const { isPart = false, readFrom = Infinity, hashes = hashesKept, retentionMs: kept = Infinity } = extent
+  const { heads: ofGateway = [] } = extent
   const keptMs = (ms: unknown): number => Math.min(msOrEver(ms), kept)
   const chains = new Map<string, ChainState>()
   const heads = new Map<string, KnownHead>()
+  const know = (head: ChainHead, retentionMs: unknown, knownBy: KnownHead['knownBy']): unknown =>
+    heads.set(head.chain, { ...head, retentionMs: keptMs(head.retentionMs ?? retentionMs), knownBy })
+  // Earlier versions did not say how long records are kept: then nobody knows whether what is gone was removed.
+  for (const head of ofGateway) know(head, 0, 'the gateway')
   /** Of which records had to go for those of others. */
   const deleted = new Set<string>()
   const keys = new Set<string>()
@@ -165,22 +175,25 @@ export async function verifyAudit(
     if (Date.parse(String(time)) > readFrom) return
     for (const other of Array.isArray(others) ? (others as unknown[]) : []) {
       if (!isChainHead(other) || (heads.get(other.chain)?.seq ?? 0) >= other.seq) continue
-      heads.set(other.chain, { ...other, retentionMs: keptMs(retentionMs) })
+      know(other, retentionMs, 'another run')
     }
     for (const chain of Array.isArray(gone) ? (gone as unknown[]) : []) deleted.add(String(chain))
   }
 
-  function checkHead({ chain, seq, hash, time, retentionMs }: KnownHead): void {
+  function checkHead({ chain, seq, hash, time, retentionMs, knownBy, madeRoom }: KnownHead): void {
     const state = chains.get(chain)
+    const last = state?.last.seq ?? 0
     if (state !== undefined) {
-      if (state.last.seq < seq) wrong(`${chain} is cut off after record ${state.last.seq}: another run knew ${seq}`)
+      if (last < seq)
+        wrong(`${chain} is cut off after record ${last}: ${knownBy} knew ${seq}, ${seq - last} are missing`)
       else if ((state.hashes.get(seq) ?? hash) !== hash)
-        wrong(`record ${seq} of ${chain} is not the one that another run knew`)
+        wrong(`record ${seq} of ${chain} is not the one that ${knownBy} knew`)
     } else if (isPart) return
-    else if (deleted.has(chain)) list(notes, `${chain} is gone: its ${seq} records had to make room for others`)
+    else if (deleted.has(chain) || madeRoom === true)
+      list(notes, `${chain} is gone: its ${seq} records had to make room for others`)
     else if (Date.parse(time) + retentionMs < now)
       list(notes, `${chain} is gone: its ${seq} records were beyond their time`)
-    else wrong(`${chain} is missing: another run knew it with ${seq} records`)
+    else wrong(`${chain} is missing: ${knownBy} knew it with ${seq} records`)
   }
 
   function checkWhole(chain: string, state: ChainState): void {

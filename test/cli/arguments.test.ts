@@ -52,7 +52,7 @@ t.test('every command has a page with an example that the command line takes', a
     )
   }
   t.equal((await cli([])).out, help([]))
-  t.match(help([]), /^ +audit +audit list, audit export, audit verify$/m, 'of all groups')
+  t.match(help([]), /^ +audit +audit list, audit heads, audit export, audit verify$/m, 'of all groups')
   t.equal((await cli(['help'])).out, help([]))
 })
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t from 'tap'
 import { readArguments } from '../../src/cli/arguments.ts'
-import { runAuditVerify } from '../../src/cli/store/audit.ts'
+import { runAuditVerify } from '../../src/cli/store/verify.ts'
 import { key } from '../kit/gateway.ts'
 import { legacyClient } from '../kit/client.ts'
 import { serve } from '../kit/process.ts'
@@ -22,12 +22,14 @@ function exported(...args: readonly string[]): { code: number | null; out: strin
   return { code: status, out: stdout, err: stderr }
 }
 
+const rest = { env: {}, stderr: process.stderr }
+
 /** In this process. @throws UsageError */
 async function verified(text: string, key?: string, days?: string): Promise<{ code: number; out: string }> {
   const lines: string[] = []
   const stdout = { write: (line: string) => lines.push(line) }
   const options = { ...(key !== undefined && { key }), ...(days !== undefined && { 'retention-days': days }) }
-  const code = await runAuditVerify('-', options, { stdin: Readable.from([text]), stdout })
+  const code = await runAuditVerify({ operands: ['-'], options }, { ...rest, stdin: Readable.from([text]), stdout })
   return { code, out: lines.join('') }
 }
 
@@ -110,13 +112,13 @@ t.test('only a line feed ends a record, and a line without end does not fill the
   const input = Readable.from(Array.from({ length: 64 }, () => 'x'.repeat(262_144)))
   const lines: string[] = []
   const stdout = { write: (line: string) => lines.push(line) }
-  t.equal(await runAuditVerify('-', {}, { stdin: input, stdout }), 1)
+  t.equal(await runAuditVerify({ operands: ['-'], options: {} }, { ...rest, stdin: input, stdout }), 1)
   t.match(lines.join(''), /wrong: line 1 is no record of an audit log\n1 record in 0 chains/)
 })
 
 t.test('mistakes are answered by what to write instead', async (t) => {
-  const io = { stdin: Readable.from([]), stdout: { write() {} } }
-  await t.rejects(runAuditVerify('nobody.jsonl', {}, io), {
+  const io = { ...rest, stdin: Readable.from([]), stdout: { write() {} } }
+  await t.rejects(runAuditVerify({ operands: ['nobody.jsonl'], options: {} }, io), {
     message: /^nobody\.jsonl cannot be read\. Give the path/
   })
   await t.rejects(verified('', undefined, 'a week'), { message: /^--retention-days must be a number of days/ })

@@ -85,6 +85,12 @@ export const grantRows: readonly AdminRow[] = [
   }
 ]
 
+const recordColumns = [
+  ...['time', 'kind', 'actor', 'subject', 'action', 'target'],
+  ...['method', 'upstream', 'name', 'outcome']
+]
+const headColumns = ['chain', 'seq', 'time', 'hash']
+
 export const changeRows: readonly AdminRow[] = [
   {
     name: 'catalog',
@@ -109,8 +115,45 @@ export const changeRows: readonly AdminRow[] = [
     operands: '<tenant>',
     method: 'GET',
     path: '/v1/tenants/{0}/audit*',
-    columns: ['time', 'kind', 'actor', 'subject', 'action', 'target', 'method', 'upstream', 'name', 'outcome'],
+    columns: recordColumns,
     example: 'audit list acme'
+  },
+  {
+    name: 'audit heads',
+    summary: 'how far the gateway knows the runs of a tenant: for "audit verify --head"',
+    operands: '<tenant>',
+    method: 'GET',
+    path: '/v1/tenants/{0}/audit/heads*',
+    columns: headColumns,
+    text: 'Keep what --json prints elsewhere: whoever could cut a log off could forget how far it was, too.',
+    example: 'audit heads acme --json'
+  },
+  {
+    name: 'trail list',
+    summary: 'whose audit records there are: of the gateway itself, of tenants, of removed ones',
+    method: 'GET',
+    path: '/v1/audit/trails*',
+    columns: ['trail', 'of'],
+    example: 'trail list'
+  },
+  {
+    name: 'trail records',
+    summary: 'audit records that no tenant has now, the newest first',
+    operands: '<trail>',
+    method: 'GET',
+    path: '/v1/audit/trails/{0}*',
+    columns: recordColumns,
+    text: '(gateway) is the trail of the gateway itself; that of a removed tenant has its id.',
+    example: "trail records '(gateway)'"
+  },
+  {
+    name: 'trail heads',
+    summary: 'the same as audit heads, of any trail',
+    operands: '<trail>',
+    method: 'GET',
+    path: '/v1/audit/trails/{0}/heads*',
+    columns: headColumns,
+    example: "trail heads '(gateway)' --json"
   },
   {
     name: 'versions',

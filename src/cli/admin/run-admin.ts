@@ -38,7 +38,7 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
 }
 
 /** What the API refuses is said in its words. @returns the exit code */
-export async function orRefusal({ stderr }: Io, act: () => Promise<number>): Promise<number> {
+export async function orRefusal({ stderr }: Pick<Io, 'stderr'>, act: () => Promise<number>): Promise<number> {
   try {
     return await act()
   } catch (error) {

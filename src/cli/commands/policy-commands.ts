@@ -110,6 +110,9 @@ runs on it (use audit.file there).`,
         flags: '--key <key>',
         text: 'the public key that must have signed, as the gateway logs it, or a file with it, or several in lines'
       },
+      { flags: '--tenant <tenant>', text: 'ask the admin API how far the gateway knows the runs of it' },
+      { flags: '--head <file>', text: 'how far they are known: what "audit heads --json" printed' },
+      ...adminOptions,
       { flags: '--retention-days <days>', text: 'for how long files are kept, if less than records say; 0: one alone' },
       jsonOption
     ],
@@ -117,14 +120,19 @@ runs on it (use audit.file there).`,
 Says whether records were altered, removed, inserted or cut off, and exits with 1 if so. The file is what audit export
 wrote, or that of audit.file; - is standard input.
 
+Whether the newest records were cut off is told by how far the gateway knows its runs: --tenant asks for it before the
+file is read, --head has it from a file. What is made after an export is missing in it, too: export it anew, or give a
+--head that is as old. --tenant '(gateway)' is the gateway itself.
+
 --json: { records, chains, signatures, keys, problems, notes, isTrusted }: the first three are numbers, keys those that
 records name, problems and notes sentences, at most a hundred each; isTrusted: with --key.`,
     examples: [
       'gatehouse audit verify audit.jsonl',
+      'gatehouse audit export --config g.yaml --tenant acme | gatehouse audit verify - --tenant acme',
       'gatehouse audit export --config g.yaml | gatehouse audit verify -'
     ],
-    async run({ operands: [file = ''], options }, { stdin = process.stdin, stdout }) {
-      return await (await import('../store/audit.ts')).runAuditVerify(file, options, { stdin, stdout })
+    async run(given, io) {
+      return await (await import('../store/verify.ts')).runAuditVerify(given, io)
     }
   }
 ]

@@ -1,0 +1,242 @@
+// Audit records, as they are made and as they are kept; and whether they are whole. Of a tenant, and of the trails that
+// no tenant has: of the gateway itself, and of tenants that were removed.
+
+import type { Static } from 'typebox'
+import { gatewayItself } from '../../audit/audit.ts'
+import { loadAuditKeys } from '../../audit/keys.ts'
+import { readAuditBackwards, verifyStoredAudit, type Verifying } from '../../audit/read.ts'
+import { keptHeads } from '../../audit/segments.ts'
+import type { AuditConfig } from '../../config/snapshot.ts'
+import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
+import { tenantId } from '../../protocol/messages.ts'
+import { tenantsKey } from '../../store/keys.ts'
+import type { Administrator } from '../access.ts'
+import { createPlaces } from '../clients/own-way.ts'
+import { foreignCursor, page, pageQuery, pageSchema } from '../paging.ts'
+import { AdminProblem, noSuch } from '../problem.ts'
+import { AdminStream, defineRoute, maySee, type AdminRequest, type AdminRoute, type AdminServices } from '../route.ts'
+import { perEvent, streamOf } from '../live/routes.ts'
+
+/** At once, in one process, by administrators of tenants, and by those of all. Each reads its segments in turn. */
+const maxVerifications = 8
+const maxVerificationsByPlatform = 4
+/** Of them, those of one tenant. */
+const maxVerificationsOfTenant = 1
+const placesFor = (max: number) =>
+  createPlaces(max, 'Too many audit logs are being verified.', maxVerificationsOfTenant)
+/** Whoever may have altered a log keeps nobody else from verifying it: not their own auditors, not those of all. */
+const [placesOfTenants, placesOfPlatform] = [placesFor(maxVerifications), placesFor(maxVerificationsByPlatform)]
+
+const readers = ['platform-admin', 'tenant-admin', 'auditor'] as const
+const readersOfTrails = ['platform-admin', 'auditor'] as const
+
+/** @throws AdminProblem conflict where nothing is recorded */
+function recorded({ snapshot }: Pick<AdminServices, 'snapshot'>): AuditConfig {
+  const { audit } = snapshot()
+  if (audit !== undefined) return audit
+  throw new AdminProblem('conflict', 'Nothing is recorded.', 'Add audit: {} to the configuration file.')
+}
+
+/** @throws AdminProblem conflict where the store has no records */
+function kept(services: Pick<AdminServices, 'snapshot'>): AuditConfig {
+  const audit = recorded(services)
+  if (audit.store) return audit
+  throw new AdminProblem('conflict', 'Records are not kept in the store.', 'Read audit.file, or set audit.store.')
+}
+
+/** @throws AdminProblem invalid_request */
+function timeOf(member: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const time = Date.parse(text)
+  if (!Number.isNaN(time)) return time
+  throw new AdminProblem('invalid_request', `"${member}" is no time.`, 'Write it like 2026-07-28T09:00:00Z.')
+}
+
+const time = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }))
+
+const Verification = closedObject({
+  isWhole: Type.Boolean({
+    description: 'false: only the newest 64 segments, of about a mebibyte each, were read.'
+  }),
+  records: Type.Integer(),
+  chains: Type.Integer({ description: 'Runs of processes.' }),
+  signatures: Type.Integer(),
+  keys: Type.Array(closedObject({ key: Type.String(), isOwn: Type.Boolean() }), {
+    description:
+      'Public keys that the records name, and whether each is the one that this gateway signs with. Another one is ' +
+      'that of an earlier configuration, or of whoever wrote the records anew.'
+  }),
+  problems: Type.Array(Type.String(), { description: 'What was altered, removed, inserted or cut off.' }),
+  notes: Type.Array(Type.String(), { description: 'What may be as it should be.' })
+})
+
+const Heads = pageSchema(
+  closedObject({
+    chain: Type.String({ description: 'The run of a process.' }),
+    seq: Type.Integer({ description: 'Its records so far.' }),
+    hash: Type.String({ description: 'SHA-256 of the last one, base64url.' }),
+    time: Type.String({ description: 'RFC 3339.' }),
+    retentionMs: Type.Optional(Type.Integer({ description: 'For how long its records are kept.' })),
+    madeRoom: Type.Boolean({ description: 'Its oldest records had to go for those of others.' })
+  })
+)
+
+const Trails = pageSchema(
+  closedObject({
+    trail: Type.String({ description: `The id of a tenant, or \`${gatewayItself}\`: of what is of no tenant.` }),
+    of: Type.Enum(['gateway', 'tenant', 'removed tenant'] as const)
+  })
+)
+
+const recordsQuery = closedObject({
+  kind: Type.Optional(Type.String({ maxLength: 32, description: 'Only of this kind, such as `change`.' })),
+  since: time('Only those made at this time or later (RFC 3339).'),
+  until: time('Only those made before this time (RFC 3339).'),
+  ...pageQuery
+})
+
+const verificationEvents =
+  '`event: read` with each segment (`{ "segments", "of" }`), then one `event: report`, whose `data` is the ' +
+  'answer without events, or `event: problem` with `detail`.'
+
+/** Trails outlast their tenants: those of removed ones are read by whoever could read them before. */
+async function trailsFor(administrator: Administrator, { snapshot, store }: AdminServices) {
+  const { tenants } = snapshot()
+  const removed = (await store.entries(tenantsKey)).filter((id) => !tenants.has(tenantId(id)))
+  const all = [
+    { trail: gatewayItself, of: 'gateway' as const },
+    ...[...tenants.keys()].map((trail) => ({ trail: String(trail), of: 'tenant' as const })),
+    ...[...new Set(removed)].map((trail) => ({ trail, of: 'removed tenant' as const }))
+  ]
+  return all.filter(({ trail }) => maySee(administrator, trail))
+}
+
+/** @returns the trail that a request names: that of its tenant, or one that no tenant has now. @throws AdminProblem */
+async function trailOf(request: AdminRequest, services: AdminServices): Promise<string> {
+  const { trail } = request.params
+  if (trail === undefined) return request.tenant.id
+  if ((await trailsFor(request.administrator, services)).some((each) => each.trail === trail)) return trail
+  throw noSuch('audit trail')
+}
+
+interface TrailRoutes {
+  readonly of: '/v1/tenants/{tenant}/audit' | '/v1/audit/trails/{trail}'
+  readonly roles: AdminRoute['roles']
+  readonly whose: string
+}
+
+/** The same routes of a tenant, and of any trail. */
+const routesOfTrail = ({ of, roles, whose }: TrailRoutes) => [
+  defineRoute(
+    {
+      method: 'GET',
+      path: of,
+      roles,
+      summary:
+        `Audit records of ${whose} ([audit.md](audit.md)), the newest first as far as one process wrote them; with ` +
+        'Accept: text/event-stream those that are made from now on, at every process: an `event: audit` for each. A ' +
+        'page may be empty and have a `nextCursor`: it is looked further from there.',
+      query: recordsQuery,
+      response: pageSchema(Type.Object({}, { description: 'A record.' })),
+      events: perEvent
+    },
+    async (request, services) => {
+      const { query, wantsEvents } = request
+      const { since, until, ...rest } = query
+      recorded(services)
+      const trail = await trailOf(request, services)
+      if (wantsEvents) return streamOf(services, 'audit', new Set([trail]))
+      kept(services)
+      const range = { since: timeOf('since', since), until: timeOf('until', until) }
+      const found = await readAuditBackwards(services.store, trail, { ...rest, ...range })
+      if (found === undefined) throw foreignCursor()
+      return { items: found.lines.map((line) => JSON.parse(line) as object), nextCursor: found.nextCursor }
+    }
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: `${of}/heads`,
+      roles,
+      summary:
+        `How far the gateway knows the runs of ${whose}: what \`gatehouse audit verify\` compares records with, to ` +
+        'find what was cut off at their end. Read before the records, or kept elsewhere.',
+      query: closedObject(pageQuery),
+      response: Heads
+    },
+    async (request, services) => {
+      kept(services)
+      const heads = await keptHeads(services.store, await trailOf(request, services))
+      return page(heads, ({ chain }) => chain, request.query)
+    }
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: `${of}/verification`,
+      roles,
+      summary:
+        `Whether the newest audit records of ${whose} are whole, as \`gatehouse audit verify\` says it; with Accept: ` +
+        'text/event-stream, whether all are that the store keeps.',
+      response: Verification,
+      events: verificationEvents
+    },
+    async (request, services) => {
+      const { administrator, wantsEvents } = request
+      const { signingKey } = kept(services)
+      const trail = await trailOf(request, services)
+      const { store, wall, log } = services
+      const free = (administrator.tenants === undefined ? placesOfPlatform : placesOfTenants).take(trail)
+      const verify = async (how: Verifying): Promise<Static<typeof Verification>> => {
+        try {
+          const { publicKey } = await loadAuditKeys(signingKey, store)
+          const { keys, problems, notes, ...counts } = await verifyStoredAudit(store, trail, wall.now(), how)
+          return {
+            ...counts,
+            keys: keys.map((key) => ({ key, isOwn: key === publicKey })),
+            problems: [...problems],
+            notes: [...notes]
+          }
+        } finally {
+          free()
+        }
+      }
+      if (!wantsEvents) return await verify({})
+      return new AdminStream((send, end) => {
+        const stop = new AbortController()
+        const passed = (segments: number, of: number): void => send('read', JSON.stringify({ segments, of }))
+        void verify({ maxSegments: Infinity, signal: stop.signal, passed })
+          .then(
+            (report) => send('report', JSON.stringify(report)),
+            (err: unknown) => {
+              if (stop.signal.aborted) return
+              log.warn({ err, tenant: trail }, 'an audit log cannot be verified')
+              send('problem', JSON.stringify({ detail: 'The records cannot be read now.', remedy: 'Try again.' }))
+            }
+          )
+          .finally(end)
+        return () => stop.abort()
+      }, free)
+    }
+  )
+]
+
+export const auditRoutes = [
+  ...routesOfTrail({ of: '/v1/tenants/{tenant}/audit', roles: readers, whose: 'a tenant' }),
+  defineRoute(
+    {
+      method: 'GET',
+      path: '/v1/audit/trails',
+      roles: readersOfTrails,
+      summary: 'Whose audit records there may be: of the gateway itself, of tenants, and of those that were removed.',
+      query: closedObject(pageQuery),
+      response: Trails
+    },
+    async ({ administrator, query }, services) => {
+      kept(services)
+      return page(await trailsFor(administrator, services), ({ trail }) => trail, query)
+    }
+  ),
+  ...routesOfTrail({ of: '/v1/audit/trails/{trail}', roles: readersOfTrails, whose: 'a trail' })
+]
