@@ -4,7 +4,7 @@
 const major = Number(process.versions.node.split('.')[0])
 if (major < 24) {
   console.error(
-    `gatehouse needs Node 24 or newer; this is Node ${process.versions.node}. Install Node 24, or let npm bring it: "npx -p node@24 -p mcp-gatehouse gatehouse COMMAND". In a clone "npm start" and "npm run gatehouse -- COMMAND" have it after "npm ci" (with install scripts allowed for the package "node").`
+    `gatehouse needs Node 24 or newer; this is Node ${process.versions.node}. Install Node 24. In a clone "npm start" and "npm run gatehouse -- COMMAND" have it after "npm ci" (with install scripts allowed for the package "node").`
   )
   process.exit(1)
 }

@@ -287,6 +287,6 @@ t.test('an older Node is told in one line what the package needs', async (t) => 
   t.equal(program.stderr.length, 1)
   t.match(
     program.stderr[0],
-    /^gatehouse needs Node 24 or newer; this is Node 20\.19\.0\. .*npx -p node@24 -p mcp-gatehouse/
+    /^gatehouse needs Node 24 or newer; this is Node 20\.19\.0\. Install Node 24\. In a clone "npm start"/
   )
 })
