@@ -1,5 +1,5 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below it reads the
-// clock or the environment.
+// environment, and clocks by which protocol state expires are passed down from here.
 
 import { randomInt, randomUUID } from 'node:crypto'
 import { readingsOf } from './admin/metrics.ts'

@@ -1,4 +1,4 @@
-// The process: arguments, environment, exit code. The only file besides the configuration's that knows process.env.
+// The process: arguments, environment, exit code. The only file that reads process.env.
 
 import { readFileSync } from 'node:fs'
 import { namedCommand, readArguments } from './cli/arguments.ts'

@@ -193,7 +193,10 @@ const audienceOf = ({ aliases, resource }: ProtectedResource): string =>
   aliases.length === 0 ? resource : [resource, ...aliases].join('\n')
 
 const stoppedCaller = (): GatewayError =>
-  new GatewayError('stopped', 'Those who run this gateway do not let this caller in for now. Ask them.')
+  new GatewayError(
+    'stopped',
+    'An administrator of this gateway has stopped this caller. Ask them when it may come back.'
+  )
 
 /** @throws GatewayError stopped */
 function notStopped(principal: Principal, { auth }: Tenant): Principal {

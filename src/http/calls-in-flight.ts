@@ -24,7 +24,7 @@ interface RunningCall {
 const callStopped = (): GatewayError =>
   new GatewayError(
     'call_stopped',
-    'Those who run this gateway have stopped what was called. Whether the call took effect is unknown.',
+    'An administrator of this gateway has stopped what was called. Whether the call took effect is unknown.',
     { data: { outcome: 'unknown' } }
   )
 

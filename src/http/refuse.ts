@@ -142,9 +142,13 @@ function unreadable(code: string | undefined, maxHeaderBytes: number): GatewayEr
 function translateFastifyError(error: unknown): unknown {
   switch (isObject(error) ? error['code'] : undefined) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new GatewayError('too_large', 'The body is larger than limits.bodyBytes allows.', {
-        headers: { Connection: 'close' }
-      })
+      return new GatewayError(
+        'too_large',
+        'The body is larger than this gateway takes (limits.bodyBytes). Send less in one request.',
+        {
+          headers: { Connection: 'close' }
+        }
+      )
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return notJson()
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':

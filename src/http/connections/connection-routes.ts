@@ -215,9 +215,12 @@ function tenantIn({ state }: Pick<ConnectionRoutesOptions, 'state'>, { params }:
   const { tenant: id = '' } = params as PathParams
   const tenant = state.snapshot.tenants.get(tenantId(id))
   if (tenant === undefined || personalUpstreamsOf(tenant).length === 0)
-    throw new GatewayError('not_found', 'There are no connections of people here.')
+    throw new GatewayError('not_found', 'No upstream of this tenant takes accounts or secrets of people.')
   if (tenant.auth.stopped === 'everybody')
-    throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
+    throw new GatewayError(
+      'stopped',
+      'An administrator of this gateway has stopped this tenant. Ask them when it comes back.'
+    )
   return tenant
 }
 

@@ -13,7 +13,11 @@ export const sendSigningKeys =
   ) =>
   (request: RouteRequest, reply: RouteReply): void => {
     const tenant = state.snapshot.tenants.get(tenantId((request.params as PathParams).tenant ?? ''))
-    if (tenant === undefined || !signs(tenant)) throw new GatewayError('not_found', 'There are no keys here.')
+    if (tenant === undefined || !signs(tenant))
+      throw new GatewayError(
+        'not_found',
+        'This tenant signs no tokens: no upstream of it has `auth: { type: signed }`.'
+      )
     reply.hijack()
     vault.signingKeys.of(tenant.id).then(
       ({ published }) => {

@@ -31,7 +31,10 @@ export function addLoginRoutes(server: FastifyInstance, { state, login, memory, 
     const tenant = state.snapshot.tenants.get(tenantId(nameOf(request)))
     if (tenant === undefined) throw noFront()
     if (tenant.auth.stopped === 'everybody')
-      throw new GatewayError('stopped', 'Those who run this gateway let nobody in for now. Ask them.')
+      throw new GatewayError(
+        'stopped',
+        'An administrator of this gateway has stopped this tenant. Ask them when it comes back.'
+      )
     const held = holdMemory(memory.share(tenant.id, strangers))
     reserveRequest({ memory: held, raw: reply.raw, incoming: request.raw }, maxBodyBytes)
     const origin = { address: clientAddressOf(request.raw, state.snapshot), requestId: request.id }

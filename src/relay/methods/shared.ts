@@ -148,7 +148,7 @@ export const unknownEntry = (call: RecordedContext, catalog: Catalog, kind: 'too
   unknownName(call, catalog, kind, name, new GatewayError('invalid_params', `Unknown ${kind}: ${excerpt(name)}`))
 
 const stoppedBeforeSent = (): GatewayError =>
-  new GatewayError('call_stopped', 'Those who run this gateway have stopped what is called. It was not called.')
+  new GatewayError('call_stopped', 'An administrator of this gateway has stopped what is called. It was not called.')
 
 /** @throws GatewayError upstream_unavailable, call_stopped */
 export function targetOf(call: RecordedContext, catalog: Catalog, route: Route): Target {

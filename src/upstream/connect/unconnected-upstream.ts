@@ -51,7 +51,7 @@ export const unaskedUpstream = ({ name }: Pick<UpstreamDefinition, 'name'>): Ups
   ownServer(name, ({ method }) => {
     if (method === 'ping') return Promise.resolve({})
     if (method === 'tools/list') return Promise.resolve({ tools: [] })
-    const message = `Upstream ${name} is told who calls, and was not asked for nobody.`
+    const message = `Upstream ${name} needs to know who calls, and this request is nobody's: it was not sent.`
     return Promise.reject(new GatewayError('upstream_unavailable', message, { data: { upstream: name } }))
   })
 
