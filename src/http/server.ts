@@ -227,13 +227,10 @@ export async function createServer(given: ServerOptions) {
 /** Health is for probes, which know neither names nor tokens. */
 const isHealth = ({ routeOptions: { url } }: FastifyRequest): boolean => url?.startsWith('/health/') === true
 
-/**
- * Of an endpoint those that are let in have a line, and a login front has records in the audit log. Probes come all the
- * time.
- */
+/** Of an endpoint those that are let in have a line. Probes come all the time. */
 const isOpen = ({ method, routeOptions: { url = '' } }: FastifyRequest): boolean =>
   method === 'OPTIONS' || !hasOwnLine.test(url)
-const hasOwnLine = /^\/(?:health\/|login\/|t\/:tenant(?:\/:endpoint)?\/(?:mcp|sse|messages)$)/
+const hasOwnLine = /^\/(?:health\/|t\/:tenant(?:\/:endpoint)?\/(?:mcp|sse|messages)$)/
 
 const noPage = (): GatewayError =>
   new GatewayError(

@@ -6,8 +6,8 @@ import { isObject } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import { steadyClock } from '../time/clock.ts'
 import { callerFieldsOf, loggedSessionChars, rounded } from './call-text.ts'
-import { maxLoggedChars, type ObservedPrincipal } from './calls.ts'
-import type { RefusalObservers } from './refused-requests.ts'
+import type { ObservedPrincipal } from './calls.ts'
+import { loggedPath, type RefusalObservers } from './refused-requests.ts'
 
 /** Of the method of a notification. */
 const maxMessageChars = 64
@@ -59,16 +59,17 @@ export function noteOpenRequest(
   request: OpenRequest,
   { tenant, address, raw }: OpenPlace
 ): void {
+  const { id: requestId, method, url, since } = request
+  // Now: the login front gives it another URL.
+  const path = loggedPath(url)
   raw.once('close', () => {
     if (request.isRefused === true) return
-    const { id: requestId, method, url, since } = request
-    const [path = ''] = url.split('?', 1)
     // Whoever has left was told nothing.
     const status = raw.headersSent ? raw.statusCode : undefined
     const ms = rounded(steadyClock.now() - since)
     // Who comes too often shall not fill the log.
     log[status === 429 ? 'debug' : (strangers?.levelOf('info', address) ?? 'info')](
-      { requestId, tenant, method, path: firstOf(path, maxLoggedChars), status, ms, address },
+      { requestId, tenant, method, path, status, ms, address },
       'request'
     )
   })

@@ -30,6 +30,15 @@ export interface RefusalObservers {
   readonly strangers?: StrangerLines
 }
 
+/** Of the pages and registrations of a login front: who has it may go on where another one began. */
+const loginId = /^(\/login\/[^/]+\/(?:auth|consents|interaction|reg)\/)[^/]+/i
+
+/** As it is logged: without its query, and without ids of the login front. */
+export function loggedPath(url: string): string {
+  const [path = ''] = url.split('?', 1)
+  return firstOf(path.replace(loginId, '$1…'), maxLoggedChars)
+}
+
 /**
  * One line, without the query of its URL, which may hold a token; and counted.
  * @param tenant that its path names, where there is such a tenant
@@ -42,14 +51,13 @@ export function noteRefused(
 ): void {
   const { id, method, url, headers, context, address, ms } = request
   const { code, row, cause } = error
-  const [path = ''] = url.split('?', 1)
   const level = context === undefined ? (strangers?.levelOf(row.level, address) ?? row.level) : row.level
   log[level](
     {
       requestId: id,
       tenant,
       ...(context && callerFieldsOf(shownCaller(tenant ?? '', context.principal))),
-      ...(method !== '' && { method: method.slice(0, 16), path: firstOf(path, maxLoggedChars) }),
+      ...(method !== '' && { method: method.slice(0, 16), path: loggedPath(url) }),
       ...(code === 'forbidden_host' && { host: firstOf(headers.host ?? '', maxLoggedChars) }),
       ...(code === 'forbidden_origin' && { origin: firstOf(headers.origin ?? '', maxLoggedChars) }),
       status: row.status,
