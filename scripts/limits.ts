@@ -104,14 +104,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['vault/grants.ts keptMs', 'time until they are read again', 'person', '-'],
     [
-      'vault/renewal-turns.ts leaseMs',
-      'time without a sign of it that its turn lasts',
+      'vault/lock.ts leaseMs',
+      'time without a sign of the process that holds the lock of a renewal',
       'person and upstream',
       'another one renews'
     ],
-    ['vault/renewal-turns.ts beatMs', 'time between such signs', 'person and upstream', '-'],
+    ['vault/lock.ts extendMs', 'time between such signs', 'person and upstream', '-'],
     ['vault/grant-uses.ts notedMs', 'exactness of when an account was used last', 'person and upstream', '-'],
-    ['vault/renewal-turns.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
+    ['vault/lock.ts pollMs', 'time between looks for the end of a renewal', 'person and upstream', '-'],
     ['vault/oauth/account-client.ts maxCredentialLength chars', 'id and secret of a client', 'issuer', 'refused'],
     ['vault/oauth/connect-account.ts maxBegun', 'connections begun in ten minutes', 'person', 'refused on the page'],
     [
@@ -137,7 +137,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['http/connections/sign-in-rate.ts maxCounted', 'tenants that are counted', 'process', 'counted anew'],
     ['vault/grants.ts uncertainMs', 'the same while messages may be missed', 'person', '-'],
     [
-      'vault/renewal-turns.ts renewalMs',
+      'vault/grants.ts renewalMs',
       'time in which one process renews a token',
       'person and upstream',
       'another one tries'

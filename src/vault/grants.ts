@@ -6,14 +6,14 @@ import { personKeyOf } from '../auth/principal.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { Log } from '../observe/log.ts'
 import type { TenantId } from '../protocol/messages.ts'
-import { grantsChannel } from '../store/keys.ts'
-import type { Store } from '../store/port.ts'
+import { grantRenewalKey, grantsChannel } from '../store/keys.ts'
+import { type Store, unavailable } from '../store/port.ts'
 import type { Clock } from '../time/clock.ts'
 import type { Account, Grant, GrantsOfPerson } from './grant.ts'
 import type { EndedPart } from './stored/grant-ends.ts'
 import { createKnownPeople } from './known-people.ts'
+import { lock, type Release, tryLock } from './lock.ts'
 import { forgetClient } from './oauth/account-client.ts'
-import { createRenewalTurns } from './renewal-turns.ts'
 import type { SealedValues } from './sealed-values.ts'
 import { createStoredGrants, type NewGrant } from './stored/stored-grants.ts'
 import type { Epochs } from './wrapping/vault-keys.ts'
@@ -22,6 +22,9 @@ import type { Epochs } from './wrapping/vault-keys.ts'
 const keptMs = 10 * 60_000
 /** While messages of other processes may be missed, or some of it cannot be opened. */
 const uncertainMs = 2_000
+/** So long one process renews a grant, and the others wait for what it gets. */
+export const renewalMs = 15_000
+
 interface GrantsOptions {
   readonly store: Store
   readonly values: SealedValues
@@ -32,7 +35,7 @@ interface GrantsOptions {
   readonly log: Log
 }
 
-/** Of a grant that is about to be kept. */
+/** Makes a random id for a new grant. */
 export const newGrantId = (): string => randomBytes(12).toString('base64url')
 
 export type Grants = Awaited<ReturnType<typeof createGrants>>
@@ -42,7 +45,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   const reading = new Map<string, Promise<GrantsOfPerson>>()
   const known = createKnownPeople(epochs, clock)
   const { people, used, keep } = known
-  const { isFirst, turn } = createRenewalTurns(store, clock)
+  const renewalLock = createRenewalLock(store, clock)
 
   /** What was read stays until it is read again: a session must not lose its view for a moment. */
   function outdate(key: string): void {
@@ -136,17 +139,17 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
      * renewal, which would overwrite it.
      */
     async put(person: Person, upstream: string, grant: NewGrant, now: number): Promise<void> {
-      const end = await turn(person, upstream)
+      const release = await renewalLock.lock(person, upstream)
       try {
         await stored.write(person, upstream, grant, now)
       } finally {
-        await end()
+        await release()
       }
       await written(person)
     },
     /**
      * Changes a grant in its place, in one step: its connections go on. Whoever was held up for so long that another
-     * process took their turn finds what that has written, and leaves it.
+     * process took the lock finds what that has written, and leaves it.
      * @param next of the grant that is there; undefined: it stays as it is
      * @returns whether it was changed
      */
@@ -176,12 +179,30 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     shown: stored.openAll,
     /** Of a tenant: who may have given something. @throws GatewayError unavailable */
     listed: stored.listed,
-    isFirstToRenew: isFirst,
+    tryLockRenewal: renewalLock.tryLock,
     onChange: known.onChange,
     retain: known.retain,
     async close(): Promise<void> {
       known.close()
       await unsubscribe()
+    }
+  }
+}
+
+/** The lock of each grant, which a process holds while it renews or replaces it. */
+function createRenewalLock(store: Store, clock: Clock) {
+  const optionsOf = ({ tenant, issuer, subject }: Person, upstream: string) => {
+    const key = grantRenewalKey(tenant, issuer, subject, upstream)
+    return { store, clock, key, longestMs: renewalMs }
+  }
+  return {
+    /** @returns the function that releases the lock, or undefined if another process holds it */
+    tryLock: (person: Person, upstream: string): Promise<Release | undefined> => tryLock(optionsOf(person, upstream)),
+    /** Waits for the lock. @throws GatewayError unavailable where another process still holds it */
+    async lock(person: Person, upstream: string): Promise<Release> {
+      const release = await lock(optionsOf(person, upstream))
+      if (release !== undefined) return release
+      throw unavailable('What was connected before is still being renewed. Try again in a moment.')
     }
   }
 }

@@ -5,7 +5,7 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { exchangedTokenKey, exchangeTurnKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import { abortable, type Clock, noReason, pause } from '../../time/clock.ts'
-import { begunTurn } from '../renewal-turns.ts'
+import { type Release, tryLock } from '../lock.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -49,14 +49,14 @@ interface SharedExchangesOptions {
 
 export function createSharedExchanges({ store, values, hasKeys, clock }: SharedExchangesOptions) {
   const placeOf = ({ tenant, hash }: UpstreamDefinition): string => exchangedTokenKey(tenant, hash)
-  const turnOf = ({ tenant, hash }: UpstreamDefinition): string => exchangeTurnKey(tenant, hash)
+  const lockKeyOf = ({ tenant, hash }: UpstreamDefinition): string => exchangeTurnKey(tenant, hash)
   /** One of each place, for all calls that wait: a host with many would else ask the store for each. */
   const searches = new Map<string, Search>()
 
   async function search(definition: UpstreamDefinition, isGood: IsGood, signal: AbortSignal): Promise<Found> {
     while (hasKeys() && !signal.aborted) {
       // Looked at first: whoever ends meanwhile has written before.
-      const isUnderWay = (await store.get(turnOf(definition))) !== undefined
+      const isUnderWay = (await store.get(lockKeyOf(definition))) !== undefined
       const found = (await values.read(definition.tenant, placeOf(definition))) as Found
       if (found !== undefined && 'tokens' in found && isGood(found)) return found
       if (!isUnderWay) return found !== undefined && 'failed' in found ? found : undefined
@@ -97,10 +97,11 @@ export function createSharedExchanges({ store, values, hasKeys, clock }: SharedE
   }
 
   return {
-    /** Whoever needs the outcome elsewhere waits for it. @returns what ends that */
-    async begin(definition: UpstreamDefinition): Promise<() => Promise<unknown>> {
-      const end = hasKeys() ? await begunTurn(store, clock, turnOf(definition), longestMs) : undefined
-      return end ?? (() => Promise.resolve())
+    /** Begins an exchange: processes that need its outcome wait for it. @returns the function that ends their wait */
+    async begin(definition: UpstreamDefinition): Promise<Release> {
+      const lock = { store, clock, key: lockKeyOf(definition), longestMs }
+      const release = hasKeys() ? await tryLock(lock) : undefined
+      return release ?? (() => Promise.resolve())
     },
 
     async keep(definition: UpstreamDefinition, outcome: ExchangedToken): Promise<void> {

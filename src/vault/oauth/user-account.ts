@@ -14,8 +14,8 @@ import { isOfClient, oauthRefusalOf } from './client-authentication.ts'
 import { renewedAccount } from './account-renewal.ts'
 import { discoverAuthorization, readChallenge } from './discovery.ts'
 import type { Account } from '../grant.ts'
-import type { Grants } from '../grants.ts'
-import { renewalMs } from '../renewal-turns.ts'
+import { type Grants, renewalMs } from '../grants.ts'
+import type { Release } from '../lock.ts'
 import { createMaskedTokens, isGood } from './tokens.ts'
 
 interface UserAccountOptions {
@@ -61,14 +61,14 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   }
 
   /**
-   * Another process renews: what it writes is waited for.
-   * @returns the end of our own turn, where the other one has ended, or was killed, and has written nothing
+   * Waits for what another process writes, which renews the token.
+   * @returns what releases the lock, where the other process has ended, or was killed, and has written nothing
    */
-  async function awaitOther(before: Account): Promise<(() => Promise<unknown>) | undefined> {
+  async function awaitOther(before: Account): Promise<Release | undefined> {
     for (let waited = 0; waited < renewalMs + 10 * pollMs; waited += pollMs) {
       await pause(clock, pollMs)
-      const end = await grants.isFirstToRenew(person, name)
-      if (end !== undefined) return end
+      const release = await grants.tryLockRenewal(person, name)
+      if (release !== undefined) return release
       const grant = await own.get()
       if (grant === undefined || !own.isStill(grant, before)) {
         await own.takeOver()
@@ -94,8 +94,8 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     if (await own.keepUnsaved()) return
     if (challenge !== undefined && (await isElsewhere(options, before, challenge)))
       await own.giveUp(before, 'the upstream uses another provider now')
-    const end = (await grants.isFirstToRenew(person, name)) ?? (await awaitOther(before))
-    if (end === undefined) return
+    const release = (await grants.tryLockRenewal(person, name)) ?? (await awaitOther(before))
+    if (release === undefined) return
     try {
       // It may have been renewed since it was read: a refresh token is good once.
       const grant = await own.get()
@@ -105,7 +105,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       await own.keep(before, next)
       failure = undefined
     } finally {
-      await end()
+      await release()
     }
   }
 
