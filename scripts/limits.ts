@@ -502,7 +502,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'store',
       'the oldest are forgotten'
     ],
-    ['store/keys.ts sessionsListed', 'sessions that are listed', 'tenant', 'those opened before are left out']
+    [
+      'admin/configuration/planned/endpoint-plans.ts maxToldNamed',
+      'sessions that a plan names of those that are told',
+      'endpoint',
+      'the others are counted'
+    ],
+    [
+      'store/keys.ts sessionsLookedAt',
+      'sessions that a plan, and what a tenant uses, look at',
+      'tenant',
+      'those opened before are left out'
+    ]
   ],
   'Messages from clients': [
     [
@@ -2132,7 +2143,9 @@ admin/configuration/planned/caller-classes.ts looksPerChar
 cli/api-key.ts dayMs
 cli/store/verify.ts dayMs
 store/keys.ts tombstoneTtlMs
+session/session-index.ts additionsPerSweep
 session/session-index.ts handleLength
+session/session-index.ts timeLength
 cli/try-out.ts maxNames
 relay/methods/report.ts charactersPerToken
 relay/catalog/public-names.ts maxReported

@@ -67,6 +67,7 @@ export const text = {
   noPage: 'There is no such page.',
   noPageWhy: 'Choose one from the list of pages.',
   notForRole: (/** @type {string} */ role) => `Your role, ${role}, does not see this page.`,
+  showMore: 'Show more',
   more: 'There are more than are shown here. Use the admin API to read all of them.',
   filter: 'Filter',
   shown: (/** @type {number} */ shown, /** @type {number} */ all) => `${shown} of ${all} shown`,
@@ -144,7 +145,9 @@ export const text = {
       `A test of ${name} at ${endpoint} does not hold then.`,
     told: (/** @type {number} */ count) => `${counted(count, 'open session is', 'open sessions are')} told at once.`,
     ended: (/** @type {number} */ count) => `${counted(count, 'open session ends', 'open sessions end')}.`,
-    andMore: (/** @type {number} */ count) => `and ${count} more`
+    andMore: (/** @type {number} */ count) => `and ${count} more`,
+    whichSessions: 'Which sessions',
+    notNamed: (/** @type {number} */ count) => `${counted(count, 'more is', 'more are')} not named here.`
   },
   pages: {
     overview: 'Overview',
@@ -441,6 +444,7 @@ export const text = {
     title: 'History',
     none: 'No change yet',
     noneWhy: 'Changes by the admin API are kept, and can be taken back.',
+    end: 'Of each tenant the last twenty changes are kept, and the last twenty of what was stopped. The audit log has those before.',
     version: 'Version',
     when: 'When',
     who: 'Who',

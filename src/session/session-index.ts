@@ -1,12 +1,13 @@
-// The sessions of a tenant, for whoever runs the gateway: the keys of those opened last, in the store, so that every
-// process lists those of all. What names a session here opens none.
+// The sessions of a tenant, for whoever runs the gateway: their keys in the store, by the time at which they were
+// opened, so that every process lists those of all. What names a session here opens none.
 
 import { loggedSessionChars } from '../observe/call-text.ts'
 import { hash } from 'node:crypto'
 import type { Resources } from '../config/snapshot.ts'
 import type { TenantId } from '../protocol/messages.ts'
-import { sessionsListed, tenantSessionsKey } from '../store/keys.ts'
+import { openSessionsKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
+import { nextTurn } from '../time/turns.ts'
 import { decodeSessionRecord, type SessionRecord } from './session-record.ts'
 
 export interface SessionLimits {
@@ -36,6 +37,10 @@ interface ListedSession {
 /** Records that are read at once. */
 const readAtOnce = 50
 const handleLength = 22
+/** In base 36: until the year 5188. */
+const timeLength = 9
+/** What idles out leaves its key: each so many additions, `readAtOnce` others are looked at, and what is over goes. */
+const additionsPerSweep = 25
 
 /**
  * @returns for people, because the key tells where the record stands: what the log calls the session, and as much of a
@@ -44,15 +49,26 @@ const handleLength = 22
 export const sessionHandle = (key: string): string =>
   (key.slice(-loggedSessionChars) + hash('sha256', key, 'base64url')).slice(0, handleLength)
 
+const timeText = (at: number): string => Math.max(0, Math.floor(at)).toString(36).padStart(timeLength, '0')
+
+/** Sorts by the time at which the session was opened. */
+const memberOf = ({ key, record }: Pick<ListedSession, 'key' | 'record'>): string =>
+  `${timeText(record.openedAt)}.${sessionHandle(key)} ${key}`
+
+const keyIn = (member: string): string => member.slice(member.indexOf(' ') + 1)
+
+/** Where a session stands in the list, also once it has ended. */
+export const sessionCursor = (session: ListedSession): string => memberOf(session).split(' ', 1)[0] ?? ''
+
 /** @param epochOf sessions of an earlier epoch have ended */
 export function createSessionIndex(
   { store, clock, snapshot }: { store: Store; clock: { now(): number }; snapshot: () => SessionSettings },
   epochOf: (tenant: TenantId) => Promise<number>
 ) {
-  async function read(tenant: TenantId, keys: readonly string[]): Promise<ListedSession[]> {
+  async function open(tenant: TenantId, members: readonly string[]): Promise<ListedSession[]> {
     const epoch = await epochOf(tenant)
     const { sessionIdleMs, sessionMaxMs } = snapshot().limits
-    const texts = await Promise.all(keys.map((key) => store.get(key)))
+    const texts = await Promise.all(members.map((member) => store.get(keyIn(member))))
     const now = clock.now()
     return texts.flatMap((text, at) => {
       const record = text === undefined ? undefined : decodeSessionRecord(text)
@@ -61,13 +77,42 @@ export function createSessionIndex(
         record.epoch === epoch &&
         now - record.touchedAt <= sessionIdleMs &&
         now - record.openedAt <= sessionMaxMs
-      return isOpen ? { key: keys[at] ?? '', record } : []
+      return isOpen ? { key: keyIn(members[at] ?? ''), record } : []
     })
   }
 
-  const keysOf = async (tenant: TenantId): Promise<string[]> => [
-    ...new Set((await store.entries(tenantSessionsKey(tenant))).toReversed())
-  ]
+  /** Open sessions, the newest first, a few at a time. @throws GatewayError unavailable */
+  async function* pages(tenant: TenantId, after?: string): AsyncGenerator<readonly ListedSession[], void> {
+    let before = after
+    for (;;) {
+      const members = await store.members(openSessionsKey(tenant), {
+        max: readAtOnce,
+        ...(before !== undefined && { before })
+      })
+      if (members.length > 0) yield await open(tenant, members)
+      if (members.length < readAtOnce) return
+      before = members.at(-1)
+      await nextTurn()
+    }
+  }
+
+  /** As many as there are tenants: how far this process is with its look at all members, for those that are over. */
+  const sweeps = new Map<TenantId, { additions: number; before?: string | undefined }>()
+
+  async function sweep(tenant: TenantId): Promise<void> {
+    const state = sweeps.get(tenant) ?? { additions: 0 }
+    sweeps.set(tenant, state)
+    if (++state.additions % additionsPerSweep !== 0) return
+    const { before } = state
+    const members = await store.members(openSessionsKey(tenant), {
+      max: readAtOnce,
+      ...(before !== undefined && { before })
+    })
+    state.before = members.length < readAtOnce ? undefined : members.at(-1)
+    const still = new Set((await open(tenant, members)).map((each) => each.key))
+    const over = members.filter((member) => !still.has(keyIn(member)))
+    await Promise.all(over.map((member) => store.removeMember(openSessionsKey(tenant), member)))
+  }
 
   return {
     /** As it stands in the store, also of a tenant that is gone. @throws GatewayError unavailable */
@@ -76,33 +121,46 @@ export function createSessionIndex(
       return text === undefined ? undefined : decodeSessionRecord(text)
     },
 
-    /** The session was opened. @throws GatewayError unavailable */
-    async add(tenant: TenantId, key: string): Promise<void> {
+    /** The session was opened, or is in use. @throws GatewayError unavailable */
+    async add(session: ListedSession): Promise<void> {
       const { admin, limits } = snapshot()
       if (admin === undefined) return
-      await store.append(tenantSessionsKey(tenant), key, { ttlMs: limits.sessionMaxMs, keep: sessionsListed })
+      const { tenant } = session.record.owner
+      const from = timeText(clock.now() - limits.sessionMaxMs)
+      await store.addMember(openSessionsKey(tenant), memberOf(session), { ttlMs: limits.sessionMaxMs, from })
+      await sweep(tenant)
     },
+
+    /** The session has ended. @throws GatewayError unavailable */
+    async remove(session: ListedSession): Promise<void> {
+      if (snapshot().admin === undefined) return
+      await store.removeMember(openSessionsKey(session.record.owner.tenant), memberOf(session))
+    },
+
+    pages,
 
     /**
      * Open sessions, the newest first.
      * @param max of the answer
-     * @param after the handle of the last one that is known already
-     * @returns undefined where `after` is none of this tenant. @throws GatewayError unavailable
+     * @param after the cursor of the last one that is known already
+     * @throws GatewayError unavailable
      */
-    async list(tenant: TenantId, max: number, after?: string): Promise<ListedSession[] | undefined> {
-      const keys = await keysOf(tenant)
-      const from = after === undefined ? 0 : keys.findIndex((key) => sessionHandle(key) === after) + 1
-      if (after !== undefined && from === 0) return undefined
+    async list(tenant: TenantId, max: number, after?: string): Promise<ListedSession[]> {
       const found: ListedSession[] = []
-      for (let at = from; at < keys.length && found.length < max; at += readAtOnce)
-        found.push(...(await read(tenant, keys.slice(at, at + readAtOnce))))
+      for await (const page of pages(tenant, after)) {
+        found.push(...page)
+        if (found.length >= max) break
+      }
       return found.slice(0, max)
     },
 
     /** @returns the open session of the tenant with this handle. @throws GatewayError unavailable */
     async find(tenant: TenantId, handle: string): Promise<ListedSession | undefined> {
-      const key = (await keysOf(tenant)).find((each) => sessionHandle(each) === handle)
-      return key === undefined ? undefined : (await read(tenant, [key]))[0]
+      for await (const page of pages(tenant)) {
+        const found = page.find(({ key }) => sessionHandle(key) === handle)
+        if (found !== undefined) return found
+      }
+      return undefined
     }
   }
 }

@@ -52,10 +52,10 @@ export async function createSessions(options: SessionsOptions) {
   const { store, clock, randomBytes, snapshot, node, log } = options
   const slots = createSessionSlots(store, clock, randomBytes)
   const epochs = createSessionEpochs(store, log)
-  const { copies, copy, write, find, onExpired, outdate } = createSessionRecords(options, slots, epochs)
+  const index = createSessionIndex(options, epochs.current)
+  const { copies, copy, write, find, onExpired, outdate } = createSessionRecords(options, slots, epochs, index)
   const sweep = every(clock, 30_000, () => copies.purgeStale())
   const keyOf = createKeyMaker()
-  const index = createSessionIndex(options, epochs.current)
   const listeners: Array<(key: string, ended?: Session) => void> = []
   function ended(key: string, session?: Session): void {
     outdate()
@@ -98,11 +98,10 @@ export async function createSessions(options: SessionsOptions) {
       const epoch = await epochs.current(owner.tenant)
       const perTenant = tenants.get(owner.tenant)?.resources?.sessions
       const seats = await slots.take({ owner, epoch }, key, { perPrincipal, perTenant, idleMs: sessionIdleMs }, ttlMs)
-      const times = { openedAt: clock.now(), touchedAt: clock.now() }
-      const place = { owner, endpoint, epoch, home: node, firstHome: node }
-      const record: SessionRecord = { ...place, ...seats, ...client, logLevel: undefined, ...times }
+      const place = { owner, endpoint, epoch, home: node, firstHome: node, openedAt: clock.now() }
+      const record: SessionRecord = { ...place, touchedAt: place.openedAt, ...seats, ...client, logLevel: undefined }
       await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
-      await index.add(owner.tenant, key)
+      await index.add({ key, record })
       copy(key, record)
       return { id, session: { key, record } }
     },
@@ -141,6 +140,7 @@ export async function createSessions(options: SessionsOptions) {
       ended(key, isFirst ? session : undefined)
       await store.publish(sessionsChannel, `${await epochs.countEnd(tenant)} ${tenant} ${key}`)
       await slots.release(record, key)
+      await index.remove(session)
     },
 
     /** After each reload: sessions of tenants that the configuration has no more end. Never rejects. */
@@ -166,9 +166,12 @@ export async function createSessions(options: SessionsOptions) {
 function createSessionRecords(
   { store, clock, snapshot, log }: SessionsOptions,
   slots: ReturnType<typeof createSessionSlots>,
-  epochs: ReturnType<typeof createSessionEpochs>
+  epochs: ReturnType<typeof createSessionEpochs>,
+  index: Pick<ReturnType<typeof createSessionIndex>, 'add' | 'remove'>
 ) {
-  const copies = createCopies(store.shared ? copyMs : soleCopyMs, clock)
+  const ttl = store.shared ? copyMs : soleCopyMs
+  // It does not serve expired copies, but keeps them: they have to be swept.
+  const copies = new LRUCache<string, SessionRecord>({ max: maxCopies, ttl, ttlResolution: 0, perf: clock })
   // Grows with every message, end and loss: what was read or written before may be out of date, and is not kept.
   let generation = 0
   let onEnd = (_key: string, _session?: Session): void => {}
@@ -183,7 +186,8 @@ function createSessionRecords(
     const before = generation
     // Only where it still exists: a session that ended meanwhile must not come back to life.
     if (!(await store.set(key, JSON.stringify(record), { ttlMs, when: 'present' }))) return undefined
-    await slots.prolong(record, key, ttlMs)
+    // Opened before anybody asked for the list, it is in it from now on.
+    await Promise.all([slots.prolong(record, key, ttlMs), index.add({ key, record })])
     if (generation === before) copy(key, record)
     return { key, record }
   }
@@ -227,6 +231,7 @@ function createSessionRecords(
     const isFirst = await store.delete(key)
     onEnd(key, isFirst ? { key, record } : undefined)
     await slots.release(record, key)
+    await index.remove({ key, record })
   }
 
   return {
@@ -243,7 +248,3 @@ function createSessionRecords(
     }
   }
 }
-
-/** The cache does not serve expired copies, but keeps them: they have to be swept. */
-const createCopies = (ttl: number, clock: Clock) =>
-  new LRUCache<string, SessionRecord>({ max: maxCopies, ttl, ttlResolution: 0, perf: clock })

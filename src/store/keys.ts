@@ -12,7 +12,7 @@ export const keyTable = {
   'upstream-session': ['key of the session', 'hash of the upstream definition'],
   'upstream-sessions': ['tenant'],
   'session-ends': ['tenant'],
-  'tenant-sessions': ['tenant'],
+  'open-sessions': ['tenant'],
   tenants: [],
   'principal-seat': ['tenant', 'issuer', 'subject', 'seat'],
   'tenant-seat': ['tenant', 'seat'],
@@ -91,8 +91,8 @@ export const everyNode = 'all'
 /** A hundred years, for counters and logs, which need a time to live. */
 export const foreverMs = 100 * 365 * 24 * 60 * 60 * 1000
 export const tenantsKept = 10_000
-/** Of a tenant, for the admin API: those opened last. */
-export const sessionsListed = 1_000
+/** Of a tenant, that a plan and what it uses look at: those opened last. */
+export const sessionsLookedAt = 10_000
 /** Of a tenant: sessions for which servers over HTTP keep one, those that began one last. */
 export const upstreamSessionsListed = 5_000
 export const listingTtlMs = 30 * 24 * 60 * 60 * 1000
@@ -150,7 +150,7 @@ export const sessionKeeperKey = keyMaker('session-keeper')
 export const upstreamSessionKey = keyMaker('upstream-session')
 export const upstreamSessionsKey = keyMaker('upstream-sessions')
 export const sessionEndsKey = keyMaker('session-ends')
-export const tenantSessionsKey = keyMaker('tenant-sessions')
+export const openSessionsKey = keyMaker('open-sessions')
 export const tenantsKey = key('tenants')
 export const principalSeatKey = keyMaker('principal-seat')
 export const tenantSeatKey = keyMaker('tenant-seat')

@@ -12,6 +12,13 @@ export interface SetOptions {
   readonly when?: 'absent' | 'present' | { readonly is: string }
 }
 
+export interface MemberOptions {
+  /** The set is forgotten so long after the latest addition. */
+  readonly ttlMs: number
+  /** What sorts before it goes. */
+  readonly from: string
+}
+
 export interface AppendOptions {
   readonly ttlMs: number
   readonly keep: number
@@ -28,7 +35,7 @@ export interface Store {
   /** @returns false only where `when` was not met */
   set(key: string, value: string, options?: SetOptions): Promise<boolean>
   /**
-   * A value, a counter or a log.
+   * A value, a counter, a log or a sorted set.
    * @param when deletes a value only if it is this very one, in one step: it may be another one's by now
    * @returns whether there was something to delete
    */
@@ -47,6 +54,11 @@ export interface Store {
   append(key: string, entry: string, options: AppendOptions): Promise<void>
   /** The entries of a log, oldest first; none where there is no log. */
   entries(key: string): Promise<string[]>
+  /** Adds a text to a sorted set, which has each text once. */
+  addMember(key: string, member: string, options: MemberOptions): Promise<void>
+  removeMember(key: string, member: string): Promise<void>
+  /** Of the members of a sorted set that sort before `before`, the last `max`, the last one first; by UTF-8 bytes. */
+  members(key: string, options: { readonly max: number; readonly before?: string }): Promise<string[]>
   /**
    * To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost.
    * @returns to how many processes it goes; 0 only where nobody listens

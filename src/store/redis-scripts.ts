@@ -1,10 +1,11 @@
 // What has to be one step in Redis, as scripts. Leases of tokens, as lease.ts says: processes that ask at once cannot
 // both get the last token, and the time is that of Redis. A value that takes the place of the one that was read; one
-// that goes only while it is that one.
+// that goes only while it is that one. And sorted sets, whose members all have one score.
 
 import type { Cluster, Redis } from 'ioredis'
 import type { TokenLease, LeaseRequest } from './lease.ts'
-import { wholeMs } from './port.ts'
+import { type MemberOptions, wholeMs } from './port.ts'
+import { transaction } from './redis-connection.ts'
 
 /** A bucket is a hash: `spent`, `at`, and of each holder `h:` and its name how many it holds, and until when. */
 const leaseScript = `
@@ -78,3 +79,20 @@ return redis.call('DEL', KEYS[1])
 /** One step: what another process has written meanwhile stays. */
 export const deleteInRedis = async (commands: Redis | Cluster, key: string, value: string): Promise<boolean> =>
   (await commands.eval(deleteScript, 1, key, value)) === 1
+
+export async function addMemberInRedis(
+  commands: Redis | Cluster,
+  key: string,
+  member: string,
+  { ttlMs, from }: MemberOptions
+): Promise<void> {
+  await transaction(commands.multi().zadd(key, 0, member).zremrangebylex(key, '-', `(${from}`).pexpire(key, ttlMs), 0)
+}
+
+/** https://redis.io/docs/latest/commands/zrevrangebylex/: of members with one score, by their bytes. */
+export const membersInRedis = async (
+  commands: Redis | Cluster,
+  key: string,
+  { max, before }: { readonly max: number; readonly before?: string }
+): Promise<string[]> =>
+  await commands.zrevrangebylex(key, before === undefined ? '+' : `(${before}`, '-', 'LIMIT', 0, max)

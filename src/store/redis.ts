@@ -5,7 +5,7 @@ import type { Cluster, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from './port.ts'
 import { firstAttempt, openRedis, reasonOf, publish, transaction } from './redis-connection.ts'
-import { deleteInRedis, leaseInRedis, replaceInRedis } from './redis-scripts.ts'
+import { addMemberInRedis, deleteInRedis, leaseInRedis, membersInRedis, replaceInRedis } from './redis-scripts.ts'
 import { every, steadyClock } from '../time/clock.ts'
 
 const prefix = 'gatehouse:'
@@ -106,17 +106,19 @@ export async function createRedisStore({
       // INCRBY has no other plain ERR than a value that is no number, or one too large.
       return Number(await typed(key, () => transaction(commandsOf(), 1), ['WRONGTYPE', 'ERR']))
     },
-    async lease(key, request) {
-      return await typed(key, () => leaseInRedis(commands, prefix + key, request))
-    },
+    lease: (key, request) => typed(key, () => leaseInRedis(commands, prefix + key, request)),
     async append(key, entry, { ttlMs, keep }) {
       const [name, ms] = [prefix + key, wholeMs(ttlMs)]
       const commandsOf = () => commands.multi().rpush(name, entry).ltrim(name, -keep, -1).pexpire(name, ms)
       await typed(key, () => transaction(commandsOf(), 0))
     },
-    async entries(key) {
-      return await typed(key, () => commands.lrange(prefix + key, 0, -1))
+    entries: (key) => typed(key, () => commands.lrange(prefix + key, 0, -1)),
+    async addMember(key, member, { ttlMs, from }) {
+      const ms = wholeMs(ttlMs)
+      await typed(key, () => addMemberInRedis(commands, prefix + key, member, { ttlMs: ms, from }))
     },
+    removeMember: async (key, member) => void (await typed(key, () => commands.zrem(prefix + key, member))),
+    members: (key, page) => typed(key, () => membersInRedis(commands, prefix + key, page)),
     async publish(channel, message) {
       return await ask(() => publish(commands, prefix + channel, message))
     },

@@ -1,10 +1,9 @@
 // Opens the file of the embedded store: private, with one owner, in the present layout.
 
 import { DatabaseSync } from 'node:sqlite'
-import { chmod, mkdir, open, stat } from 'node:fs/promises'
+import { chmod, mkdir, open, readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { GatewayError } from '../protocol/messages.ts'
-import { lockOwner } from './lock-owner.ts'
 
 // Kept in the file; a file of a later layout is refused rather than misread.
 const layout = 2
@@ -65,6 +64,10 @@ function prepared(database: DatabaseSync, path: string): DatabaseSync {
     CREATE INDEX IF NOT EXISTS log_head_by_expiry ON log_head (expires_at);
     CREATE TABLE IF NOT EXISTS log_entry
       (log INTEGER NOT NULL, at INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (log, at)) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS member
+      (key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (key, value)) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS member_set (key TEXT PRIMARY KEY NOT NULL, expires_at INTEGER NOT NULL) STRICT;
+    CREATE INDEX IF NOT EXISTS member_set_by_expiry ON member_set (expires_at);
     ${found === 1 ? logsOfLayout1 : ''}
     PRAGMA user_version = ${layout};
     COMMIT`)
@@ -119,4 +122,18 @@ async function openError(path: string, error: unknown): Promise<string> {
     `The store file ${path} cannot be opened (${reason}). Check that its folder is one that the user of the ` +
     'gateway may write to.'
   )
+}
+
+/** Which process holds the file. @returns ` (process ID)`; nothing where the system does not tell */
+async function lockOwner(path: string): Promise<string> {
+  try {
+    const { ino } = await stat(path)
+    // proc(5): `1: POSIX  ADVISORY  WRITE 1234 fd:00:INODE START END`. An inode of another file system may have the
+    // same number, so two owners are as good as none.
+    const locks = [...(await readFile('/proc/locks', 'utf8')).matchAll(/(\d+) [\da-f]+:[\da-f]+:(\d+) /g)]
+    const owners = new Set(locks.filter(([, , inode]) => inode === String(ino)).map(([, owner]) => owner))
+    return owners.size === 1 ? ` (process ${[...owners].join('')})` : ''
+  } catch {
+    return '' // Not Linux, or hidden in a container: the message does without.
+  }
 }

@@ -9,6 +9,7 @@ import { every, steadyClock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
 import { openDatabase } from './sqlite-file.ts'
 import { createLogs } from './sqlite-logs.ts'
+import { createSortedSets } from './sqlite-sets.ts'
 import { attempt, createTransactions } from './sqlite-turns.ts'
 
 // Expiry of what is kept for good: one comparison serves every row.
@@ -38,6 +39,7 @@ export async function createSqliteStore({
   const database = await openDatabase(path)
   const listeners = createChannelListeners(log)
   const logs = createLogs(database)
+  const sets = createSortedSets(database)
   const turns = createTransactions(database, path, logs.rolledBack)
   const get = database.prepare('SELECT value FROM entry WHERE key = ? AND expires_at > ?')
   const insert = 'INSERT INTO entry (key, value, expires_at) VALUES (?1, ?2, ?3)'
@@ -71,7 +73,8 @@ export async function createSqliteStore({
     if (!database.isOpen) return
     try {
       const isMore = wrote(sweep, clock.now(), sweepRows)
-      if (logs.sweep(clock.now(), sweepRows) || isMore) setImmediate(sweepStep).unref()
+      const isMoreLogged = logs.sweep(clock.now(), sweepRows)
+      if (sets.sweep(clock.now(), sweepRows) || isMoreLogged || isMore) setImmediate(sweepStep).unref()
     } catch (err) {
       // Only disk space is lost: expired rows are never returned, and the next round tries again.
       log.warn({ err }, 'expired rows of the store could not be swept')
@@ -96,7 +99,8 @@ export async function createSqliteStore({
         if (when !== undefined) return wrote(removeSame, key, when.is, clock.now())
         const row = remove.get(key)
         const logged = logs.remove(key, clock.now())
-        return logged || (row !== undefined && Number(row['expires_at']) > clock.now())
+        const listed = sets.drop(key, clock.now())
+        return logged || listed || (row !== undefined && Number(row['expires_at']) > clock.now())
       }),
     async touch(key, ttlMs) {
       const expiresAt = expiry(ttlMs)
@@ -130,6 +134,14 @@ export async function createSqliteStore({
       }
       return page.entries
     },
+    async addMember(key, member, { ttlMs, from }) {
+      const expiresAt = expiry(ttlMs)
+      await turns.write(() => sets.add(key, member, clock.now(), expiresAt, from))
+    },
+    async removeMember(key, member) {
+      await turns.write(() => sets.remove(key, member))
+    },
+    members: async (key, { max, before }) => attempt(() => sets.last(key, clock.now(), max, before)),
     async publish(channel, message) {
       attempt(() => one.get()) // A closed store publishes nothing.
       setImmediate(() => listeners.deliver(channel, message))

@@ -275,6 +275,7 @@ t.test('a plan says who gains and loses which tools, and apply does it, unless o
             gains: { count: 1, names: ['say'] },
             loses: { count: 1, names: ['up__echo'] },
             sessions: 1,
+            toldSessions: [{ subject: 'ci', software: 'raw 1', revision: '2025-11-25' }],
             unknown: []
           }
         ],

@@ -202,14 +202,21 @@ t.test(
       { loses: { count: all }, mayChange: [] },
       'the control: it is removed'
     )
-    t.match(await turn('plan', forTom), { loses: none, callers: { differ: 1 }, mayChange: [], sessions: 1 })
+    t.match(await turn('plan', forTom), {
+      loses: none,
+      callers: { differ: 1 },
+      mayChange: [],
+      sessions: 1,
+      toldSessions: [{ subject: 'tom' }]
+    })
     t.match(await turn('plan', slower), {
       gains: none,
       loses: none,
       callers: { differ: 0 },
       mayChange: ['up'],
       unknown: [],
-      sessions: 2
+      sessions: 2,
+      toldSessions: [{}, {}]
     })
     t.match(
       await turn('plan', { ...slower, ...forTom }),

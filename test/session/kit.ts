@@ -47,7 +47,7 @@ export async function sessionsInStore(
   const all = { sessionIdleMs: 30 * 60_000, sessionMaxMs: 24 * 3_600_000, sessionsPerPrincipal: 100, ...limits }
   const made = await createSqliteStore({ path: ':memory:', clock, log: pino({ level: 'silent' }) })
   const store = wrap({ ...made, shared })
-  const snapshot = { limits: all, tenants: new Map([[ada.tenant, {}]]) }
+  const snapshot = { limits: all, tenants: new Map([[ada.tenant, {}]]), admin: {} }
   const make = () =>
     createSessions({
       store,

@@ -230,6 +230,30 @@ for (const [name, adapter] of Object.entries(adapters)) {
     })
 
     t.test(
+      'a sorted set has each text once, in order, page by page, without what was removed or is before its start',
+      async (t) => {
+        const key = fresh()
+        t.same(await store.members(key, { max: 10 }), [])
+        const add = (member: string, from = '') => store.addMember(key, member, { ttlMs, from })
+        await Promise.all(['c', 'a', 'b', 'ž', 'a', 'Z'].map((member) => add(member)))
+        t.same(await other.members(key, { max: 10 }), ['ž', 'c', 'b', 'a', 'Z'])
+        t.same(await store.members(key, { max: 2 }), ['ž', 'c'])
+        t.same(await store.members(key, { max: 2, before: 'c' }), ['b', 'a'])
+        t.same(await store.members(key, { max: 2, before: 'bb' }), ['b', 'a'], 'also before what is no member')
+        await other.removeMember(key, 'b')
+        await other.removeMember(key, 'never there')
+        await add('d', 'a')
+        t.same(await store.members(key, { max: 10 }), ['ž', 'd', 'c', 'a'])
+        t.equal(await store.delete(key), true)
+        t.same(await store.members(key, { max: 10 }), [])
+        await store.addMember(key, 'short', { ttlMs: 50, from: '' })
+        await pass(50, async () => (await store.members(key, { max: 10 })).length === 0)
+        await add('anew')
+        t.same(await store.members(key, { max: 10 }), ['anew'])
+      }
+    )
+
+    t.test(
       'a store that works answers ping; a closed one refuses every call, and closes again without complaint',
       async (t) => {
         const { store } = await adapter(t)
@@ -244,6 +268,9 @@ for (const [name, adapter] of Object.entries(adapters)) {
           store.count('x', 1, 1),
           store.append('x', 'y', { ttlMs: 1, keep: 1 }),
           store.entries('x'),
+          store.addMember('x', 'y', { ttlMs: 1, from: '' }),
+          store.removeMember('x', 'y'),
+          store.members('x', { max: 1 }),
           store.publish('x', 'y'),
           store.ping()
         ]

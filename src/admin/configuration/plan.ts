@@ -6,7 +6,7 @@ import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import { tenantId } from '../../protocol/messages.ts'
-import { sessionsListed } from '../../store/keys.ts'
+import { sessionsLookedAt } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { callersToday } from '../callers/callers.ts'
 import { administrators, AdminReply, defineRoute } from '../route.ts'
@@ -118,8 +118,8 @@ export const planRoutes = [
           const turn = { tenant: id, caller: 'plan' }
           const seen = callersToday(services.callers, id)
           const changed = await runSteps(changedEndpoints([before, after], id, assumed), turn)
-          const sessionsNow = (await sessions.index.list(tenantId(id), sessionsListed)) ?? []
-          const open = openSessions(sessionsNow.map(({ record }) => record))
+          const sessionsNow = await sessions.index.list(tenantId(id), sessionsLookedAt)
+          const open = openSessions(sessionsNow)
           return { id, change, old, now, turn, changed, open, callers: callersOf([old, now], seen) }
         })
       )

@@ -130,12 +130,14 @@ export const versionRoutes = [
       if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) throw foreignCursor()
       if (tenant !== undefined && !maySee(administrator, tenant)) throw noSuch('tenant')
       const wanted = tenant === undefined ? administrator.tenants : [tenant]
-      const found = await control.history(wanted, cursor === undefined ? Infinity : Number(cursor), limit)
+      const before = cursor === undefined ? Infinity : Number(cursor)
+      const all = await control.history(wanted, before, limit + 1)
+      const found = all.slice(0, limit)
       const items = found.flatMap(({ version, at, author, action, names }): Array<Static<typeof VersionEntry>> => {
         const tenants = [...new Set(names.map(tenantOfName))].filter((id) => maySee(administrator, id))
         return tenants.length === 0 ? [] : [{ version, at, actor: author.name, role: author.role, action, tenants }]
       })
-      return { items, nextCursor: found.length < limit ? null : String(found.at(-1)?.version ?? 1) }
+      return { items, nextCursor: all.length > limit ? String(found.at(-1)?.version) : null }
     }
   ),
   defineRoute(

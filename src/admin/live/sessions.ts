@@ -4,14 +4,17 @@
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
-import { sessionHandle } from '../../session/session-index.ts'
+import { sessionCursor, sessionHandle } from '../../session/session-index.ts'
 import type { Session } from '../../session/sessions.ts'
 import { changeHash, recordChange } from '../changes.ts'
 import { foreignCursor, pageSchema, pageQuery } from '../paging.ts'
 import { noSuch } from '../problem.ts'
 import { administrators, defineRoute, everyRole } from '../route.ts'
 
-const SessionEntry = closedObject({
+/** As `sessionCursor` writes it. */
+const isCursor = /^[0-9a-z]{9}\.[\w-]{22}$/
+
+export const SessionEntry = closedObject({
   id: Type.String({
     description: 'Names it here; the log calls it by the first 8 characters. Not the `Mcp-Session-Id` of its client.'
   }),
@@ -25,7 +28,7 @@ const SessionEntry = closedObject({
   lastUsedAt: Type.String({ description: 'RFC 3339, to the minute or a tenth of limits.sessionIdleMs.' })
 })
 
-function sessionEntry({ key, record }: Session): Static<typeof SessionEntry> {
+export function shownSession({ key, record }: Session): Static<typeof SessionEntry> {
   const { owner, endpoint, clientInfo, revision, openedAt, touchedAt } = record
   return {
     id: sessionHandle(key),
@@ -46,15 +49,18 @@ export const sessionRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/sessions',
       roles: everyRole,
-      summary: 'Open sessions of a tenant, at all processes, the newest first: of the thousand that were opened last.',
+      summary: 'Open sessions of a tenant, at all processes, the newest first.',
       query: closedObject(pageQuery),
       response: pageSchema(SessionEntry)
     },
     async ({ tenant, query: { limit, cursor } }, { sessions: { index } }) => {
+      if (cursor !== undefined && !isCursor.test(cursor)) throw foreignCursor()
       const found = await index.list(tenant.id, limit + 1, cursor)
-      if (found === undefined) throw foreignCursor()
-      const items = found.slice(0, limit).map(sessionEntry)
-      return { items, nextCursor: found.length > limit ? (items.at(-1)?.id ?? null) : null }
+      const last = found.length > limit ? found[limit - 1] : undefined
+      return {
+        items: found.slice(0, limit).map(shownSession),
+        nextCursor: last === undefined ? null : sessionCursor(last)
+      }
     }
   ),
   defineRoute(
@@ -76,7 +82,7 @@ export const sessionRoutes = [
         action: 'session.end',
         tenant: tenant.id,
         target,
-        before: changeHash(sessionEntry(session)),
+        before: changeHash(shownSession(session)),
         after: undefined,
         address
       })

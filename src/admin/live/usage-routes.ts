@@ -4,7 +4,7 @@ import type { Static } from 'typebox'
 import { closedObject, integer } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Snapshot, Tenant } from '../../config/snapshot.ts'
-import { sessionsListed } from '../../store/keys.ts'
+import { sessionsLookedAt } from '../../store/keys.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { usageCounts, type UsageOfDay } from './usage.ts'
 
@@ -38,7 +38,7 @@ const used = (description: string) =>
 const UsageSchema = closedObject({
   resources: closedObject(
     {
-      sessions: used(`Open at all processes, ${sessionsListed} at most.`),
+      sessions: used(`Open at all processes, ${sessionsLookedAt} at most.`),
       streams: used('That clients listen on, at the process that answers.'),
       calls: used('That run, at the process that answers.'),
       processes: used('Of stdio servers, at the process that answers.'),
@@ -47,7 +47,7 @@ const UsageSchema = closedObject({
     },
     { description: 'What the tenant takes up now, and how much it may (`resources` of [config.md](config.md)).' }
   ),
-  sessions: count(`Open now, at all processes, ${sessionsListed} at most.`),
+  sessions: count(`Open now, at all processes, ${sessionsLookedAt} at most.`),
   running: count('Calls that run now at the process that answers.'),
   days: Type.Array(closedObject({ day: Type.String({ description: 'Of UTC, such as 2026-07-28.' }), ...counts }), {
     description: 'The newest first, today with it.'
@@ -111,7 +111,7 @@ export const usageRoute = defineRoute(
   },
   async ({ tenant, query }, { snapshot, usage, sessions, held }): Promise<Static<typeof UsageSchema>> => {
     const days = (await usage?.read(tenant.id, query.days)) ?? []
-    const open = (await sessions.index.list(tenant.id, sessionsListed)) ?? []
+    const open = await sessions.index.list(tenant.id, sessionsLookedAt)
     return {
       resources: resourcesOf(tenant, snapshot().limits, held, open.length),
       sessions: open.length,

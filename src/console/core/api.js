@@ -107,20 +107,22 @@ export const post = async (target, body = {}, signal) =>
   (await request(target, { method: 'POST', body, ...(signal && { signal }) })).body
 
 /** A list may have very many entries: beyond these the page says that there are more. */
-const maxPages = 10
+const usualPages = 10
+const entriesPerPage = 200
 
 /**
  * The entries of a list, page after page; and what its last page says besides.
  * @param {string} target
  * @param {AbortSignal} [signal]
+ * @param {{ maxPages?: number, perPage?: number | undefined }} [extent]
  * @returns {Promise<{ items: any[], isWhole: boolean, [member: string]: any }>}
  */
-export async function list(target, signal) {
+export async function list(target, signal, { maxPages = usualPages, perPage = entriesPerPage } = {}) {
   const items = []
   let cursor = ''
   let told = /** @type {any} */ ({})
   for (let pages = 0; pages < maxPages; pages++) {
-    const query = `${target.includes('?') ? '&' : '?'}limit=200${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
+    const query = `${target.includes('?') ? '&' : '?'}limit=${perPage}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
     told = await get(target + query, signal)
     items.push(...told.items)
     if (told.nextCursor === null) return { ...told, items, isWhole: true }

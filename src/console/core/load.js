@@ -2,11 +2,11 @@
 
 import { useSignal } from '@preact/signals'
 import { useCallback, useEffect, useRef } from 'preact/hooks'
-import { problemOf } from './api.js'
+import { list, problemOf } from './api.js'
 
 /**
  * @template Value
- * @typedef {{ value: Value | undefined, problem: import('./api.js').Problem | undefined, isLoading: boolean, again: () => Promise<void> }} Loaded
+ * @typedef {{ value: Value | undefined, problem: import('./api.js').Problem | undefined, isLoading: boolean, again: () => Promise<void>, more?: () => Promise<void> }} Loaded more: of a list that goes on
  */
 
 /**
@@ -48,4 +48,25 @@ export function useLoaded(ask, inputs, { everyMs } = {}) {
   }, inputs)
   const { value, problem, isLoading } = state.value
   return { value, problem, isLoading, again }
+}
+
+/**
+ * A list, of which so many pages are read as somebody wishes for.
+ * @param {string} target
+ * @param {readonly unknown[]} inputs asked anew where one changes, or the target
+ * @param {{ everyMs?: number, perPage?: number }} [options]
+ * @returns {Loaded<{ items: any[], isWhole: boolean }> & { more: () => Promise<void> }}
+ */
+export function useList(target, inputs = [], { perPage, ...options } = {}) {
+  const pages = useRef(1)
+  const loaded = useLoaded(
+    (signal) => list(target, signal, { maxPages: pages.current, perPage }),
+    [target, ...inputs],
+    options
+  )
+  function more() {
+    pages.current++
+    return loaded.again()
+  }
+  return { ...loaded, more }
 }

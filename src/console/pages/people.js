@@ -2,9 +2,9 @@
 // it hits.
 
 import { useSignal } from '@preact/signals'
-import { list, path, post, request } from '../core/api.js'
+import { path, post, request } from '../core/api.js'
 import { html } from '../core/html.js'
-import { useLoaded } from '../core/load.js'
+import { useList } from '../core/load.js'
 import { tenant } from '../core/route.js'
 import { ConfirmDialog } from '../parts/confirm.js'
 import { actionOf, ListPart } from '../parts/list.js'
@@ -17,13 +17,13 @@ const said = text.people
 
 export function Page() {
   const of = (what) => path`/v1/tenants/${tenant.value}/` + what
-  const sessions = useLoaded((signal) => list(of('sessions'), signal), [], { everyMs: 10_000 })
-  const connections = useLoaded((signal) => list(of('connections'), signal), [])
-  const seen = useLoaded((signal) => list(of('principals'), signal), [], { everyMs: 10_000 })
+  const sessions = useList(of('sessions'), [], { everyMs: 10_000 })
+  const connections = useList(of('connections'))
+  const seen = useList(of('principals'), [], { everyMs: 10_000 })
   return html`<${Sessions} sessions=${sessions} />
     <${Seen} seen=${seen} />
     <${Connections} connections=${connections} />
-    <${Kills} ...${{ sessions, seen }} />`
+    <${Kills} onChange=${sessions.again} />`
 }
 
 function Sessions({ sessions }) {
@@ -39,7 +39,7 @@ function Sessions({ sessions }) {
     columns=${[
       { title: said.person, isHead: true, cell: ({ subject }) => subject },
       { title: said.endpoint, cell: ({ endpoint }) => endpoint },
-      { title: said.software, cell: ({ software }) => software ?? text.none },
+      { title: said.software, cell: ({ software, client }) => software ?? client },
       { title: said.revision, cell: ({ revision }) => revision },
       { title: said.opened, cell: ({ openedAt }) => html`<${Moment} at=${openedAt} />` },
       { title: said.used, cell: ({ lastUsedAt }) => html`<${Moment} at=${lastUsedAt} />` },

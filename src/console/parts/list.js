@@ -14,11 +14,12 @@ import { Table } from './table.js'
  *   columns: import('./table.js').Column<Row>[],
  *   keyOf: (row: Row) => string,
  *   textOf?: (row: Row) => string,
+ *   end?: string,
  *   beside?: unknown,
  *   children?: unknown
- * }} props beside: it stands at the end of the heading
+ * }} props beside: it stands at the end of the heading. end: said below the last row of all
  */
-export function ListPart({ title, loaded, empty, beside, children, ...table }) {
+export function ListPart({ title, loaded, empty, beside, end, children, ...table }) {
   const id = useId()
   return html`<section class="part" aria-labelledby=${id}>
     <div class="row">
@@ -29,7 +30,8 @@ export function ListPart({ title, loaded, empty, beside, children, ...table }) {
       ${({ items, isWhole }) =>
         items.length === 0
           ? html`<${Empty} ...${empty} />`
-          : html`<${Table} caption=${title} rows=${items} isWhole=${isWhole} ...${table} />`}
+          : html`<${Table} caption=${title} rows=${items} isWhole=${isWhole} onMore=${loaded.more} ...${table} />
+              ${isWhole && end && html`<p class="muted">${end}</p>`}`}
     <//>
     ${children}
   </section>`

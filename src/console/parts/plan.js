@@ -7,11 +7,15 @@ import { useLoaded } from '../core/load.js'
 import { tell } from '../core/told.js'
 import { text } from '../text.js'
 import { Dialog } from './dialog.js'
+import { Moment } from './moment.js'
 import { Loading, ProblemNote } from './notice.js'
+import { Table } from './table.js'
 
-const said = text.plan
+const { people, plan: said } = text
 /** Of what is gained or lost of a kind. */
 const namesShown = 12
+/** Of those that are told, at first and with each wish for more. */
+const sessionsPerPage = 25
 
 /** How many plans were applied on this page: after each there may be other tenants. */
 export const applied = signal(0)
@@ -136,6 +140,26 @@ function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstream
   </section>`
 }
 
+/** @param {{ sessions: any[], others: number }} props */
+const ToldSessions = ({ sessions, others }) =>
+  html`<details>
+    <summary>${said.whichSessions}</summary>
+    <${Table}
+      caption=${said.whichSessions}
+      rows=${sessions}
+      perPage=${sessionsPerPage}
+      keyOf=${({ id }) => id}
+      textOf=${({ subject, software, client }) => [subject, software, client].join(' ')}
+      columns=${[
+        { title: people.person, isHead: true, cell: ({ subject }) => subject },
+        { title: people.software, cell: ({ software, client }) => software ?? client },
+        { title: people.revision, cell: ({ revision }) => revision },
+        { title: people.opened, cell: ({ openedAt }) => html`<${Moment} at=${openedAt} />` }
+      ]}
+    />
+    ${others > 0 && html`<p class="muted">${said.notNamed(others)}</p>`}
+  </details>`
+
 /** @param {any} plan */
 function endpointSentences({
   endpoint,
@@ -147,7 +171,8 @@ function endpointSentences({
   callers,
   mayChange,
   unknown,
-  sessions
+  sessions,
+  toldSessions
 }) {
   const names = (/** @type {{ count: number, names: string[] }} */ { count, names }) =>
     html`<span class="names"
@@ -157,6 +182,7 @@ function endpointSentences({
     html`<li class=${change === 'removed' ? 'bad' : ''}>
       ${said.endpoint[/** @type {'made'} */ (change)](endpoint)}
       ${sessions > 0 && ` ${change === 'removed' ? said.ended(sessions) : said.told(sessions)}`}
+      ${toldSessions.length > 0 && html`<${ToldSessions} sessions=${toldSessions} others=${sessions - toldSessions.length} />`}
     </li>`,
     ...[{ kind: 'tool', gains, loses }, ...others].flatMap(({ kind, gains, loses }) => [
       gains.count > 0 && html`<li class="good">${said.gains(endpoint, gains.count, kind)}: ${names(gains)}</li>`,

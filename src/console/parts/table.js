@@ -1,8 +1,12 @@
 // A table: heads that scroll with it on narrow screens, rows that can be found by text.
 
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 import { html } from '../core/html.js'
 import { text } from '../text.js'
+
+/** Rows that are drawn at first, and with each wish for more. */
+const rowsPerPage = 200
 
 /**
  * @template Row
@@ -19,13 +23,29 @@ import { text } from '../text.js'
  *   keyOf: (row: Row) => string,
  *   textOf?: (row: Row) => string,
  *   isWhole?: boolean,
- *   isCaptionShown?: boolean
- * }} props textOf: what a filter looks in; without it there is none
+ *   onMore?: (() => Promise<unknown>) | undefined,
+ *   isCaptionShown?: boolean,
+ *   perPage?: number
+ * }} props textOf: what a filter looks in; without it there is none. onMore: reads on, where that is not all
  */
-export function Table({ caption, columns, rows, keyOf, textOf, isWhole = true, isCaptionShown = false }) {
+export function Table({ caption, columns, rows, keyOf, textOf, onMore, ...how }) {
+  const { isWhole = true, isCaptionShown = false, perPage = rowsPerPage } = how
   const filter = useSignal('')
   const wanted = filter.value.trim().toLowerCase()
-  const shown = textOf && wanted !== '' ? rows.filter((row) => textOf(row).toLowerCase().includes(wanted)) : rows
+  const found = textOf && wanted !== '' ? rows.filter((row) => textOf(row).toLowerCase().includes(wanted)) : rows
+  const drawn = useSignal(perPage)
+  const shown = found.slice(0, drawn.value)
+  const scrolled = useRef(/** @type {HTMLElement | null} */ (null))
+  const isReading = useSignal(false)
+  const hasMore = shown.length < found.length || (!isWhole && onMore !== undefined)
+  async function more() {
+    isReading.value = true
+    if (shown.length === found.length) await onMore?.()
+    isReading.value = false
+    drawn.value += perPage
+    // The button goes with the last row.
+    setTimeout(() => document.activeElement === document.body && scrolled.current?.focus())
+  }
   return html`<div class="table-part">
     ${
       textOf &&
@@ -37,7 +57,7 @@ export function Table({ caption, columns, rows, keyOf, textOf, isWhole = true, i
         all=${rows.length}
       />`
     }
-    <div class="table-scroll" tabindex="0" role="group" aria-label=${caption}>
+    <div ref=${scrolled} class="table-scroll" tabindex="0" role="group" aria-label=${caption}>
       <table>
         <caption class=${isCaptionShown ? '' : 'unseen'}>
           ${caption}
@@ -61,7 +81,15 @@ export function Table({ caption, columns, rows, keyOf, textOf, isWhole = true, i
         </tbody>
       </table>
     </div>
-    ${!isWhole && html`<p class="muted">${text.more}</p>`}
+    ${
+      hasMore &&
+      html`<div class="row">
+        <button type="button" aria-disabled=${isReading.value} onClick=${() => !isReading.value && more()}>
+          ${isReading.value ? text.loading : text.showMore}
+        </button>
+      </div>`
+    }
+    ${!isWhole && !hasMore && html`<p class="muted">${text.more}</p>`}
   </div>`
 }
 

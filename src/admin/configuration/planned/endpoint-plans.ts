@@ -9,6 +9,8 @@ import type { Snapshot } from '../../../config/snapshot.ts'
 import { canonicalJsonOf } from '../../../protocol/json-text.ts'
 import { tenantId } from '../../../protocol/messages.ts'
 import type { Steps } from '../../../time/turns.ts'
+import { sessionsLookedAt } from '../../../store/keys.ts'
+import { SessionEntry, shownSession } from '../../live/sessions.ts'
 import type { AdminServices } from '../../route.ts'
 import { CallerChanges, callerChanges, accessChange, ofEndpoint, offeredAt } from '../access-changes.ts'
 import { type EndpointPlace } from '../rule-effects.ts'
@@ -22,6 +24,9 @@ import {
   type Places
 } from './caller-classes.ts'
 import { toldSessions, type OpenSessions } from './told-sessions.ts'
+
+/** Sessions of a plan that are named, of each endpoint. */
+const maxToldNamed = 1_000
 
 export const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
 export const EndpointPlan = closedObject({
@@ -43,10 +48,11 @@ export const EndpointPlan = closedObject({
   }),
   sessions: Type.Integer({
     description:
-      'Open ones, of the thousand of the tenant that were opened last, that are told of changed lists, or end: all ' +
-      'of the endpoint where it changes otherwise than by rules, or an upstream is connected anew; else those whose ' +
-      'lists differ, and those of callers who have not called today at the process that answers.'
-  })
+      `Open ones, of the ${sessionsLookedAt} of the tenant that were opened last, that are told of changed lists, or ` +
+      'end: all of the endpoint where it changes otherwise than by rules, or an upstream is connected anew; else ' +
+      'those whose lists differ, and those of callers who have not called today at the process that answers.'
+  }),
+  toldSessions: Type.Array(SessionEntry, { description: `Which these are, the first ${maxToldNamed} of them.` })
 })
 
 export const changeOf = (before: unknown, after: unknown): 'made' | 'changed' | 'removed' =>
@@ -145,13 +151,7 @@ export function* endpointPlans(
     const [was, is] = places
     const callers = yield* callerChanges(places, looks.class, classes, services, left)
     if (!isOther && callers.differ === 0) continue
-    const sessions = yield* toldSessions(
-      places,
-      classes,
-      { looks: looks.class, open: open.get(endpoint) },
-      services,
-      left
-    )
+    const told = yield* toldSessions(places, classes, { looks: looks.class, open: open.get(endpoint) }, services, left)
     plans.push({
       endpoint,
       change: changeOf(was, is),
@@ -162,7 +162,8 @@ export function* endpointPlans(
       callers,
       mayChange: [...mayChange],
       unknown: services.lists.unknown(is),
-      sessions
+      sessions: told.length,
+      toldSessions: told.slice(0, maxToldNamed).map(shownSession)
     })
   }
   return plans

@@ -4,31 +4,29 @@ import type { Principal } from '../../../auth/principal.ts'
 import { definitionsOf } from '../../../relay/catalog/client-catalogs.ts'
 import { changedKinds } from '../../../relay/catalog/freshness.ts'
 import { differenceOf } from '../../../relay/catalog/view-changes.ts'
-import type { SessionRecord } from '../../../session/session-record.ts'
+import type { Session } from '../../../session/sessions.ts'
 import type { Steps } from '../../../time/turns.ts'
 import type { AdminServices } from '../../route.ts'
 import { spend, type CallerClass, type CallerClasses, type LooksLeft, type Places } from './caller-classes.ts'
 
-type Owner = Pick<SessionRecord['owner'], 'issuer' | 'subject' | 'clientId'>
+type Owner = Pick<Session['record']['owner'], 'issuer' | 'subject' | 'clientId'>
 
 /** Open sessions by their endpoint, and then by whose they are. */
-export type OpenSessions = ReadonlyMap<string, ReadonlyMap<string, number>>
+export type OpenSessions = ReadonlyMap<string, SessionsByOwner>
+type SessionsByOwner = ReadonlyMap<string, readonly Session[]>
 
 /** A token's holder has another client with another token, which may say other groups. */
 const ownerKey = ({ issuer, subject, clientId }: Owner): string => JSON.stringify([issuer, subject, clientId])
 
-export function openSessions(records: readonly SessionRecord[]): OpenSessions {
-  const open = new Map<string, Map<string, number>>()
-  for (const { endpoint, owner } of records) {
-    const own = open.get(endpoint) ?? new Map<string, number>()
-    open.set(endpoint, own)
-    own.set(ownerKey(owner), (own.get(ownerKey(owner)) ?? 0) + 1)
-  }
-  return open
+export function openSessions(sessions: readonly Session[]): OpenSessions {
+  const byEndpoint = Map.groupBy(sessions, ({ record }) => String(record.endpoint))
+  return new Map(
+    [...byEndpoint].map(([endpoint, own]) => [endpoint, Map.groupBy(own, ({ record }) => ownerKey(record.owner))])
+  )
 }
 
-const countOf = (callers: readonly Principal[], open: ReadonlyMap<string, number>): number =>
-  callers.reduce((sum, each) => sum + (open.get(ownerKey(each)) ?? 0), 0)
+const sessionsOf = (callers: readonly Principal[], open: SessionsByOwner): readonly Session[] =>
+  callers.flatMap((each) => open.get(ownerKey(each)) ?? [])
 
 function differenceAt([was, is]: Places): 'all' | ReturnType<typeof differenceOf> {
   if (was === undefined || is === undefined) return 'all'
@@ -41,17 +39,17 @@ function differenceAt([was, is]: Places): 'all' | ReturnType<typeof differenceOf
 export const classesToCompare = (
   places: Places,
   { classes }: CallerClasses,
-  open: ReadonlyMap<string, number> = new Map()
+  open: SessionsByOwner = new Map()
 ): readonly CallerClass[] =>
   differenceAt(places) === 'policy'
-    ? classes.filter((each) => each.is !== undefined && countOf(each.callers, open) > 0)
+    ? classes.filter((each) => each.is !== undefined && sessionsOf(each.callers, open).length > 0)
     : []
 
 interface AtEndpoint {
   /** What comparing the lists of one class of callers costs. */
   readonly looks: number
   /** Of callers whom nobody knows here it is not known what they see: they count as told. */
-  readonly open: ReadonlyMap<string, number> | undefined
+  readonly open: SessionsByOwner | undefined
 }
 
 /** A step for each class of callers. */
@@ -61,21 +59,24 @@ export function* toldSessions(
   { looks, open = new Map() }: AtEndpoint,
   services: Pick<AdminServices, 'catalogOf'>,
   left: LooksLeft
-): Steps<number> {
-  const all = [...open.values()].reduce((sum, count) => sum + count, 0)
+): Steps<readonly Session[]> {
+  const all = [...open.values()].flat()
   const difference = differenceAt(places)
   if (difference === 'all' || difference === 'endpoint') return all
-  let [told, judged] = [0, 0]
+  const told = new Set<Session>()
+  const judged = new Set<Session>()
+  const tell = (sessions: readonly Session[]): void => sessions.forEach((session) => told.add(session))
   const toCompare = new Set(classesToCompare(places, known, open))
   for (const each of known.classes) {
-    const count = countOf(each.callers, open)
-    judged += count
-    if (each.is === undefined) told += count
+    const own = sessionsOf(each.callers, open)
+    for (const session of own) judged.add(session)
+    if (each.is === undefined) tell(own)
     if (!toCompare.has(each)) continue
     yield
     const [principal] = each.callers
     const [old, now] = places.map((place) => place && services.catalogOf({ ...place, principal }, undefined))
-    if (!spend(left, looks) || changedKinds(old, now).size > 0) told += count
+    if (!spend(left, looks) || changedKinds(old, now).size > 0) tell(own)
   }
-  return difference === 'policy' ? told + all - judged : told
+  if (difference === 'policy') tell(all.filter((session) => !judged.has(session)))
+  return [...told]
 }

@@ -7,7 +7,6 @@ import type { Kill } from '../../../config/snapshot.ts'
 import { reservedIssuerPrefix } from '../../../auth/principal.ts'
 import { killedText } from '../../../policy/kills.ts'
 import { tenantId } from '../../../protocol/messages.ts'
-import { sessionsListed } from '../../../store/keys.ts'
 import { ControlError } from '../../../control/control-error.ts'
 import { isSameKill } from '../../../control/kills.ts'
 import { changeHash, recordChange, recordRefusedChange } from '../../changes.ts'
@@ -77,17 +76,17 @@ const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (par
   ]
 ]
 
-/** Those that were opened last; any other one of theirs is refused as long as the kill lasts. */
 async function endSessionsOf(tenant: string, kill: Kill, { sessions }: AdminServices): Promise<void> {
   if (kill.kind === 'tool' || kill.kind === 'upstream') return
-  for (const session of (await sessions.index.list(tenantId(tenant), sessionsListed)) ?? []) {
-    const { issuer, subject } = session.record.owner
-    const isTheirs =
-      kill.kind === 'tenant' ||
-      (kill.kind === 'key' && issuer === `${reservedIssuerPrefix}key` && subject === kill.key) ||
-      (kill.kind === 'principal' && issuer === kill.issuer && subject === kill.subject)
-    if (isTheirs) await sessions.end(session)
-  }
+  for await (const page of sessions.index.pages(tenantId(tenant)))
+    for (const session of page) {
+      const { issuer, subject } = session.record.owner
+      const isTheirs =
+        kill.kind === 'tenant' ||
+        (kill.kind === 'key' && issuer === `${reservedIssuerPrefix}key` && subject === kill.key) ||
+        (kill.kind === 'principal' && issuer === kill.issuer && subject === kill.subject)
+      if (isTheirs) await sessions.end(session)
+    }
 }
 
 /** Nobody has to say twice what is stopped already. @throws AdminProblem not_found */

@@ -7,7 +7,7 @@ import type { Kill, Tenant } from '../../../config/snapshot.ts'
 import { isLiteral } from '../../../protocol/glob.ts'
 import { upstreamName } from '../../../protocol/messages.ts'
 import { storedListing } from '../../../relay/catalog/past/past-listings.ts'
-import { sessionsListed } from '../../../store/keys.ts'
+import { sessionsLookedAt } from '../../../store/keys.ts'
 import type { Administrator } from '../../access.ts'
 import { callersToday } from '../../callers/callers.ts'
 import { AdminProblem } from '../../problem.ts'
@@ -111,6 +111,6 @@ async function* subjectsOf(issuer: string, { tenant, services }: Asked): Places 
   if (issuer === `${reservedIssuerPrefix}anonymous` && tenant.auth.mode === 'none') yield ['anonymous']
   yield ofIssuer(callersToday(callers, tenant.id))
   for (const { who } of policiesOf(tenant)) yield (who.subjects ?? []).filter(isLiteral)
-  yield ofIssuer(((await sessions.index.list(tenant.id, sessionsListed)) ?? []).map(({ record }) => record.owner))
+  yield ofIssuer((await sessions.index.list(tenant.id, sessionsLookedAt)).map(({ record }) => record.owner))
   yield ofIssuer((await vault.connections.list(tenant.id)).map(({ person }) => person))
 }

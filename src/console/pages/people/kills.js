@@ -35,12 +35,12 @@ const pathOf = (kill) =>
 
 const nameOf = (kill) => parts[kill.kind].map((part) => kill[part]).join(' / ') || tenant.value
 
-/** @param {Record<'sessions' | 'seen', import('../../core/load.js').Loaded<any>>} props */
-export function Kills({ sessions, seen }) {
+/** @param {{ onChange: () => Promise<unknown> }} props */
+export function Kills({ onChange }) {
   const kills = useLoaded((signal) => list(path`/v1/tenants/${tenant.value}/kills`, signal), [])
   const stopping = useSignal(/** @type {any} */ (undefined))
   const resuming = useSignal(/** @type {any} */ (undefined))
-  const after = () => Promise.all([kills.again(), sessions.again()])
+  const after = () => Promise.all([kills.again(), onChange()])
   return html`<${ListPart}
     title=${said.title}
     loaded=${kills}
@@ -69,7 +69,7 @@ export function Kills({ sessions, seen }) {
         act=${() => request(pathOf(stopping.value) + (stopping.value.isUnseen ? '?force=true' : ''), { method: 'PUT' }).then(after)}
         onClose=${() => (stopping.value = undefined)}
       >
-        <${Hits} kill=${stopping.value} sessions=${sessions.value} seen=${seen.value} />
+        <${Hits} kill=${stopping.value} />
       <//>`
     }
     ${
@@ -133,8 +133,6 @@ function StopForm({ onStop }) {
 }
 
 const issuerOfKeys = 'urn:gatehouse:key'
-/** The gateway tells of no more, without saying whether there are more. */
-const maxSessionsListed = 1_000
 
 /** Whether a session, or whoever called, is of them. */
 function isHit({ kind, issuer, subject, key }, caller) {
@@ -146,28 +144,40 @@ function isHit({ kind, issuer, subject, key }, caller) {
 const sum = (values = []) => values.reduce((all, each) => all + each, 0)
 
 /** What stands behind a switch now: sessions that end, calls that would have been refused. */
-function Hits({ kill, sessions, seen }) {
+function Hits({ kill }) {
   const { kind } = kill
   const isOfCaller = kind === 'principal' || kind === 'key'
   const isOfUpstream = kind === 'tool' || kind === 'upstream'
-  const { items = [], isWhole = true } = sessions ?? {}
-  const isAll = isWhole && items.length < maxSessionsListed
-  const ended = items.filter((each) => isHit(kill, each)).length
   return html`<ul class="sentences">
     <li>${said.effects[kind]}</li>
-    ${!isOfUpstream && sessions && html`<li class=${ended > 0 ? 'bad' : ''}>${said.sessions(ended, isAll)}</li>`}
-    ${isOfCaller ? seen && html`<${CallsOfCaller} ...${{ kill, seen }} />` : html`<${CallsOfHour} kill=${kill} />`}
+    ${!isOfUpstream && html`<${EndedSessions} kill=${kill} />`}
+    ${isOfCaller ? html`<${CallsOfCaller} kill=${kill} />` : html`<${CallsOfHour} kill=${kill} />`}
     <li>${said.everywhere}</li>
   </ul>`
 }
 
-function CallsOfCaller({ kill, seen }) {
-  const found = seen.items.filter((each) => isHit(kill, each))
-  const calls = sum(found.map((each) => each.calls))
-  const [since] = found.map(({ firstSeenAt }) => firstSeenAt).sort()
-  return html`<li class=${calls > 0 ? 'bad' : ''}>
-    ${calls === 0 ? said.notSeen : said.callsSince(calls, dateTime(since))}
-  </li>`
+function EndedSessions({ kill }) {
+  const sessions = useLoaded((signal) => list(path`/v1/tenants/${tenant.value}/sessions`, signal), [])
+  return html`<${Loading} loaded=${sessions}>
+    ${({ items, isWhole }) => {
+      const ended = items.filter((each) => isHit(kill, each)).length
+      return html`<li class=${ended > 0 ? 'bad' : ''}>${said.sessions(ended, isWhole)}</li>`
+    }}
+  <//>`
+}
+
+function CallsOfCaller({ kill }) {
+  const seen = useLoaded((signal) => list(path`/v1/tenants/${tenant.value}/principals`, signal), [])
+  return html`<${Loading} loaded=${seen}>
+    ${({ items }) => {
+      const found = items.filter((each) => isHit(kill, each))
+      const calls = sum(found.map((each) => each.calls))
+      const [since] = found.map(({ firstSeenAt }) => firstSeenAt).sort()
+      return html`<li class=${calls > 0 ? 'bad' : ''}>
+        ${calls === 0 ? said.notSeen : said.callsSince(calls, dateTime(since))}
+      </li>`
+    }}
+  <//>`
 }
 
 /** Those counted together with others may be of it, too. */

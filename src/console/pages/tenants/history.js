@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import { administrator, get, path } from '../../core/api.js'
 import { html } from '../../core/html.js'
-import { useLoaded } from '../../core/load.js'
+import { useList, useLoaded } from '../../core/load.js'
 import { actionOf, ListPart } from '../../parts/list.js'
 import { Choice } from '../../parts/choice.js'
 import { Dialog } from '../../parts/dialog.js'
@@ -16,10 +16,11 @@ import { text } from '../../text.js'
 import { mayChange } from '../upstreams.js'
 
 const said = text.history
+const perPage = 20
 
 /** @param {{ id: string, version: number | null | undefined, onChange: () => unknown }} props version: that of now */
 export function History({ id, version, onChange }) {
-  const versions = useLoaded((signal) => get(path`/v1/versions?tenant=${id}&limit=20`, signal), [version])
+  const versions = useList(path`/v1/versions?tenant=${id}`, [version], { perPage })
   const chosen = useSignal(/** @type {any} */ (undefined))
   const compared = useSignal(/** @type {number | undefined} */ (undefined))
   // Of all tenants by one number: only who may change all takes an earlier one up.
@@ -32,6 +33,7 @@ export function History({ id, version, onChange }) {
     title=${said.title}
     loaded=${versions}
     empty=${{ title: said.none, why: said.noneWhy }}
+    end=${said.end}
     keyOf=${(each) => String(each.version)}
     columns=${[
       { title: said.version, isHead: true, cell: (each) => each.version },

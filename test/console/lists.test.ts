@@ -1,0 +1,61 @@
+// Lists that are longer than a page of them, in a real browser: read on to their end, which is said.
+
+import t from 'tap'
+import { adminKeys } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
+import { key as apiKey } from '../kit/gateway.ts'
+import { violationsInBothThemes } from './rig.ts'
+import { rig } from './shared-rig.ts'
+
+const headers = { 'If-Match': '*' }
+
+t.test('every open session can be found, and who is told of a change is named before it is made', async (t) => {
+  const oldest = await legacyClient(rig.url(), apiKey, '2025-06-18')
+  for (let opened = 0; opened < 210; opened += 30)
+    await Promise.all(Array.from({ length: 30 }, () => legacyClient(rig.url(), apiKey)))
+  const { page, complaints } = await rig.signedIn('people?tenant=acme')
+  const sessions = page.getByRole('region', { name: 'Sessions' })
+  await sessions.getByText('200 of 200 shown').waitFor()
+  const row = sessions.getByRole('row').filter({ hasText: '2025-06-18' })
+  t.equal(await row.count(), 0, 'it is on the second page')
+  await sessions.getByRole('button', { name: 'Show more' }).focus()
+  await page.keyboard.press('Enter')
+  await row.waitFor()
+  await sessions.getByRole('button', { name: 'Show more' }).waitFor({ state: 'detached' })
+  await sessions.locator('.table-scroll:focus').waitFor()
+  await row.getByRole('button', { name: 'End: test' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
+  await row.waitFor({ state: 'detached' })
+  t.equal((await oldest.request('ping')).status, 404)
+
+  await page.goto(`${rig.adminUrl}/console/#/tenants?tenant=team&endpoint=default`)
+  await page.getByLabel('tickets/echo', { exact: true }).uncheck()
+  await page.getByRole('button', { name: 'See what it changes' }).click()
+  const plan = page.getByRole('dialog', { name: 'What this change does' })
+  await plan.locator('summary', { hasText: 'Which sessions' }).click()
+  const told = plan.getByRole('table', { name: 'Which sessions' }).getByRole('row')
+  await told.filter({ hasText: /^tom\s*raw 1\s*2025-11-25\s*\S/ }).waitFor()
+  t.equal(await told.count(), 2, 'his, and the heads')
+  t.same(await violationsInBothThemes(page), [])
+  t.same(complaints, [])
+})
+
+t.test('the history of a tenant is read to its end, which says what is kept', async (t) => {
+  const patch = (origins: string[] | null) => rig.call('PATCH', '/v1/tenants/team', { body: { origins }, headers })
+  for (let changed = 0; changed < 22; changed++) await patch([`https://n${changed}.example`])
+  for (const method of ['PUT', 'DELETE', 'PUT', 'DELETE'])
+    await rig.call(method, '/v1/tenants/team/kills/upstreams/notes')
+  const { page, complaints } = await rig.signedIn('tenants?tenant=team', adminKeys.platform)
+  const history = page.getByRole('region', { name: 'History' })
+  const rows = history.getByRole('rowheader')
+  await rows.nth(19).waitFor()
+  t.equal(await rows.count(), 20)
+  t.equal(await history.getByText('Of each tenant the last twenty').count(), 0)
+  await history.getByRole('button', { name: 'Show more' }).click()
+  await history.getByText('Of each tenant the last twenty changes are kept').waitFor()
+  t.equal(await rows.count(), 24)
+  t.equal(await history.getByRole('button', { name: 'Show more' }).count(), 0)
+  t.same(await violationsInBothThemes(page), [])
+  t.same(complaints, [])
+  await patch(null)
+})
