@@ -2182,6 +2182,7 @@ admin/live/refused-lately.ts refusedMinutes
 admin/live/problems.ts nearly
 admin/live/event-streams.ts lastWordMs
 admin/paging.ts maxNameLength
+control/same-targets.ts digestChars
 admin/paging.ts keptNameLength
 admin/live/watch.ts renewMs
 admin/live/watch.ts believedMs

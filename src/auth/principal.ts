@@ -1,7 +1,7 @@
 // Who calls: from a verified token, a known API key, or `auth: none`, never from anything else that a caller sends.
 
 import { hash } from 'node:crypto'
-import type { AuthConfig, KeyConfig } from '../config/auth/auth-config.ts'
+import { reservedIssuerPrefix, type AuthConfig, type KeyConfig } from '../config/auth/auth-config.ts'
 import type { Caller, Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
 
@@ -27,9 +27,6 @@ export interface Principal {
   /** `exp` in epoch milliseconds, without leeway; undefined where nothing expires. */
   readonly expiresAt: number | undefined
 }
-
-/** No configured issuer may begin so: a token must never pass for an API key. */
-export const reservedIssuerPrefix = 'urn:gatehouse:'
 
 const ownPrincipal = (
   kind: 'key' | 'anonymous',

@@ -6,6 +6,7 @@ import { upstreamName } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { ControlError } from './control-error.ts'
 import { isOfPlatform, isSameKill, killsPrefix, withKill, type DatedKill } from './kills.ts'
+import { sameTarget } from './same-targets.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
 type WantedTexts = ReadonlyMap<string, string | undefined>
@@ -68,11 +69,17 @@ export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }:
       await commit({ author, action: `kill.${verb}` }, () => {
         if (!isKnown(tenant)) throw noSuchThing('tenant')
         const before = killsOf(tenant)
-        const dated = { ...kill, at: new Date(wall.now()).toISOString(), by: author.name, role: author.role }
+        const known = tenantOf(tenant)
+        const target = sameTarget(kill, known)
+        const dated = {
+          ...kill,
+          ...{ at: new Date(wall.now()).toISOString(), by: author.name, role: author.role },
+          ...(target !== undefined && { same: target })
+        }
         const byPlatform = author.role === 'platform-admin'
         const same = before.find((each) => isSameKill(each, kill))
         const left = before.filter((each) => each !== same)
-        if (verb === 'put' && same === undefined) checkTarget(kill, tenantOf(tenant))
+        if (verb === 'put' && same === undefined) checkTarget(kill, known)
         if (verb === 'delete') {
           if (same === undefined) throw noSuchThing('kill switch')
           if (isOfPlatform(same) && !byPlatform)

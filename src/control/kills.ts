@@ -9,6 +9,7 @@ import type { PolicyConfig } from '../config/policy/policy-config.ts'
 import { endpointName, upstreamName } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { ControlError } from './control-error.ts'
+import { alsoKilledIn, type SameTarget } from './same-targets.ts'
 import type { KeptText } from './version-records.ts'
 
 /** Of the names of lists of kills in the journal. */
@@ -19,7 +20,12 @@ const maxKills = 1_000
 const maxKillChars = 128 * 1024
 
 /** When it was stopped, and by which admin key. Lists of before roles were kept have none. */
-export type DatedKill = Kill & { readonly at: string; readonly by: string; readonly role?: string }
+export type DatedKill = Kill & {
+  readonly at: string
+  readonly by: string
+  readonly role?: string
+  readonly same?: SameTarget
+}
 
 /** And the version that changed them last. */
 export type KillsByTenant = ReadonlyMap<string, { readonly version: number; readonly kills: readonly DatedKill[] }>
@@ -37,17 +43,17 @@ export function killsIn(texts: ReadonlyMap<string, KeptText>, known: KillsByTena
   return new Map(found)
 }
 
-const targetOf = ({ at: _at, by: _by, role: _role, ...kill }: DatedKill): Kill => kill
+export const stoppedThing = ({ at: _at, by: _by, role: _role, same: _same, ...kill }: DatedKill): Kill => kill
 
 /** Of those whose author is not known, too: a tenant-admin must not start what may be a platform-admin's to start. */
 export const isOfPlatform = ({ role }: DatedKill): boolean => role !== 'tenant-admin'
 
 export const isSameKill = (one: DatedKill, other: Kill): boolean =>
-  canonicalJsonOf(targetOf(one)) === canonicalJsonOf(other)
+  canonicalJsonOf(stoppedThing(one)) === canonicalJsonOf(other)
 
 /** @returns undefined where it is among them already. @throws ControlError limit_reached */
 export function withKill(kills: readonly DatedKill[], kill: DatedKill): readonly DatedKill[] | undefined {
-  if (kills.some((each) => isSameKill(each, targetOf(kill)))) return undefined
+  if (kills.some((each) => isSameKill(each, stoppedThing(kill)))) return undefined
   const ofSameSide = kills.filter((each) => isOfPlatform(each) === isOfPlatform(kill))
   if (ofSameSide.length < maxKills && JSON.stringify([...ofSameSide, kill]).length <= maxKillChars)
     return [...kills, kill]
@@ -61,7 +67,8 @@ export function withKill(kills: readonly DatedKill[], kill: DatedKill): readonly
 /** The tenant without what is stopped. */
 export function stoppedTenant(tenant: Tenant, dated: readonly DatedKill[]): Tenant {
   if (dated.length === 0) return tenant
-  const kills = dated.map(targetOf)
+  const alsoKilled = alsoKilledIn(tenant)
+  const kills = dated.flatMap((each) => [stoppedThing(each), ...alsoKilled(stoppedThing(each), each.same)])
   const names = new Set<string>(kills.flatMap((kill) => (kill.kind === 'upstream' ? [kill.upstream] : [])))
   const isWhole = kills.some(({ kind }) => kind === 'tenant')
   const left = [...tenant.upstreams].filter(([name]) => !isWhole && !names.has(name))

@@ -1,6 +1,6 @@
 // Kill switches: what those who run the gateway have stopped at once, besides all rules.
 
-import { reservedIssuerPrefix } from '../auth/principal.ts'
+import { reservedIssuerPrefix } from '../config/auth/auth-config.ts'
 import type { Kill } from '../config/snapshot.ts'
 
 interface StoppedTenant {

@@ -3,6 +3,9 @@
 import type { LoginConfig } from './login-config.ts'
 import type { ProviderName } from './providers/presets.ts'
 
+/** No configured issuer may begin so: a token must never pass for an API key. */
+export const reservedIssuerPrefix = 'urn:gatehouse:'
+
 export interface IssuerConfig {
   /** Compared with `iss` as an exact string. */
   readonly issuer: string

@@ -2,7 +2,8 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../../auth/authenticate.ts'
-import { isConfiguredPrincipal, personKeyOf, reservedIssuerPrefix } from '../../auth/principal.ts'
+import { isConfiguredPrincipal, personKeyOf } from '../../auth/principal.ts'
+import { reservedIssuerPrefix } from '../../config/auth/auth-config.ts'
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import { connectionsPath, type Person } from '../../config/auth/upstream-auth.ts'
 import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'

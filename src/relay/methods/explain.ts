@@ -1,7 +1,8 @@
 // Why a caller may or may not use something of an endpoint, for whoever runs the gateway: the question in words, to the
 // answer of the evaluator that lists and calls ask.
 
-import { reservedIssuerPrefix, type Principal } from '../../auth/principal.ts'
+import type { Principal } from '../../auth/principal.ts'
+import { reservedIssuerPrefix } from '../../config/auth/auth-config.ts'
 import { isForEndpoint } from '../../auth/keyring.ts'
 import type { Endpoint, Kill, Tenant } from '../../config/snapshot.ts'
 import { explainAccess, type Explanation } from '../../policy/explain.ts'

@@ -1,14 +1,16 @@
 // Kill switches: a tool, an upstream, a caller, a key or a whole tenant is stopped at every process within a second,
 // whoever manages the tenant. Nothing of it needs If-Match: whoever stops something is in a hurry.
 
+import type { Static } from 'typebox'
 import { closedObject } from '../../../config/schema/parts.ts'
 import { Type } from '../../../config/schema/type.ts'
-import type { Kill } from '../../../config/snapshot.ts'
-import { reservedIssuerPrefix } from '../../../auth/principal.ts'
+import type { Kill, Tenant } from '../../../config/snapshot.ts'
+import { reservedIssuerPrefix } from '../../../config/auth/auth-config.ts'
 import { killedText } from '../../../policy/kills.ts'
 import { tenantId } from '../../../protocol/messages.ts'
 import { ControlError } from '../../../control/control-error.ts'
-import { isSameKill } from '../../../control/kills.ts'
+import { isSameKill, stoppedThing, type DatedKill } from '../../../control/kills.ts'
+import { alsoKilledIn } from '../../../control/same-targets.ts'
 import { changeHash, recordChange, recordRefusedChange } from '../../changes.ts'
 import { pageSchema, page, pageQuery } from '../../paging.ts'
 import { noSuch } from '../../problem.ts'
@@ -33,7 +35,13 @@ const KillEntry = closedObject({
   key: optional('The name of the API key.'),
   at: Type.String({ description: 'Since when (RFC 3339).' }),
   by: Type.String({ description: 'Name of the admin key.' }),
-  role: optional('Of the admin key. A tenant-admin takes back only what a tenant-admin has stopped.')
+  role: optional('Of the admin key. A tenant-admin takes back only what a tenant-admin has stopped.'),
+  also: Type.Array(Type.String(), {
+    description: 'Names under which the same server, or the same key, came since: they are stopped with it.'
+  }),
+  besides: Type.Array(Type.String(), {
+    description: 'Upstreams that led to the same server when it was stopped, and were not meant: they go on.'
+  })
 })
 
 const PutQuery = closedObject({
@@ -56,7 +64,8 @@ const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (par
   ],
   [
     '/upstreams/{upstream}',
-    'an upstream: nothing of it is offered, its connections and processes end',
+    'an upstream, and whatever leads to the same server from then on: nothing of it is offered, its connections and ' +
+      'processes end',
     ({ upstream = '' }) => ({ kind: 'upstream', upstream })
   ],
   [
@@ -66,7 +75,7 @@ const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (par
   ],
   [
     '/keys/{key}',
-    'an API key: it is none any more, sessions and streams of its holder end',
+    'an API key, under whatever name it comes again: it is none any more, sessions and streams of its holder end',
     ({ key = '' }) => ({ kind: 'key', key })
   ],
   [
@@ -149,6 +158,18 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
   ]
 }
 
+/** Without that by which the target is known again. */
+const entriesOf = (kills: readonly DatedKill[], tenant: Tenant | undefined): Array<Static<typeof KillEntry>> => {
+  const alsoKilled = tenant && alsoKilledIn(tenant.unstopped ?? tenant)
+  return kills.map((kill) => {
+    const { same, ...told } = kill
+    const also = alsoKilled?.(stoppedThing(kill), same) ?? []
+    return { ...told, also: also.map(nameOf), besides: [...(same?.besides ?? [])] }
+  })
+}
+
+const nameOf = (kill: Kill): string => (kill.kind === 'key' ? kill.key : 'upstream' in kill ? kill.upstream : '')
+
 export const killRoutes: readonly AdminRoute[] = [
   defineRoute(
     {
@@ -160,11 +181,12 @@ export const killRoutes: readonly AdminRoute[] = [
       query: closedObject(pageQuery),
       response: pageSchema(KillEntry)
     },
-    ({ params, query }, { control }) => {
-      const kills = control.killsOf(params['tenant'] ?? '')
+    ({ params: { tenant = '' }, query }, { control, snapshot }) => {
+      const kills = control.killsOf(tenant)
       if (kills === undefined) throw noSuch('tenant')
       // A caller x of "y of z" reads like "x of y" of z.
-      return page(kills, (kill) => `${killedText(kill)} ${'issuer' in kill ? kill.issuer : ''}`, query)
+      const found = page(kills, (kill) => `${killedText(kill)} ${'issuer' in kill ? kill.issuer : ''}`, query)
+      return { ...found, items: entriesOf(found.items, snapshot().tenants.get(tenantId(tenant))) }
     }
   ),
   ...switches.flatMap(routesOf)

@@ -1,7 +1,7 @@
 // Whether anybody knows what a kill switch names: whoever misspells what has to stop must hear it, and may still stop
 // on purpose what nobody has seen yet.
 
-import { reservedIssuerPrefix } from '../../../auth/principal.ts'
+import { reservedIssuerPrefix } from '../../../config/auth/auth-config.ts'
 import { didYouMean } from '../../../config/problems.ts'
 import type { Kill, Tenant } from '../../../config/snapshot.ts'
 import { isLiteral } from '../../../protocol/glob.ts'

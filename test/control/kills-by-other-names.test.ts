@@ -1,0 +1,118 @@
+// What a platform-admin has stopped is not started again under another name by whoever may change the tenant.
+
+import { hash } from 'node:crypto'
+import t from 'tap'
+import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { until, type Teardown } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+const secrets = { ada: 'gh_key_of_ada_0123456789', ben: 'gh_key_of_ben_0123456789' }
+
+async function start(t: Teardown) {
+  const [upstream, other] = await Promise.all([startUpstream(), startUpstream()])
+  t.teardown(() => Promise.all([upstream.close(), other.close()]))
+  const keys = adminSection.keys.map((each) => (each.name === 'acme' ? { ...each, tenants: ['team'] } : each))
+  const hosts = ['127.0.0.1', 'localhost']
+  const rig = await adminGateway(t, { upstreams: {}, top: { admin: { ...adminSection, keys, allowedHosts: hosts } } })
+  const path = '/v1/tenants/team'
+  const auth = { keys: Object.entries(secrets).map(([name, key]) => ({ name, key })) }
+  const made = await rig.call('PUT', path, { body: { auth, upstreams: { up: { url: upstream.url } } } })
+  if (made.status !== 201) throw new Error(made.text)
+  const kill = async (of: string, method = 'PUT') => (await rig.call(method, `${path}/kills/${of}`)).status
+  /** By the tenant-admin. */
+  const add = async (name: string, url: string) =>
+    (await rig.call('PUT', `${path}/upstreams/${name}`, { key: adminKeys.acme, body: { url } })).status
+  const listed = async (token = secrets.ada): Promise<string[]> => {
+    const { json } = await modernRequest(rig.url('default', 'team'), 'tools/list', {}, { token })
+    return (json.result?.tools ?? []).map(({ name }: { name: string }) => name)
+  }
+  const kills = async () => (await rig.call('GET', `${path}/kills`, { key: adminKeys.acme })).json
+  return { rig, path, upstream, other, kill, add, listed, kills }
+}
+
+const has =
+  (...prefixes: string[]) =>
+  (names: readonly string[]): boolean =>
+    prefixes.every((prefix) => names.some((name) => name.startsWith(`${prefix}__`)))
+
+t.test('a stopped upstream does not come back under another name, nor under another spelling of its URL', async (t) => {
+  const { upstream, other, kill, add, listed, kills } = await start(t)
+  t.equal(await add('beside', `${upstream.url}?team=b`), 201)
+  await until('both are offered', async () => has('up', 'beside')(await listed()))
+  t.equal(await kill('upstreams/up'), 204)
+  const { host } = new URL(upstream.url)
+  const spelt = [
+    upstream.url,
+    `${upstream.url}?a=b`,
+    `${upstream.url}/`,
+    `http://${host}//mcp`,
+    `http://${host}/%6Dcp`,
+    `http://${host}/x/../MCP`
+  ]
+  for (const [at, url] of spelt.entries()) t.equal(await add(`again${at}`, url), 201, url)
+  t.equal(await add('two', other.url), 201)
+  const names = await until('what is another server is offered', async () => {
+    const found = await listed()
+    return has('two', 'beside')(found) ? found : undefined
+  })
+  t.notOk(
+    names.some((name) => /^(?:up|again)/.test(name)),
+    'and the stopped one is not'
+  )
+  t.match(await kills(), {
+    items: [{ kind: 'upstream', upstream: 'up', also: spelt.map((_, at) => `again${at}`), besides: ['beside'] }]
+  })
+  t.notMatch(JSON.stringify(await kills()), /same|server"/, 'by what it is known again is told to nobody')
+  t.equal(await kill('upstreams/up', 'DELETE'), 204)
+  await until('all of them are there', async () => has('up', 'again0', 'again5')(await listed()))
+})
+
+t.test('a stopped tool does not come back at a second upstream of the same server', async (t) => {
+  const { rig, path, upstream, other, kill, add, listed } = await start(t)
+  await until('it is offered', async () => (await listed()).includes('up__echo'))
+  t.equal(await kill('tools/up/echo'), 204)
+  t.equal(await add('again', upstream.url), 201)
+  t.equal(await add('two', other.url), 201)
+  const names = await until('they are offered', async () => {
+    const found = await listed()
+    return has('again', 'two')(found) ? found : undefined
+  })
+  t.match([names.includes('again__echo'), names.includes('two__echo')], [false, true])
+  t.ok(names.includes('again__pid'), 'its other tools are there')
+  const call = await modernRequest(
+    rig.url('default', 'team'),
+    'tools/call',
+    { name: 'again__echo', arguments: {} },
+    { token: secrets.ada }
+  )
+  t.match(call.json, { error: { message: /Unknown tool/ } })
+  const why = await rig.call('POST', `${path}/endpoints/default/explain`, { body: { name: 'again/echo' } })
+  t.match(why.json, { outcome: 'denied', sentence: /kill switch has stopped the tool echo of again/ })
+})
+
+t.test('a stopped key does not come back under another name', async (t) => {
+  for (const which of ['keys/ada', `principals/${encodeURIComponent('urn:gatehouse:key')}/ada?force=true`]) {
+    const { rig, path, kill, kills } = await start(t)
+    const status = async (token: string) =>
+      (await modernRequest(rig.url('default', 'team'), 'tools/list', {}, { token })).status
+    t.equal(await kill(which), 204)
+    t.not(await status(secrets.ada), 200)
+    const renamed = { name: 'adele', sha256: hash('sha256', secrets.ada) }
+    const ben = { name: 'ben', sha256: { secret: true } }
+    const auth = { keys: [renamed, ben, { name: 'cleo', key: 'gh_key_of_cleo_0123456789' }] }
+    const patched = await rig.call('PATCH', path, {
+      key: adminKeys.acme,
+      headers: { 'If-Match': '*' },
+      body: { auth }
+    })
+    t.equal(patched.status, 200, patched.text)
+    await until('the new keys are in force', async () => (await status('gh_key_of_cleo_0123456789')) === 200)
+    t.equal(await status(secrets.ben), 200)
+    t.equal(await status(secrets.ada), 401)
+    t.match(await kills(), { items: [{ also: ['adele'] }] })
+    t.notMatch(JSON.stringify(await kills()), hash('sha256', secrets.ada))
+    t.equal(await kill(which.split('?')[0] ?? '', 'DELETE'), 204)
+    await until('it is let in', async () => (await status(secrets.ada)) === 200)
+  }
+})
