@@ -13,6 +13,7 @@ import {
   testConnector,
   until
 } from '../kit/connector.ts'
+import { createUsageReader } from '../../src/upstream/stdio/process-usage.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
 
 const server = new URL('../kit/prying-server.ts', import.meta.url).pathname
@@ -62,6 +63,23 @@ t.test(
     await until(() => supervisor.count() === 0, 'all are gone')
   }
 )
+
+t.test('a server that clears its environment is within the same limits', { skip }, async (t) => {
+  const { open } = shopFor(t)
+  const bare = { command: 'env', args: ['-i', process.execPath, server] }
+  const forking = await open({ ...bare, maxProcesses: 8 })
+  await t.rejects(forking.call('fork', { count: 20 }), { message: /more than its maxProcesses \(8\)/ })
+  const growing = await open({ ...bare, memoryBytes: 160 * MiB })
+  t.match(await growing.call('processes'), { content: [{}] }, 'the control: what it takes at rest is within')
+  await t.rejects(growing.call('grow', { mebibytes: 256 }), { message: /more than its memoryBytes \(167772160\)/ })
+})
+
+t.test('memory that the processes of a server share is counted once, and what is read from files is not', async (t) => {
+  const status = 'Name:\tx\nRssAnon:\t    1024 kB\nRssFile:\t   90000 kB\nRssShmem:\t    4096 kB\n'
+  const proc = t.testdir({ 7: { status }, 8: { status }, 9: { status }, self: {} })
+  const usage = createUsageReader((pid) => Promise.resolve(pid === '9' ? undefined : 'mark'), proc)
+  t.same([...(await usage(['mark']))], [['mark', { bytes: 6 * MiB, processes: 2 }]])
+})
 
 t.test('where the servers of a tenant take more than it may, the largest is ended', { skip }, async (t) => {
   const { open } = shopFor(t, { maxBytesPerTenant: 400 * MiB })

@@ -91,9 +91,14 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     return at === -1 ? undefined : environment.slice(at, at + own.length + 1 + markBytes * 2)
   }
 
-  async function wantedMarkOf(pid: string): Promise<string | undefined> {
+  /** @returns the mark of a process that is one of these, or is in its environment. @throws as `orNone` */
+  async function markOf(pid: string, marks: Iterable<string>): Promise<string | undefined> {
     const environment = await readFile(`${proc}/${pid}/environ`, 'latin1').catch(orNone)
-    const mark = markIn(environment) ?? (await limit.markOf(pid, wanted.keys()))
+    return markIn(environment) ?? (await limit.markOf(pid, marks))
+  }
+
+  async function wantedMarkOf(pid: string): Promise<string | undefined> {
+    const mark = await markOf(pid, wanted.keys())
     return mark !== undefined && wanted.has(mark) ? mark : undefined
   }
 
@@ -176,7 +181,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
   return {
     /** For the environment of one child. */
     newMark: (): string => `${own}.${randomBytes(markBytes).toString('hex')}`,
-    markIn,
+    markOf,
     /** Before a start. Never rejects. @param bare upstreams without a sandbox: the log may name them */
     ready: async (bare: readonly Named[]): Promise<void> => {
       if (hasProc) await limit.ready(bare)

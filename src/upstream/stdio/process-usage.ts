@@ -1,61 +1,63 @@
-// What the processes of stdio upstreams take up, read from /proc: those of one child are found by the mark in their
-// environment, wherever they have gone.
+// What the processes of stdio upstreams take up, read from /proc: those of one child are found by its marks
+// (orphans.ts), wherever they have gone.
 
-import { execFile } from 'node:child_process'
 import { readFile, readdir } from 'node:fs/promises'
-import { promisify } from 'node:util'
 
 export interface ProcessUsage {
-  /** Of its own: without what it shares with other processes or reads from files, in bytes. */
+  /**
+   * In bytes: the private memory of each process, and the shared memory of the one that has most. What is read from
+   * files is not counted.
+   */
   readonly bytes: number
   readonly processes: number
 }
 
 /** A new process has the environment of its parent until it runs its own program. */
 const looks = 3
+const kibibyte = 1_024
 
-/** @param markIn the mark in the environment of a process, if it has one */
-export function createUsageReader(markIn: (environment: string) => string | undefined, proc = '/proc') {
-  let pageBytes: number | undefined
+/** @returns which of these marks a process has */
+export type MarkReader = (pid: string, marks: Iterable<string>) => Promise<string | undefined>
+
+export function createUsageReader(markIn: MarkReader, proc = '/proc') {
   /** By process number: its mark, or how often none was seen. Others are not read again. */
   const known = new Map<string, string | number>()
 
-  async function markOf(pid: string): Promise<string | undefined> {
+  async function markOf(pid: string, marks: Iterable<string>): Promise<string | undefined> {
     const last = known.get(pid) ?? 0
     if (typeof last === 'string') return last
     if (last >= looks) return undefined
-    const mark = markIn(await readFile(`${proc}/${pid}/environ`, 'latin1').catch(() => ''))
+    const mark = await markIn(pid, marks)
     known.set(pid, mark ?? last + 1)
     return mark
   }
 
-  /** @returns by mark; empty where the system has no /proc */
-  return async function usage(): Promise<ReadonlyMap<string, ProcessUsage>> {
-    const sums = new Map<string, ProcessUsage>()
-    pageBytes ??= await pageSize()
+  /**
+   * @param marks of the children that run
+   * @returns by mark; empty where the system has no /proc
+   */
+  return async function usage(marks: Iterable<string>): Promise<ReadonlyMap<string, ProcessUsage>> {
+    const sums = new Map<string, { own: number; shared: number; processes: number }>()
     const pids = (await readdir(proc).catch(() => [])).filter((name) => /^\d+$/.test(name))
     const running = new Set(pids)
     for (const pid of known.keys()) if (!running.has(pid)) known.delete(pid)
     for (const pid of pids) {
-      const mark = await markOf(pid)
+      const mark = await markOf(pid, marks)
       if (mark === undefined) continue
-      // proc(5) statm: size, resident, shared (files and shared memory), in pages.
-      const [, resident = 0, shared = 0] = (await readFile(`${proc}/${pid}/statm`, 'latin1').catch(() => ''))
-        .split(' ')
-        .map(Number)
-      const { bytes = 0, processes = 0 } = sums.get(mark) ?? {}
-      sums.set(mark, { bytes: bytes + Math.max(0, resident - shared) * pageBytes, processes: processes + 1 })
+      // proc(5), `status`: resident memory by kind.
+      const status = await readFile(`${proc}/${pid}/status`, 'latin1').catch(() => '')
+      const { own = 0, shared = 0, processes = 0 } = sums.get(mark) ?? {}
+      sums.set(mark, {
+        own: own + bytesOf(status, 'RssAnon'),
+        // The same pages are counted in each process that has them.
+        shared: Math.max(shared, bytesOf(status, 'RssShmem')),
+        processes: processes + 1
+      })
     }
-    return sums
+    return new Map([...sums].map(([mark, { own, shared, processes }]) => [mark, { bytes: own + shared, processes }]))
   }
 }
 
-const usualPageBytes = 4_096
-
-async function pageSize(): Promise<number> {
-  try {
-    return Number((await promisify(execFile)('getconf', ['PAGESIZE'])).stdout) || usualPageBytes
-  } catch {
-    return usualPageBytes
-  }
+function bytesOf(status: string, field: 'RssAnon' | 'RssShmem'): number {
+  return Number(new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * kibibyte
 }

@@ -47,7 +47,7 @@ export function createSupervisor(options: SupervisorOptions) {
   const starts = createStarts(clock)
   const checkProgram = createKnownPrograms()
   const watch = createUsageWatch({
-    usage: createUsageReader(orphans.markIn),
+    usage: createUsageReader(orphans.markOf),
     *running() {
       for (const [child, { definition }] of running) yield { definition, mark: child.mark, kill: child.kill }
     },

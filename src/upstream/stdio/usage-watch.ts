@@ -19,7 +19,7 @@ export interface Watched {
 }
 
 interface UsageWatchOptions {
-  readonly usage: () => Promise<ReadonlyMap<string, ProcessUsage>>
+  readonly usage: (marks: Iterable<string>) => Promise<ReadonlyMap<string, ProcessUsage>>
   readonly running: () => Iterable<Watched>
   readonly maxBytesPerTenant: number
   readonly resourcesOf: (tenant: TenantId) => Pick<Resources, 'processBytes'>
@@ -56,7 +56,8 @@ export function createUsageWatch(options: UsageWatchOptions) {
   }
 
   async function look(): Promise<void> {
-    const sums = await usage()
+    const marks = Array.from(running(), ({ mark }) => mark)
+    const sums = await usage(marks)
     const left = new Map<TenantId, (readonly [Watched, ProcessUsage])[]>()
     const ofDefinitions = new Map<string, ProcessUsage>()
     for (const one of running()) {
