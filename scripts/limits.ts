@@ -2250,7 +2250,6 @@ http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs
 upstream/stdio/supervisor.ts defaultMemoryPart
-upstream/stdio/process-usage.ts usualPageBytes
 upstream/stdio/process-usage.ts looks
 upstream/stdio/orphans.ts crowdedPauseMs
 upstream/stdio/orphans.ts markBytes

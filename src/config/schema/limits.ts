@@ -81,8 +81,8 @@ export const LimitsSchema = closedObject(
         maximum: 1_099_511_627_776,
         description:
           'How much memory the stdio processes of one tenant may take together at one gateway process, in ' +
-          'bytes, with all that they have started; shared memory counts once, what is read from files does not. Beyond ' +
-          'it the largest server is ended, and the calls that it ran fail. Read once a second from /proc ' +
+          'bytes, with all that they have started; shared memory counts once, what is read from files does not. ' +
+          'Beyond it the largest server is ended, and the calls that it ran fail. Read once a second from /proc ' +
           '(Linux). Default: half of the memory of the container or machine.'
       })
     ),

@@ -14,7 +14,6 @@ export interface ProcessUsage {
 
 /** A new process has the environment of its parent until it runs its own program. */
 const looks = 3
-const kibibyte = 1_024
 
 /** @returns which of these marks a process has */
 export type MarkReader = (pid: string, marks: Iterable<string>) => Promise<string | undefined>
@@ -59,5 +58,5 @@ export function createUsageReader(markIn: MarkReader, proc = '/proc') {
 }
 
 function bytesOf(status: string, field: 'RssAnon' | 'RssShmem'): number {
-  return Number(new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * kibibyte
+  return Number(new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1_024
 }
