@@ -123,7 +123,8 @@ export const StdioSchema = closedObject(
         description:
           'How much memory one server may take, in bytes, with all processes that it has started; memory that ' +
           'they share counts once, what is read from files does not. Beyond it the server is ended, ' +
-          'and the calls that it ran fail. Read once a second from /proc (Linux). Default: no limit but `limits.processBytesPerTenant`.'
+          'and the calls that it ran fail. ' +
+          'Read once a second from /proc (Linux). Default: no limit but `limits.processBytesPerTenant`.'
       })
     ),
     maxProcesses: integer(
