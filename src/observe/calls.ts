@@ -21,6 +21,7 @@ import { type CallSample, sampleFields, sampleOf } from './samples.ts'
 import type { TraceHeaders } from './traces/trace-context.ts'
 import { noteError } from './call-notes.ts'
 import type { CallStep } from './call-step.ts'
+import type { Outcome } from './outcomes.ts'
 
 /** Of who was let in, what may be written down. */
 export type ObservedPrincipal = Readonly<Record<'kind' | 'issuer' | 'subject' | 'clientId', string>>
@@ -113,16 +114,6 @@ export interface RecordedRoute {
 /** What a call may be counted by: the name of something that its upstream has listed. */
 export const countedName = (route: RecordedRoute | undefined): string | undefined =>
   route?.isUnlisted === true ? undefined : route?.name
-
-/**
- * `denied`: a rule or kill switch hides what it names; its caller was told what one of an unknown name is told.
- * `tool_error`: the upstream's tool answered that it has failed. `rpc_error`: the upstream answered with an error.
- */
-export type Outcome = 'ok' | 'tool_error' | 'rpc_error' | 'denied' | ErrorCode
-
-/** What its caller or a person decides, or has to do first, is no failure of a service. */
-export const isFailure = (outcome: string): boolean => !ofPersons.has(outcome)
-const ofPersons: ReadonlySet<string> = new Set<Outcome>(['ok', 'cancelled', 'connect_required', 'declined'])
 
 export interface CallOutcome {
   readonly outcome: Outcome
@@ -233,7 +224,9 @@ function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): Ca
     return { outcome: err.reason ?? 'rpc_error', code: err.error.code, ms, rule: undefined, error }
   if (!(err instanceof GatewayError)) return { outcome: 'internal', code: undefined, ms, rule: undefined, error }
   const rule = (err.data['rule'] as string | undefined) ?? record?.denied
-  return { outcome: record?.denied === undefined ? err.code : 'denied', code: rpcCodeOf(err.code), ms, rule, error }
+  // Whoever has cancelled it gets none.
+  const code = err.code === 'cancelled' ? undefined : rpcCodeOf(err.code)
+  return { outcome: record?.denied === undefined ? err.code : 'denied', code, ms, rule, error }
 }
 
 function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {

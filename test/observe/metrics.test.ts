@@ -376,18 +376,26 @@ function judgeContract(t: Test, text: string, samples: readonly Sample[]): void 
   t.same(wrong, [], 'no other labels')
 }
 
-t.test('a tenant that leaves the configuration leaves the metrics of calls, too', async (t) => {
-  const options = { upstreams: {}, top: { admin: adminSection } }
+t.test('a tenant that leaves the configuration leaves the metrics, what it was refused included', async (t) => {
+  const options = { upstreams: {}, top: { admin: adminSection }, limits: { bodyBytes: 4_096 } }
   const gateway = await adminGateway(t, options)
-  await modernRequest(gateway.url(), 'tools/list', {}, { token: key })
-  await modernRequest(gateway.url('default', 'globex'), 'tools/list', {}, { token: globexKey })
+  const tenants = { acme: key, globex: globexKey }
+  for (const [tenant, token] of Object.entries(tenants)) {
+    const url = gateway.url('default', tenant)
+    await modernRequest(url, 'tools/list', {}, { token })
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    for (let n = 0; n < 2; n++) t.equal((await send(url, { headers, body: `"${'x'.repeat(5_000)}"` })).status, 413)
+  }
+  const names = ['mcp_server_operation_duration_seconds_count', 'gatehouse_requests_refused_total']
   const counted = async () =>
     samplesOf((await gateway.call('GET', '/metrics')).text)
-      .filter(({ name }) => name === 'mcp_server_operation_duration_seconds_count')
-      .map(({ labels }) => labels['gatehouse_tenant'])
-      .toSorted((a = '', b = '') => a.localeCompare(b))
-  t.same(await counted(), ['acme', 'globex'])
+      .filter(({ name }) => [...names, 'gatehouse_limits_hit_total'].includes(name))
+      .map(({ name, labels, value }) => `${name} ${labels['gatehouse_tenant']} ${value}`)
+      .sort()
+  const linesOf = (...ids: string[]) =>
+    ids.flatMap((id) => [`gatehouse_limits_hit_total ${id} 2`, `${names[1]} ${id} 2`, `${names[0]} ${id} 1`]).sort()
+  t.same(await counted(), linesOf('acme', 'globex'))
   gateway.reload(configOf(options))
-  await until('globex is gone', async () => (await counted()).length === 1)
-  t.same(await counted(), ['acme'])
+  await until('globex is gone', async () => (await counted()).length === 3)
+  t.same(await counted(), linesOf('acme'), 'the other one keeps its counts')
 })

@@ -1,7 +1,8 @@
 // How much each tenant uses, by day: counted in each process, and written to the store some times a minute, so that it
 // outlives the process and is told at every one. What a process counted since it last wrote ends with it.
 
-import { countedName, isFailure, type CallOutcome, type ObservedCall } from '../../observe/calls.ts'
+import { countedName, type CallOutcome, type ObservedCall } from '../../observe/calls.ts'
+import { isFailure } from '../../observe/outcomes.ts'
 import type { Log } from '../../observe/log.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { usageIndexKey, usageKey, usageProcessesKept, usageTtlMs } from '../../store/keys.ts'

@@ -1,7 +1,8 @@
 // Counts of calls by the minute in steps of ten seconds, with their durations by size, so that sums of many have
 // quantiles too.
 
-import { type CallOutcome, isFailure } from '../../observe/calls.ts'
+import type { CallOutcome } from '../../observe/calls.ts'
+import { isFailure } from '../../observe/outcomes.ts'
 
 const stepMs = 10_000
 const stepsPerMinute = 6

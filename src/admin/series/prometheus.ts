@@ -3,7 +3,7 @@
 
 import { createFetch, type Fetch } from '../../egress/fetch.ts'
 import type { AdminConfig } from '../../config/snapshot.ts'
-import { isFailure } from '../../observe/calls.ts'
+import { isFailure } from '../../observe/outcomes.ts'
 import { isObject } from '../../protocol/messages.ts'
 import type { Clock } from '../../time/clock.ts'
 import { createPlaces } from '../clients/own-way.ts'

@@ -13,13 +13,14 @@ import { textLine, visible } from '../../observe/text-log.ts'
 import { openAdminApi } from '../admin/admin-client.ts'
 import { orRefusal } from '../admin/run-admin.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
+import type { ownOutcomes } from '../../observe/outcomes.ts'
 import { harmlessJson } from '../printed.ts'
 import { timesOf } from './tail-times.ts'
 
 type Line = Readonly<Record<string, unknown>>
 
 /** What the outcomes mean that are no errors of the gateway. */
-const otherOutcomes: Readonly<Record<string, string>> = {
+const otherOutcomes: Readonly<Record<(typeof ownOutcomes)[number], string>> = {
   ok: 'The upstream answered with a result.',
   tool_error: 'The tool answered that it has failed (isError); what it said went to the client.',
   denied: 'A rule or a kill switch (rule) hides it from its caller, who was told what is told of an unknown name.',
@@ -209,8 +210,9 @@ const kinds = {
 function wholeLine(line: Line): string {
   const { time, level: _level, msg, ...fields } = line
   const outcome = String(fields['outcome'] ?? fields['reason'])
+  const meanings: Readonly<Record<string, string | undefined>> = otherOutcomes
   const row = Object.hasOwn(errorTable, outcome) ? errorTable[outcome as keyof typeof errorTable] : undefined
-  const meaning = row?.meaning ?? otherOutcomes[outcome]
+  const meaning = row?.meaning ?? meanings[outcome]
   const shown = Object.entries(fields).map(([name, value]): [string, string] => [
     name,
     typeof value === 'string' ? value : JSON.stringify(value)

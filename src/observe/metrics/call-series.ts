@@ -208,7 +208,7 @@ export function createCallSeries(name: MetricName, wall: { now(): number }, name
 }
 
 /** As OpenTelemetry has it: seconds, and nanoseconds. */
-const timeOf = (wall: { now(): number }): HrTime => {
+export const timeOf = (wall: { now(): number }): HrTime => {
   const ms = Math.trunc(wall.now())
   return [Math.trunc(ms / 1_000), (ms % 1_000) * 1e6]
 }

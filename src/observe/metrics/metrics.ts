@@ -13,6 +13,7 @@ import { createCountedLater } from '../counted-later.ts'
 import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
 import { createCallSeries, maxSeries, plain } from './call-series.ts'
 import { createLabelNames } from './label-names.ts'
+import { createTenantCounts } from './tenant-counts.ts'
 import { createSentSeries, createServedSeries } from './known-series.ts'
 import { bucketsOf, instruments, type MetricName } from './instruments.ts'
 import { metricsText, type MetricsForm } from './metrics-text.ts'
@@ -83,10 +84,10 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
   const sentSeries = createSentSeries(sent, attributesOf)
   const sessions = createCallSeries('mcp.server.session.duration', wall)
   const asked = createCallSeries('db.client.operation.duration', wall)
-  const series = [served, sent, sessions, connections, asked]
+  const refusals = createTenantCounts('gatehouse.requests.refused', wall)
+  const limitsHit = createTenantCounts('gatehouse.limits.hit', wall)
+  const series = [served, sent, sessions, connections, asked, refusals, limitsHit]
   const pauses = histogram('v8js.gc.duration')
-  const refusals = meter.createCounter('gatehouse.requests.refused', optionsOf('gatehouse.requests.refused'))
-  const limitsHit = meter.createCounter('gatehouse.limits.hit', optionsOf('gatehouse.limits.hit'))
   const losses = meter.createCounter('gatehouse.telemetry.dropped', optionsOf('gatehouse.telemetry.dropped'))
   const runtime = watchRuntime((seconds, attributes) => pauses.record(seconds, plain(attributes)))
   const observables = new Map<string, Observable>()
@@ -131,8 +132,7 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
   }
 
   function limitHit(reason: string, tenant: string | undefined): void {
-    if (!limits.has(reason)) return
-    limitsHit.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
+    if (limits.has(reason)) limitsHit.add(reason, tenant)
   }
 
   function countServed(calls: readonly EndedCall[]): void {
@@ -175,7 +175,7 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     },
     /** @param tenant of the caller who was let in */
     refused(reason: string, tenant: string | undefined): void {
-      refusals.add(1, plain({ 'gatehouse.reason': reason, 'gatehouse.tenant': tenant }))
+      refusals.add(reason, tenant)
       limitHit(reason, tenant)
     },
     /** A session has ended: its client has ended it, or left it to expire. */
