@@ -3,6 +3,7 @@
 import { hintTags, type UpstreamTags } from '../config/policy/policy-config.ts'
 import { anyMatcher } from '../protocol/glob.ts'
 import type { JsonObject } from '../protocol/messages.ts'
+import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { isPlainUri } from '../protocol/plain-uri.ts'
 import type { RouteFacts, RouteKind } from './rules.ts'
 
@@ -12,20 +13,38 @@ export interface JudgedRoute {
   readonly name: string
   /** Of a tool, in the words of its server. */
   readonly annotations?: JsonObject | undefined
+  /** What the endpoint changes of a tool: its annotations are the operator's, and stand in place of the server's. */
+  readonly change?: Pick<ToolChange, 'annotations'> | undefined
 }
 
 export type RouteFactsOf = ReturnType<typeof createRouteFacts>
 
 export function createRouteFacts(tags: ReadonlyMap<string, UpstreamTags>) {
   const tagsOf = createTags(tags)
-  return (kind: RouteKind, { upstream, name, annotations }: JudgedRoute): RouteFacts => {
+  return (kind: RouteKind, { upstream, name, annotations, change }: JudgedRoute): RouteFacts => {
     const names = kind === 'resource' ? spellingsOf(name) : [name]
     const isClear = kind !== 'resource' || isPlainUri(name)
-    return { kind, upstream, names, isClear, ...tagsOf(upstream, names, isClear, annotations) }
+    return {
+      kind,
+      upstream,
+      names,
+      isClear,
+      ...tagsOf(upstream, names, isClear, { own: annotations, given: change?.annotations })
+    }
   }
 }
 
-/** Tags of a route: what the operator says, and, where that is to be trusted, what the server says of its tool. */
+interface Annotations {
+  /** In the words of the server. */
+  readonly own: JsonObject | undefined
+  /** By the endpoint. */
+  readonly given: JsonObject | undefined
+}
+
+/**
+ * Tags of a route: what the operator says, of the upstream and in the annotations of an endpoint, and, where that is to
+ * be trusted, what the server says of its tool.
+ */
 function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
   const compiled = new Map(
     [...tags].map(([upstream, { tags: patterns, trustAnnotations }]) => [
@@ -33,11 +52,12 @@ function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
       { trustAnnotations, matchers: Object.entries(patterns).map(([tag, own]) => [tag, anyMatcher(own)] as const) }
     ])
   )
-  return (upstream: string, names: readonly string[], isClear: boolean, annotations?: JsonObject) => {
+  return (upstream: string, names: readonly string[], isClear: boolean, annotations: Annotations) => {
     const { trustAnnotations = false, matchers = [] } = compiled.get(upstream) ?? {}
     const given = (is: (matches: (name: string) => boolean) => boolean): string[] =>
       matchers.filter(([, matches]) => is(matches)).map(([tag]) => tag)
-    const hints = trustAnnotations ? hintTags.flatMap(([hint, tag]) => (annotations?.[hint] === true ? tag : [])) : []
+    const said = { ...(trustAnnotations && annotations.own), ...annotations.given }
+    const hints = hintTags.flatMap(([hint, tag]) => (said[hint] === true ? tag : []))
     const tags = new Set([...given((matches) => names.some(matches)), ...hints])
     const certain = isClear ? given((matches) => names.every(matches)) : []
     return { tags, certainTags: new Set([...certain, ...hints]) }

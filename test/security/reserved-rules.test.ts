@@ -39,6 +39,11 @@ async function start(t: Test, more: object) {
   return { ...made, url: made.url, upstreamUrl: url, makeKey, records }
 }
 
+const endpointWith = (readOnlyHint: boolean) => ({
+  upstreams: ['up'],
+  tools: { 'up/echo': { annotations: { readOnlyHint, openWorldHint: true } } }
+})
+
 const reserved = { policy: { default: 'deny', rules }, reserved: ['policy'] }
 
 t.test(
@@ -125,13 +130,18 @@ t.test('no issuer, no open door and no tag decides what a reserved rule means', 
     ['PATCH', path, { auth: 'none' }, /lets everybody in/],
     ['PATCH', upstream, { tags: { readOnly: ['*'] } }, /changes the tag "readOnly" of the upstream "up"/],
     ['PATCH', upstream, { trustAnnotations: true }, /changes the tag "readOnly"/],
-    ['PUT', `${path}/upstreams/new`, { url: upstreamUrl, tags: { readOnly: ['*'] } }, /of the upstream "new"/]
+    ['PUT', `${path}/upstreams/new`, { url: upstreamUrl, tags: { readOnly: ['*'] } }, /of the upstream "new"/],
+    ['PATCH', path, { endpoints: { new: endpointWith(true) } }, /changes readOnlyHint of "up\/echo" at the endpoint "new"/]
   ]
   for (const [method, place, body, said] of attempts) {
     const { status, json } = await call(method, place, { ...ofTenant, body })
     t.match({ status, json }, { status: 403, json: { detail: said } }, `${method} ${place}`)
   }
-  // What the rules do not look at is the tenant's own.
+  // What the rules do not look at, or what only takes away, is the tenant's own; then it stays as it is.
+  const own = (is: boolean) => call('PATCH', path, { ...ofTenant, body: { endpoints: { own: endpointWith(is) } } })
+  t.equal((await own(false)).status, 200)
+  const turned = await own(true)
+  t.match(turned, { status: 403, json: { detail: /changes readOnlyHint/ } })
   t.equal(
     (await call('PATCH', upstream, { ...ofTenant, body: { tags: { readOnly: ['slow'], own: ['*'] } } })).status,
     200

@@ -72,7 +72,11 @@ export const ToolChangeSchema = closedObject(
           idempotentHint: hint('A second call changes nothing more.'),
           openWorldHint: hint('It reaches things outside of the server.')
         },
-        { description: 'Annotations of MCP, added to those of the server or in their place.' }
+        {
+          description:
+            'Annotations of MCP, added to those of the server or in their place. Hints that are true are the tags ' +
+            '`readOnly`, `destructive`, `idempotent` and `openWorld` for rules, too ([policy.md](policy.md)).'
+        }
       )
     ),
     fixed: toolArguments(

@@ -82,6 +82,7 @@ export function checkReservedRules(before: Tree, next: Tree): void {
   checkKeys(before, next, rules)
   checkIssuers(before, next, rules)
   checkTags(before, next, rules)
+  checkHints(before, next, rules)
 }
 
 function checkKeys(before: Tree, next: Tree, rules: readonly ReservedRule[]): void {
@@ -180,6 +181,27 @@ function checkTags(before: Tree, next: Tree, rules: readonly ReservedRule[]): vo
         if (tagged(isOld ? old[name] : {}) === tagged(isWanted ? wanted[name] : {})) continue
         const does = isWanted ? 'changes' : 'takes away'
         throw refusedBy(rule, `${does} the tag ${JSON.stringify(tag)} of the upstream ${JSON.stringify(name)}`)
+      }
+    }
+}
+
+/** The hints that endpoints give tools are tags, too, there: those of before stay, and a new endpoint has none that helps. */
+function checkHints(before: Tree, next: Tree, rules: readonly ReservedRule[]): void {
+  const [old, wanted] = [treeOf(before['endpoints']), treeOf(next['endpoints'])]
+  for (const { rule, hint, tag } of rules.flatMap((rule) =>
+    hintTags.flatMap(([hint, tag]) => (rule.tags.includes(tag) ? [{ rule, hint, tag }] : []))
+  ))
+    for (const [name, endpoint] of Object.entries(wanted)) {
+      const hintsOf = (tools: unknown, tool: string): unknown =>
+        treeOf(treeOf(treeOf(tools)[tool])['annotations'])[hint]
+      const [was, is] = [treeOf(old[name])['tools'], treeOf(endpoint)['tools']]
+      const helps = rule.effect === 'allow'
+      const isNew = !Object.hasOwn(old, name)
+      for (const tool of new Set([...Object.keys(treeOf(was)), ...Object.keys(treeOf(is))])) {
+        const [had, has] = [hintsOf(was, tool), hintsOf(is, tool)]
+        if (isNew ? has !== helps : had === has) continue
+        const of = `of ${JSON.stringify(tool)} at the endpoint ${JSON.stringify(name)}`
+        throw refusedBy(rule, `changes ${hint} ${of}, and so the tag ${JSON.stringify(tag)}`)
       }
     }
 }

@@ -84,13 +84,14 @@ export function* explainRoute(
   const key = principal.kind === 'key' && tenant.auth.keys.find((each) => each.name === principal.subject)
   if (key && !isForEndpoint(key, endpoint.name))
     return deniedAnswer(`Denied: the API key ${key.name} is not for the endpoint ${endpoint.path}.`)
-  const sent = args && sentArguments(endpoint.tools?.[`${upstream}/${name}`], kind, args)
+  const change = kind === 'tool' ? endpoint.tools?.[route] : undefined
+  const sent = args && sentArguments(change, args)
   if (sent instanceof GatewayError)
     return { outcome: 'refused', sentence: `Listed, but refused: ${sent.message}`, missingScopes: [], rules: [] }
   const asked = {
     principal,
     kind,
-    route: { upstream, name, ...(annotations && { annotations }) },
+    route: { upstream, name, change, ...(annotations && { annotations }) },
     args: sent,
     address,
     now
@@ -104,8 +105,8 @@ const stoppedAnswer = (kill: Kill): RouteAnswer =>
   deniedAnswer(`Denied: a kill switch has stopped ${killedText(kill)}.`)
 
 /** What the upstream would get, with the arguments of the endpoint. */
-function sentArguments(change: ToolChange | undefined, kind: RouteKind, args: JsonObject): JsonObject | GatewayError {
-  if (kind !== 'tool' || change === undefined) return args
+function sentArguments(change: ToolChange | undefined, args: JsonObject): JsonObject | GatewayError {
+  if (change === undefined) return args
   try {
     const { params } = withArguments({ method: 'tools/call', params: { arguments: args } }, change)
     return params?.['arguments'] as JsonObject
