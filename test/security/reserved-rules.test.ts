@@ -131,7 +131,12 @@ t.test('no issuer, no open door and no tag decides what a reserved rule means', 
     ['PATCH', upstream, { tags: { readOnly: ['*'] } }, /changes the tag "readOnly" of the upstream "up"/],
     ['PATCH', upstream, { trustAnnotations: true }, /changes the tag "readOnly"/],
     ['PUT', `${path}/upstreams/new`, { url: upstreamUrl, tags: { readOnly: ['*'] } }, /of the upstream "new"/],
-    ['PATCH', path, { endpoints: { new: endpointWith(true) } }, /changes readOnlyHint of "up\/echo" at the endpoint "new"/]
+    [
+      'PATCH',
+      path,
+      { endpoints: { new: endpointWith(true) } },
+      /changes readOnlyHint of "up\/echo" at the endpoint "new"/
+    ]
   ]
   for (const [method, place, body, said] of attempts) {
     const { status, json } = await call(method, place, { ...ofTenant, body })

@@ -185,7 +185,7 @@ function checkTags(before: Tree, next: Tree, rules: readonly ReservedRule[]): vo
     }
 }
 
-/** The hints that endpoints give tools are tags, too, there: those of before stay, and a new endpoint has none that helps. */
+/** Hints that endpoints give tools are tags there: those of before stay, and a new endpoint has none that helps. */
 function checkHints(before: Tree, next: Tree, rules: readonly ReservedRule[]): void {
   const [old, wanted] = [treeOf(before['endpoints']), treeOf(next['endpoints'])]
   for (const { rule, hint, tag } of rules.flatMap((rule) =>
