@@ -38,7 +38,7 @@ export function addressOf({ address }: ServerState): ServerAddress {
 /** Of the connection, or of the client behind proxies that the configuration trusts. */
 export function clientAddressOf(
   { socket, headers }: Pick<ClientRequest, 'socket' | 'headers'>,
-  { trustedProxies }: Snapshot
+  { trustedProxies }: Pick<Snapshot, 'trustedProxies'>
 ): string | undefined {
   if (trustedProxies === undefined) return socket.remoteAddress
   return clientAddress(socket.remoteAddress, headers['x-forwarded-for']?.toString(), trustedProxies)

@@ -1,8 +1,9 @@
 // Connections of clients: never so many that none is left for upstreams, processes, files and the store. Where all
-// places are taken, one gives way on which nobody was let in, the oldest first; else whoever has most of them. So
-// neither somebody without a token nor one caller keeps the others out.
+// places are taken, one gives way on which nobody was let in: the oldest of the network that most of them come from;
+// else whoever has most of them. So neither somebody without a token nor one caller keeps the others out.
 
 import type { Socket } from 'node:net'
+import { networkOf } from '../limits/client-network.ts'
 import { areDescriptorsFree, outOfDescriptors } from '../limits/descriptors.ts'
 import { createFairEviction } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
@@ -28,6 +29,8 @@ interface Caller {
 
 interface Connection {
   readonly socket: Socket
+  /** That it comes from: behind a proxy that of the proxy. */
+  readonly network: string
   /** Who was let in last; behind a proxy it may be many, one after the other. */
   caller: Caller | undefined
   /** To requests that were let in. */
@@ -48,8 +51,8 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
   // Not at the first free place, so that the log does not fill with ups and downs.
   const relievedAt = Math.floor(maxLetIn * 0.9)
   const open = new Map<Socket, Connection>()
-  /** Those on which nobody was let in yet, the oldest first. */
-  const strangers = new Set<Connection>()
+  /** Those on which nobody was let in yet, by their networks. */
+  const strangers = createFairEviction<Connection>({ perOwner: max, perTenant: max, max: 0 })
   const letIn = createFairEviction<Connection>({ perOwner: maxLetIn, perTenant: maxLetIn, max: maxLetIn })
   let count = 0
   let full = false
@@ -59,7 +62,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
   function forget(connection: Connection): void {
     open.delete(connection.socket)
     leave(connection)
-    strangers.delete(connection)
+    isNoStranger(connection)
     if (!full || open.size > relievedAt) return
     full = false
     log.info({ connections: open.size }, 'there are free connections again')
@@ -70,8 +73,10 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     if (caller === undefined) return
     letIn.delete(caller.tenant, caller.person, connection)
     connection.caller = undefined
-    strangers.add(connection)
+    strangers.add(connection.network, '', connection)
   }
+
+  const isNoStranger = (connection: Connection): void => strangers.delete(connection.network, '', connection)
 
   function giveUp(connection: Connection): void {
     forget(connection)
@@ -129,14 +134,16 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     opened(socket: Socket): void {
       shares.begin('')
       count++
+      // Unknown where it has gone already.
+      const network = networkOf(socket.remoteAddress ?? '')
       if (open.size >= max) {
         noteFull()
-        const [oldest] = strangers
+        const [oldest] = strangers.evictFrom(network, '') ?? []
         if (oldest !== undefined) giveUp(oldest)
       }
-      const connection: Connection = { socket, caller: undefined, responses: [] }
+      const connection: Connection = { socket, network, caller: undefined, responses: [] }
       open.set(socket, connection)
-      strangers.add(connection)
+      strangers.add(network, '', connection)
       socket.once('close', () => forget(connection))
     },
     /**
@@ -150,7 +157,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
       if (connection.caller?.person !== caller.person) {
         leave(connection)
         makeRoom(caller)
-        strangers.delete(connection)
+        isNoStranger(connection)
         connection.caller = caller
         letIn.add(caller.tenant, caller.person, connection)
       }

@@ -47,6 +47,7 @@ export function serveOneByOne(server: Server, turns: RequestTurns, refuseUnbegun
     const { socket } = request
     const waits = turns.add({
       socket,
+      headers: request.headers,
       url: request.url ?? '',
       isProbe: request.url?.startsWith('/health/') === true,
       bytes: bytesOf(request),

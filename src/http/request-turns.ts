@@ -3,7 +3,8 @@
 // as theirs. What has waited too long is refused: who asks again later is answered sooner than from the end of a queue
 // that only grows.
 
-import type { Socket } from 'node:net'
+import type { Snapshot } from '../config/snapshot.ts'
+import { networkOf } from '../limits/client-network.ts'
 import type { MemoryAccount } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError, tenantId, type TenantId } from '../protocol/messages.ts'
@@ -11,8 +12,10 @@ import type { Clock } from '../time/clock.ts'
 import { createFairQueue, type WorkOwner } from '../time/fair-queue.ts'
 import { createLoopDelay, type LoopDelay } from '../time/loop-delay.ts'
 import { type TurnShares, turnShares } from '../time/turn-shares.ts'
+import { clientAddressOf } from './admission.ts'
 import type { Connections } from './connections.ts'
 import { readTarget } from './headers.ts'
+import type { ClientRequest } from './reply.ts'
 
 /** Requests, each of which takes a tenth of a millisecond or several, with what follows before the loop turns. */
 const maxBegunPerTurn = 20
@@ -21,8 +24,7 @@ const refusalCost = 0.25
 /** Between two lines of the log while requests are refused. */
 const loggedMs = 10_000
 
-export interface ReadyRequest {
-  readonly socket: Socket
+export interface ReadyRequest extends Pick<ClientRequest, 'socket' | 'headers'> {
   readonly url: string
   /** That it holds while it waits. */
   readonly bytes: number
@@ -43,6 +45,7 @@ interface RequestTurnsOptions {
     readonly snapshot: {
       readonly limits: { readonly queueMs: number }
       readonly tenants: Pick<ReadonlySet<TenantId>, 'has'>
+      readonly trustedProxies?: Snapshot['trustedProxies']
     }
   }
   readonly clock: Clock
@@ -83,12 +86,17 @@ export function createRequestTurns(options: RequestTurnsOptions) {
     clock.timer(loggedMs, noteRefused).unref()
   }
 
-  /** Who was let in on its connection before, where that was at this tenant. Else a stranger: those take turns, too. */
-  function ownerOf({ socket, url }: ReadyRequest): WorkOwner {
-    const last = connections.ownerOf(socket)
-    const named = tenantIn(url)
-    if (named === last.tenant) return last
-    return { tenant: '', caller: state.snapshot.tenants.has(named) ? named : '' }
+  /**
+   * Who was let in on its connection before, where that was at this tenant. Else a stranger: those take turns, too, by
+   * the network that they come from and the tenant that they name.
+   */
+  function ownerOf(request: ReadyRequest): WorkOwner {
+    const last = connections.ownerOf(request.socket)
+    const named = tenantIn(request.url)
+    if (named === last.tenant && named !== '') return last
+    const { snapshot } = state
+    const network = networkOf(clientAddressOf(request, snapshot) ?? '')
+    return { tenant: '', caller: `${snapshot.tenants.has(named) ? named : ''} ${network}` }
   }
 
   /** Its owner pays for it already; a stranger only until it is let in, then its tenant pays for all of it. */

@@ -22,14 +22,21 @@ function turnsFor({ standing = 0 } = {}) {
   const lines: object[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as object) })
   const delay = { standingMs: () => standing, close() {} }
-  const state = { snapshot: { limits: { queueMs: 100 }, tenants: new Set(['acme', 'globex'].map(tenantId)) } }
+  const state = {
+    snapshot: {
+      limits: { queueMs: 100 },
+      tenants: new Set(['acme', 'globex'].map(tenantId)),
+      trustedProxies: (address: string) => address === '10.0.0.1'
+    }
+  }
   const connections = { ownerOf: () => ({ ...letIn }) }
   const memory = createMemoryAccount()
   const turns = createRequestTurns({ connections, memory, state, delay, clock, log, shares })
   const done: string[] = []
-  const add = (name: string, isProbe = false, url = '/t/acme/mcp'): boolean =>
+  const add = (name: string, isProbe = false, url = '/t/acme/mcp', from: string | undefined = undefined): boolean =>
     turns.add({
-      socket: new EventEmitter() as Socket,
+      socket: Object.assign(new EventEmitter(), { remoteAddress: '10.0.0.1' }) as unknown as Socket,
+      headers: from === undefined ? {} : { 'x-forwarded-for': from },
       url,
       bytes: 10,
       begin() {
@@ -101,6 +108,22 @@ t.test('strangers have one share, whichever tenants they name, and those at each
   await turn()
   t.same(done.slice(4), ['c1', 'a4'], 'whatever is no tenant is one')
   t.ok(['acme', 'globex'].every(shares.has), 'no tenant pays for them')
+})
+
+t.test('strangers at one tenant take turns by the networks that they come from', async (t) => {
+  const { done, add, shares, letIn } = turnsFor()
+  letIn.tenant = ''
+  shares.note('acme')
+  shares.note('globex')
+  const at = (name: string, from: string): boolean => add(name, false, '/t/acme/mcp', from)
+  for (const n of [1, 2, 3, 4, 5, 6]) at(`a${n}`, `2001:db8:0:1::${n}`)
+  at('b1', '2001:db8:0:2::1')
+  at('c1', '203.0.113.7')
+  t.same(done, ['a1', 'a2'])
+  await turn()
+  t.same(done.slice(2), ['a3', 'b1'])
+  await turn()
+  t.same(done.slice(4), ['c1', 'a4'])
 })
 
 t.test('on a connection of a tenant, a request that names another one is that of a stranger', (t) => {

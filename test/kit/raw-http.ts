@@ -20,8 +20,9 @@ export async function rawExchange(port: number, bytes: string | Buffer, ms = pat
   return readRawResponse(text)
 }
 
-export function dial(port: number): Socket {
-  const socket = connect(port, '127.0.0.1')
+/** @param from the address on this machine that it comes from; on Linux all of 127.0.0.0/8 are */
+export function dial(port: number, from = '127.0.0.1'): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   socket.on('error', () => {}) // A reset is one way to close: the test looks at what came before it.
   return socket
 }

@@ -120,9 +120,7 @@ class DirectConnection {
     if (end !== -1 && (head === undefined || !this.context.accepts(head))) return this.handOver(bytes)
     const start = end + headEnd.length
     const length = head === undefined ? start : start + head.bodyLength
-    if (head !== undefined && length === bytes.length) {
-      return this.queue(head, bytes, start)
-    }
+    if (head !== undefined && length === bytes.length) return this.queue(head, bytes, start)
     // What is longer holds the next request, too.
     if (
       isSecond ||
@@ -160,6 +158,7 @@ class DirectConnection {
     this.isBusy = true
     const waits = context.turns.add({
       socket,
+      headers: head.headers,
       url: head.url,
       bytes: bytes.length,
       begin: () => this.begin(head, bytes, bodyStart),
