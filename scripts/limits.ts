@@ -856,6 +856,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the rest waits for later turns: tenants take turns, and the callers of each'
     ],
     [
+      'http/revalidation.ts checkedPerTurn',
+      'open streams and calls whose callers are checked in one turn of the event loop',
+      'process',
+      'the rest follows in later turns'
+    ],
+    [
       'time/loop-delay.ts sampleMs samples',
       'how late the event loop is (between two samples; samples that must all be late)',
       'process',

@@ -4,7 +4,11 @@ import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { createOpenSet } from '../limits/open-set.ts'
 import { every, type Clock, type Timer } from '../time/clock.ts'
+import { nextTurn } from '../time/turns.ts'
 import type { Credential } from './admission.ts'
+
+/** That are checked in one turn of the event loop, at some 50 us each. */
+const checkedPerTurn = 64
 
 /** A stream or a call that is open. */
 export interface RevalidationTarget {
@@ -33,13 +37,27 @@ export type Revalidator = ReturnType<typeof createRevalidator>
  */
 export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
   const watches = createOpenSet<Watch>()
-  const heartbeat = every(clock, intervalMs, () => {
-    for (const watch of watches) {
-      watch.target.beat()
-      void revalidate(watch)
-      armExpiry(watch)
+  const heartbeat = every(
+    clock,
+    intervalMs,
+    () =>
+      void inTurns((watch) => {
+        watch.target.beat()
+        void revalidate(watch)
+        armExpiry(watch)
+      })
+  )
+
+  /** Thousands in one turn of the event loop would hold up everybody. */
+  async function inTurns(run: (watch: Watch) => void): Promise<void> {
+    let count = 0
+    for (const watch of [...watches]) {
+      if (count > 0 && count % checkedPerTurn === 0) await nextTurn()
+      if (watch.ended) continue
+      count++
+      run(watch)
     }
-  })
+  }
 
   function revalidate(watch: Watch): Promise<void> {
     return isStillValid(watch.target).then(
@@ -80,7 +98,9 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
      * Those that cannot be checked now, as the store is away, are checked again with the next heartbeat. Never rejects.
      */
     async revalidateAll(): Promise<void> {
-      await Promise.all([...watches].map(revalidate))
+      const checks: Array<Promise<void>> = []
+      await inTurns((watch) => checks.push(revalidate(watch)))
+      await Promise.all(checks)
     },
     close(): void {
       heartbeat.close()
