@@ -17,6 +17,7 @@ import { momentsRoute } from './clients/past-catalogs.ts'
 import { doctorRoute } from './clients/doctor.ts'
 import { hostsRoute } from './clients/hosts.ts'
 import { tryRoute } from './clients/try.ts'
+import { upstreamToolsRoute } from './clients/upstream-tools.ts'
 import { endpointRoutes } from './endpoints.ts'
 import { metricsRoute } from './metrics.ts'
 import { questionRoutes } from './clients/questions.ts'
@@ -53,6 +54,7 @@ export const adminRoutes: readonly AdminRoute[] = [
   ...endpointRoutes,
   ...upstreamRoutes,
   stderrRoute,
+  upstreamToolsRoute,
   ...issuerRoutes,
   ...callLimitRoutes,
   ...policyRoutes,

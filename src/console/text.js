@@ -430,15 +430,18 @@ export const text = {
     membersWhy: 'Of two that claim the same name, the first one has it.',
     up: (/** @type {string} */ name) => `Move ${name} up`,
     down: (/** @type {string} */ name) => `Move ${name} down`,
-    prefix: (/** @type {string} */ name) => `Prefix of ${name}`,
-    prefixPlaceholder: 'usual prefix',
+    prefix: 'Prefix',
+    prefixOf: (/** @type {string} */ name) => `Prefix of ${name}`,
+    prefixes: { usual: 'usual', none: 'none', own: 'its own' },
+    ownPrefixOf: (/** @type {string} */ name) => `Own prefix of ${name}`,
     tools: 'Tools that it offers',
     toolsWhy:
       'What it offers before rules decide who may use what (see “Policy”). Untick what is not to be offered; a name replaces the usual one.',
     unknown: (/** @type {string} */ names) => `Not known now: the tools of ${names}.`,
     filter: 'Filter tools',
     rename: (/** @type {string} */ id) => `Name of ${id}`,
-    notOffered: 'not offered'
+    notOffered: 'not offered',
+    noTools: 'Tick an upstream to see its tools.'
   },
   history: {
     title: 'History',

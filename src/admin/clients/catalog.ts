@@ -19,7 +19,7 @@ import { namedEndpoint } from './own-way.ts'
 import { catalogsThen, keptMoment, readingPast, type KeptMoment } from './past-catalogs.ts'
 
 /** How long a question waits for upstreams whose lists are not known yet, in milliseconds. */
-const maxListingWaitMs = 5_000
+export const maxListingWaitMs = 5_000
 /** An estimate: what hosts give to the model is this text. */
 const charactersPerToken = 4
 const tokensOf = (value: unknown): number => Math.ceil(JSON.stringify(value).length / charactersPerToken)

@@ -123,7 +123,7 @@ function OneTenant({ id }) {
         key=${`${chosen} ${owner.value.version}`}
         tenant=${id}
         name=${chosen}
-        endpoint=${endpointsOf(owner.value)[chosen] ?? { upstreams: [] }}
+        endpoint=${endpointsOf(owner.value)[chosen]}
         upstreams=${Object.keys(owner.value.configuration.upstreams ?? {})}
         isEditable=${isEditable}
         onPlan=${(endpoint) => planEndpoint(chosen, endpoint)}

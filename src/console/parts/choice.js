@@ -11,11 +11,16 @@ import { Empty, Loading } from './notice.js'
 
 const said = text.choice
 
-/** @param {{ label: string, value: string, choices: [value: string, title: string][], onChange: (value: string) => void }} props */
-export function Choice({ label, value, choices, onChange }) {
+/**
+ * @param {{
+ *   label: string, name?: string, value: string, choices: [value: string, title: string][],
+ *   onChange: (value: string) => void
+ * }} props name: for those who do not see in which row it stands
+ */
+export function Choice({ label, name, value, choices, onChange }) {
   return html`<label class="choice"
     ><span class="muted">${label}</span>
-    <select onChange=${({ currentTarget }) => onChange(choices[currentTarget.selectedIndex]?.[0] ?? value)}>
+    <select aria-label=${name} onChange=${({ currentTarget }) => onChange(choices[currentTarget.selectedIndex]?.[0] ?? value)}>
       ${choices.map(([each, title]) => html`<option key=${each} selected=${each === value}>${title}</option>`)}
     </select></label
   >`

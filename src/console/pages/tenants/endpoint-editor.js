@@ -2,19 +2,20 @@
 // tools it offers, and under which names.
 
 import { useSignal } from '@preact/signals'
-import { administrator, path, post } from '../../core/api.js'
+import { administrator, list, path, post } from '../../core/api.js'
 import { html } from '../../core/html.js'
 import { useLoaded } from '../../core/load.js'
-import { Loading } from '../../parts/notice.js'
+import { ProblemNote } from '../../parts/notice.js'
 import { FilterField } from '../../parts/table.js'
 import { text } from '../../text.js'
+import { memberName, memberPrefix, Members } from './members.js'
 
 const said = text.endpoint
 
-/** Of one endpoint, on this page. */
-const maxTools = 200
-
-const memberName = (member) => (typeof member === 'string' ? member : member.upstream)
+/** Of an upstream, or of an endpoint: of 200 tools each. */
+const maxPages = 50
+/** Tools that are drawn at first, and with each wish for more. */
+const toolsPerPage = 200
 
 /** Without members that say nothing. */
 const compact = (object) =>
@@ -26,12 +27,13 @@ const compact = (object) =>
 
 /**
  * @param {{
- *   tenant: string, name: string, endpoint: any, upstreams: string[], isEditable: boolean,
+ *   tenant: string, name: string, endpoint: any | undefined, upstreams: string[], isEditable: boolean,
  *   onPlan: (endpoint: object | undefined) => void
- * }} props endpoint: as it is configured
+ * }} props endpoint: as it is configured; undefined: there is none yet
  */
 export function EndpointEditor({ tenant, name, endpoint, upstreams, isEditable, onPlan }) {
-  const draft = useSignal(endpoint)
+  const draft = useSignal(endpoint ?? { upstreams: [] })
+  const isNew = endpoint === undefined
   const change = (changed) => (draft.value = { ...draft.value, ...changed })
   return html`<section class="card" aria-labelledby="editor">
     <div class="row">
@@ -39,7 +41,7 @@ export function EndpointEditor({ tenant, name, endpoint, upstreams, isEditable, 
       ${
         isEditable &&
         html`<span class="row push">
-          ${name !== 'default' && html`<button type="button" class="danger" onClick=${() => onPlan(undefined)}>${said.remove}</button>`}
+          ${name !== 'default' && !isNew && html`<button type="button" class="danger" onClick=${() => onPlan(undefined)}>${said.remove}</button>`}
           <button type="button" class="main" onClick=${() => onPlan(draft.value)}>${said.plan}</button>
         </span>`
       }
@@ -50,72 +52,65 @@ export function EndpointEditor({ tenant, name, endpoint, upstreams, isEditable, 
       isEditable=${isEditable}
       onChange=${(members) => change({ upstreams: members })}
     />
-    <${Tools} tenant=${tenant} name=${name} draft=${draft} isEditable=${isEditable} change=${change} />
+    <${Tools} ...${{ tenant, name, isNew, draft, isEditable, change }} />
   </section>`
 }
 
-function Members({ members, upstreams, isEditable, onChange }) {
-  const chosen = members.map(memberName)
-  const all = [...chosen, ...upstreams.filter((each) => !chosen.includes(each))]
-  function move(at, by) {
-    const next = members.slice()
-    next.splice(at + by, 0, ...next.splice(at, 1))
-    onChange(next)
+/** What the endpoint offers as it is, before rules where somebody may know that, and with the names that callers see. */
+async function offeredNow(target, signal) {
+  const withoutRules = administrator.value?.role !== 'viewer'
+  const items = []
+  let told = /** @type {any} */ ({ unknown: [], nextCursor: undefined })
+  for (let pages = 0; pages < maxPages && told.nextCursor !== null; pages++) {
+    const { nextCursor: cursor } = told
+    told = await post(target, { kind: 'tool', limit: 200, withoutRules, ...(cursor && { cursor }) }, signal)
+    items.push(...told.items)
   }
-  return html`<fieldset class="members" disabled=${!isEditable}>
-    <legend>${said.members}</legend>
-    <p class="muted">${said.membersWhy}</p>
-    <ol>
-      ${all.map((each) => {
-        const at = chosen.indexOf(each)
-        const tick = ({ currentTarget }) =>
-          onChange(currentTarget.checked ? [...members, each] : members.filter((member) => memberName(member) !== each))
-        return html`<li key=${each}>
-          <label class="check"><input type="checkbox" checked=${at >= 0} onChange=${tick} /><span>${each}</span></label>
-          ${
-            at >= 0 &&
-            html`<span class="row push">
-              <${Prefix} member=${members[at]} onChange=${(member) => onChange(members.with(at, member))} />
-              <button type="button" disabled=${at === 0} aria-label=${said.up(each)} onClick=${() => move(at, -1)}>
-                ↑
-              </button>
-              <button
-                type="button"
-                disabled=${at === members.length - 1}
-                aria-label=${said.down(each)}
-                onClick=${() => move(at, 1)}
-              >
-                ↓
-              </button>
-            </span>`
-          }
-        </li>`
-      })}
-    </ol>
-  </fieldset>`
+  return { items, unknown: told.unknown }
 }
 
-function Prefix({ member, onChange }) {
-  const upstream = memberName(member)
-  const { prefix = '' } = typeof member === 'string' ? {} : member
-  return html`<input
-    class="prefix"
-    aria-label=${said.prefix(upstream)}
-    placeholder=${said.prefixPlaceholder}
-    value=${prefix}
-    pattern="[A-Za-z0-9_\\-]*"
-    onInput=${({ currentTarget }) => onChange(currentTarget.value === '' ? upstream : { upstream, prefix: currentTarget.value })}
-  />`
-}
-
-function Tools({ tenant, name, draft, isEditable, change }) {
-  const filter = useSignal('')
+/** The tools of its members, also of those that are not behind it yet: their ids, and the names that callers see now. */
+function useTools({ tenant, name, isNew, draft, isEditable }) {
+  const members = draft.value.upstreams.map(memberName)
   const target = path`/v1/tenants/${tenant}/endpoints/${name}/catalog`
-  const catalog = useLoaded(
-    (signal) =>
-      post(target, { kind: 'tool', limit: maxTools, withoutRules: administrator.value?.role !== 'viewer' }, signal),
-    [target]
+  const now = useLoaded(
+    async (signal) => (isNew ? { items: [], unknown: [] } : await offeredNow(target, signal)),
+    [target, isNew]
   )
+  const listed = useLoaded(
+    (signal) =>
+      Promise.all(
+        (isEditable ? members : []).map(async (each) => ({
+          upstream: each,
+          ...(await list(path`/v1/tenants/${tenant}/upstreams/${each}/tools`, signal, { maxPages }))
+        }))
+      ),
+    [isEditable && members.toSorted().join(' ')]
+  )
+  const names = new Map()
+  for (const { upstream, items } of listed.value ?? []) for (const { name } of items) names.set(`${upstream}/${name}`, '')
+  for (const { name, upstream, upstreamName } of now.value?.items ?? [])
+    if (members.includes(upstream)) names.set(`${upstream}/${upstreamName}`, name)
+  const unlisted = (listed.value ?? []).filter(({ isKnown }) => !isKnown).map(({ upstream }) => upstream)
+  const unknown = isEditable ? unlisted : (now.value?.unknown ?? [])
+  const problem = now.problem ?? listed.problem
+  const again = () => Promise.all([now.again(), listed.again()]).then(() => undefined)
+  return { names, unknown, problem, again, isLoading: now.isLoading || listed.isLoading }
+}
+
+/** What callers will see of a tool that is not offered yet, but for names that clash. */
+function expectedName({ upstreams, prefix, separator = '__' }, id) {
+  const slash = id.indexOf('/')
+  const [upstream, name] = [id.slice(0, slash), id.slice(slash + 1)]
+  const member = upstreams.find((each) => memberName(each) === upstream) ?? upstream
+  const own = memberPrefix(member) ?? prefix ?? upstream
+  return own === '' ? name : `${own}${separator}${name}`
+}
+
+function Tools({ tenant, name, isNew, draft, isEditable, change }) {
+  const filter = useSignal('')
+  const drawn = useSignal(toolsPerPage)
+  const { names, unknown, problem, again, isLoading } = useTools({ tenant, name, isNew, draft, isEditable })
   const { deny = {}, tools = {} } = draft.value
   const denied = deny.tools ?? []
 
@@ -128,44 +123,46 @@ function Tools({ tenant, name, draft, isEditable, change }) {
     const next = compact({ ...tools[id], rename: value === '' ? undefined : value })
     change({ tools: compact({ ...tools, [id]: Object.keys(next).length > 0 ? next : undefined }) })
   }
+  // What is ticked off is in no catalog any more.
+  for (const each of denied) if (!each.includes('*') && !names.has(each)) names.set(each, '')
+  const wanted = filter.value.toLowerCase()
+  const found = [...names].filter(([id]) => id.toLowerCase().includes(wanted))
+  const shown = found.slice(0, drawn.value)
   return html`<fieldset class="members" disabled=${!isEditable}>
     <legend>${said.tools}</legend>
-    <${Loading} loaded=${catalog}>
-      ${({ items, unknown, nextCursor }) => {
-        const ids = new Map(items.map(({ name, upstream, upstreamName }) => [`${upstream}/${upstreamName}`, name]))
-        // What is ticked off is in no catalog any more.
-        for (const each of denied) if (!each.includes('*') && !ids.has(each)) ids.set(each, undefined)
-        const wanted = filter.value.toLowerCase()
-        const shown = [...ids].filter(([id]) => id.toLowerCase().includes(wanted))
-        return html`<p class="muted">${said.toolsWhy}</p>
-          ${unknown.length > 0 && html`<p class="note warn">${said.unknown(unknown.join(', '))}</p>`}
-          ${nextCursor !== null && html`<p class="muted">${text.more}</p>`}
-          <${FilterField} label=${said.filter} value=${filter} shown=${shown.length} all=${ids.size} />
-          <ul>
-            ${shown.map(
-              ([id, publicName]) =>
-                html`<li key=${id}>
-                  <label class="check"
-                    ><input
-                      type="checkbox"
-                      checked=${!denied.includes(id)}
-                      onChange=${({ currentTarget }) => offer(id, currentTarget.checked)}
-                    />
-                    <span><code>${id}</code></span></label
-                  >
-                  <input
-                    class="push rename"
-                    aria-label=${said.rename(id)}
-                    placeholder=${publicName ?? said.notOffered}
-                    value=${tools[id]?.rename ?? ''}
-                    disabled=${denied.includes(id)}
-                    pattern="[A-Za-z0-9_.\\-]{1,128}"
-                    onInput=${({ currentTarget }) => rename(id, currentTarget.value)}
-                  />
-                </li>`
-            )}
-          </ul>`
-      }}
-    <//>
+    <p class="muted">${said.toolsWhy}</p>
+    ${problem && html`<${ProblemNote} problem=${problem} again=${again} />`}
+    ${unknown.length > 0 && html`<p class="note warn">${said.unknown(unknown.join(', '))}</p>`}
+    ${isLoading && html`<p class="muted" role="status">${text.loading}</p>`}
+    ${names.size > 0 && html`<${FilterField} label=${said.filter} value=${filter} shown=${found.length} all=${names.size} />`}
+    ${names.size === 0 && !isLoading && html`<p class="muted">${said.noTools}</p>`}
+    <ul>
+      ${shown.map(
+        ([id, publicName]) =>
+          html`<li key=${id}>
+            <label class="check"
+              ><input
+                type="checkbox"
+                checked=${!denied.includes(id)}
+                onChange=${({ currentTarget }) => offer(id, currentTarget.checked)}
+              />
+              <span><code>${id}</code></span></label
+            >
+            <input
+              class="push rename"
+              aria-label=${said.rename(id)}
+              placeholder=${denied.includes(id) ? said.notOffered : publicName || expectedName(draft.value, id)}
+              value=${tools[id]?.rename ?? ''}
+              disabled=${denied.includes(id)}
+              pattern="[A-Za-z0-9_.\\-]{1,128}"
+              onInput=${({ currentTarget }) => rename(id, currentTarget.value)}
+            />
+          </li>`
+      )}
+    </ul>
+    ${
+      shown.length < found.length &&
+      html`<div><button type="button" onClick=${() => (drawn.value += toolsPerPage)}>${text.showMore}</button></div>`
+    }
   </fieldset>`
 }
