@@ -20,7 +20,10 @@ const said = text.choice
 export function Choice({ label, name, value, choices, onChange }) {
   return html`<label class="choice"
     ><span class="muted">${label}</span>
-    <select aria-label=${name} onChange=${({ currentTarget }) => onChange(choices[currentTarget.selectedIndex]?.[0] ?? value)}>
+    <select
+      aria-label=${name}
+      onChange=${({ currentTarget }) => onChange(choices[currentTarget.selectedIndex]?.[0] ?? value)}
+    >
       ${choices.map(([each, title]) => html`<option key=${each} selected=${each === value}>${title}</option>`)}
     </select></label
   >`

@@ -88,7 +88,8 @@ function useTools({ tenant, name, isNew, draft, isEditable }) {
     [isEditable && members.toSorted().join(' ')]
   )
   const names = new Map()
-  for (const { upstream, items } of listed.value ?? []) for (const { name } of items) names.set(`${upstream}/${name}`, '')
+  for (const { upstream, items } of listed.value ?? [])
+    for (const { name } of items) names.set(`${upstream}/${name}`, '')
   for (const { name, upstream, upstreamName } of now.value?.items ?? [])
     if (members.includes(upstream)) names.set(`${upstream}/${upstreamName}`, name)
   const unlisted = (listed.value ?? []).filter(({ isKnown }) => !isKnown).map(({ upstream }) => upstream)
