@@ -1,65 +1,19 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below it reads the
 // environment, and clocks by which protocol state expires are passed down from here.
 
-import { randomInt, randomUUID } from 'node:crypto'
-import { readingsOf } from './admin/metrics.ts'
-import { createAudit } from './audit/audit.ts'
-import { createEgressGuard, type EgressLimits } from './egress/guard.ts'
-import { createAuthenticator } from './auth/authenticate.ts'
 import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
 import type { Snapshot } from './config/snapshot.ts'
-import { createControl } from './control/control.ts'
-import { createLegacyHandler } from './http/legacy/legacy.ts'
-import { createModernHandler } from './http/modern/modern.ts'
-import { createHttpSseHandler } from './http/legacy/http-sse.ts'
-import { createReplicas } from './http/legacy/replicas.ts'
-import { createRevalidator } from './http/revalidation.ts'
-import { createCallsInFlight, startDrain } from './http/calls-in-flight.ts'
-import type { ServerAddress } from './http/headers.ts'
-import { createServer, cutMs } from './http/server.ts'
-import { descriptorLimit } from './limits/descriptors.ts'
-import { memoryAccountOfProcess, type MemoryAccount } from './limits/memory.ts'
-import { createLiveEvents } from './observe/live.ts'
-import type { Log } from './observe/log.ts'
-import { timedStore } from './observe/metrics/timed-store.ts'
-import { openTelemetry } from './observe/telemetry.ts'
-import { contextsOf, createContextOf, upstreamHashesOf } from './relay/call/call.ts'
+import { openAdmin, openStatistics } from './gateway/admin.ts'
+import { openClients } from './gateway/clients.ts'
+import { createRelays, openHttp } from './gateway/http.ts'
+import { newState, type GatewayOptions } from './gateway/state.ts'
+import { openStorage } from './gateway/storage.ts'
+import { openUpstreams } from './gateway/upstreams.ts'
+import { startDrain } from './http/calls-in-flight.ts'
+import { cutMs } from './http/server.ts'
+import { contextsOf, upstreamHashesOf } from './relay/call/call.ts'
 import type { EndpointReport } from './relay/methods/report.ts'
-import { createModernRelay } from './relay/modern-relay.ts'
-import { createLegacyRelay } from './relay/legacy-relay.ts'
-import { createLogin } from './login/login.ts'
-import { createCallLimits } from './policy/call-limits.ts'
-import { createBus } from './session/bus/bus.ts'
-import { createLiveSessions } from './session/live-sessions.ts'
-import { createRandomBytes } from './session/random-bytes.ts'
-import { createSessions } from './session/sessions.ts'
-import { copyLimitsFor } from './session/event-copies.ts'
-import { createStreamHolders, serveHeldStreams } from './session/stream-holders.ts'
-import { createStreams, dropWithSessions } from './session/streams.ts'
-import { createStoreHealth } from './store/health.ts'
-import { openStore } from './store/open-store.ts'
-import type { Store } from './store/port.ts'
-import { createSealer } from './store/seal.ts'
-import { steadyClock, wallClock } from './time/clock.ts'
-import { createVault } from './vault/vault.ts'
-import { createServerRequestQuotas } from './upstream/rpc/server-requests.ts'
-import { createConnector } from './upstream/connect/connect.ts'
-import { createEgress } from './upstream/http/socket-pool.ts'
-import { createPool } from './upstream/pool/pool.ts'
-import type { UpstreamMeter } from './upstream/pool/pooled-connection.ts'
-import { openSupervisor } from './upstream/stdio/supervisor.ts'
-
-type GatewayOverrides = Partial<Record<'keepAliveMs' | 'parkedMs', number>> & OverriddenParts
-type OverriddenParts = { store?: Store; memory?: MemoryAccount; nameServers?: readonly string[] }
-
-export interface GatewayOptions {
-  readonly log: Log
-  readonly version: string
-  /** What stdio children may inherit from (a few harmless names only; the rest comes from the configuration). */
-  readonly env: Readonly<Record<string, string | undefined>>
-  /** Replaced in tests, at the seams only. */
-  readonly overrides?: GatewayOverrides
-}
+import { steadyClock } from './time/clock.ts'
 
 export interface Gateway {
   /** Opens the ports. @returns where it and the admin API listen, and the public URL that tokens are for */
@@ -79,85 +33,22 @@ export interface Gateway {
   killNow(): void
 }
 
-/** Of durations; the time of day. */
-const clocks = { clock: steadyClock, wall: wallClock }
+export async function createGateway(initial: Snapshot, options: GatewayOptions): Promise<Gateway> {
+  const { log } = options
+  const state = newState(initial)
+  const storage = await openStorage(state, options)
+  const clients = await openClients(storage, options)
+  const upstreams = await openUpstreams(state, storage, clients, options)
+  const statistics = await openStatistics(state, storage, upstreams, options)
+  const relays = createRelays(storage, clients, upstreams, statistics, options)
+  const http = await openHttp(state, storage, clients, upstreams, relays, options)
+  const admin = await openAdmin(state, storage, clients, upstreams, relays, http, statistics, options)
 
-export async function createGateway(
-  initial: Snapshot,
-  { log, version, env, overrides = {} }: GatewayOptions
-): Promise<Gateway> {
-  const serving = { address: undefined as ServerAddress | undefined, leaving: false, draining: false }
-  const state = { file: initial, snapshot: initial, ...serving }
-  const random = (): number => randomInt(2 ** 32) / 2 ** 32
-  const randomBytes = createRandomBytes()
-  const newId = (): string => randomBytes(16).toString('base64url')
-  const node = randomBytes(4).toString('hex')
-  const [calls, serverInfo] = [createCallsInFlight(), { name: 'gatehouse', version }]
-  const memory = overrides.memory ?? memoryAccountOfProcess(initial.limits.memoryBytes)
-
-  const telemetry = await openTelemetry(initial, { version, node, ...clocks, log })
-  const { metrics, traces, shownCaller, nameOf } = telemetry
-  const opened = overrides.store ?? (await openStore(initial.store, wallClock, log))
-  const store = timedStore(opened, steadyClock, metrics)
-  const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
-  const control = await createControl({ store, sealer, file: () => state.file, env, wall: wallClock, log })
-  memory.configure((state.snapshot = control.snapshot()).tenants)
-  const bus = await createBus({ store, sealer, node, clock: wallClock, log })
-  const [snapshot, events] = [(): Snapshot => state.snapshot, createLiveEvents()]
-  const recording = { store, snapshot, run: newId(), live: events, ...clocks, log }
-  const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
-  await audit?.loaded
-  const sessions = await createSessions({ store, clock: wallClock, randomBytes, snapshot, node, log })
-  const egress = { ...initial.egress, servers: overrides.nameServers }
-  const loginParts = { snapshot, store, epochOf: sessions.epochOf, sealer, ...clocks, audit, log }
-  const login = await createLogin(loginParts, egress)
-  const { fetchForKeys: fetchFor } = login
-  const authenticator = createAuthenticator({ clock: wallClock, fetchFor, store, sealer, nameOf, log })
-  const [copyLimits, holders] = [copyLimitsFor(memory.budgetBytes), createStreamHolders(bus)]
-  const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })
-  serveHeldStreams(bus, streams)
-  const live = createLiveSessions(steadyClock, node, () => longestIdleMs(state.snapshot))
-  dropWithSessions(sessions, live, streams)
-  const [descriptors, serverRequestQuotas] = [descriptorLimit(), createServerRequestQuotas(undefined, memory)]
-  const supervisor = openSupervisor(snapshot, descriptors, env, log)
-  const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log }, egress)
-  const pool = openPool({ ...vault, supervisor, random, log, serverRequestQuotas, memory }, egress, metrics)
-  const contextOf = createContextOf(snapshot, vault.views)
-  const adminRoom = initial.admin && (await loadAdmin())
-  const now = metrics && adminRoom?.createNow({ ...recording, metrics, bus, pool, control, release: version })
-  const observers = { clock: steadyClock, log, audit, metrics: now?.meter ?? metrics, traces, shownCaller }
-  const callLimits = createCallLimits({ store, ...clocks, node, log })
-  const runtime = { ...clocks, callLimits, random, newId, clientInfo: serverInfo, log, memory, observers }
-  const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
-  const [{ shared }, { parkedMs }] = [relay, overrides]
-  const modernRelay = createModernRelay({ runtime, pool, sealer, shared, contextOf, node, bus, parkedMs })
-
-  const revalidator = createRevalidator(wallClock, overrides.keepAliveMs ?? 15_000, log)
-  const handling = { revalidator, clock: wallClock, observers, calls, audit }
-  const isDraining = (): boolean => state.draining
-  const replicas = createReplicas({ bus, store, sessions, live, memory, contextOf, isDraining, log }, relay)
-  const legacy = createLegacyHandler({ ...handling, relay, sessions, live, streams, replicas })
-  const modern = createModernHandler({ ...handling, serverInfo, relay: modernRelay })
-  const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes, replicas })
-  const storeHealth = createStoreHealth(store, steadyClock, log)
-  const fault = async () => (await storeHealth.fault()) ?? (sealer.ready ? control.fault() : undefined)
-  const server = await createServer({
-    state,
-    authenticator,
-    handlers: { legacy, modern, httpSse, login },
-    memory,
-    storeHealth: { fault },
-    vault,
-    ...observers,
-    requestId: () => randomUUID(),
-    descriptors
-  })
-
-  const [{ listings, catalogOf }, { connections }] = [shared, server]
-  const held = { live, streams, memory, calls, supervisor, modernRelay, httpSse, connections, authenticator }
-  const shown = { ...recording, listings, catalogOf, pool, sessions, control, sealer, audit, metrics, held, ...runtime }
-  await telemetry.sendMetrics(() => readingsOf(shown))
-  const admin = adminRoom?.createAdminServer({ ...shown, ...now, state, vault, node, fault, descriptors, version })
+  const { snapshot, memory, telemetry, store, sealer, control, bus, audit, sessions } = storage
+  const { authenticator, streams, live } = clients
+  const { supervisor, vault, pool } = upstreams
+  const { runtime, relay, modernRelay } = relays
+  const { calls, revalidator, modern, httpSse, server } = http
 
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
@@ -182,7 +73,7 @@ export async function createGateway(
     await pool.close()
     for (const each of [supervisor, authenticator]) each.close()
     for (const each of [sessions, vault]) await each.close()
-    await Promise.all([callLimits.close(), audit?.close(), telemetry.close(), now?.close()])
+    await Promise.all([runtime.callLimits.close(), audit?.close(), telemetry.close(), statistics?.close()])
     await store.close()
   }
 
@@ -201,7 +92,8 @@ export async function createGateway(
 
   function apply(next: Snapshot): void {
     const before = state.snapshot
-    memory.configure((state.snapshot = next).tenants)
+    state.snapshot = next
+    memory.configure(next.tenants)
     authenticator.reload(next.tenants.values())
     // What is cancelled goes out before its connection closes.
     retain()
@@ -233,18 +125,6 @@ export async function createGateway(
   }
 }
 
-const longestIdleMs = ({ limits: { sessionIdleMs, sessionMaxMs } }: Snapshot): number =>
-  Math.min(sessionIdleMs, sessionMaxMs)
-
 /** The store is asked about each tenant then. */
 const differentTenants = (before: Snapshot, next: Snapshot): boolean =>
   before.isWhole !== next.isWhole || new Set(before.tenants.keys()).symmetricDifference(next.tenants).size > 0
-
-/** A tenth of what a gateway without an admin API would load at its start. */
-const loadAdmin = async () => ({ ...(await import('./admin/live/now.ts')), ...(await import('./admin/server.ts')) })
-
-type PoolParts = Omit<Parameters<typeof createConnector>[0], 'egress' | 'clock'>
-const openPool = (parts: PoolParts, limits: EgressLimits, metrics?: UpstreamMeter) => {
-  const connector = createConnector({ ...parts, egress: createEgress(createEgressGuard(limits)), clock: steadyClock })
-  return createPool({ ...parts, connector, clock: steadyClock, metrics })
-}

@@ -27,7 +27,7 @@ export const metricsRoute = defineRoute(
         'Use a key without `tenants`.'
       )
     const form = metricsFormOf(accept)
-    const text = await services.metrics?.text(readingsOf(services), form)
+    const text = await services.metrics.text(readingsOf(services), form)
     const headers = { 'Content-Type': metricsForms[form], Vary: 'Accept-Encoding' }
     if (text !== undefined && !takesGzip) return new AdminReply(text, headers)
     // It names no secret, so that its compressed length gives nothing away. What breaks, breaks the answer.

@@ -60,15 +60,15 @@ export interface AdminServices {
   readonly vault: Pick<Vault, 'connections'>
   /** Names this process among several. */
   readonly node: string
-  /** Not given only where there is no admin API; so are those up to `renew`. */
-  readonly watch?: Pick<Watch, 'listen'>
-  readonly usage?: Pick<Usage, 'read'>
-  readonly series?: Pick<Series, 'read' | 'failuresSince'>
-  readonly processes?: Pick<Processes, 'list'>
-  readonly prometheus?: Prometheus
-  readonly callers?: Pick<Callers, 'today'>
-  readonly refusedLately?: Pick<RefusedLately, 'read'>
-  readonly renew?: (renewal: { readonly hash: string; readonly atOnce: boolean }) => void
+  readonly watch: Pick<Watch, 'listen'>
+  readonly usage: Pick<Usage, 'read'>
+  readonly series: Pick<Series, 'read' | 'failuresSince'>
+  readonly processes: Pick<Processes, 'list'>
+  readonly prometheus: Prometheus
+  readonly callers: Pick<Callers, 'today'>
+  readonly refusedLately: Pick<RefusedLately, 'read'>
+  /** Opens the connections to an upstream anew, at every process. */
+  readonly renew: (renewal: { readonly hash: string; readonly atOnce: boolean }) => void
   readonly store: Store
   /** Where the gateway listens; undefined: it does not yet. */
   readonly state: { readonly address: OwnListener | undefined }
@@ -79,8 +79,7 @@ export interface AdminServices {
   readonly log: Log
   /** Where changes are recorded; undefined: the configuration wants no audit log. */
   readonly audit: Pick<Audit, 'changed' | 'changeRefused' | 'blockedTenants'> | undefined
-  /** undefined only where there is no admin API. */
-  readonly metrics: Pick<Metrics, 'text'> | undefined
+  readonly metrics: Pick<Metrics, 'text'>
   readonly held: Held
   /** What keeps this process from being ready; undefined: nothing. */
   readonly fault: () => Promise<string | undefined>

@@ -50,8 +50,8 @@ declare module 'fastify' {
 }
 
 export interface AdminListener {
-  /** @returns where it listens; undefined where the configuration has no admin API */
-  listen(): Promise<string | undefined>
+  /** @returns the URL on which it listens */
+  listen(address: { readonly host: string; readonly port: number }): Promise<string>
   close(): Promise<void>
 }
 
@@ -66,8 +66,8 @@ const fetchWithin = (egress: EgressLimits) => createFetchFor({ guard: createEgre
 
 export function createAdminServer(options: AdminServerOptions): AdminListener {
   const { snapshot, version, clock, descriptors, wall, store, log } = options
-  if (snapshot().admin === undefined) return { listen: async () => undefined, close: async () => {} }
-  const [own, openApi] = [{ ...options, fetchFor: fetchWithin(snapshot().egress) }, openApiOf(adminRoutes, version)]
+  const own = { ...options, fetchFor: fetchWithin(snapshot().egress) }
+  const openApi = openApiOf(adminRoutes, version)
   const access = createAdminAccess(own)
   const consoleSessions = createConsoleSessions({ store, wall, access })
   const eventStreams = createEventStreams({ clock, isLetIn: consoleSessions.isLetIn })
@@ -196,10 +196,8 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
   }
 
   return {
-    async listen() {
-      const { admin } = snapshot()
-      if (admin === undefined) return undefined
-      await server.listen({ ...admin.listen })
+    async listen(listenAddress) {
+      await server.listen({ ...listenAddress })
       const { address, family, port } = server.server.address() as AddressInfo
       const bound = `${family === 'IPv6' ? `[${address}]` : address}:${port}`
       const names = isLoopback(address) ? ['localhost', '127.0.0.1', '[::1]'].map((name) => `${name}:${port}`) : []

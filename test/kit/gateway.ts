@@ -5,7 +5,8 @@ import { Writable } from 'node:stream'
 import pino from 'pino'
 import { compileConfig } from '../../src/config/load.ts'
 import { withCompiledCode } from './compiled-code.ts'
-import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway.ts'
+import { createGateway, type Gateway } from '../../src/gateway.ts'
+import type { GatewayOptions } from '../../src/gateway/state.ts'
 
 export const key = 'gh_test_key_of_the_kit_0123456789'
 

@@ -100,5 +100,5 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
 }
 
 /** Of a tenant: what calls are observed with is whoever was let in. */
-export const callersToday = (callers: Pick<Callers, 'today'> | undefined, tenant: string): Principal[] =>
-  (callers?.today(tenant) ?? []).map(({ principal }) => principal as Principal)
+export const callersToday = (callers: Pick<Callers, 'today'>, tenant: string): Principal[] =>
+  callers.today(tenant).map(({ principal }) => principal as Principal)

@@ -46,7 +46,7 @@ export const principalsRoute = defineRoute(
   },
   ({ tenant, query }, { callers }) =>
     page(
-      (callers?.today(tenant.id) ?? []).map(entryOf),
+      callers.today(tenant.id).map(entryOf),
       ({ kind, issuer, subject, client }) => JSON.stringify([subject, kind, issuer, client]),
       query
     )

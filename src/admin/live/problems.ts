@@ -144,7 +144,7 @@ function awayUpstreams(administrator: Administrator, { snapshot, pool, series, w
     const { tenant, name } = definition
     const { awayMs = 0, retriedInMs, lastError, lastLine } = pool.stateOf(definition)
     const since = wall.now() - awayMs
-    const count = series?.failuresSince(tenant, name, since) ?? 0
+    const count = series.failuresSince(tenant, name, since)
     const next = retriedInMs === undefined ? '' : `; it is tried again in ${spanText(retriedInMs)}`
     const said = isAsked ? [saidText('last error', lastError), saidText('last stderr line', lastLine)] : []
     return {
@@ -191,7 +191,8 @@ const saidText = (what: string, text: string | undefined): string =>
   text === undefined || text === '' ? '' : `; ${what}: ${text.replace(/\.$/, '')}`
 
 const limitsHit = (administrator: Administrator, { refusedLately }: AdminServices): FoundProblem[] =>
-  (refusedLately?.read() ?? [])
+  refusedLately
+    .read()
     .filter(({ tenant }) =>
       tenant === undefined ? administrator.tenants === undefined : maySee(administrator, tenant)
     )

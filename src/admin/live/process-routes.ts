@@ -27,7 +27,7 @@ export const processesRoute = defineRoute(
     })
   },
   async (_request, { processes }) => ({
-    items: ((await processes?.list()) ?? []).map(({ startedAt, ...each }) => ({
+    items: (await processes.list()).map(({ startedAt, ...each }) => ({
       ...each,
       startedAt: new Date(startedAt).toISOString()
     }))

@@ -33,7 +33,7 @@ export const reconnectRoute = defineRoute(
     const definition = tenant.upstreams.get(upstreamName(params['upstream'] ?? ''))
     if (definition === undefined) throw noSuch('upstream')
     const { hash, name } = definition
-    services.renew?.({ hash, atOnce: body.atOnce })
+    services.renew({ hash, atOnce: body.atOnce })
     await recordChange(services, {
       actor: administrator.name,
       role: administrator.role,

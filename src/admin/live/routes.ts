@@ -13,14 +13,13 @@ export const streamOf = (
   kind: LiveKind,
   tenants: ReadonlySet<string> | undefined
 ): AdminStream =>
-  new AdminStream(
-    (send) =>
-      services.watch?.listen({
-        kind,
-        tenants,
-        take: (_tenant, text) => send(kind, text),
-        missed: (count) => send('dropped', JSON.stringify({ count }))
-      }) ?? (() => {})
+  new AdminStream((send) =>
+    services.watch.listen({
+      kind,
+      tenants,
+      take: (_tenant, text) => send(kind, text),
+      missed: (count) => send('dropped', JSON.stringify({ count }))
+    })
   )
 
 const onlyEvents = (): AdminProblem =>

@@ -110,7 +110,7 @@ export const usageRoute = defineRoute(
     response: UsageSchema
   },
   async ({ tenant, query }, { snapshot, usage, sessions, held }): Promise<Static<typeof UsageSchema>> => {
-    const days = (await usage?.read(tenant.id, query.days)) ?? []
+    const days = await usage.read(tenant.id, query.days)
     const open = await sessions.index.list(tenant.id, sessionsLookedAt)
     return {
       resources: resourcesOf(tenant, snapshot().limits, held, open.length),

@@ -57,9 +57,8 @@ function answer(
   { series, node }: AdminServices,
   tenants: ReadonlySet<string> | undefined,
   { by, minutes, top, name }: Static<ReturnType<typeof queryOf>> & { readonly name?: string | undefined }
-): Static<typeof SeriesAnswer> | undefined {
-  const found = series?.read(by, tenants, minutes, top, name)
-  return found && { process: node, ...found }
+): Static<typeof SeriesAnswer> {
+  return { process: node, ...series.read(by, tenants, minutes, top, name) }
 }
 
 const longestHours = 31 * 24
@@ -80,7 +79,7 @@ async function longAnswer(
   { role }: Administrator,
   query: { readonly by: SeriesKind; readonly hours: number; readonly top: number },
   tenants: ReadonlySet<string> | undefined
-): Promise<Static<typeof LongSeriesAnswer> | undefined> {
+): Promise<Static<typeof LongSeriesAnswer>> {
   const config = snapshot().admin?.prometheus
   if (config === undefined)
     throw new AdminProblem(
@@ -89,8 +88,7 @@ async function longAnswer(
       'Give admin.prometheus.url, or ask for the last hour.'
     )
   try {
-    const found = await prometheus?.read(config, who, query, tenants)
-    return found && { process: null, ...found }
+    return { process: null, ...(await prometheus.read(config, who, query, tenants)) }
   } catch (error) {
     if (!(error instanceof PrometheusAway)) throw error
     log.warn({ err: error }, 'Prometheus cannot be asked')

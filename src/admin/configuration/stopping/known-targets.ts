@@ -82,7 +82,7 @@ async function* toolsOf(upstream: string, { tenant, services, charge }: Asked): 
     yield ofUpstream([...Object.keys(tools), ...[allow, deny].flatMap((each) => each?.tools ?? []).filter(isLiteral)])
   for (const { upstreams, names = [] } of policiesOf(tenant).map(({ what }) => what))
     if (upstreams?.includes(upstream) === true) yield names.filter(isLiteral)
-  for (const day of (await services.usage?.read(tenant.id, usageDays)) ?? []) yield ofUpstream(day.tools.keys())
+  for (const day of await services.usage.read(tenant.id, usageDays)) yield ofUpstream(day.tools.keys())
   const { hash } = tenant.upstreams.get(name) ?? {}
   if (hash !== undefined) yield namesIn((await storedListing(services.store, hash, charge))?.tools ?? [])
 }

@@ -1,4 +1,5 @@
-// What the admin API learns of each call as it ends: for those who listen, for what a tenant uses, and for metrics.
+// Live statistics of the admin API: it counts each call as it ends, for streams of events, for what a tenant uses,
+// and for metrics.
 
 import type { Snapshot } from '../../config/snapshot.ts'
 import type { Control } from '../../control/control.ts'
@@ -34,7 +35,7 @@ interface Serving {
   readonly release: string
 }
 
-interface NowOptions extends Serving {
+interface LiveStatisticsOptions extends Serving {
   readonly live: LiveEvents
   readonly metrics: Metrics
   readonly store: Store
@@ -46,7 +47,19 @@ interface NowOptions extends Serving {
   readonly log: Log
 }
 
-export function createNow({ live, metrics, store, bus, pool, clock, wall, log, ...serving }: NowOptions) {
+export type LiveStatistics = ReturnType<typeof createLiveStatistics>
+
+export function createLiveStatistics({
+  live,
+  metrics,
+  store,
+  bus,
+  pool,
+  clock,
+  wall,
+  log,
+  ...serving
+}: LiveStatisticsOptions) {
   bus.hear('renew', ({ hash, atOnce }: Renewal, from) => {
     if (from !== bus.node) pool.renew(hash, atOnce)
   })
