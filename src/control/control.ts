@@ -26,7 +26,7 @@ import { createJudge, type Wish } from './judge.ts'
 import { createApartJudge } from './document/judge-apart.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
 import { killTextsAfter, lastChangeOf, removedTenants, textNamesOf } from './removed-tenants.ts'
-import { createFairTurns } from './fair-turns.ts'
+import { createFairMutex } from './fair-mutex.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
@@ -68,7 +68,7 @@ export async function createControl(options: ControlOptions) {
   const apart = createApartJudge(options.env)
   const compiled = createCompiledDocuments({ ...options, apart })
   // The journal takes one call after the other.
-  const { inTurn, close: endTurns } = createFairTurns()
+  const { runExclusive, close: closeMutex } = createFairMutex()
   let onChange = (): void => {}
   let stop = async (): Promise<void> => {}
   async function takeUp(): Promise<void> {
@@ -83,11 +83,11 @@ export async function createControl(options: ControlOptions) {
     await takeUp()
   }
   const poll = (mayHaveLost = false): void => {
-    inTurn(own, () => sync(mayHaveLost)).catch((err: unknown) =>
+    runExclusive(own, () => sync(mayHaveLost)).catch((err: unknown) =>
       log.debug({ err }, 'documents of the admin API cannot be read now')
     )
   }
-  await inTurn(own, () => journal.pull()).then(
+  await runExclusive(own, () => journal.pull()).then(
     () => compiled.take(journal.texts()),
     (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
   )
@@ -124,7 +124,7 @@ export async function createControl(options: ControlOptions) {
 
   const isKnown = (tenant: string): boolean => isOfFile(tenant) || compiled.documents.has(tenant)
   const documentsAt = (version: number, tenant?: string): Promise<Documents | undefined> =>
-    inTurn(reading, async () => wholeDocumentsIn(await journal.at(version, textNamesIn(tenant))))
+    runExclusive(reading, async () => wholeDocumentsIn(await journal.at(version, textNamesIn(tenant))))
 
   const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, tenantOf: compiled.tenantOf, commit, wall })
 
@@ -169,10 +169,10 @@ export async function createControl(options: ControlOptions) {
      * @returns nothing where everything is so already
      * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
      */
-    change: (wish: Wish): Promise<readonly DocumentChange[]> => inTurn(ownerOf('change', wish), () => write(wish)),
+    change: (wish: Wish): Promise<readonly DocumentChange[]> => runExclusive(ownerOf('change', wish), () => write(wish)),
     /** The same without the change. @returns what it would be of which version, and the snapshot after it */
     preview: (wish: Wish) =>
-      inTurn(ownerOf('change', wish), async () => {
+      runExclusive(ownerOf('change', wish), async () => {
         await sync()
         const changes = await judge(wish)
         return { version: journal.version, changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
@@ -183,11 +183,11 @@ export async function createControl(options: ControlOptions) {
     /** undefined: there is no such tenant. */
     killsOf: (tenant: string) => (isKnown(tenant) ? compiled.killsOf(tenant) : undefined),
     /** @returns whether it was not so already. @throws ControlError, GatewayError unavailable */
-    switchKill: (wanted: KillSwitch): Promise<boolean> => inTurn(ownerOf('kill', wanted), () => kills.turn(wanted)),
+    switchKill: (wanted: KillSwitch): Promise<boolean> => runExclusive(ownerOf('kill', wanted), () => kills.turn(wanted)),
 
     /** @param tenants undefined: all. @param before a version number */
     history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>
-      inTurn(reading, () => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
+      runExclusive(reading, () => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
     isOfFile,
     /**
      * The documents of a version, or that of one tenant; undefined where they are not all kept.
@@ -199,14 +199,14 @@ export async function createControl(options: ControlOptions) {
       await compiled.tenantOfDocument(tenant, (await documentsAt(version, tenant))?.get(tenant)),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
-      inTurn(reading, async () => {
+      runExclusive(reading, async () => {
         await sync()
         return await removedTenants(journal, tenants, compiled.documents)
       }),
 
     async close(): Promise<void> {
       await stop()
-      await endTurns(unavailable('The gateway is stopping. Retry in a second.'))
+      await closeMutex(unavailable('The gateway is stopping. Retry in a second.'))
       await apart.close()
     }
   }

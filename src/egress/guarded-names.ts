@@ -1,6 +1,6 @@
 // The addresses of names that nobody who runs the gateway wrote. They are asked of DNS, never of the system: its lookup
 // takes one of few threads for as long as a name server likes, and whoever names a slow one would keep everybody
-// waiting who looks up a name. A slow name costs its owner a turn, for seconds.
+// waiting who looks up a name. A slow name takes one of its owner's places, for seconds.
 
 import { type LookupAddress, lookup, promises } from 'node:dns'
 import { readFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { createQuota, createSemaphore, type Semaphore } from '../limits/limits.ts'
 import { abortable, type Clock, deadline, settledWithin, steadyClock } from '../time/clock.ts'
 
-/** For a turn and the addresses together: sooner than the request that waits for them gives up. */
+/** For a place and the addresses together: sooner than the request that waits for them gives up. */
 const deadlineMs = 4_000
 /** Each further question waits twice as long. */
 const firstAnswerMs = 1_000
@@ -54,7 +54,7 @@ export function createGuardedNames({
   clock = steadyClock
 }: GuardedNamesOptions = {}): ResolveName {
   const places = createQuota()
-  const turns = new Map<string, Semaphore>()
+  const semaphores = new Map<string, Semaphore>()
 
   async function find(name: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
     const bare = name.replace(/\.$/, '').toLowerCase()
@@ -92,17 +92,17 @@ export function createGuardedNames({
       throw new Error(
         `${name} is not looked up: ${ownerAtOnce + ownerWaiting} names ${owner === '' ? '' : `of ${owner} `}are already`
       )
-    const turn = turns.get(key) ?? createSemaphore(ownerAtOnce)
-    turns.set(key, turn)
+    const semaphore = semaphores.get(key) ?? createSemaphore(ownerAtOnce)
+    semaphores.set(key, semaphore)
     const limit = deadline(clock, deadlineMs, undefined)
     try {
-      return await turn(() => inPlace(name, limit.signal), limit.signal)
+      return await semaphore(() => inPlace(name, limit.signal), limit.signal)
     } catch (error) {
       throw limit.passed() ? tooSlow(name) : error
     } finally {
       limit.close()
       giveBack()
-      if (places.amountOf(key) === 0) turns.delete(key)
+      if (places.amountOf(key) === 0) semaphores.delete(key)
     }
   }
 

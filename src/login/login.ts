@@ -65,10 +65,10 @@ export async function createLogin(
   function frontOf(tenant: Tenant, config: LoginConfig) {
     const records = createLoginRecords(tenant.id, config.provider.issuer, { store, sealer, epochOf })
     const keysOf = createLoginKeys(records, wall)
-    const inTurn = createSemaphore(maxAtOnce)
+    const limited = createSemaphore(maxAtOnce)
     const uris = { redirectUri: `${config.issuer}/callback`, signedOutUri: `${config.issuer}/session/end/success` }
     const fetch = fetchFor(tenant.id, [config.provider.issuer], config.provider.publicHosts)
-    const asked: typeof fetch = (url, init) => inTurn(() => fetch(url, init))
+    const asked: typeof fetch = (url, init) => limited(() => fetch(url, init))
     const signIn = createSignIn({ provider: config.provider, ...uris }, asked, wall)
     const nameOf = (id: string, subject: string): string => shownName(snapshot(), id, subject)
     const onOut = (subject: string, reason: string): void =>

@@ -70,20 +70,20 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
       known.get(provider) ??
       createSignIn(
         { provider, ...uris },
-        inTurn(login.fetchFor(tenant.id, [provider.issuer], provider.publicHosts)),
+        limited(login.fetchFor(tenant.id, [provider.issuer], provider.publicHosts)),
         wall
       )
     known.set(provider, signIn)
     return signIn
   }
 
-  /** So many at a time, none of which waits longer for a place than for the answer. */
-  function inTurn(fetch: Fetch): Fetch {
-    const turn = createSemaphore(maxAtOnce)
+  /** Limits how many requests run at once. None waits longer for its place than for an answer. */
+  function limited(fetch: Fetch): Fetch {
+    const semaphore = createSemaphore(maxAtOnce)
     return async (url, init) => {
       const limit = deadline(clock, timeoutMs, init?.signal)
       try {
-        return await turn(() => fetch(url, init), limit.signal)
+        return await semaphore(() => fetch(url, init), limit.signal)
       } catch (error) {
         if (!limit.passed() || !(error instanceof GatewayError)) throw error
         throw new Error(`${url} was not asked: others wait for answers for ${timeoutMs / 1000} s`, { cause: error })

@@ -171,7 +171,7 @@ export function createListings(options: ListingsOptions) {
       settled(clock, waitMs, definitions, (definition) => {
         const shared = watcherOf(definition)?.pending() ?? []
         // There can be no view before the shared listing is known.
-        return viewKey === undefined ? shared : inTurn(shared, () => views.pending(definition, viewKey, waitMs))
+        return viewKey === undefined ? shared : afterAll(shared, () => views.pending(definition, viewKey, waitMs))
       }),
     /** The same for the views of upstreams that are known. */
     awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
@@ -234,7 +234,8 @@ function createSessionless() {
   }
 }
 
-const inTurn = (first: Array<Promise<unknown>>, next: () => Array<Promise<unknown>>): Array<Promise<unknown>> =>
+/** Waits for the first ones, and then for those that `next` returns. */
+const afterAll = (first: Array<Promise<unknown>>, next: () => Array<Promise<unknown>>): Array<Promise<unknown>> =>
   first.length === 0 ? next() : [Promise.all(first).then(() => Promise.all(next()))]
 
 async function settled(

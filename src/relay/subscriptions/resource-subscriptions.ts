@@ -49,7 +49,7 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
 
   /** Ends a subscription without subscribers, unless one comes meanwhile. Never rejects. */
   const end = (connection: SubscribedConnection, uri: string): Promise<void> =>
-    index.inTurn(connection, uri, async (subscription) => {
+    index.runExclusive(connection, uri, async (subscription) => {
       const { upstream, subscribers } = subscription
       if (subscribers.size > 0 || upstream === undefined) return
       subscription.upstream = undefined
@@ -93,8 +93,8 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
           throw error
         }
       }
-      const turn = (): Promise<Result> => index.inTurn(connection, uri, run, signal)
-      return send === undefined ? connection.background(turn, signal) : turn()
+      const exclusive = (): Promise<Result> => index.runExclusive(connection, uri, run, signal)
+      return send === undefined ? connection.background(exclusive, signal) : exclusive()
     },
 
     /**
@@ -110,7 +110,7 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
           index.remove(own, uri, subscriber)
           return result
         }
-        return await index.inTurn(own, uri, run, signal)
+        return await index.runExclusive(own, uri, run, signal)
       }
       const connection = index.find(scope)
       if (connection !== undefined && index.remove(connection, uri, subscriber)) {

@@ -21,7 +21,7 @@ export const requestSubscription = (upstream: Upstream, method: string, uri: str
  * @param closing aborted when the gateway stops
  */
 export function createResubscription(
-  { inTurn }: SubscriptionIndex,
+  { runExclusive }: SubscriptionIndex,
   closing: AbortSignal,
   random: () => number,
   log: Log
@@ -36,7 +36,7 @@ export function createResubscription(
     const { definition, uris, background } = connection
     let unanswered = false
     const again = (uri: string): Promise<void> =>
-      inTurn(connection, uri, async (subscription) => {
+      runExclusive(connection, uri, async (subscription) => {
         if (unanswered || closing.aborted || connection.current !== upstream) return
         if (subscription.upstream === upstream || subscription.subscribers.size === 0) return
         await requestSubscription(upstream, 'resources/subscribe', uri).catch((error: unknown) => {

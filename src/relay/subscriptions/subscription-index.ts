@@ -45,8 +45,8 @@ export interface Subscription {
   /** A connection had it before, so that updates may have been missed since. */
   established: boolean
   /** Requests about one URI follow each other: a late "unsubscribe" must not undo a newer "subscribe". */
-  readonly turn: Semaphore
-  /** Requests that run or wait for their turn. */
+  readonly mutex: Semaphore
+  /** Requests that run or wait for the mutex. */
   pending: number
 }
 
@@ -84,7 +84,7 @@ export function createSubscriptionIndex(clock: Clock) {
       subscribers: new Map(),
       upstream: undefined,
       established: false,
-      turn: createSemaphore(1),
+      mutex: createSemaphore(1),
       pending: 0
     }
     uris.set(uri, found)
@@ -97,7 +97,7 @@ export function createSubscriptionIndex(clock: Clock) {
     if (connections.get(key) === connection) connections.delete(key)
   }
 
-  /** To be followed by `inTurn`, which forgets a subscription without subscribers. @returns whether it was there */
+  /** To be followed by `runExclusive`, which forgets a subscription without subscribers. @returns whether it was there */
   function remove(connection: SubscribedConnection, uri: string, subscriber: Subscriber): boolean {
     const shown = connection.uris.get(uri)?.subscribers.get(subscriber)
     if (shown === undefined) return false
@@ -170,10 +170,10 @@ export function createSubscriptionIndex(clock: Clock) {
     },
     /**
      * Runs after all requests about this URI that came before.
-     * @param signal gives up the wait for the turn; then `run` does not run
+     * @param signal gives up the wait for the mutex; then `run` does not run
      * @throws GatewayError cancelled; whatever `run` throws
      */
-    async inTurn<T>(
+    async runExclusive<T>(
       connection: SubscribedConnection,
       uri: string,
       run: (subscription: Subscription) => Promise<T>,
@@ -182,7 +182,7 @@ export function createSubscriptionIndex(clock: Clock) {
       const subscription = subscriptionOf(connection, uri)
       subscription.pending++
       try {
-        return await subscription.turn(() => run(subscription), signal)
+        return await subscription.mutex(() => run(subscription), signal)
       } finally {
         if (--subscription.pending === 0 && subscription.subscribers.size === 0) connection.uris.delete(uri)
         if (connection.uris.size === 0) forget(connection)

@@ -1,7 +1,7 @@
 // Changes and questions at the journal come one after the other, and no author waits for all those of another.
 
 import t from 'tap'
-import { createFairTurns } from '../../src/control/fair-turns.ts'
+import { createFairMutex } from '../../src/control/fair-mutex.ts'
 
 const [ada, gus, kill] = [
   { tenant: 'change', caller: 'ada' },
@@ -11,14 +11,14 @@ const [ada, gus, kill] = [
 
 /** Work that lasts until it is told to end. */
 function opened() {
-  const { inTurn, close } = createFairTurns()
+  const { runExclusive, close } = createFairMutex()
   const begun: string[] = []
   const ends: Array<() => void> = []
   return {
     close,
     begun,
     add: (name: string, owner: typeof ada) =>
-      inTurn(owner, async () => {
+      runExclusive(owner, async () => {
         begun.push(name)
         await new Promise<void>((resolve) => ends.push(resolve))
         return name
@@ -43,9 +43,9 @@ t.test('owners take turns, each has its own in order, and one runs at a time', a
 })
 
 t.test('work that fails is no reason for the next one not to begin', async (t) => {
-  const { inTurn } = createFairTurns()
-  const failing = inTurn(ada, async () => await Promise.reject(new Error('no')))
-  t.equal(await inTurn(ada, async () => 1), 1)
+  const { runExclusive } = createFairMutex()
+  const failing = runExclusive(ada, async () => await Promise.reject(new Error('no')))
+  t.equal(await runExclusive(ada, async () => 1), 1)
   await t.rejects(failing, { message: 'no' })
 })
 

@@ -1,4 +1,5 @@
-// Work that is done one after the other, its owners by turns: none waits for all that another has brought.
+// A mutex with a fair queue: work runs one after the other, and owners take turns, so that none waits for all the work
+// of another.
 
 import { createFairQueue, type WorkOwner } from '../time/fair-queue.ts'
 
@@ -7,7 +8,7 @@ interface Waiting {
   readonly giveUp: (reason: unknown) => void
 }
 
-export function createFairTurns() {
+export function createFairMutex() {
   const queue = createFairQueue<Waiting>()
   let running: Promise<unknown> | undefined
   let closed: unknown
@@ -18,8 +19,11 @@ export function createFairTurns() {
   }
 
   return {
-    /** @throws whatever the work throws, and what `close` was given */
-    inTurn<T>(owner: WorkOwner, work: () => Promise<T>): Promise<T> {
+    /**
+     * Runs work once what came before it has ended.
+     * @throws whatever the work throws, and the reason that `close` was given
+     */
+    runExclusive<T>(owner: WorkOwner, work: () => Promise<T>): Promise<T> {
       const { promise, resolve, reject } = Promise.withResolvers<T>()
       function begin(): void {
         const done = work()
@@ -30,7 +34,7 @@ export function createFairTurns() {
       else queue.add({ begin, giveUp: reject }, owner)
       return promise
     },
-    /** What waits is given up. Resolves when what runs has ended. */
+    /** Rejects the work that waits, with this reason. Resolves when the work that runs has ended. */
     async close(reason: unknown): Promise<void> {
       closed = reason
       for (let next = queue.next(); next !== undefined; next = queue.next()) next.giveUp(reason)
