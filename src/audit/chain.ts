@@ -39,7 +39,8 @@ export function createChain(
 
   /** @param finish makes the line of the record, of its line without a signature */
   function add(kind: string, members: JsonObject, finish: (line: string) => string): string {
-    const [seq, time] = [head.seq + 1, new Date(wall.now()).toISOString()]
+    const seq = head.seq + 1
+    const time = new Date(wall.now()).toISOString()
     const line = finish(oneLine(JSON.stringify({ chain: name, seq, prev: head.hash, time, kind, ...members })))
     head = { chain: name, seq, hash: hashOfRecord(line), time }
     return line

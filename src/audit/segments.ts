@@ -38,7 +38,11 @@ export function createSegments(
   wall: { now(): number }
 ) {
   const segmentsKept = Math.max(2, Math.ceil(bytes / segmentChars))
-  let [segment, chars, batches, begunAt, listedAt] = [0, 0, 0, 0, 0]
+  let segment = 0
+  let chars = 0
+  let batches = 0
+  let begunAt = 0
+  let listedAt = 0
   /** How far the other chains were when this one named them last. */
   const named = new Map<string, number>()
   /** Of which the oldest segments had to go, since this was last told. */
@@ -59,7 +63,12 @@ export function createSegments(
     // The index outlives the segment, which lives on with each batch.
     const lives = { ttlMs: ttlMs + segmentMs, keep: segmentsKept }
     await store.append(auditIndexKey(tenant), JSON.stringify([chain, segment + 1]), lives)
-    ;[segment, chars, batches, begunAt, listedAt] = [segment + 1, 0, 0, wall.now(), wall.now()]
+    const now = wall.now()
+    segment++
+    chars = 0
+    batches = 0
+    begunAt = now
+    listedAt = now
   }
 
   async function isDeleted(): Promise<boolean> {

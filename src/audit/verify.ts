@@ -135,7 +135,8 @@ export async function verifyAudit(
     if (isSignedWell(state, record, line, at)) {
       const { since, retentionMs } = record.members
       state.cut ??= { since: Date.parse(String(since)), retentionMs: keptMs(retentionMs) }
-      ;[state.unsigned, state.signedAt] = [0, time]
+      state.unsigned = 0
+      state.signedAt = time
       state.signatures++
       if (kind === 'end') state.hasEnded = true
       return

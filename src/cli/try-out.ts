@@ -76,7 +76,8 @@ async function tryIssuers({ tenants, egress, publicUrl = '' }: Snapshot, { stder
   }
   return await Promise.all([
     ...byIssuer(issuers).map(async (each) => {
-      const [fetch, signal] = [fetchFor('', [each.issuer, each.jwksUri]), AbortSignal.timeout(startMs)]
+      const fetch = fetchFor('', [each.issuer, each.jwksUri])
+      const signal = AbortSignal.timeout(startMs)
       const asked = each.jwksUri === undefined ? discoverJwksUri(each, fetch, signal) : Promise.resolve(each.jwksUri)
       return await told(
         'issuer',

@@ -51,7 +51,8 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
     const principal: Array<string | PrincipalPart> = []
     let malformed = false
     let unknown = false
-    let [literal, copied] = ['', 0]
+    let literal = ''
+    let copied = 0
     const result = value.replace(
       /\$\$\{|\$\{(?:([^{}]*)\})?/g,
       (all: string, inner: string | undefined, at: number) => {

@@ -66,7 +66,8 @@ export function createCompiledDocuments({
   /** Holds nobody up, however long the document is. */
   async function compileApart(id: string, document: TenantDocument): Promise<Compiled> {
     const context = contextOfFile(file())
-    const [text, known] = [JSON.stringify(context), found.get(document)]
+    const text = JSON.stringify(context)
+    const known = found.get(document)
     if (known?.context === text) return known.compiled
     const made = compileDocument(id, await apart.judge({ id, text: document.text, context }), context)
     found.set(document, { context: text, compiled: made })

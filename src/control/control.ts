@@ -53,7 +53,8 @@ const ownerOf = (tenant: 'change' | 'kill', { author }: Pick<Wish, 'author'>): W
   tenant,
   caller: author.name
 })
-const [own, reading] = ['own', 'reading'].map((tenant): WorkOwner => ({ tenant, caller: '' })) as [WorkOwner, WorkOwner]
+const own: WorkOwner = { tenant: 'own', caller: '' }
+const reading: WorkOwner = { tenant: 'reading', caller: '' }
 
 const textNamesIn = (tenant: string | undefined) => (tenant === undefined ? undefined : textNamesOf(tenant))
 
@@ -68,7 +69,7 @@ export async function createControl(options: ControlOptions) {
   const apart = createApartJudge(options.env)
   const compiled = createCompiledDocuments({ ...options, apart })
   // The journal takes one call after the other.
-  const { runExclusive, close: closeMutex } = createFairMutex()
+  const { exclusive, close: closeMutex } = createFairMutex()
   let onChange = (): void => {}
   let stop = async (): Promise<void> => {}
   async function takeUp(): Promise<void> {
@@ -83,11 +84,11 @@ export async function createControl(options: ControlOptions) {
     await takeUp()
   }
   const poll = (mayHaveLost = false): void => {
-    runExclusive(own, () => sync(mayHaveLost)).catch((err: unknown) =>
+    exclusive(own, () => sync(mayHaveLost)).catch((err: unknown) =>
       log.debug({ err }, 'documents of the admin API cannot be read now')
     )
   }
-  await runExclusive(own, () => journal.pull()).then(
+  await exclusive(own, () => journal.pull()).then(
     () => compiled.take(journal.texts()),
     (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
   )
@@ -124,7 +125,7 @@ export async function createControl(options: ControlOptions) {
 
   const isKnown = (tenant: string): boolean => isOfFile(tenant) || compiled.documents.has(tenant)
   const documentsAt = (version: number, tenant?: string): Promise<Documents | undefined> =>
-    runExclusive(reading, async () => wholeDocumentsIn(await journal.at(version, textNamesIn(tenant))))
+    exclusive(reading, async () => wholeDocumentsIn(await journal.at(version, textNamesIn(tenant))))
 
   const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, tenantOf: compiled.tenantOf, commit, wall })
 
@@ -169,10 +170,10 @@ export async function createControl(options: ControlOptions) {
      * @returns nothing where everything is so already
      * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
      */
-    change: (wish: Wish): Promise<readonly DocumentChange[]> => runExclusive(ownerOf('change', wish), () => write(wish)),
+    change: (wish: Wish): Promise<readonly DocumentChange[]> => exclusive(ownerOf('change', wish), () => write(wish)),
     /** The same without the change. @returns what it would be of which version, and the snapshot after it */
     preview: (wish: Wish) =>
-      runExclusive(ownerOf('change', wish), async () => {
+      exclusive(ownerOf('change', wish), async () => {
         await sync()
         const changes = await judge(wish)
         return { version: journal.version, changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
@@ -183,11 +184,11 @@ export async function createControl(options: ControlOptions) {
     /** undefined: there is no such tenant. */
     killsOf: (tenant: string) => (isKnown(tenant) ? compiled.killsOf(tenant) : undefined),
     /** @returns whether it was not so already. @throws ControlError, GatewayError unavailable */
-    switchKill: (wanted: KillSwitch): Promise<boolean> => runExclusive(ownerOf('kill', wanted), () => kills.turn(wanted)),
+    switchKill: (wanted: KillSwitch): Promise<boolean> => exclusive(ownerOf('kill', wanted), () => kills.turn(wanted)),
 
     /** @param tenants undefined: all. @param before a version number */
     history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>
-      runExclusive(reading, () => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
+      exclusive(reading, () => journal.history(before, limit, tenants && [...tenants].flatMap(textNamesOf))),
     isOfFile,
     /**
      * The documents of a version, or that of one tenant; undefined where they are not all kept.
@@ -199,7 +200,7 @@ export async function createControl(options: ControlOptions) {
       await compiled.tenantOfDocument(tenant, (await documentsAt(version, tenant))?.get(tenant)),
     /** What those of these tenants that are not there any more had last. @throws GatewayError unavailable */
     removedOf: (tenants: Iterable<string>) =>
-      runExclusive(reading, async () => {
+      exclusive(reading, async () => {
         await sync()
         return await removedTenants(journal, tenants, compiled.documents)
       }),

@@ -23,7 +23,7 @@ export function createFairMutex() {
      * Runs work once what came before it has ended.
      * @throws whatever the work throws, and the reason that `close` was given
      */
-    runExclusive<T>(owner: WorkOwner, work: () => Promise<T>): Promise<T> {
+    exclusive<T>(owner: WorkOwner, work: () => Promise<T>): Promise<T> {
       const { promise, resolve, reject } = Promise.withResolvers<T>()
       function begin(): void {
         const done = work()

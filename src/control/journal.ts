@@ -50,7 +50,9 @@ export function createJournal(parts: RecordsParts) {
       if (holder === undefined) log.error({ name, version }, 'a document is missing in the store, and is left out')
       found.set(name, holder === undefined ? { version, text: undefined } : opened(name, holder))
     }
-    ;[head, texts, changes] = [record, found, foundChanges]
+    head = record
+    texts = found
+    changes = foundChanges
   }
 
   /** The newest version, counted on from one shortly before. */

@@ -68,7 +68,8 @@ export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
       if (!isPlatform) checkTenantAdmin(before?.tree, undefined, { allowedHosts })
       return before && { tenant, before, after: undefined }
     }
-    const [draft, old] = [JSON.stringify(wanted), before?.text]
+    const draft = JSON.stringify(wanted)
+    const old = before?.text
     charge?.(Math.max(draft.length, old?.length ?? 0))
     const hostsThen = past?.get(tenant)?.tenantHosts
     const text = await apart.draft({ role, allowedHosts, before: old, wanted: draft, hostsThen })

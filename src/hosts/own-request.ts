@@ -118,7 +118,8 @@ function ownRequest(
 async function readAnswer(answer: IncomingMessage, { notified }: OwnCall): Promise<OwnAnswer> {
   const { statusCode: status = 0, headers } = answer
   const requestId = headers['x-request-id']?.toString()
-  let [text, chars] = ['', 0]
+  let text = ''
+  let chars = 0
   let message: JsonObject | undefined
   const parser = createParser({
     onEvent({ data }) {

@@ -60,7 +60,8 @@ export function createRequestRefusals(options: RefusalOptions) {
       const id = requestId()
       const address = clientAddressOf(raw, state.snapshot)
       const { tenant: named, endpoint } = placeIn(url)
-      const [tenant, refused] = [known(named), { id, method, url, headers, address }]
+      const tenant = known(named)
+      const refused = { id, method, url, headers, address }
       noteRefused(options, refused, tenant, error)
       if (tenant !== undefined) audit?.refused(tenant, endpoint, refused, error.code)
       sendError(reply, error, id, { Connection: 'close' }, null)

@@ -56,7 +56,8 @@ export async function createLogin(
   // Its modules take a fifth of a second, for which a first request would hold up everybody else's.
   if ([...snapshot().tenants.values()].some(({ auth }) => auth.login !== undefined)) await import('oidc-provider')
   // A guard of its own for each purpose, since a guard limits how many names it looks up at once.
-  const [guard, ofStrangers] = [(): EgressGuard => createEgressGuard(egress), createEgressGuard(egress)]
+  const guard = (): EgressGuard => createEgressGuard(egress)
+  const ofStrangers = createEgressGuard(egress)
   const fetchFor = createFetchFor({ timeoutMs: 10_000, guard: guard() })
   // What belongs to one compiled tenant.
   const fronts = new WeakMap<Tenant, ReturnType<typeof frontOf>>()

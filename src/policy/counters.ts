@@ -125,7 +125,8 @@ function policyText(counter: Counter): string {
  * each and when there is more. Names of limits need no escapes in a String of RFC 9651.
  */
 export function rateLimitHeaders(states: readonly CounterState[]): Record<string, string> {
-  let [policies, left] = ['', '']
+  let policies = ''
+  let left = ''
   for (const { counter, remaining, resetMs } of scarcest(states)) {
     const before = left === '' ? '' : ', '
     policies += before + policyText(counter)

@@ -75,7 +75,8 @@ class Builder {
     const { json, numbers } = this
     const own: NumberSpan[] = []
     // In characters of the piece.
-    let [counted, length] = [from, open.length]
+    let counted = from
+    let length = open.length
     const placeOf = (at: number): number => {
       length += json.text(counted, at).length
       counted = at

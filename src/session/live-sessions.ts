@@ -207,7 +207,8 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       if (entry === undefined) {
         const memory = holdMemory(share)
         memory.require(sessionBytes, 'The session')
-        entries.set(session.key, (entry = create(session, memory)))
+        entry = create(session, memory)
+        entries.set(session.key, entry)
         onCreate(entry)
       }
       entry.session = session

@@ -15,7 +15,8 @@ export function createRandomBytes(): (size: number) => Buffer {
       at = 0
     }
     const bytes = Buffer.from(block.subarray(at, at + size))
-    block.fill(0, at, (at += size))
+    block.fill(0, at, at + size)
+    at += size
     return bytes
   }
 }

@@ -58,7 +58,8 @@ export function leaseTokens(
   const spentNow = Math.max(had + elsewhere, (before?.spent ?? 0) - back) + Math.max(0, used - had)
   const mine = Math.max(0, had - used)
   const more = want > mine ? Math.min(want - mine, share(capacity - spentNow)) : want - mine
-  const [held, spent] = [mine + more, spentNow + more]
+  const held = mine + more
+  const spent = spentNow + more
   const free = capacity - spent
   return {
     state: {

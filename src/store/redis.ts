@@ -108,7 +108,8 @@ export async function createRedisStore({
     },
     lease: (key, request) => typed(key, () => leaseInRedis(commands, prefix + key, request)),
     async append(key, entry, { ttlMs, keep }) {
-      const [name, ms] = [prefix + key, wholeMs(ttlMs)]
+      const name = prefix + key
+      const ms = wholeMs(ttlMs)
       const commandsOf = () => commands.multi().rpush(name, entry).ltrim(name, -keep, -1).pexpire(name, ms)
       await typed(key, () => transaction(commandsOf(), 0))
     },

@@ -154,11 +154,15 @@ export async function createSealer({
       }
     },
     proofs(purpose, parts) {
-      let [block, made] = [-1, '']
+      let block = -1
+      let made = ''
       let by: Keys | undefined
       return (number) => {
-        if (blockOf(number) !== block || by !== loaded)
-          made = proofBlock((by = keys()), purpose, parts, (block = blockOf(number)))
+        if (blockOf(number) !== block || by !== loaded) {
+          by = keys()
+          block = blockOf(number)
+          made = proofBlock(by, purpose, parts, block)
+        }
         return proofIn(made, number)
       }
     },

@@ -88,7 +88,10 @@ export function createLogs(database: DatabaseSync) {
       push.run(head.id, ++head.last, entry)
       head.expiresAt = expiresAt
       // Too early would lose it, much later would keep what is of no use.
-      if (expiresAt > head.storedUntil || until < head.storedUntil) prolong.run((head.storedUntil = until), head.id)
+      if (expiresAt > head.storedUntil || until < head.storedUntil) {
+        head.storedUntil = until
+        prolong.run(until, head.id)
+      }
       if (head.last > keep) trim.run(head.id, head.last - keep)
     },
     /**

@@ -112,7 +112,8 @@ function createLogSync(path: string) {
     commits = 0
     running = true
     try {
-      fdatasync((file ??= openSync(path, 'r+')), () => {
+      file ??= openSync(path, 'r+')
+      fdatasync(file, () => {
         running = false
         if (closed) closeFile()
         else if (!later.pending) sync()

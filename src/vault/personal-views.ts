@@ -185,10 +185,8 @@ export function createPersonalViews(
     /** The tenant and the endpoint as this person has them, as far as is known; often the same ones. */
     of<C extends Place>(context: C, viewer: AskingCaller): C {
       const { tenant, endpoint } = context
-      const [own, told] = [
-        givenBy(tenant, viewer),
-        (tells(tenant) ? callers.of(tenant, viewer) : undefined) ?? nothingTold
-      ]
+      const own = givenBy(tenant, viewer)
+      const told = (tells(tenant) ? callers.of(tenant, viewer) : undefined) ?? nothingTold
       if (own.size === 0 && told.size === 0) return context
       const view = viewOf(tenant, viewer, own, told)
       const isOwn = (name: UpstreamName): boolean => view.tenant.upstreams.get(name) !== tenant.upstreams.get(name)

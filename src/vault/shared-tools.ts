@@ -40,7 +40,8 @@ export async function shareTools(
   if (definition.person === undefined || tools.length === 0 || !areShared(definition)) return
   const hash = hashOfEverybody(definition.hash)
   if (!(await isOwner(store, hash, digest(personKeyOf(definition.person))))) return
-  const [key, text] = [sharedToolsKey(hash), JSON.stringify(tools)]
+  const key = sharedToolsKey(hash)
+  const text = JSON.stringify(tools)
   const isNew = (await store.get(key)) !== text
   await store.set(key, text, { ttlMs: listingTtlMs })
   if (isNew) await store.publish(sharedToolsChannel, hash)

@@ -11,14 +11,14 @@ const [ada, gus, kill] = [
 
 /** Work that lasts until it is told to end. */
 function opened() {
-  const { runExclusive, close } = createFairMutex()
+  const { exclusive, close } = createFairMutex()
   const begun: string[] = []
   const ends: Array<() => void> = []
   return {
     close,
     begun,
     add: (name: string, owner: typeof ada) =>
-      runExclusive(owner, async () => {
+      exclusive(owner, async () => {
         begun.push(name)
         await new Promise<void>((resolve) => ends.push(resolve))
         return name
@@ -43,9 +43,9 @@ t.test('owners take turns, each has its own in order, and one runs at a time', a
 })
 
 t.test('work that fails is no reason for the next one not to begin', async (t) => {
-  const { runExclusive } = createFairMutex()
-  const failing = runExclusive(ada, async () => await Promise.reject(new Error('no')))
-  t.equal(await runExclusive(ada, async () => 1), 1)
+  const { exclusive } = createFairMutex()
+  const failing = exclusive(ada, async () => await Promise.reject(new Error('no')))
+  t.equal(await exclusive(ada, async () => 1), 1)
   await t.rejects(failing, { message: 'no' })
 })
 

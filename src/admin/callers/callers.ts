@@ -39,7 +39,8 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
   const tenants = new Map<string, Map<string, Seen>>()
   /** By who was let in, as the object that stands for them in many calls. */
   const known = new WeakMap<ObservedCaller, Seen>()
-  let [count, turns] = [0, 0]
+  let count = 0
+  let turns = 0
 
   function forgetOldest(callers: Map<string, Seen>): void {
     let oldest: readonly [string, Seen] | undefined

@@ -103,7 +103,8 @@ export const doctorRoute = defineRoute(
 
 /** What an answer names does not make the gateway ask anybody else; nor does a tenant-admin have it ask inside. */
 function wayOf({ id, auth }: Tenant, publicUrl: string, egress: EgressLimits) {
-  const [own, guard] = [new URL(publicUrl).origin, createEgressGuard(egress)]
+  const own = new URL(publicUrl).origin
+  const guard = createEgressGuard(egress)
   const origins = new Set([own, ...auth.issuers.map(({ issuer }) => new URL(issuer).origin)])
   const publicHosts = new Set(auth.issuers.flatMap((issuer) => issuer.publicHosts ?? []))
   const isGuarded = ({ hostname, origin }: URL): boolean => publicHosts.has(hostname) && origin !== own

@@ -148,7 +148,9 @@ export function* callerChanges(
 ): Steps<Static<typeof CallerChanges>> {
   const [offeredBefore, offered] = places.map((place) => offeredAt(place, services)) as [Offered, Offered]
   const changes: Static<typeof CallerChanges>['changes'] = []
-  let [lookedAt, differ, notLookedAt] = [0, 0, known.notLookedAt]
+  let lookedAt = 0
+  let differ = 0
+  let notLookedAt = known.notLookedAt
   for (const { callers, was, is } of known.classes) {
     if (!spend(left, looks)) {
       notLookedAt += callers.length

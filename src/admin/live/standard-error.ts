@@ -27,7 +27,8 @@ export const stderrRoute = defineRoute(
   ({ tenant, params, query: { limit } }, { pool, clock, wall }) => {
     const definition = tenant.upstreams.get(upstreamName(params['upstream'] ?? ''))
     if (definition === undefined) throw noSuch('upstream')
-    const [now, time] = [clock.now(), wall.now()]
+    const now = clock.now()
+    const time = wall.now()
     const items = pool.stderrOf(definition).slice(-limit)
     return {
       items: items.map(({ at, ...line }) => ({ at: new Date(time - (now - at)).toISOString(), ...line })),

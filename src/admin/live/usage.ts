@@ -70,7 +70,8 @@ export function createUsage({
   const days = new Map<string, Day>()
   /** What the last call of a route was counted with, by the route in the catalog. */
   const known = new WeakMap<object, Counted>()
-  let [today, until] = ['', 0]
+  let today = ''
+  let until = 0
   let writing: Promise<void> = Promise.resolve()
 
   function dayOf(tenant: string): Day {
@@ -166,7 +167,10 @@ export function createUsage({
 /** @returns undefined where there are too many to be told apart */
 function partOf(parts: Parts, name: string, max: number): Part | undefined {
   let part = parts.get(name)
-  if (part === undefined && parts.size < max) parts.set(name, (part = { calls: 0, errors: 0 }))
+  if (part === undefined && parts.size < max) {
+    part = { calls: 0, errors: 0 }
+    parts.set(name, part)
+  }
   return part
 }
 

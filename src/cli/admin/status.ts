@@ -43,7 +43,8 @@ function rowOf(each: JsonObject): string[] {
   const processes = type === 'stdio' ? connections : ''
   const tools = isObject(listing) ? String(listing['tools']) : ''
   const next = typeof nextTryAt === 'string' ? inSeconds(nextTryAt) : ''
-  const [era, revision] = [[...eras].join(', '), spoken.join(', ')]
+  const era = [...eras].join(', ')
+  const revision = spoken.join(', ')
   // Which of the two of HTTP is found out when it is connected.
   const cells = [tenant, name, transport ?? type, state, era, revision, tools, connections, processes, calls, next]
   return cells.map(cellText)

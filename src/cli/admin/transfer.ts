@@ -152,12 +152,14 @@ function withAbsolutePaths(tenant: unknown, folder: string): unknown {
 
 function batchesOf(entries: ReadonlyArray<readonly [string, unknown]>): Array<Record<string, unknown>> {
   const batches: Array<Record<string, unknown>> = []
-  let [size, count] = [Infinity, 0]
+  let size = Infinity
+  let count = 0
   for (const [id, wanted] of entries) {
     const chars = JSON.stringify(wanted).length
     if (count >= tenantsAtOnce || size + chars > charsAtOnce) {
       batches.push({})
-      ;[size, count] = [0, 0]
+      size = 0
+      count = 0
     }
     Object.assign(batches.at(-1) ?? {}, { [id]: wanted })
     size += chars

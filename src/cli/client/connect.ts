@@ -26,7 +26,8 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
   const file = host.file?.(connection, herePlace(env))
   const command = host.command?.(connection)
   const link = host.link?.(connection)
-  const [notes, doubts] = [host.notes(connection), doubtsOf(connection)]
+  const notes = host.notes(connection)
+  const doubts = doubtsOf(connection)
   let done: string | undefined
   if (write !== undefined) {
     if (file === undefined)
@@ -35,7 +36,8 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
   }
   if (json !== undefined) {
     const part = file && { path: file.path, format: file.format, at: file.at, snippet: snippetOf(file) }
-    const [title, { url }] = [host.title, connection]
+    const title = host.title
+    const { url } = connection
     stdout.write(jsonText({ host: wanted, title, name, url, file: part, command, link, done, notes, doubts }))
     return 0
   }

@@ -79,7 +79,8 @@ reason }] }] }. What is to be set up at identity providers is in the text only.`
       const file = options['config'] ?? operands[0]
       if (file === undefined) throw new UsageError('check needs a FILE: a configuration, or the file of another host.')
       const { runCheck } = await import('../check.ts')
-      const [connects, withoutEnv] = [options['connect'] !== undefined, options['no-env'] !== undefined]
+      const connects = options['connect'] !== undefined
+      const withoutEnv = options['no-env'] !== undefined
       return await runCheck(file, { connects, withoutEnv, form: options['json'] === undefined ? 'text' : 'json' }, io)
     }
   },

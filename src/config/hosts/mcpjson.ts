@@ -52,7 +52,8 @@ function readFileOf(text: string, path: string, folder: string): OtherHostFile {
   const refused = (message: string, suggestion = 'Give an mcp.json or a claude_desktop_config.json.'): ConfigError =>
     new ConfigError(path, [{ path: '', message, suggestion }])
   const [isToml, isYaml] = [/\.toml$/i.test(path), /\.ya?ml$/i.test(path)]
-  const [ofCodex, ofGoose] = ['Give the config.toml of Codex.', 'Give the config.yaml of Goose.']
+  const ofCodex = 'Give the config.toml of Codex.'
+  const ofGoose = 'Give the config.yaml of Goose.'
   let found: OtherHostFile | undefined
   // The parsers' own messages quote the text, and the text holds keys.
   try {

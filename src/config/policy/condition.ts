@@ -196,7 +196,9 @@ function costOf(
   const names = (['scopes', 'groups', 'roles'] as const)
     .filter((member) => members.has(member))
     .reduce((sum, member) => sum + principal[member].length, 0)
-  let [values, characters, isJudgeable] = [0, 0, true]
+  let values = 0
+  let characters = 0
+  let isJudgeable = true
   const cost = (): number => {
     const once = 1 + values * (repeats.elements ? costOfElement : 1) + characters / charactersPerCost
     const ofArgs = once * (repeats.args ? 1 + values + names : 1)

@@ -64,7 +64,8 @@ export function judgeDocument({ id, text, context }: JudgeWork, env: Environment
   const { tree = {}, byPlatform = false, tenantHosts = [] } = documentOf(text, 0) ?? {}
   // Those of a tenant-admin were refused when it was written; what is here all the same is not looked up.
   if (!byPlatform && hasReference(tree)) {
-    const [message, suggestion] = ['refers to variables or files', 'Only a platform-admin may do so.']
+    const message = 'refers to variables or files'
+    const suggestion = 'Only a platform-admin may do so.'
     return { problems: [{ path: '', message, suggestion }] }
   }
   const report = createReport(() => undefined)

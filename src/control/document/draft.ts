@@ -39,7 +39,8 @@ export function draftOf({ role, allowedHosts, before, wanted, hostsThen }: Draft
  * then whose they are.
  */
 function tenantHostsIn(tree: Tree, before: TenantDocument | undefined, isPlatform: boolean): readonly string[] {
-  const [known, kept] = [hostsIn(before?.tree), new Set(before?.tenantHosts)]
+  const known = hostsIn(before?.tree)
+  const kept = new Set(before?.tenantHosts)
   return [...hostsIn(tree)].filter((host) => kept.has(host) || (!isPlatform && !known.has(host)))
 }
 

@@ -147,7 +147,8 @@ function checkIssuers(before: Tree, next: Tree, rules: readonly ReservedRule[]):
       Object.keys(who).some((member) => member !== 'keys' || effect === 'deny')
   )
   if (rule === undefined) return
-  const [old, { auth }] = [treeOf(before['auth']), next]
+  const old = treeOf(before['auth'])
+  const { auth } = next
   if (!isTree(auth) && isTree(before['auth'])) throw refusedBy(rule, 'lets everybody in without saying who they are')
   const { issuers, login } = treeOf(auth)
   const known = new Set(listOf(old['issuers']).map(canonicalJsonOf))

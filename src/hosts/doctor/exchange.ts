@@ -68,7 +68,8 @@ export const sender =
       const kept = Object.entries(answer.headers).map(([name, value]) => [name, value?.toString()])
       const given = Object.fromEntries(kept) as Exchanged['headers']
       const isStream = given['content-type']?.startsWith('text/event-stream') === true
-      let [text, json] = ['', undefined as JsonObject | undefined]
+      let text = ''
+      let json = undefined as JsonObject | undefined
       // Each piece is looked at once: an answer may come byte by byte, and this runs in the gateway, too.
       const parser = createParser({ onEvent: ({ data }) => (json ??= jsonOf(data)) })
       const done = (): void => {

@@ -120,7 +120,8 @@ export function createHttpSseHandler(options: HttpSseOptions) {
     /** GET: opens session and stream. @throws GatewayError not_acceptable, too_many, unavailable, shutting_down */
     async open(context: RequestContext): Promise<void> {
       checkTakesStream(context.incoming.headers)
-      const [{ raw, endpoint }, owner] = [context, ownerOf(context)]
+      const { raw, endpoint } = context
+      const owner = ownerOf(context)
       calls.listen(context)
       // Before `initialize`: a stream costs something, so it counts for limits.sessionsPerPrincipal.
       const { id: recordId, session } = await sessions.open(owner, endpoint.name, unknownClient)

@@ -125,7 +125,8 @@ function createParamHeaderCheck(
     if (annotations === undefined) {
       const found = paramHeadersOf(schema)
       // Clients leave out a tool whose annotations are invalid, so there is nothing to check.
-      known.set(schema, (annotations = typeof found === 'string' ? [] : found))
+      annotations = typeof found === 'string' ? [] : found
+      known.set(schema, annotations)
     }
     if (annotations.length === 0) return
     const mismatch = paramMismatch(annotations, call.request.params?.['arguments'], paramHeadersIn(rawHeaders))

@@ -100,7 +100,8 @@ export function createCallSeries(name: MetricName, wall: { now(): number }, name
 
   /** Removes those with names that have not grown for a while. */
   function removeIdle(tenant: string): void {
-    const [own, now] = [seriesOf(tenant), wall.now()]
+    const own = seriesOf(tenant)
+    const now = wall.now()
     if (now - own.lookedAt < lookEveryMs) return
     own.lookedAt = now
     for (const series of [...own.known.values()]) {
@@ -183,7 +184,8 @@ export function createCallSeries(name: MetricName, wall: { now(): number }, name
     /** As OpenTelemetry has it, each value a `HistogramValue`; a copy of what there is now. */
     data(): MetricData {
       const { unit, description } = instruments[name]
-      const [endTime, now] = [timeOf(wall), wall.now()]
+      const endTime = timeOf(wall)
+      const now = wall.now()
       for (const series of all) look(series, now)
       return {
         descriptor: { name, unit, description, valueType: ValueType.DOUBLE },

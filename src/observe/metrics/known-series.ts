@@ -22,7 +22,8 @@ export function createServedSeries({ find }: Pick<CallSeries, 'find'>, { ofServe
   >()
   return (call: ObservedCall, ended: CallOutcome): Histogram => {
     const { request, tenant, endpoint, record } = call
-    const [route, revision] = [record?.route, record?.revision]
+    const route = record?.route
+    const revision = record?.revision
     // Codes are many.
     if (route === undefined || ended.code !== undefined) return find(tenant.id, ofServed(call, ended))
     const last = known.get(route)
@@ -58,7 +59,10 @@ export function createSentSeries({ find }: Pick<CallSeries, 'find'>, { ofSent }:
     const series = find(definition.tenant, attributes)
     if (!isUsual || attributes['gen_ai.tool.name'] !== name) return series
     // Some are of series that have made room.
-    if (tools === undefined || tools.size >= maxTools) known.set(definition, (tools = new Map()))
+    if (tools === undefined || tools.size >= maxTools) {
+      tools = new Map()
+      known.set(definition, tools)
+    }
     tools.set(name, { revision, series })
     return series
   }

@@ -173,7 +173,8 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
           name === 'tools'
             ? (tool: JsonObject): JsonObject => shapeTool(isModernRevision(revision) ? tool : asLegacy(tool), revision)
             : (entry: JsonObject): JsonObject => shapeEntry(entry, revision)
-        shaped.set(key, (list = lists[name].map(shape)))
+        list = lists[name].map(shape)
+        shaped.set(key, list)
       }
       return list
     },

@@ -220,7 +220,8 @@ function sessionViewKeys() {
     let entry = known.get(client)
     if (entry?.endpoint !== endpoint) {
       const declared = declaredCapabilities(client, endpoint, 'legacy')
-      known.set(client, (entry = { endpoint, viewKey: createViewKey(declared, owner, false) }))
+      entry = { endpoint, viewKey: createViewKey(declared, owner, false) }
+      known.set(client, entry)
     }
     return entry.viewKey
   }

@@ -13,6 +13,7 @@ import { listingScopeOf } from '../call/call.ts'
 import { createListingWatcher, type ListingWatcher, type Revalidation } from './listing-watcher.ts'
 import type { IsAffected, ViewKey } from './view.ts'
 import { createViews } from './views.ts'
+import { createSessionless } from '../../upstream/pool/sessionless.ts'
 
 interface ListingsOptions {
   readonly pool: Pool
@@ -60,11 +61,13 @@ const sharedSource = {
 export function createListings(options: ListingsOptions) {
   const { pool, clock, clientInfo, events: sharedEvents } = options
   const handshake: HandshakeParams = { clientInfo, capabilities: {} }
-  const [watchers, listeners] = [new Map<string, ListingWatcher>(), new Array<ChangeListener>()]
+  const watchers = new Map<string, ListingWatcher>()
+  const listeners = new Array<ChangeListener>()
   const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
   /** Of what the configuration names; undefined until it was reloaded. */
   let retained: Pick<ReadonlySet<string>, 'has'> | undefined
-  let [isClosed, changeCount] = [false, 0]
+  let isClosed = false
+  let changeCount = 0
   const sessionless = createSessionless()
 
   const report: ChangeListener = (change) => {
@@ -215,24 +218,6 @@ const namedListings = (
   [...watchers]
     .filter(({ definition }) => definition.tenant === tenant && definition.name === name)
     .flatMap(({ definition, last }) => [last() ?? [], views.all(definition)].flat())
-
-/** Upstreams that gave the last connection, over HTTP in the older era, no session: no request depends on another. */
-function createSessionless() {
-  const known = new Set<string>()
-  return {
-    /** False while nothing is known. */
-    has: ({ hash }: UpstreamDefinition): boolean => known.has(hash),
-    /** @returns the connection */
-    seen({ hash }: UpstreamDefinition, upstream: Upstream): Upstream {
-      if (upstream.hasSession === false) known.add(hash)
-      else known.delete(hash)
-      return upstream
-    },
-    retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
-      for (const hash of known) if (!hashes.has(hash)) known.delete(hash)
-    }
-  }
-}
 
 /** Waits for the first ones, and then for those that `next` returns. */
 const afterAll = (first: Array<Promise<unknown>>, next: () => Array<Promise<unknown>>): Array<Promise<unknown>> =>

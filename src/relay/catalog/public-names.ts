@@ -42,7 +42,8 @@ export interface PublicNames {
 export type MayUse = (upstream: UpstreamName, name: string) => boolean
 
 /** No upstream has them, and no rule names them; a pattern may cover them. */
-const [nobodysName, nobodysUri] = ['', 'https://nobody.invalid/']
+const nobodysName = ''
+const nobodysUri = 'https://nobody.invalid/'
 
 /** May the name be used, or, if it may not, one that nobody has? What is denied answers like that. */
 export const mayUseLike = (mayUse: MayUse, upstream: UpstreamName, name: string, nobodys = nobodysUri): boolean =>

@@ -131,7 +131,10 @@ export function declaredForCaller(
   server: Era
 ): ClientCapabilities {
   let known = forCallers.get(capabilities)
-  if (known === undefined) forCallers.set(capabilities, (known = {}))
+  if (known === undefined) {
+    known = {}
+    forCallers.set(capabilities, known)
+  }
   const key = `${server}${isAggregated(endpoint) ? ' of several' : ''}` as const
   return (known[key] ??= declaredCapabilities({ revision: latestModern, capabilities }, endpoint, server))
 }

@@ -19,7 +19,8 @@ const membersOf = ({ tenant, endpoint }: EndpointContext): readonly EndpointMemb
  */
 export function routeOfUnconnected(context: EndpointContext, name: string): Route | undefined {
   for (const member of membersOf(context)) {
-    const [start, definition] = [startOf(member, context.endpoint), definitionOf(context, member.upstream)]
+    const start = startOf(member, context.endpoint)
+    const definition = definitionOf(context, member.upstream)
     if (start !== '' && name.startsWith(start) && isPersonal(definition) && definition.person === undefined)
       return unlistedRoute(context.endpoint, member.upstream, name)
   }

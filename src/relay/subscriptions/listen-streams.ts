@@ -73,7 +73,10 @@ export function createListenStreams(
       const { view } = stream
       const now = catalogs.of(stream.call)
       let change = compared.get(view)
-      if (change?.now !== now) compared.set(view, (change = { now, kinds: changedKinds(view, now) }))
+      if (change?.now !== now) {
+        change = { now, kinds: changedKinds(view, now) }
+        compared.set(view, change)
+      }
       stream.show(now, [...change.kinds, ...reportedTo(stream)])
     }
   }

@@ -97,7 +97,7 @@ export function createSubscriptionIndex(clock: Clock) {
     if (connections.get(key) === connection) connections.delete(key)
   }
 
-  /** To be followed by `runExclusive`, which forgets a subscription without subscribers. @returns whether it was there */
+  /** `runExclusive` has to follow: it forgets a subscription without subscribers. @returns whether it was there */
   function remove(connection: SubscribedConnection, uri: string, subscriber: Subscriber): boolean {
     const shown = connection.uris.get(uri)?.subscribers.get(subscriber)
     if (shown === undefined) return false

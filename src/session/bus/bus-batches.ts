@@ -31,7 +31,8 @@ export function createBatches(write: (to: string, texts: readonly string[]) => P
       }
       if (batch === undefined) {
         const made: Batch = { texts: [], chars: 0, sent: Promise.withResolvers() }
-        waiting.set(to, (batch = made))
+        batch = made
+        waiting.set(to, made)
         void nextTurn().then(() => waiting.get(to) === made && leave(to, made))
       }
       batch.texts.push(text)

@@ -54,7 +54,8 @@ export function createPeerWatch(clock: Clock, ask: (node: string) => Promise<num
           unanswered: 0,
           interval: every(clock, checkMs, () => void look(node, made))
         }
-        peers.set(node, (peer = made))
+        peer = made
+        peers.set(node, made)
       }
       const { waiting, interval } = peer
       waiting.add(onGone)

@@ -76,7 +76,9 @@ export class ResponseReader {
    */
   push(bytes: Buffer): Buffer | undefined {
     const size = bytes.length
-    let [at, from, to] = [0, 0, 0]
+    let at = 0
+    let from = 0
+    let to = 0
     for (let left = stepPieces; left > 0 && at < size && this.fault === undefined && !this.complete; left--) {
       const { place } = this
       if (place === 'length' || place === 'chunk' || place === 'close') {

@@ -78,7 +78,8 @@ export function createEgress(guard: EgressGuard, maxSockets: Readonly<typeof usu
         const url = new URL(definition.url)
         const guarded = definition.publicHosts?.includes(url.hostname) === true ? { guard, owner: tenant } : undefined
         const pool = createSocketPool(url, definition.connectMs, { guarded })
-        pools.set(hash, (shared = { pool, loggedAt: new Map(), users: 0 }))
+        shared = { pool, loggedAt: new Map(), users: 0 }
+        pools.set(hash, shared)
       }
       const { pool } = shared
       const mine = shared

@@ -211,7 +211,8 @@ async function fetchPages(
     if (typeof nextCursor !== 'string') return { items, ttlMs }
     if (cursors.has(nextCursor)) return endAt('stopped at a cursor that came twice')
     if (page >= maxPages) return endAt(`left out all after ${maxPages} pages, which is the limit`)
-    cursors.add((cursor = nextCursor))
+    cursor = nextCursor
+    cursors.add(cursor)
   }
 }
 

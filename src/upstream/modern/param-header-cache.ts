@@ -121,7 +121,8 @@ export function createToolReader(
           count++
           return
         }
-        cursors.add((cursor = nextCursor))
+        cursor = nextCursor
+        cursors.add(cursor)
       }
     } catch (err) {
       log.warn({ err, upstream: name }, 'the tools of the upstream could not be read for the headers of calls')

@@ -24,7 +24,8 @@ export const probeWaitMs = 1_000
 export type Attempts = ReturnType<typeof createAttempts>
 
 export function createAttempts(clock: Clock, random: () => number, log: Log, memory: MemoryAccount) {
-  const [backoff, lost] = [createConnectBackoff(clock, random), createLostConnections(clock, log)]
+  const backoff = createConnectBackoff(clock, random)
+  const lost = createLostConnections(clock, log)
   /** By hash of the definition: the attempt that began last, while it runs. */
   const running = new Map<string, Promise<unknown>>()
   const tails = createStderrTails(clock, memory)

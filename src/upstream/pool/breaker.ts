@@ -95,7 +95,8 @@ export function createBreaker(connector: Connector, attempts: Attempts, clock: C
       if (upstream === undefined) {
         const handshake = { clientInfo, capabilities: {}, ...(era && { era }) }
         const nothing = { waiting: 0, quietSince: undefined, answers: 0, silent: false, checking: undefined }
-        watched.set(hash, (upstream = { definition, handshake, ...nothing }))
+        upstream = { definition, handshake, ...nothing }
+        watched.set(hash, upstream)
       }
       upstream.waiting++
       upstream.quietSince ??= clock.now()

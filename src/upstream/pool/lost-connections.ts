@@ -30,7 +30,8 @@ export function createLostConnections(clock: Clock, log: Log) {
 
   return {
     note({ tenant, name }: Server, { message }: Error): void {
-      const [key, reason] = [`${tenant}/${name}`, withoutRequest(message)]
+      const key = `${tenant}/${name}`
+      const reason = withoutRequest(message)
       const known = told.get(key)
       if (known !== undefined) return void Object.assign(known, { more: known.more + 1, reason })
       log.warn({ upstream: name, tenant, reason }, 'a connection to the upstream ended')

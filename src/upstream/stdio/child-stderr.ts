@@ -28,7 +28,9 @@ export function createStderrLog(
 ) {
   const bucket = createTokenBucket(clock, linesPerSecond, lineBurst)
   /** Since the last line that was not; and of these, how many the log does not know of. */
-  let [dropped, untold, toldAt] = [0, 0, -Infinity]
+  let dropped = 0
+  let untold = 0
+  let toldAt = -Infinity
   /** undefined: the server has answered. */
   let early: string[] | undefined = []
 

@@ -38,7 +38,9 @@ interface AssertionOptions {
 
 export function createAssertions(options: AssertionOptions): UpstreamCredential {
   const { definition, keys, wall } = options
-  let [lines, secrets, since] = ['', noSecrets, -Infinity]
+  let lines = ''
+  let secrets = noSecrets
+  let since = -Infinity
   let pending: Promise<void> | undefined
 
   async function sign(): Promise<void> {

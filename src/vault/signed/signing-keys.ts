@@ -32,7 +32,8 @@ export function createSigningKeys(
   const loading = new Map<TenantId, Promise<KnownKeys>>()
 
   async function load(tenant: TenantId): Promise<KnownKeys> {
-    const [epoch, at] = [await epochOf(tenant), wall.now()]
+    const epoch = await epochOf(tenant)
+    const at = wall.now()
     // What cannot be opened is of a tenant that was removed, and had the same name.
     const all = await replaced<SigningKeySet>(
       () => values.readToReplace(tenant, assertionKeysKey(tenant)),

@@ -15,7 +15,8 @@ export function createGrantIndex(store: Pick<Store, 'append' | 'entries'>) {
   return {
     /** Before it is given: a grant that nobody finds could not be revoked. @throws GatewayError unavailable */
     async add({ tenant, issuer, subject }: Person, upstream: string): Promise<void> {
-      const [key, entry] = [grantIndexKey(tenant), JSON.stringify([issuer, subject, upstream])]
+      const key = grantIndexKey(tenant)
+      const entry = JSON.stringify([issuer, subject, upstream])
       // Whoever connects again and again must not push out the others.
       if ((await store.entries(key)).includes(entry)) return
       await store.append(key, entry, { ttlMs: foreverMs, keep: grantsListed })

@@ -60,7 +60,8 @@ function changeOf(member: Member, before: Listing, after: Listing): ListChange |
 /** The change before it was made. */
 function withoutChange(member: Member, list: readonly JsonObject[], change: ListChange | undefined): JsonObject[] {
   if (change === undefined) return [...list]
-  const [came, altered] = [new Set(change.came), byName(member, change.altered)]
+  const came = new Set(change.came)
+  const altered = byName(member, change.altered)
   const kept = list.filter((entry) => !came.has(nameIn(member, entry)))
   return [...kept.map((entry) => altered.get(nameIn(member, entry)) ?? entry), ...change.gone]
 }
@@ -77,7 +78,8 @@ function pastIn(text: string | undefined): Past | undefined {
 /** Within the limits: where a change is too large, what was before it is not known. */
 function bounded({ since, changes }: Past): string {
   const texts = changes.map((change) => JSON.stringify(change))
-  let [first, chars] = [0, texts.reduce((sum, { length }) => sum + length, 0)]
+  let first = 0
+  let chars = texts.reduce((sum, { length }) => sum + length, 0)
   while (changes.length - first > maxChangesKept || chars > maxPastChars) chars -= texts[first++]?.length ?? 0
   const from = first === 0 ? since : (changes[first - 1]?.at ?? since)
   return `{"since":${from},"changes":[${texts.slice(first).join(',')}]}`
@@ -133,7 +135,8 @@ export async function keptListings(store: Store, hash: string): Promise<KeptList
  * @param at epoch ms
  */
 export function listingAt({ now: text, past: changes }: KeptListings, at: number): Listing | undefined {
-  const [now, past] = [text === undefined ? undefined : parseListing(text), pastIn(changes)]
+  const now = text === undefined ? undefined : parseListing(text)
+  const past = pastIn(changes)
   if (now === undefined || past === undefined || at < past.since) return undefined
   const later = past.changes.filter((change) => change.at > at).toReversed()
   const listOf = (member: Member): JsonObject[] =>
