@@ -30,7 +30,7 @@ import { createFairMutex } from './fair-mutex.ts'
 import { createRequestMemory } from './request-memory.ts'
 
 /** How often each process looks for versions that it was not told of. */
-const pollMs = 1_000
+export const pollMs = 1_000
 /** Times that a change is judged again because another one came first. */
 const maxAttempts = 16
 
