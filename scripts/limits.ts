@@ -446,7 +446,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['control/document-limits.ts maxAllChars chars', 'the same of all tenants that the API made', 'store', '409'],
     ['control/document-limits.ts maxDocuments', 'tenants that the API made', 'store', '409'],
     ['control/document-limits.ts maxMembers', 'upstreams, and endpoints, of such a tenant', 'tenant', '409'],
-    ['control/request-memory.ts requestsPerDay', 'requests with an Idempotency-Key a day', 'admin key', '409'],
+    ['control/idempotency.ts requestsPerDay', 'requests with an Idempotency-Key a day', 'admin key', '409'],
     [
       'admin/configuration/rule-effects.ts maxCoveredNames',
       'names of tools that a rule covers',
@@ -486,9 +486,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/configuration/versions.ts maxTenantsAtOnce', 'tenants of a plan, and of what is applied', 'request', '400'],
     ['control/kills.ts maxKills', 'kill switches', 'tenant', '409'],
     ['control/kills.ts maxKillChars chars', 'kill switches as JSON', 'tenant', '409'],
-    ['control/request-memory.ts maxIdempotencyKey chars', 'an Idempotency-Key', 'request', '409'],
+    ['control/idempotency.ts maxIdempotencyKey chars', 'an Idempotency-Key', 'request', '409'],
     [
-      'control/request-memory.ts maxKeptAnswer chars',
+      'control/idempotency.ts maxKeptAnswer chars',
       'an answer that is kept for its Idempotency-Key',
       'request',
       'that it was given is kept; sent again, 409'
@@ -2096,7 +2096,7 @@ admin/live/processes.ts digestChars
 login/login-events.ts maxEventChars
 admin/live/connections.ts maxNameChars
 cli/client/tail.ts maxSeen
-control/document/judge-apart.ts shortChars
+control/document/judge-in-worker.ts shortChars
 limits/open-table.ts leastBuckets
 session/random-bytes.ts blockBytes
 store/sqlite-turns.ts lazyMs
@@ -2143,7 +2143,7 @@ hosts/doctor/exchange.ts maxBodyChars
 hosts/doctor/endpoint-hops.ts largeMessageBytes
 session/session-index.ts readAtOnce
 control/version-records.ts readAtOnce
-control/request-memory.ts underWayMs
+control/idempotency.ts underWayMs
 admin/configuration/planned/caller-classes.ts looksAtTool
 admin/configuration/planned/caller-classes.ts looksPerChar
 cli/api-key.ts dayMs

@@ -52,7 +52,7 @@ export function recordRefusedChange(
 /** Makes the check: whoever is refused what would have changed something is in the audit log. @throws AdminProblem */
 export function notingRefusal<T>(
   services: Parameters<typeof recordRefusedChange>[0],
-  route: Pick<AdminRoute, 'method' | 'onlyTells' | 'path'>,
+  route: Pick<AdminRoute, 'method' | 'isSafe' | 'path'>,
   { administrator, params, url, ip: address }: FastifyRequest,
   check: () => T
 ): T {

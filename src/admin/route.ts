@@ -137,26 +137,26 @@ export class AdminStream {
 
 interface RouteShape {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** With `{name}` for parameters. */
+  /** The path, with `{name}` for each parameter. */
   readonly path: `/${string}`
-  /** Who may use it: a route without roles is none. */
+  /** The roles that may use the route: at least one. */
   readonly roles: readonly [AdminRole, ...AdminRole[]]
   readonly summary: string
   readonly query?: TSchema
   readonly body?: TSchema
-  /** The handler judges the body: `body` only tells what it looks like. */
-  readonly isOwnJudge?: true
-  /** The tenant need not be in use: it may be made by the request, or its document may not compile here. */
-  readonly isForDocument?: true
-  /** undefined: 204. A string is sent as plain text. */
+  /** The handler validates the body: `body` is for the documentation only. */
+  readonly validatesBody?: true
+  /** The tenant of the path may be missing: the request creates it, or its document does not compile here. */
+  readonly tenantMayBeMissing?: true
+  /** The body of the answer. undefined: the answer is 204. A string is sent as plain text. */
   readonly response?: TSchema
-  /** A POST that makes, changes and does nothing: sent again, it just tells again. */
-  readonly onlyTells?: true
-  /** A POST that may take longer than a minute: so long. */
-  readonly takesMs?: number
-  /** It may answer 201: something was made. */
-  readonly makes?: true
-  /** It can be listened to: what its events say. */
+  /** A POST that only reads: a safe method in the sense of RFC 9110 section 9.2.1. */
+  readonly isSafe?: true
+  /** How long a POST may take, in milliseconds. Default: a minute. */
+  readonly timeoutMs?: number
+  /** The route may create a resource, and answers 201 then. */
+  readonly creates?: true
+  /** The route can answer with server-sent events: what they say. */
   readonly events?: string
 }
 
@@ -199,17 +199,17 @@ export function checked(schema: TSchema, value: unknown, part: 'body' | 'query')
  * @returns undefined only for routes that need none
  */
 export function tenantOf(
-  { isForDocument }: Pick<AdminRoute, 'isForDocument'>,
+  { tenantMayBeMissing }: Pick<AdminRoute, 'tenantMayBeMissing'>,
   { tenants }: Snapshot,
   administrator: Administrator,
   id = ''
 ): Tenant | undefined {
   const tenant = maySee(administrator, id) ? tenants.get(tenantId(id)) : undefined
-  if (tenant === undefined && (isForDocument !== true || !maySee(administrator, id))) throw noSuch('tenant')
+  if (tenant === undefined && (tenantMayBeMissing !== true || !maySee(administrator, id))) throw noSuch('tenant')
   return tenant
 }
 
-export const changesSomething = ({ method, onlyTells }: Pick<AdminRoute, 'method' | 'onlyTells'>): boolean =>
-  method !== 'GET' && onlyTells !== true
+export const changesSomething = ({ method, isSafe }: Pick<AdminRoute, 'method' | 'isSafe'>): boolean =>
+  method !== 'GET' && isSafe !== true
 
 export const maySee = ({ tenants }: Administrator, id: string): boolean => tenants === undefined || tenants.has(id)

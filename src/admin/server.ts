@@ -162,7 +162,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
             conditions: conditionsOf(request.headers),
             params,
             query: route.query && checked(route.query, { ...(request.query as object) }, 'query'),
-            body: route.body && (route.isOwnJudge ? request.body : checked(route.body, request.body, 'body')),
+            body: route.body && (route.validatesBody ? request.body : checked(route.body, request.body, 'body')),
             accept: request.headers.accept ?? '',
             takesGzip: takesCoding('gzip', request.headers['accept-encoding']),
             wantsEvents: /\btext\/event-stream\b/i.test(request.headers.accept ?? ''),

@@ -140,7 +140,7 @@ export const configurationRoutes = [
       path: '/v1/tenants/{tenant}',
       roles: everyRole,
       summary: 'One tenant. The ETag of its configuration is for If-Match.',
-      isForDocument: true,
+      tenantMayBeMissing: true,
       response: TenantDetails
     },
     ({ params, administrator }, services) => tenantAnswer(params, administrator, services)

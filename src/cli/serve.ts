@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadConfig } from '../config/load.ts'
-import { loadConfigApart } from '../config/load-apart.ts'
+import { loadConfigInWorker } from '../config/load-in-worker.ts'
 import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
@@ -41,7 +41,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const reload = async (): Promise<void> => {
     try {
       const running = await ready.promise
-      const next = await loadConfigApart(file, given)
+      const next = await loadConfigInWorker(file, given)
       const { needsRestart } = running.reload(next)
       warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')

@@ -11,7 +11,7 @@ import { nextTurn } from '../time/turns.ts'
 import { compileDocument, contextOfFile, judgeDocument, type Compiled } from './document/compile-document.ts'
 import type { KeptText } from './version-records.ts'
 import { killsIn, stoppedTenant, type DatedKill, type KillsByTenant } from './kills.ts'
-import type { ApartJudge } from './document/judge-apart.ts'
+import type { WorkerJudge } from './document/judge-in-worker.ts'
 import { documentOf, type TenantDocument } from './document/tenant-document.ts'
 
 /** Of the names of documents in the journal. */
@@ -38,12 +38,12 @@ interface CompiledDocument {
 export function createCompiledDocuments({
   file,
   env,
-  apart,
+  workerJudge,
   log
 }: {
   readonly file: () => Snapshot
   readonly env: Environment
-  readonly apart: ApartJudge
+  readonly workerJudge: WorkerJudge
   readonly log: Log
 }) {
   let documents: Documents = new Map()
@@ -69,7 +69,7 @@ export function createCompiledDocuments({
     const text = JSON.stringify(context)
     const known = found.get(document)
     if (known?.context === text) return known.compiled
-    const made = compileDocument(id, await apart.judge({ id, text: document.text, context }), context)
+    const made = compileDocument(id, await workerJudge.judge({ id, text: document.text, context }), context)
     found.set(document, { context: text, compiled: made })
     await nextTurn()
     return made

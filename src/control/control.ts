@@ -22,12 +22,12 @@ import {
 } from './compiled-documents.ts'
 import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
-import { createJudge, type Wish } from './judge.ts'
-import { createApartJudge } from './document/judge-apart.ts'
+import { createJudge, type ChangeRequest } from './judge.ts'
+import { createWorkerJudge } from './document/judge-in-worker.ts'
 import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
 import { killTextsAfter, lastChangeOf, removedTenants, textNamesOf } from './removed-tenants.ts'
 import { createFairMutex } from './fair-mutex.ts'
-import { createRequestMemory } from './request-memory.ts'
+import { createIdempotency } from './idempotency.ts'
 
 /** How often each process looks for versions that it was not told of. */
 export const pollMs = 1_000
@@ -49,7 +49,7 @@ interface ControlOptions {
 }
 
 /** Whoever waits for the journal: what stops something waits for no change, and no author for all those of another. */
-const ownerOf = (tenant: 'change' | 'kill', { author }: Pick<Wish, 'author'>): WorkOwner => ({
+const ownerOf = (tenant: 'change' | 'kill', { author }: Pick<ChangeRequest, 'author'>): WorkOwner => ({
   tenant,
   caller: author.name
 })
@@ -66,8 +66,8 @@ export async function createControl(options: ControlOptions) {
   const { store, file, wall, log } = options
   const isOfFile = (tenant: string): boolean => file().tenants.has(tenantId(tenant))
   const journal = createJournal(options)
-  const apart = createApartJudge(options.env)
-  const compiled = createCompiledDocuments({ ...options, apart })
+  const workerJudge = createWorkerJudge(options.env)
+  const compiled = createCompiledDocuments({ ...options, workerJudge })
   // The journal takes one call after the other.
   const { exclusive, close: closeMutex } = createFairMutex()
   let onChange = (): void => {}
@@ -92,7 +92,7 @@ export async function createControl(options: ControlOptions) {
     () => compiled.take(journal.texts()),
     (err: unknown) => log.warn({ err }, 'the tenants that the admin API made cannot be read yet')
   )
-  const { judge, checkOwner } = createJudge({ file, compiled, apart, version: () => journal.version })
+  const { judge, checkOwner } = createJudge({ file, compiled, workerJudge, version: () => journal.version })
 
   /** @param judged what to write, judged anew where another writer was first: new texts; undefined: removed */
   const commit: Commit = async (about, judged, attempt = 1) => {
@@ -111,11 +111,11 @@ export async function createControl(options: ControlOptions) {
     })
   }
 
-  async function write(wish: Wish): Promise<readonly DocumentChange[]> {
-    const { author, action, removed } = wish
+  async function write(request: ChangeRequest): Promise<readonly DocumentChange[]> {
+    const { author, action, removed } = request
     let changes: readonly DocumentChange[] = []
     await commit({ author, action }, async () => {
-      changes = await judge(wish)
+      changes = await judge(request)
       compiled.expect(changes)
       const ending = changes.filter((each) => !isOfFile(each.tenant))
       return new Map([...textsOf(changes), ...killTextsAfter(ending, compiled.killsOf, removed)])
@@ -154,7 +154,7 @@ export async function createControl(options: ControlOptions) {
     },
     lastChangeOf: (tenant: string): number => lastChangeOf(journal, tenant),
     /** Of routes that take an Idempotency-Key. */
-    requests: createRequestMemory(options),
+    requests: createIdempotency(options),
     /** @throws ControlError managed_by_file */
     checkOwner,
     /** What keeps this process from being ready. */
@@ -168,14 +168,14 @@ export async function createControl(options: ControlOptions) {
     /**
      * Makes a change, in force at this process when it resolves, and at others within a second.
      * @returns nothing where everything is so already
-     * @throws ControlError, GatewayError unavailable, and whatever `wish.change` throws
+     * @throws ControlError, GatewayError unavailable, and whatever `request.change` throws
      */
-    change: (wish: Wish): Promise<readonly DocumentChange[]> => exclusive(ownerOf('change', wish), () => write(wish)),
+    change: (request: ChangeRequest) => exclusive(ownerOf('change', request), () => write(request)),
     /** The same without the change. @returns what it would be of which version, and the snapshot after it */
-    preview: (wish: Wish) =>
-      exclusive(ownerOf('change', wish), async () => {
+    preview: (request: ChangeRequest) =>
+      exclusive(ownerOf('change', request), async () => {
         await sync()
-        const changes = await judge(wish)
+        const changes = await judge(request)
         return { version: journal.version, changes, after: withTenants(file(), compiled.tenantsAfter(changes), true) }
       }),
     /** What references stand for may have changed: with the next snapshot they are read again. */
@@ -184,7 +184,7 @@ export async function createControl(options: ControlOptions) {
     /** undefined: there is no such tenant. */
     killsOf: (tenant: string) => (isKnown(tenant) ? compiled.killsOf(tenant) : undefined),
     /** @returns whether it was not so already. @throws ControlError, GatewayError unavailable */
-    switchKill: (wanted: KillSwitch): Promise<boolean> => exclusive(ownerOf('kill', wanted), () => kills.turn(wanted)),
+    switchKill: (wanted: KillSwitch): Promise<boolean> => exclusive(ownerOf('kill', wanted), () => kills.set(wanted)),
 
     /** @param tenants undefined: all. @param before a version number */
     history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>
@@ -208,7 +208,7 @@ export async function createControl(options: ControlOptions) {
     async close(): Promise<void> {
       await stop()
       await closeMutex(unavailable('The gateway is stopping. Retry in a second.'))
-      await apart.close()
+      await workerJudge.close()
     }
   }
 }

@@ -8,7 +8,7 @@ import { tenantId } from '../protocol/messages.ts'
 import type { createCompiledDocuments, DocumentChange, Documents } from './compiled-documents.ts'
 import { checkMembers, checkSizes } from './document-limits.ts'
 import { ControlError } from './control-error.ts'
-import type { ApartJudge } from './document/judge-apart.ts'
+import type { WorkerJudge } from './document/judge-in-worker.ts'
 import { checkTenantAdmin } from './document/permissions.ts'
 import type { RemovedTenant } from './removed-tenants.ts'
 import { documentOf, notUsable } from './document/tenant-document.ts'
@@ -17,7 +17,7 @@ import type { ChangeAuthor } from './version-record.ts'
 /** New trees by tenant, without their secrets where they keep them; undefined: the tenant is removed. */
 export type WantedChange = ReadonlyMap<string, Tree | undefined>
 
-export interface Wish {
+export interface ChangeRequest {
   readonly author: ChangeAuthor
   /** Such as `tenant.put`. */
   readonly action: string
@@ -39,12 +39,12 @@ interface JudgeOptions {
   /** What the file says, with the settings that hold until the process ends. */
   readonly file: () => Snapshot
   readonly compiled: Pick<ReturnType<typeof createCompiledDocuments>, 'documents' | 'compileApart'>
-  readonly apart: Pick<ApartJudge, 'draft'>
+  readonly workerJudge: Pick<WorkerJudge, 'draft'>
   /** The number of the last version. */
   readonly version: () => number
 }
 
-export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
+export function createJudge({ file, compiled, workerJudge, version }: JudgeOptions) {
   function checkOwner(tenant: string): void {
     if (!file().tenants.has(tenantId(tenant))) return
     throw new ControlError(
@@ -56,7 +56,7 @@ export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
 
   /** @returns undefined where it changes nothing. @throws ControlError */
   async function changeOf(
-    { author: { role }, isBehindFile = false, charge, past }: Wish,
+    { author: { role }, isBehindFile = false, charge, past }: ChangeRequest,
     tenant: string,
     wanted: Tree | undefined
   ): Promise<DocumentChange | undefined> {
@@ -72,19 +72,19 @@ export function createJudge({ file, compiled, apart, version }: JudgeOptions) {
     const old = before?.text
     charge?.(Math.max(draft.length, old?.length ?? 0))
     const hostsThen = past?.get(tenant)?.tenantHosts
-    const text = await apart.draft({ role, allowedHosts, before: old, wanted: draft, hostsThen })
+    const text = await workerJudge.draft({ role, allowedHosts, before: old, wanted: draft, hostsThen })
     return text === undefined ? undefined : { tenant, before, after: documentOf(text, version() + 1) }
   }
 
   /** What a change comes to, without what changes nothing. @throws ControlError */
-  async function judge(wish: Wish): Promise<DocumentChange[]> {
+  async function judge(request: ChangeRequest): Promise<DocumentChange[]> {
     const { documents } = compiled
     const changes: DocumentChange[] = []
-    for (const [tenant, wanted] of wish.change(documents)) {
-      const change = await changeOf(wish, tenant, wanted)
+    for (const [tenant, wanted] of request.change(documents)) {
+      const change = await changeOf(request, tenant, wanted)
       if (change !== undefined) changes.push(change)
     }
-    for (const each of changes) wish.admit?.(each)
+    for (const each of changes) request.admit?.(each)
     checkSizes(documents, changes)
     await checkUse(changes)
     checkMembers(changes)

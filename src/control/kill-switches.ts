@@ -64,7 +64,7 @@ interface KillSwitchOptions {
 export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }: KillSwitchOptions) {
   return {
     /** @returns whether it was not so already. @throws ControlError not_found, not_usable, forbidden, limit_reached */
-    async turn({ author, tenant, kill, verb }: KillSwitch): Promise<boolean> {
+    async set({ author, tenant, kill, verb }: KillSwitch): Promise<boolean> {
       let isChanged = false
       await commit({ author, action: `kill.${verb}` }, () => {
         if (!isKnown(tenant)) throw noSuchThing('tenant')

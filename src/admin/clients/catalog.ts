@@ -148,7 +148,7 @@ export const catalogRoutes = [
     {
       method: 'POST',
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog',
-      onlyTells: true,
+      isSafe: true,
       roles: everyRole,
       summary:
         'What a caller sees at an endpoint, with a client that declares nothing. Starts upstreams that are needed.',
@@ -196,7 +196,7 @@ export const catalogRoutes = [
     {
       method: 'POST',
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog/diff',
-      onlyTells: true,
+      isSafe: true,
       roles: everyRole,
       summary: 'In what that differs between two callers, two revisions, or two moments.',
       body: closedObject({ kind: catalogKind, from: Seen, to: Seen }),

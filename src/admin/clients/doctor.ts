@@ -45,7 +45,7 @@ export const doctorRoute = defineRoute(
   {
     method: 'POST',
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/doctor',
-    onlyTells: true,
+    isSafe: true,
     roles: administrators,
     summary:
       'Goes the way of a host to the public URL of an endpoint, from the machine of the gateway, and says at the ' +

@@ -52,7 +52,7 @@ export const questionRoutes = [
     {
       method: 'POST',
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/explain',
-      onlyTells: true,
+      isSafe: true,
       roles: everyRole,
       summary: 'Why a caller can or cannot see and use something, rule by rule. Starts nothing.',
       body: closedObject({

@@ -37,7 +37,7 @@ export const tryRoute = defineRoute(
   {
     method: 'POST',
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/try',
-    takesMs: maxTryMs,
+    timeoutMs: maxTryMs,
     roles: administrators,
     summary:
       'Calls a tool through the endpoint itself, as whoever the credential in the body is: an administrator may call ' +

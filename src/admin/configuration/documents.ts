@@ -142,7 +142,7 @@ function routesOf(kind: PartKind): AdminRoute[] {
   const about = kinds[kind]
   const answer = ({ params, administrator }: AdminRequest, services: AdminServices, status?: number): AdminReply =>
     about.answer(params, administrator, services, status)
-  const shared = { path: about.path, roles: administrators, isForDocument: true } as const
+  const shared = { path: about.path, roles: administrators, tenantMayBeMissing: true } as const
   return [
     defineRoute(
       {
@@ -150,8 +150,8 @@ function routesOf(kind: PartKind): AdminRoute[] {
         method: 'PUT',
         summary: `Makes or replaces ${about.words}. What is there already is replaced with If-Match only.`,
         body: about.schema,
-        isOwnJudge: true,
-        makes: true,
+        validatesBody: true,
+        creates: true,
         response: about.response
       },
       async (request, services) => {
@@ -167,7 +167,7 @@ function routesOf(kind: PartKind): AdminRoute[] {
           `Changes some members of ${about.name}, with If-Match: JSON Merge Patch (RFC 7396). ` +
           '`null` removes a member.',
         body: Type.Object({}, { description: 'The members to change.' }),
-        isOwnJudge: true,
+        validatesBody: true,
         response: about.response
       },
       async (request, services) => {

@@ -73,14 +73,14 @@ export const keyRoutes = [
       roles: administrators,
       summary:
         'Makes an API key, and shows it this once. With an `Idempotency-Key`, the same request gets the same key.',
-      isForDocument: true,
+      tenantMayBeMissing: true,
       body: closedObject({
         name: KeySchema.properties.name,
         scopes: scopes('What the holder may do, such as `mcp`.'),
         endpoints: KeySchema.properties.endpoints,
         expires: KeySchema.properties.expires
       }),
-      makes: true,
+      creates: true,
       response: NewKey
     },
     async (request, services) => {
@@ -108,7 +108,7 @@ export const keyRoutes = [
       path: '/v1/tenants/{tenant}/keys/{key}',
       roles: administrators,
       summary: 'Takes an API key away: calls and streams of its holder end at every process. Needs no If-Match.',
-      isForDocument: true
+      tenantMayBeMissing: true
     },
     async (request, services) => {
       const tenant = tenantIn(request)

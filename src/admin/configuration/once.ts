@@ -4,8 +4,8 @@ import { longChangeHash } from '../changes.ts'
 import { AdminProblem } from '../problem.ts'
 import { AdminReply, type AdminRequest, type AdminRoute, type AdminServices } from '../route.ts'
 
-export const takesIdempotencyKey = ({ method, onlyTells }: Pick<AdminRoute, 'method' | 'onlyTells'>): boolean =>
-  method === 'POST' && onlyTells !== true
+export const takesIdempotencyKey = ({ method, isSafe }: Pick<AdminRoute, 'method' | 'isSafe'>): boolean =>
+  method === 'POST' && isSafe !== true
 
 /**
  * @returns what the handler of the route does, or did the first time
@@ -28,7 +28,7 @@ export async function handledOnce(route: AdminRoute, request: AdminRequest, serv
     body,
     ifMatch: conditions.ifMatch
   })
-  const asked = { sender: administrator.name, key, digest, takesMs: route.takesMs }
+  const asked = { sender: administrator.name, key, digest, timeoutMs: route.timeoutMs }
   const text = await services.control.requests.once(asked, async () => {
     try {
       const answer = await route.handle(request, services)

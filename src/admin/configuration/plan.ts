@@ -24,7 +24,7 @@ import {
   kindOfChange,
   withClasses
 } from './planned/endpoint-plans.ts'
-import { PlanBody, wishOfPlan } from './planned/plan-wish.ts'
+import { PlanBody, changeOfPlan } from './planned/plan-change.ts'
 import { classesToCompare, openSessions } from './planned/told-sessions.ts'
 
 /** Of a tenant: those that are told. */
@@ -84,7 +84,7 @@ export const planRoutes = [
     {
       method: 'POST',
       path: '/v1/plan',
-      onlyTells: true,
+      isSafe: true,
       roles: administrators,
       summary:
         'What a change would do, and why it would be refused, in the words of `POST /v1/apply`. Changes nothing.',
@@ -101,7 +101,7 @@ export const planRoutes = [
       } = await control.preview({
         author: { name, role },
         action: 'plan',
-        ...(await wishOfPlan(request, services)),
+        ...(await changeOfPlan(request, services)),
         charge: request.administrator.charge,
         isBehindFile: request.body.behindFile
       })

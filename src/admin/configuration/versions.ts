@@ -20,7 +20,7 @@ import {
   type AdminServices
 } from '../route.ts'
 import { checkPlanned, checkVersionNamed, etagOf, versionFor } from './conditions.ts'
-import { Rollback, rollbackWish } from './planned/rollback.ts'
+import { Rollback, rollbackChange } from './planned/rollback.ts'
 import { writeDocuments } from './write.ts'
 
 /** Each is compiled in the turn of the event loop in which the change is made. */
@@ -145,7 +145,7 @@ export const versionRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/versions/{version}',
       roles: administrators,
-      isForDocument: true,
+      tenantMayBeMissing: true,
       summary: 'The configuration of a tenant as it was in a version of `GET /v1/versions`.',
       response: closedObject({
         version: Type.Integer(),
@@ -218,9 +218,9 @@ export const versionRoutes = [
     },
     async (request, services) => {
       const { control } = services
-      const { ofFile, ...wish } = await rollbackWish(control, request.body)
+      const { ofFile, ...change } = await rollbackChange(control, request.body)
       const changes = await writeDocuments(request, services, {
-        ...wish,
+        ...change,
         action: 'rollback',
         target: `version ${request.body.version}`,
         admit: (change) => checkPlanned(request.conditions.ifMatch, change, request.administrator, control),

@@ -3,12 +3,12 @@
 import type { Tree } from '../../config/shape.ts'
 import { ControlError } from '../../control/control-error.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
-import type { Wish } from '../../control/judge.ts'
+import type { ChangeRequest } from '../../control/judge.ts'
 import { shownDocument, type TenantDocument } from '../../control/document/tenant-document.ts'
 import { longChangeHash, recordChange, recordRefusedChange } from '../changes.ts'
 import type { AdminRequest, AdminServices } from '../route.ts'
 
-export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | 'past' | 'isBehindFile'> {
+export interface NotedChange extends Pick<ChangeRequest, 'admit' | 'change' | 'removed' | 'past' | 'isBehindFile'> {
   /** Such as `tenant.put`. */
   readonly action: string
   /** What was changed, without anything secret. Not given: each tenant, of which nobody else's record tells. */
@@ -19,16 +19,16 @@ export interface NotedWish extends Pick<Wish, 'admit' | 'change' | 'removed' | '
   readonly partOf: (shown: Tree) => unknown
 }
 
-/** @returns the changes; none where everything is so already. @throws ControlError, and whatever the wish throws */
+/** @returns the changes; none where everything is so already. @throws ControlError, and whatever the change throws */
 export async function writeDocuments(
   { administrator, address, params }: AdminRequest,
   services: AdminServices,
-  { action, target, tenants, partOf, ...wish }: NotedWish
+  { action, target, tenants, partOf, ...request }: NotedChange
 ): Promise<readonly DocumentChange[]> {
   const { name, role } = administrator
   const author = { name, role }
   const made = await services.control
-    .change({ ...wish, author, action, charge: administrator.charge })
+    .change({ ...request, author, action, charge: administrator.charge })
     .catch((error: unknown) => {
       if (error instanceof ControlError && error.code === 'forbidden')
         for (const tenant of tenants ?? [params['tenant']])

@@ -71,15 +71,15 @@ export const discoverRoute = defineRoute(
   {
     method: 'POST',
     path: '/v1/tenants/{tenant}/upstreams/{upstream}/discover',
-    onlyTells: true,
-    isForDocument: true,
+    isSafe: true,
+    tenantMayBeMissing: true,
     roles: administrators,
     summary:
       'Looks at the MCP server at a URL as it would be with this configuration, and adds nothing: name, connection ' +
       'and TLS, whether it wants a login and where, what it is and what it lists. Of what a tenant-admin names, ' +
       'public addresses alone are reached, as for an upstream.',
     body: UpstreamSchema,
-    isOwnJudge: true,
+    validatesBody: true,
     response: Discovered,
     events: '`event: hop` for each that is well, then one `event: answer`, whose `data` is the answer without events.'
   },

@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox'
 import type { Shape } from '../../config/shape.ts'
 import { metricsForms } from '../../observe/metrics/metrics-text.ts'
 import { problemTable } from '../problem.ts'
-import { maxIdempotencyKey } from '../../control/request-memory.ts'
+import { maxIdempotencyKey } from '../../control/idempotency.ts'
 import { mergePatchType } from '../checks.ts'
 import { takesConditions } from '../configuration/conditions.ts'
 import { takesIdempotencyKey } from '../configuration/once.ts'
@@ -84,7 +84,7 @@ const etagHeader = {
 
 /** @param versioned paths of what has versions */
 function operation(route: AdminRoute, versioned: ReadonlySet<string>) {
-  const { method, path, roles, summary, query, body, response, events, makes } = route
+  const { method, path, roles, summary, query, body, response, events, creates } = route
   const etag = (method === 'GET' && versioned.has(path)) || path === '/v1/plan' || takesConditions(route)
   const bodies = body && {
     ...json(plain(body)),
@@ -114,7 +114,7 @@ function operation(route: AdminRoute, versioned: ReadonlySet<string>) {
               content: { ...(response && answer(response)), ...streamed }
             }
           }),
-      ...(makes &&
+      ...(creates &&
         response && {
           '201': { description: 'It was made.', ...(etag && etagHeader), content: answer(response) }
         }),

@@ -8,7 +8,7 @@ import { isTree, listOf, treeOf, type Tree } from '../../../config/shape.ts'
 import type { Documents } from '../../../control/compiled-documents.ts'
 import { ControlError } from '../../../control/control-error.ts'
 import type { Control } from '../../../control/control.ts'
-import type { Wish } from '../../../control/judge.ts'
+import type { ChangeRequest } from '../../../control/judge.ts'
 import type { RemovedTenant } from '../../../control/removed-tenants.ts'
 import { noSuch } from '../../problem.ts'
 
@@ -68,13 +68,13 @@ const differenceTo = (
   )
 
 /**
- * @returns the wish, and the tenants of the version that the configuration file has now, which are left out
+ * @returns the change, and the tenants of the version that the configuration file has now, which are left out
  * @throws AdminProblem not_found, GatewayError unavailable
  */
-export async function rollbackWish(
+export async function rollbackChange(
   control: Pick<Control, 'at' | 'isOfFile' | 'removedOf'>,
   { version, tenant }: Static<typeof Rollback>
-): Promise<Required<Pick<Wish, 'change' | 'removed' | 'past'>> & { readonly ofFile: readonly string[] }> {
+): Promise<Required<Pick<ChangeRequest, 'change' | 'removed' | 'past'>> & { readonly ofFile: readonly string[] }> {
   const isMeant = ([id]: readonly [string, unknown]): boolean =>
     tenant === undefined ? !control.isOfFile(id) : id === tenant
   const found = await control.at(version, tenant)

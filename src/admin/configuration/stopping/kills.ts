@@ -107,7 +107,7 @@ async function checkPut({ administrator, params }: AdminRequest, services: Admin
   await checkKnown(kill, { tenant: tenant.unstopped ?? tenant, services, charge: administrator.charge })
 }
 
-async function turn(
+async function setKill(
   { administrator, address, params }: Omit<AdminRequest, 'query'>,
   services: AdminServices,
   kill: Kill,
@@ -136,7 +136,7 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
   const shared = {
     path: `/v1/tenants/{tenant}/kills${path}`,
     roles: administrators,
-    isForDocument: true
+    tenantMayBeMissing: true
   } as const
   return [
     defineRoute(
@@ -144,7 +144,7 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
       async (request, services) => {
         const kill = killOf(request.params)
         if (request.query.force !== 'true') await checkPut(request, services, kill)
-        await turn(request, services, kill, 'put')
+        await setKill(request, services, kill, 'put')
       }
     ),
     defineRoute(
@@ -153,7 +153,7 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
         method: 'DELETE',
         summary: 'Takes it back; of what a platform-admin has stopped, only a platform-admin does.'
       },
-      (request, services) => turn(request, services, killOf(request.params), 'delete')
+      (request, services) => setKill(request, services, killOf(request.params), 'delete')
     )
   ]
 }
@@ -177,7 +177,7 @@ export const killRoutes: readonly AdminRoute[] = [
       path: '/v1/tenants/{tenant}/kills',
       roles: everyRole,
       summary: 'What is stopped of a tenant.',
-      isForDocument: true,
+      tenantMayBeMissing: true,
       query: closedObject(pageQuery),
       response: pageSchema(KillEntry)
     },

@@ -20,10 +20,10 @@ type Answer =
   | { readonly refused: Refused }
   | { readonly judged: JudgedDocument }
 
-export type ApartJudge = ReturnType<typeof createApartJudge>
+export type WorkerJudge = ReturnType<typeof createWorkerJudge>
 
 /** @param env where `${NAME}` in documents of platform-admins comes from */
-export function createApartJudge(env: Environment) {
+export function createWorkerJudge(env: Environment) {
   const thread = createThread<Work, Answer>(new URL(import.meta.url), steadyClock, { ...env })
 
   async function answerOf(work: Work, chars: number): Promise<Answer> {

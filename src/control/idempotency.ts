@@ -27,17 +27,17 @@ export interface RepeatableRequest {
   /** Digest of all that is asked. */
   readonly digest: string
   /** As long as a process may take for it. */
-  readonly takesMs?: number | undefined
+  readonly timeoutMs?: number | undefined
 }
 
-export function createRequestMemory({ store, sealer }: { readonly store: Store; readonly sealer: Sealer }) {
+export function createIdempotency({ store, sealer }: { readonly store: Store; readonly sealer: Sealer }) {
   return {
     /**
      * @param run gives the answer as JSON
      * @returns that of the first time. @throws ControlError conflict, limit_reached; GatewayError unavailable
      */
     async once(
-      { sender, key, digest, takesMs = underWayMs }: RepeatableRequest,
+      { sender, key, digest, timeoutMs = underWayMs }: RepeatableRequest,
       run: () => Promise<string>
     ): Promise<string> {
       if (key === '' || key.length > maxIdempotencyKey)
@@ -56,7 +56,7 @@ export function createRequestMemory({ store, sealer }: { readonly store: Store; 
           'Send them without one.'
         )
       const underWay = record()
-      if (!(await store.set(place, underWay, { ttlMs: takesMs, when: 'absent' })))
+      if (!(await store.set(place, underWay, { ttlMs: timeoutMs, when: 'absent' })))
         return answerIn((await store.get(place)) ?? '')
       let answer: string
       try {

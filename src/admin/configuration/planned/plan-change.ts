@@ -3,10 +3,10 @@
 import type { Static } from 'typebox'
 import { closedObject } from '../../../config/schema/parts.ts'
 import { Type } from '../../../config/schema/type.ts'
-import type { Wish } from '../../../control/judge.ts'
+import type { ChangeRequest } from '../../../control/judge.ts'
 import { AdminProblem } from '../../problem.ts'
 import type { AdminRequest, AdminServices } from '../../route.ts'
-import { rollbackWish } from './rollback.ts'
+import { rollbackChange } from './rollback.ts'
 import { behindFile, wantedChange, wantedTenants } from '../versions.ts'
 
 export const PlanBody = closedObject({
@@ -26,10 +26,10 @@ interface PlanRequest extends AdminRequest {
 }
 
 /** @throws AdminProblem */
-export async function wishOfPlan(
+export async function changeOfPlan(
   request: PlanRequest,
   { control }: AdminServices
-): Promise<Pick<Wish, 'change' | 'removed' | 'past'>> {
+): Promise<Pick<ChangeRequest, 'change' | 'removed' | 'past'>> {
   const { tenants, rollback, tenant } = request.body
   if ((tenants === undefined) === (rollback === undefined))
     throw new AdminProblem('invalid_request', 'A plan is of "tenants" or of "rollback".', 'Send one of them.')
@@ -40,9 +40,9 @@ export async function wishOfPlan(
   const { role } = request.administrator
   if (role !== 'platform-admin')
     throw new AdminProblem('forbidden', `The role ${role} may roll nothing back.`, 'Use a key of a platform-admin.')
-  const { ofFile: _ofFile, ...wish } = await rollbackWish(control, {
+  const { ofFile: _ofFile, ...change } = await rollbackChange(control, {
     version: rollback,
     ...(tenant !== undefined && { tenant })
   })
-  return wish
+  return change
 }

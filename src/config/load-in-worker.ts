@@ -16,7 +16,7 @@ interface Work {
 type Answer = { readonly judged: JudgedConfig } | { readonly problems: readonly Problem[] }
 
 /** @throws ConfigError as `loadConfig` */
-export async function loadConfigApart(path: string, options: LoadOptions): Promise<Configuration> {
+export async function loadConfigInWorker(path: string, options: LoadOptions): Promise<Configuration> {
   const thread = createThread<Work, Answer>(new URL(import.meta.url), steadyClock)
   const answer = await thread.run({ path, options: { ...options, env: { ...options.env } } })
   await thread.close()
