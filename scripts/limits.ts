@@ -15,20 +15,20 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   'Credentials for upstreams': [
     ['vault/vault.ts maxSecretLength chars', 'a secret that a person enters', 'upstream', 'refused on the page'],
     [
-      'http/connections/presented-credential.ts maxEndpoints',
+      'http/account-pages/presented-credential.ts maxEndpoints',
       'endpoints that a credential is tried for',
       'request',
       'refused'
     ],
-    ['http/connections/connection-routes.ts maxFormBytes bytes', 'a form of the page', 'request', '413'],
+    ['http/account-pages/connection-routes.ts maxFormBytes bytes', 'a form of the page', 'request', '413'],
     [
-      'http/connections/connection-session.ts sessionMs',
+      'http/account-pages/connection-session.ts sessionMs',
       'time for which a browser stays signed in',
       'person',
       'signs in'
     ],
-    ['http/connections/page-sign-in.ts signInSeconds', 'time for a sign-in on the page', 'person', 'begun anew'],
-    ['login/connections-door.ts ticketMs', 'life of the way back from the login front', 'person', 'begun anew'],
+    ['http/account-pages/page-sign-in.ts signInSeconds', 'time for a sign-in on the page', 'person', 'begun anew'],
+    ['login/connections-sign-in.ts ticketMs', 'life of the way back from the login front', 'person', 'begun anew'],
     ['vault/oauth/account-name.ts maxName chars', 'what an account is called', 'person', 'cut off'],
     ['vault/connect-pages.ts linkMs', 'life of a link to the page', 'link', 'refused on the page'],
     ['vault/oauth/connect-account.ts pendingMs', 'time to allow it at the provider', 'person', 'begun anew'],
@@ -115,26 +115,31 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['vault/oauth/account-client.ts maxCredentialLength chars', 'id and secret of a client', 'issuer', 'refused'],
     ['vault/oauth/connect-account.ts maxBegun', 'connections begun in ten minutes', 'person', 'refused on the page'],
     [
-      'http/connections/sign-in-rate.ts signInsPerSecond',
+      'http/account-pages/sign-in-rate.ts signInsPerSecond',
       'ways back from a sign-in to the page, half of them for one address',
       'tenant',
       '429'
     ],
-    ['http/connections/sign-in-rate.ts maxSignInsAtOnce', 'of them at once', 'tenant', '429'],
-    ['http/connections/page-sign-in.ts maxAtOnce', 'requests to the provider of `signIn`', 'tenant', 'the others wait'],
+    ['http/account-pages/sign-in-rate.ts maxSignInsAtOnce', 'of them at once', 'tenant', '429'],
     [
-      'http/connections/page-sign-in.ts timeoutMs',
+      'http/account-pages/page-sign-in.ts maxAtOnce',
+      'requests to the provider of `signIn`',
+      'tenant',
+      'the others wait'
+    ],
+    [
+      'http/account-pages/page-sign-in.ts timeoutMs',
       'the wait for one of these places',
       'request',
       'refused on the page'
     ],
     [
-      'http/connections/page-sign-in.ts maxUsed',
+      'http/account-pages/page-sign-in.ts maxUsed',
       'sign-ins to the page that have come back and are known as used',
       'process',
       'those used first are forgotten'
     ],
-    ['http/connections/sign-in-rate.ts maxCounted', 'tenants that are counted', 'process', 'counted anew'],
+    ['http/account-pages/sign-in-rate.ts maxCounted', 'tenants that are counted', 'process', 'counted anew'],
     ['vault/grants.ts uncertainMs', 'the same while messages may be missed', 'person', '-'],
     [
       'vault/grants.ts renewalMs',
@@ -824,7 +829,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Streams to clients': [
     [
-      'http/connections.ts maxClientConnections',
+      'http/sockets.ts maxClientConnections',
       'connections of clients; no more than half of the open files that the process may have',
       'process',
       'one without a token is closed, else one of whoever has most; 429'
@@ -838,7 +843,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['http/request-rates.ts refusedAfterMs', 'time until that refusal is sent', 'request', 'sent'],
     ['http/request-rates.ts maxWaitingRefusals', 'refusals that wait so', 'process', 'sent at once'],
     [
-      'http/connections.ts memoryPerConnection bytes',
+      'http/sockets.ts memoryPerConnection bytes',
       'part of the memory for calls that leaves room for one more connection',
       'process',
       'the same'
@@ -1827,7 +1832,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
     ['login/people/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
     [
-      'login/held-answers.ts allowedMs',
+      'login/redirect-guard.ts allowedMs',
       'time for which an address that somebody allowed is told of errors without a page',
       'client and redirect URI',
       'a page with a link'
@@ -2116,7 +2121,7 @@ observe/pseudonyms.ts pseudonymChars
 vault/sealed-values.ts maxTries
 cli/crash-files.ts timeoutMs
 login/sign-in-pages.ts interactionMs
-http/connections/page-sign-in.ts maxQuery
+http/account-pages/page-sign-in.ts maxQuery
 login/people/sign-in.ts maxReasonChars
 login/people/identities.ts pollMs
 login/adapter.ts atOnceMs
@@ -2155,8 +2160,8 @@ session/session-index.ts timeLength
 cli/try-out.ts maxNames
 relay/methods/report.ts charactersPerToken
 relay/catalog/public-names.ts maxReported
-http/connections.ts descriptorsPerConnection
-http/connections.ts perNewcomer
+http/sockets.ts descriptorsPerConnection
+http/sockets.ts perNewcomer
 http/server.ts maxTurnsToClose
 http/request-rates.ts maxKept
 http/request-rates.ts warnMs

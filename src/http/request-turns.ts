@@ -13,7 +13,7 @@ import { createFairQueue, type WorkOwner } from '../time/fair-queue.ts'
 import { createLoopDelay, type LoopDelay } from '../time/loop-delay.ts'
 import { type TurnShares, turnShares } from '../time/turn-shares.ts'
 import { clientAddressOf } from './admission.ts'
-import type { Connections } from './connections.ts'
+import type { Connections } from './sockets.ts'
 import { readTarget } from './headers.ts'
 import type { ClientRequest } from './reply.ts'
 

@@ -23,15 +23,15 @@ import {
   type ServerState,
   type UrlSuffix
 } from './admission.ts'
-import type { Connections } from './connections.ts'
+import type { Connections } from './sockets.ts'
 import { answerPreflight, checkContent, corsHeadersOf } from './headers.ts'
 import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
 import { oauthPaths, sendNoAuthorizationServer } from './login/no-authorization-server.ts'
 import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
-import { sendSigningKeys } from './connections/signing-keys-route.ts'
-import { addConnectionRoutes } from './connections/connection-routes.ts'
+import { sendSigningKeys } from './account-pages/signing-keys-route.ts'
+import { addConnectionRoutes } from './account-pages/connection-routes.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
 import { holdRequest, reserveRequest } from './request-memory.ts'
 import type { RequestRates } from './request-rates.ts'

@@ -6,16 +6,16 @@ import type { InteractionResults, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
-import type { ConnectionsDoor } from './connections-door.ts'
+import type { ConnectionsSignIn } from './connections-sign-in.ts'
 import { type createConsents, ownPages } from './consents.ts'
-import { formTargets } from './held-answers.ts'
+import { formTargets } from './redirect-guard.ts'
 import { consentBody, errorPage, escaped, sendPage, startAgain } from './pages.ts'
 import { shownClient } from './strangers/registration.ts'
 import { createSignInPages, type SignInPagesOptions } from './sign-in-pages.ts'
 
 type InteractionsOptions = SignInPagesOptions & {
   readonly consents: ReturnType<typeof createConsents>
-  readonly door: ConnectionsDoor
+  readonly connectionsSignIn: ConnectionsSignIn
 }
 
 /** Of an app, on the page. */
@@ -26,7 +26,7 @@ const providerAway = "The tenant's identity provider cannot be reached at the mo
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>
 
 export function createInteractions(options: InteractionsOptions) {
-  const { tenant, config, records, identities, consents, door, note, log } = options
+  const { tenant, config, records, identities, consents, connectionsSignIn, note, log } = options
   const { sendToProvider, callback } = createSignInPages(options)
 
   const fail = (response: ServerResponse, text: string, status = 400): void =>
@@ -103,7 +103,7 @@ export function createInteractions(options: InteractionsOptions) {
         // Of the query nothing else is kept, or shown again: a stranger writes it.
         const state = url.searchParams.get('state') ?? ''
         const page = `${ownPages}/connections?state=${state}`
-        if (!(await door.answer(provider, state, request, response)))
+        if (!(await connectionsSignIn.answer(provider, state, request, response)))
           await sendToProvider(page, [], provider.createContext(request, response))
       } else if (isPage) await interaction(provider, url.pathname.slice('/interaction/'.length), request, response)
       else await callback(provider, url, provider.createContext(request, response))

@@ -15,7 +15,7 @@ import { GatewayError, type TenantId } from '../protocol/messages.ts'
 import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
-import { createConnectionsDoor } from './connections-door.ts'
+import { createConnectionsSignIn } from './connections-sign-in.ts'
 import { createConsents } from './consents.ts'
 import { createIdentities } from './people/identities.ts'
 import { createInteractions } from './interactions.ts'
@@ -81,10 +81,10 @@ export async function createLogin(
     const note = createLoginEvents(tenant, config, { audit, log, nameOf }, origins)
     const guarded = createFetch({ guard: ofStrangers, owner: tenant.id })
     const consents = createConsents({ config, records, identities, note })
-    const door = createConnectionsDoor({ tenant, config, records, identities })
+    const connectionsSignIn = createConnectionsSignIn({ tenant, config, records, identities })
     const addressOf = (request: IncomingMessage): string | undefined => origins.get(request)?.address
     const strangers = createStrangerLimits({ tenant, config, records, clock: wall, log, addressOf })
-    const parts = { tenant, config, records, signIn, identities, consents, door, strangers, note, log }
+    const parts = { tenant, config, records, signIn, identities, consents, connectionsSignIn, strangers, note, log }
     const interactions = createInteractions(parts)
     let made: { readonly kid: string; readonly provider: ReturnType<typeof createProvider> } | undefined
 
@@ -93,7 +93,7 @@ export async function createLogin(
       records,
       identities,
       interactions,
-      door,
+      connectionsSignIn,
       strangers,
       async provider(): ReturnType<typeof createProvider> {
         const keys = await keysOf()
@@ -182,12 +182,12 @@ export async function createLogin(
     },
 
     /** Who came from here to the page of their connections. @returns undefined where it was used, or too old */
-    takeTicket: async (tenant: Tenant, id: string) => frontFor(tenant)?.front.door.takeTicket(id),
+    takeTicket: async (tenant: Tenant, id: string) => frontFor(tenant)?.front.connectionsSignIn.takeTicket(id),
 
     /** Does the provider still know a person of this issuer? Of others it is not asked. */
     async knows(tenant: Tenant, { issuer, subject }: { readonly issuer: string; readonly subject: string }) {
       const { config, front } = frontFor(tenant) ?? {}
-      return front === undefined || config?.issuer !== issuer || (await front.door.knows(subject))
+      return front === undefined || config?.issuer !== issuer || (await front.connectionsSignIn.knows(subject))
     },
 
     /** Requests to the provider of a tenant. */

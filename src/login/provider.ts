@@ -13,7 +13,7 @@ import { toldOf } from './people/identity.ts'
 import type { LoginKeys } from './keys.ts'
 import { interactionSeconds } from './sign-in-pages.ts'
 import { logFailures, noteRefusals, type LoginEvents } from './login-events.ts'
-import { holdBack } from './held-answers.ts'
+import { guardRedirects } from './redirect-guard.ts'
 import { providerPages } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { createRefreshRate } from './refresh-rate.ts'
@@ -179,7 +179,7 @@ export async function createProvider(
   provider.proxy = true
   noteRefusals(provider, note)
   giveBackUnbegun(provider, strangers)
-  holdBack(provider, config, records)
+  guardRedirects(provider, config, records)
   signOutThere(provider, options)
   logFailures(provider, tenant.id, log)
   return { provider, answer: provider.callback() }

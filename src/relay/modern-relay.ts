@@ -14,7 +14,7 @@ import { forwardToNode, forwardedCallOf } from './call/forwarded-call.ts'
 import { createCallerCatalogs, type CatalogCache } from './catalog/client-catalogs.ts'
 import type { Listings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
-import { createPromises } from './catalog/promises.ts'
+import { createAdvertisedCapabilities } from './catalog/advertised.ts'
 import { createCallerConnections } from './connections/caller-connections.ts'
 import type { LogLevels } from './connections/log-level.ts'
 import { retryForwarded, type ModernServices } from './methods/modern-forward.ts'
@@ -99,7 +99,7 @@ export function createModernRelay({
   const processTasks = createProcessTasks({ pool, openTasks, node, forward })
   const services: ModernServices = {
     catalogs,
-    promises: createPromises(clock),
+    advertised: createAdvertisedCapabilities(clock),
     connections,
     states,
     parking,

@@ -1,5 +1,5 @@
-// Tokens of a shared bucket on their way between the store and the hand of this process. While the store is away, a
-// process goes on by itself.
+// Leases tokens of a shared bucket from the store, and gives them back. While the store is away, a process goes on by
+// itself.
 
 import type { Log } from '../observe/log.ts'
 import { pause, type Clock } from '../time/clock.ts'
@@ -32,12 +32,14 @@ const maxEmptyMs = 1_000
 /** Between two lines about a store that is away. */
 const awayLogMs = 60_000
 
-/** What this process has in hand of a bucket. */
-export interface Hand {
+/** What this process has leased of a bucket. */
+export interface LocalLease {
   bucket: Bucket
+  /** Tokens that this process may still spend. */
   held: number
-  /** Since the store was asked last. */
+  /** Tokens spent since the store was asked last. */
   used: number
+  /** Tokens that were left in the store then. */
   left: number
   askedAt: number
   usedAt: number
@@ -63,67 +65,67 @@ export function createRefill({ store, clock, node, log }: RefillOptions) {
   let awayLoggedAt = -Infinity
 
   /** Never rejects. By one at a time for each bucket. */
-  function refill(hand: Hand): Promise<void> {
-    return (hand.asking ??= fetchTokens(hand).finally(() => (hand.asking = undefined)))
+  function refill(local: LocalLease): Promise<void> {
+    return (local.asking ??= fetchTokens(local).finally(() => (local.asking = undefined)))
   }
 
-  async function fetchTokens(hand: Hand): Promise<void> {
-    hand.size = Math.min(maxLease, clock.now() - hand.askedAt < sweepMs ? hand.size * 2 : Math.ceil(hand.size / 2))
-    const want = (): number => Math.max(hand.held + 1, hand.size, hand.waiting)
-    const lease = await ask(hand, want())
-    if (lease === undefined || hand.held >= 1) return
+  async function fetchTokens(local: LocalLease): Promise<void> {
+    local.size = Math.min(maxLease, clock.now() - local.askedAt < sweepMs ? local.size * 2 : Math.ceil(local.size / 2))
+    const want = (): number => Math.max(local.held + 1, local.size, local.waiting)
+    const lease = await ask(local, want())
+    if (lease === undefined || local.held >= 1) return
     if (lease.elsewhere > 0 && lease.waitMs > shortageMs) {
-      await store.publish(shortageChannel, hand.bucket.key).catch(() => 0)
+      await store.publish(shortageChannel, local.bucket.key).catch(() => 0)
       await pause(clock, shortageMs)
-      await ask(hand, want())
+      await ask(local, want())
     }
-    if (hand.held < 1) hand.emptyUntil = clock.now() + Math.min(hand.waitMs, maxEmptyMs)
+    if (local.held < 1) local.emptyUntil = clock.now() + Math.min(local.waitMs, maxEmptyMs)
   }
 
   /** @returns undefined where the store is away */
-  async function ask(hand: Hand, want: number): Promise<TokenLease | undefined> {
-    const { used, bucket } = hand
+  async function ask(local: LocalLease, want: number): Promise<TokenLease | undefined> {
+    const { used, bucket } = local
     const now = clock.now()
     // What is spent from now on is told the next time.
-    hand.used = 0
+    local.used = 0
     const request = { capacity: bucket.capacity, perMs: bucket.perMs, ttlMs: bucket.ttlMs, used, want, holdMs }
     try {
       const lease = await store.lease(bucket.key, { ...request, holder: node })
-      hand.held = lease.held - hand.used
-      hand.left = lease.left
-      hand.waitMs = lease.waitMs
-      hand.askedAt = now
+      local.held = lease.held - local.used
+      local.left = lease.left
+      local.waitMs = lease.waitMs
+      local.askedAt = now
       return lease
     } catch (error) {
-      hand.used += used
-      goOnAlone(hand, now, error)
+      local.used += used
+      goOnAlone(local, now, error)
       return undefined
     }
   }
 
   /** Until the store is back this process holds the limit by itself; what it spends is told afterwards. */
-  function goOnAlone(hand: Hand, now: number, reason: unknown): void {
-    const { capacity, perMs } = hand.bucket
-    const known = hand.askedAt === -Infinity ? capacity : hand.left + (now - hand.askedAt) * perMs
-    const all = Math.min(capacity, known + hand.held)
-    hand.held = Math.floor(all)
-    hand.left = all - hand.held
-    hand.askedAt = now
-    hand.waitMs = perMs > 0 ? Math.ceil((1 - hand.left) / perMs) : Infinity
-    if (hand.held < 1) hand.emptyUntil = now + Math.min(hand.waitMs, maxEmptyMs)
+  function goOnAlone(local: LocalLease, now: number, reason: unknown): void {
+    const { capacity, perMs } = local.bucket
+    const known = local.askedAt === -Infinity ? capacity : local.left + (now - local.askedAt) * perMs
+    const all = Math.min(capacity, known + local.held)
+    local.held = Math.floor(all)
+    local.left = all - local.held
+    local.askedAt = now
+    local.waitMs = perMs > 0 ? Math.ceil((1 - local.left) / perMs) : Infinity
+    if (local.held < 1) local.emptyUntil = now + Math.min(local.waitMs, maxEmptyMs)
     if (now - awayLoggedAt < awayLogMs) return
     awayLoggedAt = now
     log.warn({ reason }, 'the store is away: each process holds the limits of calls by itself until it is back')
   }
 
-  async function giveBack(hand: Hand): Promise<void> {
-    if (hand.held <= 0 && hand.used <= 0) return
+  async function giveBack(local: LocalLease): Promise<void> {
+    if (local.held <= 0 && local.used <= 0) return
     // At once, so that nobody spends it meanwhile.
-    hand.held = 0
-    hand.size = 1
-    await (hand.asking ??= ask(hand, 0)
+    local.held = 0
+    local.size = 1
+    await (local.asking ??= ask(local, 0)
       .then(() => {})
-      .finally(() => (hand.asking = undefined)))
+      .finally(() => (local.asking = undefined)))
   }
 
   return { refill, giveBack }

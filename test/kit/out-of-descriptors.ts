@@ -6,7 +6,7 @@ import { closeSync, openSync } from 'node:fs'
 import { createFileWriter } from '../../src/audit/file.ts'
 import { createFetch } from '../../src/egress/fetch.ts'
 import { createKeySource } from '../../src/auth/jwks.ts'
-import { createConnections } from '../../src/http/connections.ts'
+import { createConnections } from '../../src/http/sockets.ts'
 import { handshake, httpDefinition, recordingEvents, stdioDefinition, testConnector } from './connector.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 

@@ -5,7 +5,7 @@ import type { Audit } from '../../audit/audit.ts'
 import type { StoreHealth } from '../../store/health.ts'
 import type { Vault } from '../../vault/vault.ts'
 import type { ServerState } from '../admission.ts'
-import type { Connections } from '../connections.ts'
+import type { Connections } from '../sockets.ts'
 import { sendJson } from '../reply.ts'
 import { frontPage, frontPageHeaders } from './front-page.ts'
 

@@ -13,7 +13,7 @@ import type { RequestStates } from '../bridge/request-state.ts'
 import { openUrlRetry, urlElicitationOf } from '../bridge/url-retry.ts'
 import { definitionOf, redactError, type ModernCall } from '../call/call.ts'
 import type { CallerCatalogs } from '../catalog/client-catalogs.ts'
-import type { Promises } from '../catalog/promises.ts'
+import type { AdvertisedCapabilities } from '../catalog/advertised.ts'
 import { errorForModern } from '../client/client-errors.ts'
 import { shapeInputRequests } from '../client/input-requests.ts'
 import { forwardableRequest, modernClientOf, withoutInputResponses } from '../client/modern-client.ts'
@@ -26,7 +26,7 @@ import type { ListPages } from './list-pages.ts'
 /** What the methods of 2026-07-28 work with. */
 export interface ModernServices {
   readonly catalogs: CallerCatalogs
-  readonly promises: Promises
+  readonly advertised: AdvertisedCapabilities
   readonly connections: CallerConnections
   readonly states: RequestStates
   readonly parking: Parking

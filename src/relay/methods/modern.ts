@@ -27,10 +27,10 @@ import { lists } from './list-pages.ts'
 import { checkConditions, completion, resolve, shownResult, unknownName, withClientUri } from './shared.ts'
 import { connectedResult } from './unconnected.ts'
 
-async function discover(call: ModernCall, { catalogs, promises }: ModernServices): Promise<Result> {
+async function discover(call: ModernCall, { catalogs, advertised }: ModernServices): Promise<Result> {
   const { modernCapabilities: capabilities, instructions } = catalogs.of(call)
   const ttlMs = catalogs.discoveryTtlMs(call)
-  promises.keep(call, capabilities, ttlMs, catalogs.isGuess(call))
+  advertised.keep(call, capabilities, ttlMs, catalogs.isGuess(call))
   return {
     resultType: 'complete',
     supportedVersions: modernRevisions,
@@ -190,7 +190,7 @@ const aggregates: ReadonlySet<string> = new Set(['server/discover', ...lists.map
 
 /** @throws GatewayError unknown_method; whatever the method throws */
 export async function dispatchModern(call: ModernCall, services: ModernServices): Promise<Result> {
-  const { catalogs, promises, states } = services
+  const { catalogs, advertised, states } = services
   const { method } = call.request
   const unknown = (): GatewayError => new GatewayError('unknown_method', `Method not found: ${excerpt(method)}`)
   const handle = methods.get(method)
@@ -200,6 +200,6 @@ export async function dispatchModern(call: ModernCall, services: ModernServices)
   const needs = modernClientRequests.get(method)?.capability ?? []
   const isOffered = (): boolean => needs.length === 0 || hasCapability(catalogs.of(call).modernCapabilities, needs)
   if (aggregates.has(method) || !isOffered()) await catalogs.awaitListings(call)
-  if (!isOffered() && !promises.holds(call, needs)) throw states.lost(call) ?? unknown()
+  if (!isOffered() && !advertised.holds(call, needs)) throw states.lost(call) ?? unknown()
   return await handle(call, services)
 }

@@ -1,5 +1,5 @@
-// What the library would answer to a browser and we hold back: a redirect to an address that nobody has looked at yet,
-// which would make an open redirector of the tenant's origin, and a page of its own with a script.
+// The redirect guard holds back what the library would answer to a browser: a redirect to an address that nobody has
+// looked at yet, which would make an open redirector of the tenant's origin, and a page of its own with a script.
 
 import type { errors as Errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { LoginConfig } from '../config/auth/login-config.ts'
@@ -10,7 +10,7 @@ import { staysHere } from './strangers/registration.ts'
 /** How long an address counts as one that people allow, since somebody did so last. */
 const allowedMs = 365 * 24 * 60 * 60_000
 
-export function holdBack(provider: Provider, config: LoginConfig, records: LoginRecords): void {
+export function guardRedirects(provider: Provider, config: LoginConfig, records: LoginRecords): void {
   const failed = new WeakMap<KoaContextWithOIDC, Errors.OIDCProviderError>()
   const succeeded = new WeakSet<KoaContextWithOIDC>()
   provider.on('authorization.error', (ctx, error) => void failed.set(ctx, error))

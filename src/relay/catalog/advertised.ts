@@ -1,14 +1,14 @@
-// What `server/discover` has promised of endpoints at this process: a client may ask for it for as long as it may hold
-// the promise, although no upstream of the endpoint turns out to offer it.
+// The capabilities that `server/discover` has advertised for endpoints at this process: a client may use them for as
+// long as it may cache that answer, although no upstream of the endpoint turns out to offer them.
 
 import type { ServerCapabilities } from '../../protocol/messages.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { EndpointContext } from '../call/call.ts'
 import { maxTtlMs } from './freshness.ts'
 
-export type Promises = ReturnType<typeof createPromises>
+export type AdvertisedCapabilities = ReturnType<typeof createAdvertisedCapabilities>
 
-export function createPromises(clock: Pick<Clock, 'now'>) {
+export function createAdvertisedCapabilities(clock: Pick<Clock, 'now'>) {
   /** Until when each capability is answered for. As many as there are endpoints, a few names each. */
   const promised = new Map<string, Map<string, number>>()
   const nameOf = ({ endpoint: { tenant, name } }: EndpointContext): string => `${tenant}/${name}`

@@ -21,16 +21,16 @@ export interface Ticket {
   readonly name: string
 }
 
-interface DoorOptions {
+interface ConnectionsSignInOptions {
   readonly tenant: { readonly id: TenantId }
   readonly config: LoginConfig
   readonly records: LoginRecords
   readonly identities: ReturnType<typeof createIdentities>
 }
 
-export type ConnectionsDoor = ReturnType<typeof createConnectionsDoor>
+export type ConnectionsSignIn = ReturnType<typeof createConnectionsSignIn>
 
-export function createConnectionsDoor({ tenant, config, records, identities }: DoorOptions) {
+export function createConnectionsSignIn({ tenant, config, records, identities }: ConnectionsSignInOptions) {
   return {
     /**
      * @param state of the browser, as the request names it

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { pino } from 'pino'
 import t from 'tap'
-import { createConnections } from '../../src/http/connections.ts'
+import { createConnections } from '../../src/http/sockets.ts'
 import { createTurnShares } from '../../src/time/turn-shares.ts'
 import { acmeGateway } from '../kit/acme-gateway.ts'
 
