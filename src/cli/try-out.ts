@@ -51,7 +51,8 @@ const unusedIn = ({ tenants }: Snapshot): string[] =>
   })
 
 export const isAllWell = ({ issuers, endpoints }: Tried): boolean =>
-  issuers.every(({ isWell }) => isWell) && endpoints.every(({ missing }) => missing.length === 0)
+  issuers.every(({ isWell }) => isWell) &&
+  endpoints.every(({ missing, clashes }) => missing.length === 0 && clashes.length === 0)
 
 export const textOfTried = ({ endpoints, unused }: Tried): string =>
   endpoints.map(textOfReport).join('') +
@@ -158,8 +159,8 @@ function textOfReport({ path, counts, toolTokens, parts, clashes, shortened, mis
     ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${reason}`),
     ...shown(clashes, 'name clashes', ({ name, has, hasNot }) =>
       has === undefined
-        ? `  ! ${hasNot} is left out: ${name} begins with the prefix of another upstream`
-        : `  ! ${hasNot} is left out: ${has} has the name ${name}`
+        ? `  ! ${hasNot} is left out: ${name} begins with the prefix of another upstream. Rename or deny it`
+        : `  ! ${hasNot} is left out: ${has} has the name ${name}. Rename one of them, or deny ${hasNot}`
     ),
     ...shown(shortened, 'changed names', ({ whole, shown: name }) => `  ${whole} is shown as ${name}`)
   ]

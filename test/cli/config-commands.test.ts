@@ -248,18 +248,24 @@ t.test('check --connect says what each endpoint offers, what is left out, and wh
   })
   const long = 'x'.repeat(60)
   const upstreams = { one: server('echo', long), two: server('echo'), gone: { command: '/no/such/command' } }
-  const config = (members: string[]) => ({
+  const config = (members: string[], flat: object = {}) => ({
     store: `file:${t.testdirName}/never.db`,
     tenants: {
       a: {
         auth: 'none',
         upstreams,
-        endpoints: { default: { upstreams: members }, flat: { upstreams: ['one', 'two'], prefix: '' } }
+        endpoints: { default: { upstreams: members }, flat: { upstreams: ['one', 'two'], prefix: '', ...flat } }
       }
     }
   })
   const folder = t.testdir({
-    'good.json': JSON.stringify(config(['one', 'two'])),
+    'good.json': JSON.stringify(
+      config(['one', 'two'], { deny: { tools: ['two/echo'], prompts: ['two/*'], resources: ['two/*'] } })
+    ),
+    'renamed.json': JSON.stringify(
+      config(['one', 'two'], { deny: { prompts: ['two/*'] }, tools: { 'two/echo': { rename: 'echo_of_two' } } })
+    ),
+    'clash.json': JSON.stringify(config(['one', 'two'])),
     'bad.json': JSON.stringify(config(['one', 'gone']))
   })
   const good = collected()
@@ -275,7 +281,16 @@ t.test('check --connect says what each endpoint offers, what is left out, and wh
   t.match(lines[0], /^ {2}\/t\/a\/mcp: 3 tools \(about \d+ tokens\), 2 prompts, 4 resources, 2 templates$/)
   t.match(lines[1], new RegExp(`^ {4}one__${long} is shown as .{1,64}$`))
   t.match(lines[2], /^ {2}\/t\/a\/flat\/mcp: 2 tools/)
-  t.equal(lines[3], '    ! two/echo is left out: one/echo has the name echo')
+  t.notMatch(good.out(), /is left out/, 'nothing clashes')
+  const renamed = collected()
+  t.equal(await check(join(folder, 'renamed.json'), renamed, {}, true), 0, renamed.out())
+  const clash = collected()
+  t.equal(await check(join(folder, 'clash.json'), clash, {}, true), 1)
+  t.match(
+    clash.out(),
+    /^ {4}! two\/echo is left out: one\/echo has the name echo\. Rename one of them, or deny two\/echo$/m,
+    'both are named, with what to do'
+  )
   const bad = collected()
   t.equal(await check(join(folder, 'bad.json'), bad, {}, true), 1)
   t.match(bad.out(), /\n {4}! gone is missing: .*Upstream gone cannot be started: the command \/no\/such\/command/)

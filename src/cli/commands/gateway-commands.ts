@@ -64,8 +64,9 @@ SIGHUP otherwise: reads the file of --config again.`,
 Prints all problems at once: file, line, key path, what is wrong, what to do. Exits with 1 if there are any.
 
 --connect prints for each endpoint how many tools it offers, about how many tokens they take of a model's context, which
-names clash or are shortened, and which upstreams, issuers and providers of auth.login cannot be reached, and why: then
-it exits with 1, too. Upstreams that are in no endpoint are named. A line for each as it answers goes to standard error.
+names are shortened or clash, and which upstreams, issuers and providers of auth.login cannot be reached, and why: then,
+and where names clash, it exits with 1, too. Upstreams that are in no endpoint are named. A line for each as it answers
+goes to standard error.
 
 FILE may also be the file of another host, of which it says which servers can be used as they stand.
 
