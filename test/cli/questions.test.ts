@@ -1,16 +1,28 @@
-// What people ask those who run the gateway, each answered by one command, on a real gateway with faults made.
+// What people ask those who run the gateway, each answered by one command: `gatehouse` in a process of its own, on the
+// log that `gatehouse serve` wrote, and on its admin API. Faults are made.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { adminGateway, adminKeys } from '../kit/admin.ts'
+import { adminKeys, adminSection, globexKey } from '../kit/admin.ts'
 import { legacyClient, send } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { configOf, key } from '../kit/gateway.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
-import { cli } from './kit.ts'
+
+const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
+const folder = t.testdir()
+const [log, config, change] = ['gatehouse.log', 'gatehouse.json', 'change.yaml'].map((name) => join(folder, name)) as [
+  string,
+  string,
+  string
+]
+/** Nothing of the test runner's own; what one process has compiled the next one need not. */
+const environment = { PATH: process.env['PATH'], HOME: folder, NODE_COMPILE_CACHE: join(folder, 'compiled') }
 
 const upstream = await startUpstream()
 t.teardown(() => upstream.close())
@@ -34,43 +46,67 @@ const options = {
     rules: [{ name: 'no-failing', effect: 'deny', who: { keys: ['bob'] }, what: { names: ['fail'] } }]
   }
 }
-const made = await adminGateway(t, { ...options, top: { audit: {} } })
+const [port, adminPort] = [await freePort(), await freePort()]
+const publicUrl = `http://127.0.0.1:${port}`
+const top = { admin: { ...adminSection, listen: { port: adminPort } }, audit: {}, listen: { host: '127.0.0.1', port } }
+const tenants = { globex: { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: {} } }
+writeFileSync(config, JSON.stringify(configOf({ ...options, tenants, top })))
+
+// As somebody runs it: gatehouse serve --config gatehouse.json 2> gatehouse.log
+const logFile = openSync(log, 'w')
+const served = spawn(process.execPath, [bin, 'serve', '--config', config], {
+  env: environment,
+  stdio: ['ignore', 'pipe', logFile]
+})
+closeSync(logFile)
+t.teardown(async () => {
+  served.kill('SIGTERM')
+  await once(served, 'exit')
+})
+served.stdout.resume()
+const logged = (words: string): Promise<true> =>
+  until(`in the log: ${words}`, () => readFileSync(log, 'utf8').includes(words) || undefined)
+await logged('"msg":"listening"')
+
 const env = {
-  GATEHOUSE_ADMIN_URL: made.adminUrl,
+  GATEHOUSE_ADMIN_URL: `http://127.0.0.1:${adminPort}`,
   GATEHOUSE_ADMIN_KEY: adminKeys.platform,
-  GATEHOUSE_URL: made.publicUrl,
+  GATEHOUSE_URL: publicUrl,
   GATEHOUSE_KEY: key
 }
-const folder = t.testdir()
-const [log, config, change] = ['gatehouse.log', 'gatehouse.json', 'change.yaml'].map((name) => join(folder, name)) as [
-  string,
-  string,
-  string
-]
+const [url, urlOfAll] = [`${publicUrl}/t/acme/mcp`, `${publicUrl}/t/acme/all/mcp`]
+
+async function gatehouse(argv: readonly string[]): Promise<{ code: number; out: string; err: string }> {
+  const child = spawn(process.execPath, [bin, ...argv], {
+    env: { ...environment, ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
+  const [[code], out, err] = await Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)])
+  return { code: Number(code), out, err }
+}
 
 // The faults.
-const alice = await legacyClient(made.url('all'), key)
+const alice = await legacyClient(urlOfAll, key)
 const failed = await alice.request('tools/call', { name: 'up__fail', arguments: {} })
 await alice.request('tools/call', { name: 'up__echo', arguments: { a: 1 } })
 await alice.request('tools/call', { name: 'up__ehco', arguments: {} })
-const bob = await legacyClient(made.url(), 'gh_key_of_bob_0123456789')
+const bob = await legacyClient(url, 'gh_key_of_bob_0123456789')
 const denied = await bob.request('tools/call', { name: 'up__fail', arguments: {} })
 await alice.request('tools/call', { name: 'gone__search', arguments: {} })
 await until('the noisy one is listed', async () => (await alice.request('tools/list')).text.includes('noisy__raw'))
 await alice.request('tools/call', { name: 'noisy__raw', arguments: { text: 'one\ntwo\n' } })
 const wrong = { authorization: 'Bearer gh_an_old_key_of_nobody_at_all', 'content-type': 'application/json' }
-await send(made.url(), { headers: wrong, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
+await send(url, { headers: wrong, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
 writeFileSync(change, 'tenants: { hooli: { auth: {}, upstreams: {} } }')
-await cli(['apply', change], env)
+await gatehouse(['apply', change])
 // Planned, and never applied.
 const wish = join(folder, 'wish.yaml')
 writeFileSync(wish, 'tenants: { hooli: { auth: {}, upstreams: { new: { url: "https://new.example/mcp" } } } }')
 await until('the broken ones are known', async () => {
-  const { out } = await cli(['status', '--tenant', 'acme', '--json'], env)
+  const { out } = await gatehouse(['status', '--tenant', 'acme', '--json'])
   return (JSON.parse(out) as Array<{ state: string }>).filter(({ state }) => state === 'away').length === 2
 })
-writeFileSync(log, made.log.map((line) => JSON.stringify(line)).join('\n'))
-writeFileSync(config, JSON.stringify(configOf(options)))
+await logged('"reason":"unauthenticated"')
 
 // As somebody says it: a time of day, from the minute before on.
 const minute = new Date(Date.now() - 60_000).toTimeString().slice(0, 5)
@@ -143,12 +179,12 @@ const questions: ReadonlyArray<readonly [question: string, argv: readonly string
   ['Does this tool work at all?', ['call', 'acme', 'up__echo', '{ a: 1 }', '--json'], /"a": 1/],
   [
     'My host does not connect: whose fault is it?',
-    ['doctor', '--url', made.url(), '--token', 'gh_an_old_key_of_nobody_at_all'],
+    ['doctor', '--url', url, '--token', 'gh_an_old_key_of_nobody_at_all'],
     /FAILS credential +The API key is not one of this tenant/,
     1
   ],
-  ['And with a good key?', ['doctor', '--url', made.url()], /All hops are well/],
-  ['How do I connect Cursor?', ['connect', made.url(), '--host', 'cursor'], /mcpServers[^]*cursor:\/\//],
+  ['And with a good key?', ['doctor', '--url', url], /All hops are well/],
+  ['How do I connect Cursor?', ['connect', url, '--host', 'cursor'], /mcpServers[^]*cursor:\/\//],
   ['Who changed the configuration?', ['versions'], /platform +platform-admin +apply +hooli/],
   ['What would this change do?', ['plan', wish], /tenant: hooli\n +change: changed[^]*upstream: new\n +change: made/],
   ['And what one that is made already?', ['plan', change], /tenants: \[\]/],
@@ -170,26 +206,26 @@ t.test('there are twenty questions and more', async (t) => {
 })
 for (const [question, argv, answer, expected = 0] of questions)
   t.test(question, async (t) => {
-    const { code, out, err } = await cli(argv, env)
+    const { code, out, err } = await gatehouse(argv)
     t.match(out, answer, `gatehouse ${argv.join(' ')}: ${err}`)
     t.equal(code, expected)
     if (argv[0] === 'check')
       t.match(
         err,
-        /FAILS broken: .*\(exit code 3\) before it answered\. If .* by hand .*\n +standard error: cannot start: bad/
+        /FAILS acme\/broken: .*\(exit code 3\) before it answered\. If .* by hand .*\n +standard error: cannot start: bad/
       )
   })
 
 t.test('Does this tool work, whose server is away?', async (t) => {
-  const { code, err } = await cli(['call', 'acme/all', 'gone__search', '{}'], env)
+  const { code, err } = await gatehouse(['call', 'acme/all', 'gone__search', '{}'])
   t.match(err, /Upstream gone is away.* \[-?\d+ \(upstream_unavailable\), HTTP 200, request [\w-]+\]\n/)
   t.notMatch(err, /There is no tool/)
   t.equal(code, 1)
 })
 
 t.test('What did this session of the list do?', async (t) => {
-  const listed = JSON.parse((await cli(['session', 'list', 'acme', '--json'], env)).out) as Array<{ id: string }>
-  const lines = await Promise.all(listed.map(async ({ id }) => (await cli(['tail', log, '--session', id])).out))
+  const listed = JSON.parse((await gatehouse(['session', 'list', 'acme', '--json'])).out) as Array<{ id: string }>
+  const lines = await Promise.all(listed.map(async ({ id }) => (await gatehouse(['tail', log, '--session', id])).out))
   t.match(
     lines.find((text) => text.includes('bob')),
     /up__fail denied \d+ ms bob/
@@ -201,9 +237,8 @@ t.test('What did this session of the list do?', async (t) => {
 })
 
 t.test('What is going on right now?', async (t) => {
-  const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
   const args = [bin, 'tail', '--tenant', 'acme', '--user', 'alice']
-  const child = spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, args, { env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   const exited = once(child, 'exit')
   let out = ''
