@@ -22,6 +22,8 @@ export interface Gateway {
   warm(): Promise<void>
   /** What each endpoint offers to a caller whom no policy keeps from anything, after `warm`. Never rejects. */
   report(): Promise<EndpointReport[]>
+  /** Opens the port of the admin API alone. @returns its URL */
+  listenAdmin(): Promise<string | undefined>
   /**
    * Takes a new configuration without dropping a session. What cannot change while running is named in the answer.
    * @throws Error where it would let callers in without authentication; the configuration before stays in use
@@ -118,6 +120,7 @@ export async function createGateway(initial: Snapshot, options: GatewayOptions):
       return { url, publicUrl, adminUrl }
     },
     warm: async () => void (await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))),
+    listenAdmin: async () => await admin?.listen(),
     report: () => Promise.all(contextsOf(state.snapshot).map(relay.report)),
     reload,
     close: () => (closing ??= shutDown()),

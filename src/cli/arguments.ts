@@ -89,7 +89,8 @@ function sentenceOf(
     return (
       `"gatehouse ${command?.name}" asks a gateway, and takes no --config. Of a file alone "gatehouse check FILE" ` +
       'says whether it is valid, with --connect what its endpoints offer; "gatehouse tenant list --config FILE", ' +
-      '"tenant get", and the same of upstream and endpoint say what is in it.'
+      '"tenant get", and the same of upstream and endpoint say what is in it; "status" how its upstreams do, "plan" ' +
+      'what a change of it would do.'
     )
   if (/^unknown option '-[^-]/.test(what))
     return `${what.replaceAll("'", '"').replace(/^./, 'U')}. A value that begins with a dash goes behind " -- ".`

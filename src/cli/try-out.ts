@@ -7,14 +7,14 @@ import { discoverJwksUri, discoverProvider } from '../auth/provider-metadata.ts'
 import { countOf } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createGateway } from '../gateway.ts'
-import { createLineLog } from '../observe/log.ts'
+import { createLineLog, type Log } from '../observe/log.ts'
 import { visible } from '../observe/text-log.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { EndpointReport } from '../relay/methods/report.ts'
 import type { Io } from './commands/command.ts'
 
 /** How long upstreams may take to start and to list: some are installed by their first start. In milliseconds. */
-const startMs = 60_000
+export const startMs = 60_000
 /** Names of one kind that are printed for an endpoint. */
 const maxNames = 20
 
@@ -112,18 +112,7 @@ async function withKeys(uri: string, fetch: Fetch, signal: AbortSignal): Promise
 async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> {
   const limits = { ...snapshot.limits, coldStartMs: startMs }
   const store = { kind: 'sqlite', path: ':memory:' } as const
-  const isOfOneTenant = snapshot.tenants.size === 1
-  const log = createLineLog('info', (line) => {
-    const { msg, tenant, upstream, tools, seconds, err, stderr } = line
-    const name = isOfOneTenant ? String(upstream) : `${String(tenant)}/${String(upstream)}`
-    if (msg === 'upstream is ready')
-      io.stderr.write(`  ok    ${name}: ${countOf(Number(tools), 'tool')}, ${String(seconds)} s\n`)
-    else if (isObject(err) && upstream !== undefined)
-      io.stderr.write(
-        `  FAILS ${name}: ${visible(onceOnly(String(err['message'])))}\n` +
-          (stderr === undefined ? '' : `        standard error: ${visible(stderr as string)}\n`)
-      )
-  })
+  const log = toldAsTheyAnswer(snapshot.tenants.size === 1, io)
   const gateway = await createGateway({ ...snapshot, limits, store }, { log, version: io.version, env: io.env })
   const kill = (): void => gateway.killNow()
   process.on('exit', kill)
@@ -135,6 +124,20 @@ async function reportsOf(snapshot: Snapshot, io: Io): Promise<EndpointReport[]> 
     process.off('exit', kill)
   }
 }
+
+/** A log of which only that is told, on standard error, what upstreams answer. */
+export const toldAsTheyAnswer = (isOfOneTenant: boolean, { stderr: output }: Pick<Io, 'stderr'>): Log =>
+  createLineLog('info', (line) => {
+    const { msg, tenant, upstream, tools, seconds, err, stderr } = line
+    const name = isOfOneTenant ? String(upstream) : `${String(tenant)}/${String(upstream)}`
+    if (msg === 'upstream is ready')
+      output.write(`  ok    ${name}: ${countOf(Number(tools), 'tool')}, ${String(seconds)} s\n`)
+    else if (isObject(err) && upstream !== undefined)
+      output.write(
+        `  FAILS ${name}: ${visible(onceOnly(String(err['message'])))}\n` +
+          (stderr === undefined ? '' : `        standard error: ${visible(stderr as string)}\n`)
+      )
+  })
 
 /** Nothing is tried again here. */
 const onceOnly = (text: string): string =>

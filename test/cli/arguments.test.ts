@@ -16,8 +16,8 @@ t.test('a misspelt command or option is answered by the one that was meant', asy
     [['policy', 'tst'], 'Unknown command "policy tst". Did you mean policy test?'],
     [['check', '--conect'], 'Unknown option "--conect". Did you mean --connect?'],
     [
-      ['plan', 'a.yaml', '--config', 'b.yaml'],
-      /^"gatehouse plan" asks a gateway, and takes no --config\. .*check FILE/
+      ['apply', 'a.yaml', '--config', 'b.yaml'],
+      /^"gatehouse apply" asks a gateway, and takes no --config\. .*check FILE/
     ],
     [['catalog', 'acme', '--config', 'b.yaml'], /^"gatehouse catalog" asks a gateway/],
     [['policy', 'test', 'a', '--config', 'b'], 'Unknown option "--config".'],

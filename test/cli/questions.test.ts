@@ -63,7 +63,7 @@ t.teardown(async () => {
   served.kill('SIGTERM')
   await once(served, 'exit')
 })
-served.stdout.resume()
+served.stdout?.resume()
 const logged = (words: string): Promise<true> =>
   until(`in the log: ${words}`, () => readFileSync(log, 'utf8').includes(words) || undefined)
 await logged('"msg":"listening"')

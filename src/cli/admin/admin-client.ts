@@ -48,7 +48,7 @@ export class AdminRefusal extends Error {
 
 const withoutAdminApi =
   'A gateway has one where its configuration has "admin" (docs/admin-api.md); quickstart and serve --mcp-json have ' +
-  'none. Without it "gatehouse tail FILE" reads the log, and "gatehouse check FILE --connect" tries the upstreams.'
+  'none. Without it "gatehouse tail FILE" reads the log, and "gatehouse status --config FILE" tries the upstreams.'
 
 const unreachable = (admin: string, error: unknown): AdminRefusal =>
   new AdminRefusal(
@@ -57,7 +57,7 @@ const unreachable = (admin: string, error: unknown): AdminRefusal =>
   )
 
 /** @throws UsageError */
-export async function openAdminApi({ options }: Given, env: Io['env']): Promise<AdminApi> {
+export async function openAdminApi({ options }: Pick<Given, 'options'>, env: Io['env']): Promise<AdminApi> {
   const { admin = env['GATEHOUSE_ADMIN_URL'] ?? 'http://127.0.0.1:8081', 'admin-key-file': file } = options
   if (!URL.canParse(admin)) throw new UsageError(`--admin takes the URL of the admin API, not "${admin}".`)
   const text = file === undefined ? env['GATEHOUSE_ADMIN_KEY'] : await readFile(file, 'utf8').catch(() => undefined)

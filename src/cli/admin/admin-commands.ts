@@ -1,10 +1,10 @@
-// The commands over the admin API. Each but `status` is a row of a table.
+// The commands over the admin API. Each but `status` and `export` is a row of a table.
 
-import { configOption, jsonOption, UsageError, type CommandSpec } from '../commands/command.ts'
+import { jsonOption, UsageError, type CommandSpec } from '../commands/command.ts'
 import { adminOptions } from './admin-client.ts'
 import { changeRows, grantRows, type AdminRow } from './change-rows.ts'
+import { fileOption, wholeCommands } from './whole-commands.ts'
 
-const fileOption = { ...configOption, text: 'a configuration, in place of a gateway' }
 const file = 'FILE is YAML or JSON, as the API takes it (docs/admin-api.md); - is standard input.'
 const replaced =
   'What is there is replaced; where somebody else changes it at the same time, one of the two is refused.'
@@ -203,27 +203,7 @@ given, and no others.`,
 ]
 
 export const adminCommands: readonly CommandSpec[] = [
-  {
-    name: 'status',
-    summary: 'how upstreams do: transport, state, tools, processes, last error, stray output; 1 where one is away',
-    options: [{ flags: '--tenant <tenant>', text: 'of this one only' }, jsonOption, ...adminOptions],
-    examples: ['gatehouse status', 'gatehouse status --tenant acme --json'],
-    run: async (given, io) => await (await import('./status.ts')).runStatus(given, io)
-  },
-  {
-    name: 'export',
-    summary: 'the tenants that the admin API manages, as a configuration file has them',
-    options: [
-      { flags: '--tenant <tenant>', text: 'this one only' },
-      { flags: '--references', text: 'write ${NAME} for each secret, which no gateway gives away, for use as a file' },
-      ...adminOptions
-    ],
-    text: `
-Secrets are written as { secret: true }: "gatehouse import --into-store" leaves those as they are. With --references
-they are variables, which the file names at its beginning: so it is a configuration, or for another store.`,
-    examples: ['gatehouse export > tenants.yaml', 'gatehouse export --tenant acme --references > gatehouse.yaml'],
-    run: async (given, io) => await (await import('./transfer.ts')).runExport(given, io)
-  },
+  ...wholeCommands,
   ...adminRows.map((row): CommandSpec => {
     const { name, summary, operands, options = [], text, example, offline, ofFile } = row
     const fileOptions = ofFile === undefined ? (offline?.options ?? []) : [fileOption]
@@ -236,7 +216,9 @@ they are variables, which the file names at its beginning: so it is a configurat
       ...(text !== undefined && { text }),
       examples: [`gatehouse ${example}`, ...(offline?.examples ?? []), ...fileExamples],
       async run(given, io) {
-        if (ofFile !== undefined && given.options['config'] !== undefined)
+        const isOfFile = given.options['config'] !== undefined
+        if (ofFile === 'plan' && isOfFile) return await (await import('./own-gateway.ts')).runPlanOfFile(given, io)
+        if (ofFile !== undefined && ofFile !== 'plan' && isOfFile)
           return await (await import('./file-lists.ts')).runOfFile(ofFile, given, io)
         if (offline !== undefined && given.operands.length === 0) return await offline.run(given, io)
         return await (await import('./run-admin.ts')).runAdminRow(row, given, io)

@@ -170,7 +170,11 @@ export const changeRows: readonly AdminRow[] = [
     method: 'POST',
     path: '/v1/plan',
     body: 'tenants',
-    text: 'FILE has "tenants", an object as in the configuration; null removes one. - is standard input.',
+    text:
+      'FILE has "tenants", an object as in the configuration; null removes one. - is standard input. With --config ' +
+      'it is planned against that file in place of a gateway, whose upstreams are started and asked for it; FILE may ' +
+      'then be the whole changed configuration, too, which removes the tenants that it does not name.',
+    ofFile: 'plan',
     example: 'plan change.yaml'
   },
   {

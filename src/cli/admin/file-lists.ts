@@ -50,10 +50,10 @@ const columns = {
 type FileList = keyof typeof columns
 
 /** A list, or one of those that are in it. */
-export type FileAnswer = FileList | 'tenant' | 'upstream' | 'endpoint'
+export type FileAnswer = FileList | 'tenant' | 'upstream' | 'endpoint' | 'plan'
 
 /** @returns the exit code: 1 where the file cannot be used. @throws UsageError */
-export const runOfFile = async (what: FileAnswer, given: Given, io: Io): Promise<number> =>
+export const runOfFile = async (what: Exclude<FileAnswer, 'plan'>, given: Given, io: Io): Promise<number> =>
   what === 'tenant' || what === 'upstream' || what === 'endpoint'
     ? await runGetOfFile(what, given, io)
     : await runListOfFile(what, given, io)

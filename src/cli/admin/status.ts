@@ -5,7 +5,7 @@ import { isModernRevision, isObject } from '../../protocol/messages.ts'
 import { jsonText, tableText } from '../printed.ts'
 import type { Given, Io } from '../commands/command.ts'
 import { visible, cellText } from '../../observe/text-log.ts'
-import { openAdminApi } from './admin-client.ts'
+import { openAdminApi, type AdminApi } from './admin-client.ts'
 import { orRefusal } from './run-admin.ts'
 
 const heads = [
@@ -14,25 +14,25 @@ const heads = [
 ]
 
 /** @returns the exit code: 1 where an upstream is away, or the API refuses. @throws UsageError */
-export async function runStatus(given: Given, io: Io): Promise<number> {
-  const { stdout } = io
-  return await orRefusal(io, async () => {
-    const api = await openAdminApi(given, io.env)
-    const { tenant: only, json } = given.options
-    const ids = only === undefined ? (await api.all('/v1/tenants')).map(({ id }) => String(id)) : [only]
-    const upstreams: JsonObject[] = []
-    for (const tenant of ids)
-      for (const each of await api.all(`/v1/tenants/${encodeURIComponent(tenant)}/upstreams`))
-        upstreams.push({ tenant, ...each })
-    if (json !== undefined) stdout.write(jsonText(upstreams))
-    else {
-      stdout.write(tableText(heads, upstreams.map(rowOf)))
-      for (const each of upstreams.filter(({ state }) => state === 'away')) stdout.write(`\n${reasonText(each)}`)
-      for (const each of upstreams.filter(({ strayLines }) => Number(strayLines) > 0))
-        stdout.write(`\n${strayText(each)}`)
-    }
-    return upstreams.some(({ state }) => state === 'away') ? 1 : 0
-  })
+export const runStatus = async (given: Given, io: Io): Promise<number> =>
+  await orRefusal(io, async () => await runStatusOf(await openAdminApi(given, io.env), given, io))
+
+/** @returns the exit code: 1 where an upstream is away. @throws AdminRefusal */
+export async function runStatusOf(api: AdminApi, { options }: Given, { stdout }: Io): Promise<number> {
+  const { tenant: only, json } = options
+  const ids = only === undefined ? (await api.all('/v1/tenants')).map(({ id }) => String(id)) : [only]
+  const upstreams: JsonObject[] = []
+  for (const tenant of ids)
+    for (const each of await api.all(`/v1/tenants/${encodeURIComponent(tenant)}/upstreams`))
+      upstreams.push({ tenant, ...each })
+  if (json !== undefined) stdout.write(jsonText(upstreams))
+  else {
+    stdout.write(tableText(heads, upstreams.map(rowOf)))
+    for (const each of upstreams.filter(({ state }) => state === 'away')) stdout.write(`\n${reasonText(each)}`)
+    for (const each of upstreams.filter(({ strayLines }) => Number(strayLines) > 0))
+      stdout.write(`\n${strayText(each)}`)
+  }
+  return upstreams.some(({ state }) => state === 'away') ? 1 : 0
 }
 
 function rowOf(each: JsonObject): string[] {

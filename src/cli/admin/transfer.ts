@@ -116,14 +116,16 @@ async function managedByApi(api: AdminApi): Promise<string[]> {
 }
 
 /** As the file says them, with absolute paths: nobody but the file knows its folder. @throws UsageError */
-function tenantsIn(text: string, file: string): Tree {
+export function tenantsIn(text: string, file: string): Tree {
   const { value, report } = readSource(text)
   const problems = report.problems()
   if (problems.length > 0) throw new UsageError(`${file} cannot be used:\n  ${problems.map(problemLine).join('\n  ')}`)
   const { tenants } = treeOf(value)
   if (!isTree(tenants)) throw new UsageError(`${file} has no "tenants". It has to be a configuration of gatehouse.`)
   const folder = dirname(resolve(file))
-  return Object.fromEntries(Object.entries(tenants).map(([id, tenant]) => [id, withAbsolutePaths(tenant, folder)]))
+  return Object.fromEntries(
+    Object.entries(tenants).map(([id, tenant]) => [id, tenant === null ? null : withAbsolutePaths(tenant, folder)])
+  )
 }
 
 const pathMembers: ReadonlySet<string> = new Set(['cwd', 'sandboxRead', 'sandboxWrite'])
@@ -150,7 +152,7 @@ function withAbsolutePaths(tenant: unknown, folder: string): unknown {
   return tree['upstreams'] === undefined ? tree : { ...tree, upstreams: Object.fromEntries(upstreams) as Tree }
 }
 
-function batchesOf(entries: ReadonlyArray<readonly [string, unknown]>): Array<Record<string, unknown>> {
+export function batchesOf(entries: ReadonlyArray<readonly [string, unknown]>): Array<Record<string, unknown>> {
   const batches: Array<Record<string, unknown>> = []
   let size = Infinity
   let count = 0

@@ -1,0 +1,36 @@
+// The commands over the admin API that are more than one request.
+
+import { configOption, jsonOption, type CommandSpec } from '../commands/command.ts'
+import { adminOptions } from './admin-client.ts'
+
+export const fileOption = { ...configOption, text: 'a configuration, in place of a gateway' }
+
+export const wholeCommands: readonly CommandSpec[] = [
+  {
+    name: 'status',
+    summary: 'how upstreams do: transport, state, tools, processes, last error, stray output; 1 where one is away',
+    options: [{ flags: '--tenant <tenant>', text: 'of this one only' }, fileOption, jsonOption, ...adminOptions],
+    text: `
+With --config the upstreams of the file are started and asked for this command, by nobody else, and then stopped: of a
+gateway that runs on the same file it knows nothing.`,
+    examples: ['gatehouse status', 'gatehouse status --tenant acme --json', 'gatehouse status --config gatehouse.yaml'],
+    run: async (given, io) =>
+      given.options['config'] === undefined
+        ? await (await import('./status.ts')).runStatus(given, io)
+        : await (await import('./own-gateway.ts')).runStatusOfFile(given, io)
+  },
+  {
+    name: 'export',
+    summary: 'the tenants that the admin API manages, as a configuration file has them',
+    options: [
+      { flags: '--tenant <tenant>', text: 'this one only' },
+      { flags: '--references', text: 'write ${NAME} for each secret, which no gateway gives away, for use as a file' },
+      ...adminOptions
+    ],
+    text: `
+Secrets are written as { secret: true }: "gatehouse import --into-store" leaves those as they are. With --references
+they are variables, which the file names at its beginning: so it is a configuration, or for another store.`,
+    examples: ['gatehouse export > tenants.yaml', 'gatehouse export --tenant acme --references > gatehouse.yaml'],
+    run: async (given, io) => await (await import('./transfer.ts')).runExport(given, io)
+  }
+]
