@@ -15,7 +15,7 @@ import {
 import { type HttpUpstream, type Seen, startUpstream } from '../kit/upstream.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
 import type { GatewayError } from '../../src/protocol/messages.ts'
-import type { HandshakeParams } from '../../src/protocol/seams.ts'
+import { type HandshakeParams, noClient } from '../../src/protocol/seams.ts'
 import type { ConnectionUse } from '../../src/upstream/rpc/transport.ts'
 import type { Json } from '../kit/mcp-server.ts'
 
@@ -217,4 +217,65 @@ t.test('scopes are remembered up to a limit, those that failed last, and not for
   clock.advance(2_000 + 120_001)
   backoffs.sweep()
   t.equal(fail('a'), 1)
+})
+
+t.test('that a connection is open proves nothing while its server cannot be reached', async (t) => {
+  const upstream = await startUpstream()
+  const clock = handClock()
+  const { connector, log } = testConnector()
+  const pool = createPool({ connector, clock, random: () => 0, log })
+  t.teardown(() => pool.close())
+  const definition = httpDefinition(upstream.url, {
+    hash: 'a',
+    transport: 'streamable',
+    era: 'legacy',
+    idleMs: 600_000
+  })
+  const connection = await pool.acquire(definition, 'caller:ada', handshake, recordingEvents())
+  const ping = () => connection.request({ method: 'ping' }, noClient, new AbortController().signal)
+  await ping()
+  clock.advance(20_000)
+  await upstream.close()
+  const state = () => pool.stateOf(definition)
+  await t.rejects(ping(), { code: 'upstream_unavailable' })
+  for (const waits of [1_000, 2_000, 4_000, 8_000]) {
+    t.match(state(), { awayMs: Number, retriedInMs: waits }, `tried again in ${waits} ms`)
+    // Longer than any sweep over the open connections.
+    clock.advance(waits)
+    t.match(state(), { awayMs: Number, retriedInMs: 0 })
+    await t.rejects(ping(), { code: 'upstream_unavailable' })
+  }
+})
+
+t.test('a server that answers for a moment is not taken for a good one, and one that goes on is', async (t) => {
+  const clock = handClock()
+  const backoff = createConnectBackoff(clock, () => 0)
+  const definition = stdioDefinition()
+  const fail = () => backoff.failed(definition, 'key', new Error('away'), true)
+  const retriedInMs = () => backoff.stateOf(definition.hash, false).retriedInMs
+  clock.advance(60_000)
+  for (const waits of [1_000, 2_000, 4_000]) {
+    fail()
+    t.equal(retriedInMs(), waits)
+    clock.advance(waits)
+    // The connection is an old one: over HTTP it stays open all the while.
+    backoff.reached(definition)
+    clock.advance(4_000)
+    backoff.alive(definition, 'key', 60_000)
+  }
+  backoff.reached(definition)
+  clock.advance(5_000)
+  backoff.alive(definition, 'key', 60_000)
+  fail()
+  t.equal(retriedInMs(), 1_000, 'it was good for a while: the back-off begins anew')
+  for (const [pause, waits] of [
+    [100_000, 2_000],
+    [130_000, 1_000]
+  ] as const) {
+    clock.advance(1_000)
+    backoff.reached(definition)
+    clock.advance(pause)
+    fail()
+    t.equal(retriedInMs(), waits, 'without a connection meanwhile, what was long ago is no pattern')
+  }
 })

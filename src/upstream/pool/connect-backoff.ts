@@ -19,10 +19,12 @@ interface UpstreamState extends BackoffState {
   awaySince: number | undefined
   /** When the last attempt began or failed. */
   attemptedAt: number
+  /** When it was reached first after it was away. */
+  reachedAt: number
 }
 
 const times = { firstMs: 1_000, maxMs: 60_000 }
-/** A connection that ends younger than this never really worked. */
+/** A connection that ends younger than this never really worked, nor did an upstream that is away again so soon. */
 const provenMs = 5_000
 /** What failed longer ago is no pattern. */
 const memoryMs = 120_000
@@ -31,7 +33,12 @@ const memoryMs = 120_000
 const probeMs = 1_000
 
 const noFailures = (): BackoffState => ({ failures: 0, retryAt: 0, lastError: undefined })
-const noAbsence = (): UpstreamState => ({ ...noFailures(), awaySince: undefined, attemptedAt: -Infinity })
+const noAbsence = (): UpstreamState => ({
+  ...noFailures(),
+  awaySince: undefined,
+  attemptedAt: -Infinity,
+  reachedAt: -Infinity
+})
 
 const isAwayIn = ({ awaySince }: UpstreamState): boolean => awaySince !== undefined
 
@@ -178,7 +185,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       const own = upstreams.get(hash)
       if (own?.awaySince === undefined) return
       own.awaySince = undefined
-      own.retryAt = clock.now()
+      own.reachedAt = own.retryAt = clock.now()
       for (const key of scopes.keys()) if (key.startsWith(hash)) scopes.delete(key)
     },
 
@@ -191,6 +198,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       if (!forAll) return note(ofScope(key), error)
       const state = upstreams.made(hash)
       state.attemptedAt = clock.now()
+      if (state.awaySince === undefined && state.attemptedAt - state.reachedAt > memoryMs) state.failures = 0
       state.awaySince ??= state.attemptedAt
       return note(state, error)
     },
@@ -206,11 +214,12 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       state.lastError = reason.message
     },
 
-    /** An open connection has reached this age. */
+    /** An open connection has reached this age. Over HTTP it stays open while its server is away. */
     alive({ hash }: UpstreamDefinition, key: string, ageMs: number): void {
       if (ageMs < provenMs) return
-      upstreams.delete(hash)
       scopes.delete(key)
+      const own = upstreams.get(hash)
+      if (own?.awaySince === undefined && clock.now() - (own?.reachedAt ?? 0) >= provenMs) upstreams.delete(hash)
     },
 
     sweep(): void {
