@@ -13,7 +13,11 @@ export const callOfEndedSession = new GatewayError(
   'The session ended before the answer was there. Whether the call took effect is unknown.',
   { data: { outcome: 'unknown' } }
 )
-export const endOfSession = new GatewayError('session_unknown', 'The session of the client ended.')
+export const endOfSession = sessionEnded()
+
+export function sessionEnded(): GatewayError {
+  return new GatewayError('session_unknown', 'The session of the client ended.')
+}
 
 /** Runs every step, even where one throws: the others release connections and files. @throws the first failure */
 export function runAll(steps: ReadonlyArray<() => void>): void {

@@ -1,21 +1,18 @@
 // What a person has connected in a tenant, without any secret.
 
-import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Tenant } from '../../config/snapshot.ts'
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import { connectionStateOf } from '../../vault/connection-state.ts'
 import type { Vault } from '../../vault/vault.ts'
 import { isPersonal } from '../../vault/personal-views.ts'
 import type { ShownConnection } from './connection-pages.ts'
 
-/** Upstreams for which each person gives something of their own. */
-const personalUpstreamsOf = ({ upstreams }: Tenant): UpstreamDefinition[] => [...upstreams.values()].filter(isPersonal)
-
 export async function connectionsOf(
   { grants, uses }: Pick<Vault, 'grants' | 'uses'>,
   tenant: Tenant,
   person: Person
 ): Promise<ShownConnection[]> {
-  const upstreams = personalUpstreamsOf(tenant)
+  const upstreams = [...tenant.upstreams.values()].filter(isPersonal)
   const given = await grants.shown(
     person,
     upstreams.map(({ name }) => name)

@@ -3,9 +3,10 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { noteAgain } from '../../observe/call-notes.ts'
-import { GatewayError, type JsonObject, type Notification, type ServerRequest } from '../../protocol/messages.ts'
+import type { JsonObject, Notification, ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import { sessionEnded } from '../../session/session-end.ts'
 import { quotaKeyOf, scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import type { SharedConnectionEvents } from '../catalog/listings.ts'
@@ -128,7 +129,7 @@ export function createSessionClients({
       },
       async serverRequest(session, definition, request, options) {
         const context = contextOf(session)
-        if (context === undefined) throw new GatewayError('session_unknown', 'The session of the client ended.')
+        if (context === undefined) throw sessionEnded()
         const source = { definition, scope: scopeOf(definition, session) }
         return await asked(session, context, source, request, options, session)
       }

@@ -16,7 +16,7 @@ import {
 import { hasCapability } from '../../protocol/methods.ts'
 import { ConnectRequiredError } from '../../upstream/rpc/credential.ts'
 import type { ModernCall } from '../call/call.ts'
-import { shapeInputRequests } from '../client/input-requests.ts'
+import { requireInputResponses, shapeInputRequests } from '../client/input-requests.ts'
 import { withoutInputResponses } from '../client/modern-client.ts'
 import type { RequestStates } from './request-state.ts'
 
@@ -91,9 +91,9 @@ function pagesOf({ error: { data } }: RpcError): JsonObject[] {
 }
 
 /** @throws GatewayError invalid_params for what is no answer to an elicitation (basic/patterns/mrtr) */
-function isDeclined(responses: unknown, keys: readonly string[]): boolean {
-  if (responses === undefined) return false
-  if (!isObject(responses)) throw new GatewayError('invalid_params', '"inputResponses" must be an object.')
+function isDeclined(given: unknown, keys: readonly string[]): boolean {
+  if (given === undefined) return false
+  const responses = requireInputResponses(given)
   const actions = keys
     .filter((key) => Object.hasOwn(responses, key))
     .map((key) => {

@@ -17,6 +17,12 @@ import {
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import { isWebUrl, shapeServerRequest } from './server-messages.ts'
 
+/** @throws GatewayError invalid_params where the `inputResponses` of a request are no object */
+export function requireInputResponses(responses: unknown): JsonObject {
+  if (isObject(responses)) return responses
+  throw new GatewayError('invalid_params', '"inputResponses" must be an object.')
+}
+
 /** For tasks: what they may ask for was agreed on when the task was made, by another request. */
 export const allInputCapabilities: ClientCapabilities = {
   elicitation: { form: {}, url: {} },

@@ -1,8 +1,9 @@
 // Sessions as subscribers of resource-subscriptions.ts: each session is one.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { GatewayError, type JsonObject, type Notification } from '../../protocol/messages.ts'
+import type { JsonObject, Notification } from '../../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import { sessionEnded } from '../../session/session-end.ts'
 import { scopeOf } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import { readableRoute, type Viewer } from '../catalog/visible.ts'
@@ -106,5 +107,3 @@ export function createSessionSubscribers(
     }
   }
 }
-
-const sessionEnded = (): GatewayError => new GatewayError('session_unknown', 'The session of the client ended.')

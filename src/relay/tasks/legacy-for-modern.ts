@@ -25,6 +25,7 @@ import type { ModernCall } from '../call/call.ts'
 import type { Listings } from '../catalog/listings.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
 import { taskErrorForModern } from '../client/client-errors.ts'
+import { requireInputResponses } from '../client/input-requests.ts'
 import { conversationOf } from '../client/modern-client.ts'
 import type { CallerConnections, Lease } from '../connections/caller-connections.ts'
 import { legacyTaskOutcome } from './await-task.ts'
@@ -139,8 +140,7 @@ export function createLegacyTasks({
         return { ...shown, ...own, taskId: params?.['taskId'], resultType: 'complete' }
       }
       if (method === 'tasks/update') {
-        const responses = params?.['inputResponses']
-        if (!isObject(responses)) throw new GatewayError('invalid_params', '"inputResponses" must be an object.')
+        const responses = requireInputResponses(params?.['inputResponses'])
         // A task that is not open here asks for nothing, but the client learns whether it is there.
         const openTask = tasks.opened(of) ?? (await tasks.send(of, 'tasks/get')).openTask
         openTask.seen(true)
