@@ -98,8 +98,8 @@ export type LiveSessions = ReturnType<typeof createLiveSessions>
  */
 export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 30 * 60_000) {
   const entries = new Map<string, Entry>()
-  const listeners: Array<(key: string, left?: LeftSession) => void> = []
-  let onCreate = (_session: LiveSession): void => {}
+  const createListeners: Array<(session: LiveSession) => void> = []
+  const dropListeners: Array<(key: string, left?: LeftSession) => void> = []
   let closed = false
 
   const sweep = every(clock, Math.min(idleMs(), 30_000), () => {
@@ -118,7 +118,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       ...[...(entry?.calls ?? [])].map((call) => () => call.end(callOfEndedSession)),
       () => entry?.serverRequests.end(endOfSession),
       () => entry?.letGo(),
-      ...listeners.map((listener) => () => listener(key, left)),
+      ...dropListeners.map((listener) => () => listener(key, left)),
       // Subscriptions have been given up by then.
       () => entry?.memory.set(0)
     ])
@@ -209,7 +209,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
         memory.require(sessionBytes, 'The session')
         entry = create(session, memory)
         entries.set(session.key, entry)
-        onCreate(entry)
+        for (const listener of createListeners) listener(entry)
       }
       entry.session = session
       entry.usedAt = clock.now()
@@ -219,10 +219,10 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     all: (): Iterable<LiveSession> => entries.values(),
     /** The session has ended: ends its calls, server requests and stream. */
     drop,
-    onCreate(listener: (session: LiveSession) => void): void {
-      onCreate = listener
-    },
-    onDrop: (listener: (key: string, left?: LeftSession) => void): void => void listeners.push(listener),
+    /** Each listener is called when the live part of a session is made. */
+    onCreate: (listener: (session: LiveSession) => void): void => void createListeners.push(listener),
+    /** Each listener is called when the live part of a session is dropped. */
+    onDrop: (listener: (key: string, left?: LeftSession) => void): void => void dropListeners.push(listener),
     get size() {
       return entries.size
     },

@@ -44,17 +44,22 @@ const maxTellers = 20_000
 /** What a client says that is for the servers of its session, whose connections its home has. */
 const forServers = /^notifications\/(?:roots\/list_changed|tasks\/status)$/
 
+interface SessionBusHandlers {
+  /** Called when a client is found to listen at another process. */
+  readonly listening: (session: LiveSession) => void
+  /** Called when a client has sent another process a notification for the servers of its session. */
+  readonly notified: (session: LiveSession, notification: Notification) => void
+}
+
 export type SessionBus = ReturnType<typeof createSessionBus>
 
-export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
+export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, handlers: SessionBusHandlers) {
   const { node, shared } = bus
   const remotes = new LRUCache<string, RemoteStream>({ max: maxRemoteStreams })
   const isNewDelivery = createDeliveryGuard(new LRUCache<string, string>({ max: maxRemoteStreams }))
   const tellings = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxTellers })
   const retries = createBusRetries(bus, clock, () => live.closed)
   let opened = 0
-  let onListening = (_session: LiveSession): void => {}
-  let onNotified = (_session: LiveSession, _notification: Notification): void => {}
 
   const tell = (to: string, kind: BusKind, key: string, said: SaidOfSession): Promise<boolean> =>
     bus.tell(to, kind, { key, said } satisfies About<SaidOfSession>)
@@ -102,7 +107,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
   bus.hear('progress', ({ key, said }: About<Notification>) => live.get(key)?.serverRequests.progress(said))
   bus.hear('notification', ({ key, said }: About<Notification>) => {
     const session = live.get(key)
-    if (session !== undefined) onNotified(session, said)
+    if (session !== undefined) handlers.notified(session, said)
   })
   bus.hear('cancel', ({ key, said }: About<Cancellation>, from) => {
     const session = live.get(key)
@@ -120,7 +125,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     if (remote?.at !== from || remote.over) return
     if (session.stream === remote) session.flushListChanges()
     else session.setStream(remote)
-    onListening(session)
+    handlers.listening(session)
   })
   bus.hear('home', ({ key }: About<unknown>, home) => {
     const session = live.get(key)
@@ -183,14 +188,6 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock) {
     becameHome(session: LiveSession): void {
       session.expectStream()
       void tell(everyNode, 'home', session.key, undefined)
-    },
-    /** Called when a client is found to listen elsewhere. */
-    onListening(listener: (session: LiveSession) => void): void {
-      onListening = listener
-    },
-    /** Called when a client has said something elsewhere that is for the servers of its session. */
-    onNotified(listener: (session: LiveSession, notification: Notification) => void): void {
-      onNotified = listener
     }
   }
 }

@@ -53,7 +53,7 @@ export async function createSessions(options: SessionsOptions) {
   const slots = createSessionSlots(store, clock, randomBytes)
   const epochs = createSessionEpochs(store, log)
   const index = createSessionIndex(options, epochs.current)
-  const { copies, copy, write, find, onExpired, outdate } = createSessionRecords(options, slots, epochs, index)
+  const { copies, copy, write, find, outdate } = createSessionRecords(options, slots, epochs, index, ended)
   const sweep = every(clock, 30_000, () => copies.purgeStale())
   const keyOf = createKeyMaker()
   const listeners: Array<(key: string, ended?: Session) => void> = []
@@ -78,8 +78,6 @@ export async function createSessions(options: SessionsOptions) {
   })
   store.onLost(forgetCopies)
   await epochs.configure(snapshot())
-
-  onExpired(ended)
 
   /** Drawn again where what names it for people begins with a dash: a command line would take that for an option. */
   function newId(owner: Owner, endpoint: EndpointName): { id: SessionId; key: string } {
@@ -162,19 +160,22 @@ export async function createSessions(options: SessionsOptions) {
   }
 }
 
-/** The records in the store, and copies of those that this process has read or written. */
+/**
+ * The records in the store, and copies of those that this process has read or written.
+ * @param onExpired called when the time of a session is over; with the session at the first process that notices
+ */
 function createSessionRecords(
   { store, clock, snapshot, log }: SessionsOptions,
   slots: ReturnType<typeof createSessionSlots>,
   epochs: ReturnType<typeof createSessionEpochs>,
-  index: Pick<ReturnType<typeof createSessionIndex>, 'add' | 'remove'>
+  index: Pick<ReturnType<typeof createSessionIndex>, 'add' | 'remove'>,
+  onExpired: (key: string, session?: Session) => void
 ) {
   const ttl = store.shared ? copyMs : soleCopyMs
   // It does not serve expired copies, but keeps them: they have to be swept.
   const copies = new LRUCache<string, SessionRecord>({ max: maxCopies, ttl, ttlResolution: 0, perf: clock })
   // Grows with every message, end and loss: what was read or written before may be out of date, and is not kept.
   let generation = 0
-  let onEnd = (_key: string, _session?: Session): void => {}
 
   const copy = (key: string, record: SessionRecord): void => {
     if (store.live && epochs.isCurrent(record.owner.tenant, record.epoch)) copies.set(key, record)
@@ -229,7 +230,7 @@ function createSessionRecords(
 
   async function expire(key: string, record: SessionRecord): Promise<undefined> {
     const isFirst = await store.delete(key)
-    onEnd(key, isFirst ? { key, record } : undefined)
+    onExpired(key, isFirst ? { key, record } : undefined)
     await slots.release(record, key)
     await index.remove({ key, record })
   }
@@ -239,10 +240,6 @@ function createSessionRecords(
     copy,
     write,
     find,
-    /** Called where the time of a session is over. */
-    onExpired(listener: typeof onEnd): void {
-      onEnd = listener
-    },
     outdate(): void {
       generation++
     }

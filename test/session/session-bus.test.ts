@@ -13,7 +13,7 @@ t.test('a stream that has been replaced by one at this process stays replaced wh
   const setup = await wire(t)
   const live = createLiveSessions(wallClock, 'two')
   t.teardown(() => live.close())
-  createSessionBus(setup.two, live, wallClock)
+  createSessionBus(setup.two, live, wallClock, { listening() {}, notified() {} })
   const used = live.use(session('a'))
   const tell = (attached: boolean, isNew: boolean) =>
     setup.one.tell('two', 'stream', { key: 'a', said: { attached, isNew } })
@@ -41,7 +41,7 @@ t.test('what the stream before has not heard comes ahead of what is newer', asyn
   const setup = await wire(t)
   const live = createLiveSessions(wallClock, 'two')
   t.teardown(() => live.close())
-  createSessionBus(setup.two, live, wallClock)
+  createSessionBus(setup.two, live, wallClock, { listening() {}, notified() {} })
   const used = live.use(session('a'))
   const send = (n: number): void => used.send({ method: 'notifications/message', params: { n } })
   await setup.one.tell('two', 'stream', { key: 'a', said: { attached: true, isNew: true } })

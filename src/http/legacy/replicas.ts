@@ -13,13 +13,14 @@ export type Replicas = ReturnType<typeof createReplicas>
 
 export function createReplicas(options: SessionHomesOptions, relay: Relay) {
   const { bus, live, contextOf } = options
-  const sessionBus = createSessionBus(bus, live, steadyClock)
-  // A client that listens at another process keeps the connections of its session here.
-  sessionBus.onListening((session) => {
-    const context = contextOf(session.tenant, session.endpoint, session.session.record.owner)
-    if (context !== undefined) relay.touch(context, session)
+  const sessionBus = createSessionBus(bus, live, steadyClock, {
+    // A client that listens at another process keeps the connections of its session here.
+    listening(session) {
+      const context = contextOf(session.tenant, session.endpoint, session.session.record.owner)
+      if (context !== undefined) relay.touch(context, session)
+    },
+    notified: relay.notify
   })
-  sessionBus.onNotified(relay.notify)
   if (bus.shared) void letMove(options, relay)
   const homes = createSessionHomes(options, sessionBus)
   return {
