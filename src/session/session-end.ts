@@ -13,9 +13,9 @@ export const callOfEndedSession = new GatewayError(
   'The session ended before the answer was there. Whether the call took effect is unknown.',
   { data: { outcome: 'unknown' } }
 )
-export const endOfSession = sessionEnded()
+export const endOfSession = endedSession()
 
-export function sessionEnded(): GatewayError {
+export function endedSession(): GatewayError {
   return new GatewayError('session_unknown', 'The session of the client ended.')
 }
 

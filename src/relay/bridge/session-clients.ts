@@ -6,7 +6,7 @@ import { noteAgain } from '../../observe/call-notes.ts'
 import type { JsonObject, Notification, ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import { sessionEnded } from '../../session/session-end.ts'
+import { endedSession } from '../../session/session-end.ts'
 import { quotaKeyOf, scopeOf, type EndpointContext, type LegacyCall } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import type { SharedConnectionEvents } from '../catalog/listings.ts'
@@ -129,7 +129,7 @@ export function createSessionClients({
       },
       async serverRequest(session, definition, request, options) {
         const context = contextOf(session)
-        if (context === undefined) throw sessionEnded()
+        if (context === undefined) throw endedSession()
         const source = { definition, scope: scopeOf(definition, session) }
         return await asked(session, context, source, request, options, session)
       }

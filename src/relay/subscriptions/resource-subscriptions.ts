@@ -7,7 +7,7 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Notification, Result } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
-import { sessionEnded } from '../../session/session-end.ts'
+import { endedSession } from '../../session/session-end.ts'
 import { abortable, type Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
@@ -77,7 +77,7 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
     ): Promise<Result> {
       const connection = index.at(scope)
       const run = async (subscription: Subscription): Promise<Result> => {
-        if (subscriber.over) throw sessionEnded()
+        if (subscriber.over) throw endedSession()
         const again = subscription.subscribers.has(subscriber)
         if (!again) index.checkRoom(subscriber, uri, shown)
         // Before the request: an update may overtake the answer.

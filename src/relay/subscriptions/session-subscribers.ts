@@ -3,7 +3,7 @@
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { JsonObject, Notification } from '../../protocol/messages.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
-import { sessionEnded } from '../../session/session-end.ts'
+import { endedSession } from '../../session/session-end.ts'
 import { scopeOf } from '../call/call.ts'
 import type { ClientCatalogs, SessionViewer } from '../catalog/client-catalogs.ts'
 import { readableRoute, type Viewer } from '../catalog/visible.ts'
@@ -66,7 +66,7 @@ export function createSessionSubscribers(
     },
     async connect(definition) {
       const viewer = viewerOf(key)
-      if (viewer === undefined) throw sessionEnded()
+      if (viewer === undefined) throw endedSession()
       return (await connections.lease(definition, viewer, viewer.session)).upstream
     },
     successorOf({ name }) {
@@ -86,7 +86,7 @@ export function createSessionSubscribers(
       const known = subscribers.get(key)
       if (known !== undefined) return known
       // Created only while the session lives: its end removes it.
-      if (live.get(key) === undefined) throw sessionEnded()
+      if (live.get(key) === undefined) throw endedSession()
       const subscriber = subscriberOf(session)
       subscribers.set(key, subscriber)
       return subscriber
