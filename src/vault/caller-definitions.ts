@@ -13,14 +13,14 @@ import { type Clock, every } from '../time/clock.ts'
 
 /** Callers of one tenant that a process remembers; whoever asked least recently is forgotten. */
 const maxCallersOfTenant = 5_000
-/** Who has asked for nothing for so long is forgotten, with their connections and lists. */
+/** A caller who has sent no request for so long is forgotten, with their connections and lists. */
 const idleMs = 60 * 60_000
-/** Of one caller and upstream: tokens that say different things. */
+/** The definitions of one caller at one upstream: their tokens may say different things. */
 const maxPerUpstream = 4
-/** In characters: servers refuse longer headers. */
+/** The longest header, in characters: servers refuse longer ones. */
 const maxHeaderLength = 8_192
 
-/** Who asks: all that is known of them, or whose session or call it is. */
+/** The caller who asks: all that is known of them, or the owner of the session or call. */
 export type AskingCaller = Caller | (Pick<Caller, 'issuer' | 'subject'> & { readonly clientId?: string })
 
 export type DefinitionsOfCaller = ReadonlyMap<UpstreamName, UpstreamDefinition>
@@ -28,7 +28,7 @@ export type DefinitionsOfCaller = ReadonlyMap<UpstreamName, UpstreamDefinition>
 interface KnownCaller {
   readonly tenant: Tenant
   readonly definitions: DefinitionsOfCaller
-  /** By hash of the definition of everybody: those that were made, the newest last. */
+  /** The definitions that were made, by the hash of the configured one, the newest last. */
   readonly made: Map<string, Map<string, UpstreamDefinition>>
 }
 

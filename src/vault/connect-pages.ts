@@ -5,7 +5,7 @@ import { connectionsPath } from '../config/auth/upstream-auth.ts'
 import type { TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { Sealer } from '../store/seal.ts'
 
-/** So long a link can be opened. */
+/** The time for which a link can be opened. */
 const linkMs = 60 * 60_000
 const purpose = 'connect-link'
 
@@ -25,7 +25,7 @@ export function createConnectPages(
         if (person !== undefined) url.searchParams.set('for', sealer.seal(purpose, [tenant, name], text))
         return { url: url.href, message: `Connect your account of ${name} first: ${url.href}` }
       },
-    /** Whom a link was made for; undefined where it says nothing that holds. */
+    /** Reads for which person a link was made. @returns undefined where the link is not valid */
     personOf(tenant: string, upstream: string, link: string): string | undefined {
       const text = sealer.open(purpose, [tenant, upstream], link)
       const [person, until] = text === undefined ? [] : (JSON.parse(text) as [string, number])

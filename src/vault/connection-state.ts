@@ -14,9 +14,9 @@ export interface ConnectionState {
   /** ISO 8601 */
   readonly connectedAt?: string | undefined
   readonly scopes?: readonly string[] | undefined
-  /** What the account is called there. */
+  /** The name of the account at its provider. */
   readonly account?: string | undefined
-  /** Where the account is: the host of its authorization server. */
+  /** The host of the authorization server of the account. */
   readonly provider?: string | undefined
   /** ISO 8601, to the minute. */
   readonly lastUsedAt?: string | undefined

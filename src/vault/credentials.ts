@@ -31,7 +31,7 @@ interface CredentialsOptions {
   readonly log: Log
 }
 
-/** One for a process: connections of the same definition share a token. */
+/** Creates the credentials of this process: connections of the same definition share a token. */
 export function createCredentials(options: CredentialsOptions) {
   const { servers, grants, pages, signing, clock, wall, log } = options
   const { fetch, firstIssuers } = servers
@@ -81,7 +81,7 @@ export function createCredentials(options: CredentialsOptions) {
   } satisfies Omit<UpstreamCredentials, 'used'> & { retain: unknown }
 }
 
-/** For a caller of whom the server cannot be told what it wants to know: it is asked nothing. */
+/** Makes a credential that refuses every call: the caller lacks a claim that the server has to be shown. */
 const refusing = ({ name }: UpstreamDefinition, why: string): UpstreamCredential => ({
   lines: () => '',
   secrets: () => [],

@@ -6,7 +6,7 @@ import type { Log } from '../observe/log.ts'
 import { grantUsedKey, yearTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 
-/** In between it counts as noted. */
+/** The time between two notes of one use, in milliseconds. */
 const notedMs = 60_000
 
 interface GrantUsesOptions {
@@ -19,7 +19,7 @@ interface GrantUsesOptions {
 export type GrantUses = ReturnType<typeof createGrantUses>
 
 export function createGrantUses({ store, wall, log }: GrantUsesOptions) {
-  /** By the hash of a definition, which is of one person. */
+  /** When a use was noted, by the hash of a definition, which belongs to one person. */
   const noted = new Map<string, number>()
   const keyOf = ({ tenant, issuer, subject }: Person, upstream: string): string =>
     grantUsedKey(tenant, issuer, subject, upstream)

@@ -5,25 +5,25 @@ import type { Tokens } from './oauth/tokens.ts'
 /** Tokens, and all that is needed to renew them without asking anybody. */
 export interface Account {
   readonly tokens: Tokens
-  /** As its provider calls it, for people. */
+  /** The name of the account at its provider, to be shown to people. */
   readonly name?: string | undefined
-  /** When the tokens were given: epoch ms. */
+  /** When the provider gave the tokens: epoch ms. */
   readonly since: number
-  /** When they were renewed last. */
+  /** When the tokens were renewed last: epoch ms. */
   readonly renewedAt?: number
   readonly issuer: string
   readonly tokenEndpoint: string
   readonly revocationEndpoint?: string | undefined
-  /** What the server takes to prove who the client is. */
+  /** How the client may authenticate at the authorization server. */
   readonly authMethods?: readonly string[] | undefined
   readonly clientId: string
-  /** Of a client that registered itself; that of the configuration is not kept. */
+  /** The secret of a client that registered itself; that of the configuration is not kept. */
   readonly clientSecret?: string | undefined
   readonly clientMethod?: string | undefined
   readonly resource: string | undefined
-  /** That it has, as far as is known. */
+  /** The scopes that the tokens have, as far as is known. */
   readonly scopes: readonly string[]
-  /** That were asked for. */
+  /** The scopes that were asked for. */
   readonly asked?: readonly string[]
 }
 
@@ -39,11 +39,11 @@ export interface Grant {
   readonly account?: Account | undefined
   /** Scopes that the upstream wants besides: asked for when it is connected again. */
   readonly missing?: readonly string[] | undefined
-  /** It is there, and cannot be opened. */
+  /** The grant exists, and its seal cannot be opened. */
   readonly unopened?: true
   /** Why it is of no use any more, as the end of a sentence; the person has to connect again. */
   readonly dead?: string | undefined
 }
 
-/** What one person has given, by upstream. */
+/** The grants of one person, by upstream. */
 export type GrantsOfPerson = ReadonlyMap<string, Grant>

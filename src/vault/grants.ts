@@ -18,18 +18,18 @@ import type { SealedValues } from './sealed-values.ts'
 import { createStoredGrants, type NewGrant } from './stored/stored-grants.ts'
 import type { Epochs } from './wrapping/vault-keys.ts'
 
-/** What was read of a person counts so long. */
+/** The time for which the grants that were read of a person count. */
 const keptMs = 10 * 60_000
 /** While messages of other processes may be missed, or some of it cannot be opened. */
 const uncertainMs = 2_000
-/** So long one process renews a grant, and the others wait for what it gets. */
+/** The longest time for which one process renews a grant, while the others wait for the new tokens. */
 export const renewalMs = 15_000
 
 interface GrantsOptions {
   readonly store: Store
   readonly values: SealedValues
   readonly epochs: Epochs
-  /** Those of a tenant, as it is configured now, for which people give something: the same array until it changes. */
+  /** The upstreams of a tenant that need a grant of each person: the same array until the configuration changes. */
   readonly upstreamsOf: (tenant: TenantId) => readonly string[]
   readonly clock: Clock
   readonly log: Log
@@ -47,7 +47,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   const { people, used, keep } = known
   const renewalLock = createRenewalLock(store, clock)
 
-  /** What was read stays until it is read again: a session must not lose its view for a moment. */
+  /** Marks what was read as out of date. It stays until then: a session must not lose its view for a moment. */
   function outdate(key: string): void {
     const before = people.get(key)
     if (before !== undefined) people.set(key, { ...before, readAt: -Infinity })
@@ -62,7 +62,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     await read(before.person)
   }
 
-  /** One after the other: all of them at once would be a flood. Whoever asks meanwhile is read at once. */
+  /** Reads these people again one after the other, to spare the store. Whoever asks meanwhile is read at once. */
   async function refreshAll(keys: readonly string[]): Promise<void> {
     for (const key of keys) outdate(key)
     for (const key of keys) await refresh(key)
@@ -124,15 +124,15 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   }
 
   return {
-    /** What this process remembers; undefined: it has to be read. */
+    /** Returns the grants of a person that this process remembers; undefined: they have to be read. */
     peek,
-    /** What was read last, although it may have changed since. */
+    /** Returns the grants that were read last, although they may have changed since. */
     last: (person: string): GrantsOfPerson | undefined => used(person)?.grants,
-    /** For all upstreams of the tenant for which people give something. */
+    /** Reads the grants of a person for all upstreams of the tenant that need one. @throws GatewayError unavailable */
     read,
     /** Reads again what a person has given, where this process has read it before. */
     refresh: (person: Person): Promise<void> => refresh(personKeyOf(person)),
-    /** From the store. */
+    /** Reads one grant from the store. @throws GatewayError unavailable */
     get: stored.open,
     /**
      * Keeps what a person has given; whatever was there before is of no use any more. It waits for the end of a
@@ -167,17 +167,17 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     /** The client of an account is known at its provider no more. @returns false where the operator registered it */
     forgetClient: (tenant: TenantId, { issuer, clientId }: Account): Promise<boolean> =>
       forgetClient(values, tenant, issuer, clientId),
-    /** What was given for this part of a tenant counts no more, at no process, whether or not it is listed. */
+    /** Ends all grants of this part of a tenant, at every process, whether or not they are listed. */
     async endAll(tenant: TenantId, part: EndedPart): Promise<boolean> {
       if (!(await stored.endAll(tenant, part))) return false
       await store.publish(grantsChannel, `=${tenant}`)
       return true
     },
-    /** What stands in the store, also where its end was ordered: for whoever removes it, and gives it back. */
+    /** Reads a grant as it stands in the store, also one that was ended, to give its tokens back. */
     raw: stored.raw,
-    /** For whoever looks at it: what cannot be opened is there all the same. */
+    /** Reads the grants of a person to be shown: those that cannot be opened are listed too. */
     shown: stored.openAll,
-    /** Of a tenant: who may have given something. @throws GatewayError unavailable */
+    /** Lists the people of a tenant who may have a grant. @throws GatewayError unavailable */
     listed: stored.listed,
     tryLockRenewal: renewalLock.tryLock,
     onChange: known.onChange,

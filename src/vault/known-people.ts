@@ -8,11 +8,11 @@ import type { Epochs } from './wrapping/vault-keys.ts'
 
 /** People of whom a process remembers what they have connected; whoever asked least recently is forgotten. */
 const maxPeople = 10_000
-/** Of one tenant: it must not push out those of the others. */
+/** The most people of one tenant: it must not push out those of the others. */
 const maxPeopleOfTenant = 5_000
-/** Where there is no room: what is held for them is looked for once. */
+/** How many people are forgotten at once where there is no room. */
 const forgottenAtOnce = 64
-/** Who has asked for nothing and listened to nothing for so long is forgotten, with their connections and lists. */
+/** A person who has sent no request and held no stream for so long is forgotten, with their connections and lists. */
 const idleMs = 60 * 60_000
 /** The order of people is that of their last requests, so exactly. */
 const orderMs = 60_000

@@ -10,13 +10,16 @@ import type { GrantUses } from './grant-uses.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
 
-/** Of those that are revoked: removed together, and given back to their providers together. */
+/** How many revoked connections are removed, and given back to their providers, at once. */
 const revokedAtOnce = 20
 
 interface ConnectionsOptions {
   readonly grants: Grants
   readonly uses: Pick<GrantUses, 'last'>
-  /** To its provider; without a definition where the configuration has the upstream no more. Never rejects. */
+  /**
+   * Gives the tokens of a grant back to their provider; without a definition where the configuration has the upstream
+   * no more. Never rejects.
+   */
   readonly giveBack: (
     definition: UpstreamDefinition | undefined,
     connection: ListedGrant,
@@ -24,7 +27,7 @@ interface ConnectionsOptions {
   ) => Promise<void>
 }
 
-/** Which connections of a tenant are meant: all where nothing is said. */
+/** Selects connections of a tenant: all of them where nothing is said. */
 export interface WantedConnections extends EndedPart {
   readonly subject?: string | undefined
 }
@@ -49,7 +52,7 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
   }
 
   return {
-    /** Of those that were connected last; some may be none any more. @throws GatewayError unavailable */
+    /** Lists the connections that were made last; some may have ended since. @throws GatewayError unavailable */
     list: (tenant: TenantId): Promise<readonly ListedGrant[]> => grants.listed(tenant),
 
     /** @returns undefined where there is nothing any more. @throws GatewayError unavailable */
@@ -90,7 +93,7 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
     }
   }
 
-  /** Of one person also those that are not listed, at the upstreams of now. */
+  /** Finds the selected connections; of one person also those that are not listed, at the upstreams of now. */
   async function connectionsMeant(tenant: Tenant, wanted: WantedConnections): Promise<readonly ListedGrant[]> {
     const listed = await grants.listed(tenant.id)
     const { issuer, subject } = wanted

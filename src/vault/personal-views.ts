@@ -23,7 +23,7 @@ interface Place {
   readonly endpoint: Endpoint
 }
 
-/** That their clients differ does not matter. */
+/** A person, whichever client they use. */
 type Owner = Pick<Person, 'issuer' | 'subject'>
 
 const nothingGiven: GrantsOfPerson = new Map()
@@ -36,13 +36,13 @@ interface View {
 
 export type PersonalViews = ReturnType<typeof createPersonalViews>
 
-/** Does each person give something of their own for it? */
+/** Whether each person needs a grant of their own for the upstream. */
 export const isPersonal = ({ auth }: UpstreamDefinition): boolean =>
   auth?.type === 'user' || auth?.type === 'userSecret'
 
 const personalOf = new WeakMap<Tenant, readonly UpstreamName[]>()
 
-/** Those for which people give something: the same array as long as the tenant is the same. */
+/** Returns the upstreams that need a grant of each person: the same array as long as the tenant is the same object. */
 export function personalUpstreamsOf(tenant: Tenant): readonly UpstreamName[] {
   const known = personalOf.get(tenant)
   if (known !== undefined) return known
@@ -60,7 +60,7 @@ export const grantTargetOf = (definition: UpstreamDefinition): string =>
     ? new URL(definition.url).origin
     : digest(JSON.stringify([definition.command, definition.args]))
 
-/** The same for a page: it tells whether it is another server by now, and no address. */
+/** Returns a digest of that target for a page: it shows that the server has changed, and no address. */
 export const shownTargetOf = (definition: UpstreamDefinition): string => digest(grantTargetOf(definition))
 
 /** Was it given for this server, and in the way that it wants now? */
@@ -83,7 +83,7 @@ export function createPersonalViews(
   exchanges: Pick<TokenExchanges, 'ensure'>
 ) {
   const views = new WeakMap<GrantsOfPerson, WeakMap<DefinitionsOfCaller, WeakMap<Tenant, View>>>()
-  /** By person and id of a grant: its definitions, the same ones as long as it holds. */
+  /** The definitions of each grant, by person and id of the grant: the same objects as long as the grant holds. */
   const definitions = new Map<string, Map<string, WeakMap<UpstreamDefinition, UpstreamDefinition>>>()
   const telling = new WeakMap<Tenant, boolean>()
   const placesWithPersonal = new WeakMap<Endpoint, { readonly tenant: Tenant; readonly has: boolean }>()
@@ -195,7 +195,7 @@ export function createPersonalViews(
       view.endpoints.set(endpoint, personal)
       return { ...context, tenant: view.tenant, endpoint: personal }
     },
-    /** Of the definitions of a configuration, and of all that people have of them while their grants hold. */
+    /** Returns the hashes of a configuration together with those that people have while their grants hold. */
     held: (hashes: ReadonlySet<string>): Pick<ReadonlySet<string>, 'has'> => ({
       has(hash) {
         const [ofEverybody = hash, grant = '', caller = ''] = hash.split(hashSeparator)

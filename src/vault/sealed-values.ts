@@ -10,7 +10,7 @@ import type { VaultKeys } from './wrapping/vault-keys.ts'
 
 export type SealedValues = ReturnType<typeof createSealedValues>
 
-/** How often a change is tried that others keep overtaking. */
+/** How often a change is tried while other processes change the same value. */
 const maxTries = 8
 
 export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
@@ -49,7 +49,7 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
     /** @returns undefined where there is nothing, or nothing that can be opened, which is logged */
     read: async (tenant: TenantId, key: string): Promise<unknown> => (await readToReplace(tenant, key)).value,
     readToReplace,
-    /** What is there lives so long from now on, whatever it is by then. */
+    /** Gives the value a new time to live, in milliseconds, whatever it is by then. */
     touch: (key: string, ttlMs: number): Promise<boolean> => store.touch(key, ttlMs),
     /** @returns false where `when` was not met */
     write: async (tenant: TenantId, key: string, value: unknown, options: SetOptions = {}): Promise<boolean> =>

@@ -16,7 +16,7 @@ import { isPersonal } from './personal-views.ts'
 const areShared = ({ auth }: UpstreamDefinition): boolean =>
   auth !== undefined && 'listing' in auth && auth.listing === 'shared'
 
-/** Whose tools are not told again for so long may be followed by somebody else. */
+/** After so long without news of the owner's tools another person may become the owner. */
 const ownerMs = 60 * 60 * 1000
 
 /** @returns whether the tools of this person are those that are shown */

@@ -27,7 +27,7 @@ import { createSigningKeys } from './signed/signing-keys.ts'
 import { createTokenExchanges, type IdTokenOf } from './oauth/token-exchange.ts'
 import { createVaultKeys, type Epochs } from './wrapping/vault-keys.ts'
 
-/** In characters: what a person may enter. */
+/** The longest secret that a person may enter, in characters. */
 const maxSecretLength = 8_192
 
 type Hashes = Pick<ReadonlySet<string>, 'has'>
@@ -35,7 +35,7 @@ type Hashes = Pick<ReadonlySet<string>, 'has'>
 interface VaultOptions {
   readonly store: Store
   readonly sealer: Pick<Sealer, 'ready' | 'seal' | 'open'>
-  /** What changes while the gateway runs; its address is known once it listens. */
+  /** The state that changes while the gateway runs; the address is known once the gateway listens. */
   readonly state: { readonly snapshot: Snapshot; readonly address: { readonly publicUrl: string } | undefined }
   readonly epochs: Epochs
   readonly login: { readonly idTokenOf: IdTokenOf }
@@ -45,7 +45,7 @@ interface VaultOptions {
   readonly log: Log
 }
 
-/** Of an answer of an authorization server, or of what an upstream names. */
+/** The longest answer of an authorization server, or of a document that an upstream names, in bytes. */
 const maxBytes = 128 * 1024
 const timeoutMs = 10_000
 
@@ -104,13 +104,13 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
       const grant = { id: newGrantId(), target: grantTargetOf(definition), secret }
       await grants.put(person, definition.name, grant, wall.now())
     },
-    /** What a person has given for an upstream is forgotten, and given back where that can be. */
+    /** Removes the grant of a person for an upstream, and revokes its tokens where the provider can do that. */
     async disconnect(definition: UpstreamDefinition, person: Person): Promise<void> {
       await accounts.disconnect(definition, person)
     },
     credentials: { ...credentials, used: uses.note, toolsOfOthers: sharedTools.of },
     views,
-    /** What is held for a definition that is none of these, or for a grant that holds no more, ends. */
+    /** Ends what the rooms hold for definitions that are not among these, or for grants that hold no more. */
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
       const { tenants } = snapshot()
       // Others may get the names of tenants that are no more.
@@ -119,7 +119,7 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
       for (const each of [...rooms, credentials, exchanges, uses]) each.retain(views.held(hashes))
     },
     epochs,
-    /** What a person has is another thing than before: many may be forgotten at once. */
+    /** Registers listeners for changed grants of people: many may change at once. */
     onChange(retain: () => void, tells: ReadonlyArray<(person: string) => void>): void {
       const retainSoon = onceATurn(retain)
       callers.onForget(retainSoon)

@@ -10,7 +10,7 @@ import { grantClientKey, yearTtlMs } from '../../store/keys.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import { authenticationOf, oauthRefusalOf } from './client-authentication.ts'
 
-/** In characters: the id of a registered client goes into URLs. */
+/** The longest id and secret of a client, in characters: the id goes into URLs. */
 const maxCredentialLength = 2_048
 
 /** A client that nobody connects with any more is forgotten; what was connected with it has it, too. */
@@ -29,7 +29,7 @@ interface RegisteredClient extends AccountClient {
   readonly redirectUri: string
   /** Epoch ms; undefined: never. */
   readonly expiresAt?: number | undefined
-  /** Before, its server is not asked whether it knows it; undefined: it may be asked. */
+  /** Epoch ms. Until then the server is not asked whether it knows the client; undefined: it may be asked. */
   readonly trustedUntil?: number | undefined
 }
 
@@ -66,7 +66,7 @@ interface RegistrationOptions {
   readonly log: Log
 }
 
-/** Where a server takes its own new client for a stranger, so much later it is given another one. */
+/** Where a server does not know the client that it has just registered, the next one is registered after this time. */
 const trustedMs = 60 * 60_000
 
 /**
@@ -117,7 +117,7 @@ export async function forgetClient(
   return (await values.read(tenant, key)) !== undefined
 }
 
-/** What the server is asked with whether it knows a client. */
+/** The request that asks a server whether it knows a client. */
 interface Probe {
   readonly resource: string | undefined
 }

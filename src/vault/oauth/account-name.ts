@@ -9,7 +9,7 @@ import { isObject } from '../../protocol/messages.ts'
 import { firstOf } from '../../protocol/own-text.ts'
 import { providerOf } from './account-source.ts'
 
-/** In characters, as of an e-mail address. */
+/** The longest name of an account, in characters: that of an e-mail address. */
 const maxName = 254
 /** Members of OpenID Connect (Core 1.0 section 5.1), and what many others call it. */
 const usualNames = ['email', 'preferred_username', 'name', 'login']
@@ -18,7 +18,7 @@ interface NameOptions {
   readonly auth: UserAuth
   readonly server: oauth.AuthorizationServer
   readonly answer: oauth.TokenEndpointResponse
-  /** That the token has. */
+  /** The scopes that the token has. */
   readonly scopes: readonly string[]
   readonly fetch: Fetch
 }

@@ -9,14 +9,14 @@ import { OtherIssuer } from './first-issuers.ts'
 import { fetchOfProvider } from './provider-answers.ts'
 import { discoverAuthorization, type FirstIssuer, readChallenge, type ServerAuthorization } from './discovery.ts'
 
-/** What is known of the provider that the configuration names. */
+/** Returns what is known of the provider that the configuration names. */
 export const providerOf = ({ provider }: UserAuth): AccountProvider | undefined =>
   provider && accountProviders[provider]
 
 const issuerOf = (auth: UserAuth, authorizationUrl: string): string =>
   auth.issuer ?? ((auth.authorizationUrl === undefined && providerOf(auth)?.issuer) || new URL(authorizationUrl).origin)
 
-/** What tokens of an account are for, as requests for them say (RFC 8707); undefined: nobody is told. */
+/** Returns the resource that token requests of an account name (RFC 8707); undefined: they name none. */
 export function namedResource(auth: UserAuth, found: string): string | undefined {
   const named = auth.resource ?? (auth.provider === undefined ? found : undefined)
   return named === 'none' ? undefined : named

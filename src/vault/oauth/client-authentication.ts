@@ -28,7 +28,7 @@ export function oauthRefusalOf(error: unknown): string | undefined {
   return error instanceof oauth.WWWAuthenticateChallengeError && error.status === 401 ? 'invalid_client' : undefined
 }
 
-/** Not the tokens, but the client: for nobody does it get others there. */
+/** Whether the server refused the client, and not the tokens: it gives tokens to nobody then. */
 export const isOfClient = (error: unknown): boolean =>
   ['invalid_client', 'unauthorized_client'].includes(oauthRefusalOf(error) ?? '')
 
@@ -51,7 +51,7 @@ export async function authenticationOf(
   return isBasic ? secretBasic(clientSecret) : oauth.ClientSecretPost(clientSecret)
 }
 
-/** As the library's own, which also encodes `-` and `_`: many servers decode nothing. */
+/** Authenticates by HTTP Basic, without encoding `-` and `_` as the library does: many servers decode nothing. */
 const secretBasic =
   (secret: string): oauth.ClientAuth =>
   (_server, { client_id: id }, _body, headers) =>

@@ -21,7 +21,7 @@ import {
 import { OtherIssuer } from './first-issuers.ts'
 import { createMaskedTokens, isGood, type Tokens, tokensFrom } from './tokens.ts'
 
-/** After a failure nobody is asked again so soon: the callers in between hear of that one. */
+/** The time after a failure in which the server is not asked again: callers in between get that failure. */
 const retryMs = 5_000
 /** A token that was refused is not replaced more often: some servers refuse all of them. */
 const replaceMs = 10_000
@@ -39,7 +39,7 @@ export function createClientCredentials(options: ClientCredentialsOptions): Upst
   const { definition, auth, fetch, wall, log } = options
   const { name, tenant } = definition
   let held: { readonly tokens: Tokens; readonly since: number } | undefined
-  /** As the server wants it; learned from its refusal, or written in the configuration. */
+  /** How to get tokens of the server; learned from its refusal, or written in the configuration. */
   let source: ServerAuthorization | undefined
   let wanted: readonly string[] = []
   let askedMoreAt = -Infinity

@@ -22,7 +22,7 @@ import { grantTargetOf } from '../personal-views.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import { tokensFrom } from './tokens.ts'
 
-/** So long a person has for all of it. */
+/** The time that a person has for the whole sign-in. */
 const pendingMs = 10 * 60_000
 
 /** Connections that a person may begin in that time, at all processes. */
@@ -196,7 +196,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
   }
 }
 
-/** It may have been renewed meanwhile, or another one connected. */
+/** Writes the name of the account, unless its tokens were renewed meanwhile or another account was connected. */
 const named =
   (id: string, name: string) =>
   (now: Grant): Grant | undefined =>

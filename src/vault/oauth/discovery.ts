@@ -12,12 +12,12 @@ import {
 } from 'oauth4webapi'
 import type { Fetch } from '../../egress/fetch.ts'
 
-/** What a server wants of whoever calls it, as far as it says. */
+/** How to be authorized at a server, as far as the server says. */
 export interface ServerAuthorization {
-  /** What tokens are asked for (RFC 8707). */
+  /** The resource that tokens are requested for (RFC 8707). */
   readonly resource: string
   readonly server: AuthorizationServer
-  /** All that it lists; undefined: none is named. */
+  /** The scopes that the server lists; undefined: it names none. */
   readonly scopes: readonly string[] | undefined
 }
 
@@ -28,7 +28,7 @@ export interface BearerChallenge {
   readonly error: string | undefined
 }
 
-/** Of a client with a secret: the authorization server that it was for first. */
+/** The authorization server that a client with a secret was used at first. */
 export interface FirstIssuer {
   /** @returns undefined where there was none yet */
   read(): Promise<string | undefined>
@@ -36,10 +36,10 @@ export interface FirstIssuer {
   keep(issuer: string): Promise<void>
 }
 
-/** What a server or its authorization server says cannot be used. Its message goes to operators. */
+/** An answer of a server or its authorization server that cannot be used. The message goes to operators. */
 class DiscoveryError extends Error {}
 
-/** Of the servers that a resource names, the first is taken: more than this is no list that anybody wrote. */
+/** The most authorization servers that a resource may name; the first one is taken. */
 const maxServers = 16
 const maxScopes = 200
 /** A server that names others at each refusal wants them without end. */

@@ -22,10 +22,10 @@ const tokenType = {
   identityAssertion: 'urn:ietf:params:oauth:token-type:id-jag'
 } as const
 
-/** In characters: an assertion is sent in a form. */
+/** The longest assertion, in characters: it is sent in a form. */
 const maxAssertionLength = 16_384
 
-/** Its message goes to operators. */
+/** A failed token exchange. The message goes to operators. */
 class ExchangeFailed extends Error {}
 
 /**

@@ -7,12 +7,14 @@ import { firstIssuersKey } from '../../store/keys.ts'
 import { type Store, unavailable } from '../../store/port.ts'
 import type { FirstIssuer } from './discovery.ts'
 
-/** Of one tenant: upstreams with the clients that it has had there. */
+/** The most pairs of an upstream and a client of one tenant. */
 const maxKept = 1_000
-/** How often one is written down while others do the same. */
+/** How often an issuer is written while other processes write one. */
 const maxTries = 8
 
-/** Its message goes to operators, and to who connects an account. */
+/**
+ * A server names another issuer than before. The message goes to operators, and to the person who connects an account.
+ */
 export class OtherIssuer extends Error {}
 
 type Kept = readonly [upstream: string, clientId: string, issuer: string]

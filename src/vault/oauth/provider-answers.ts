@@ -35,7 +35,7 @@ function withJson(init: NonNullable<Parameters<Fetch>[1]>): Parameters<Fetch>[1]
   }
 }
 
-/** Of JSON, or of a form, as GitHub answers where it is not asked for JSON. */
+/** Reads the members of an answer in JSON, or in a form, as GitHub answers where it is not asked for JSON. */
 function membersOf(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text)

@@ -9,7 +9,7 @@ import { type Release, tryLock } from '../lock.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import type { Tokens } from './tokens.ts'
 
-/** Where the provider does not say when a token ends, other processes read it so long. */
+/** The time for which other processes read a token of which the provider does not say when it ends. */
 const unsaidMs = 60_000
 /** Others wait so long for an exchange, which is several requests where an assertion is asked for. */
 const longestMs = 60_000
@@ -33,7 +33,7 @@ interface Search {
   readonly outcome: Promise<Found>
   /** Calls. */
   waiting: number
-  /** Of one of them; it ends with the last. */
+  /** Removes one waiting call; the search ends with the last. */
   leave(): void
 }
 
@@ -42,7 +42,10 @@ export type SharedExchanges = ReturnType<typeof createSharedExchanges>
 interface SharedExchangesOptions {
   readonly store: Pick<Store, 'get' | 'set' | 'delete'>
   readonly values: Pick<SealedValues, 'read' | 'readToReplace' | 'write'>
-  /** Without keys nothing is kept: the store is then that of one process (config/auth/upstream-auth-rules.ts). */
+  /**
+   * Whether the vault has keys. Without keys nothing is kept: the store is then that of one process
+   * (config/auth/upstream-auth-rules.ts).
+   */
   readonly hasKeys: () => boolean
   readonly clock: Clock
 }
@@ -50,7 +53,7 @@ interface SharedExchangesOptions {
 export function createSharedExchanges({ store, values, hasKeys, clock }: SharedExchangesOptions) {
   const placeOf = ({ tenant, hash }: UpstreamDefinition): string => exchangedTokenKey(tenant, hash)
   const lockKeyOf = ({ tenant, hash }: UpstreamDefinition): string => exchangeTurnKey(tenant, hash)
-  /** One of each place, for all calls that wait: a host with many would else ask the store for each. */
+  /** The search of each place, shared by all calls that wait: a host with many would else ask the store for each. */
   const searches = new Map<string, Search>()
 
   async function search(definition: UpstreamDefinition, isGood: IsGood, signal: AbortSignal): Promise<Found> {

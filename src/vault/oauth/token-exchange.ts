@@ -17,7 +17,7 @@ import type { ExchangedToken, SharedExchanges } from './shared-exchanges.ts'
 import type { FirstIssuers } from './first-issuers.ts'
 import { createMaskedTokens, isGood } from './tokens.ts'
 
-/** After a failure nobody is asked again so soon for the same token. */
+/** The time after a failure in which the same token is not exchanged again. */
 const retryMs = 5_000
 /**
  * A request is let in once its token was exchanged, for the process that holds its session, but waits no longer than
@@ -29,14 +29,14 @@ const maxTokens = 4
 
 type Outcome = ExchangedToken | { readonly error: GatewayError; readonly since: number }
 
-/** Of one caller at one upstream. */
+/** What is held of one caller at one upstream. */
 interface Held {
-  /** By digest of the caller's token. */
+  /** The outcomes, by digest of the caller's token. */
   readonly byToken: LRUCache<string, Outcome>
   readonly pending: Map<string, Promise<void>>
-  /** For whoever called last. */
+  /** The exchange for the newest call. */
   waiting: Promise<void> | undefined
-  /** Of whoever called last. */
+  /** The outcome for the newest call. */
   latest: Outcome | undefined
   lines: string
   readonly masked: ReturnType<typeof createMaskedTokens>

@@ -8,16 +8,18 @@ export interface Tokens {
   /** Epoch ms; undefined: the server does not say, and the upstream refuses it when it is over. */
   readonly expiresAt?: number | undefined
   readonly refreshToken?: string | undefined
-  /** That it really has; undefined: those that were asked for (RFC 6749 section 5.1). */
+  /** The scopes that the token has; undefined: those that were asked for (RFC 6749 section 5.1). */
   readonly scopes?: readonly string[] | undefined
 }
 
-/** In characters. Headers of 16 KiB are more than most servers take. */
+/** The longest token, in characters. Headers of 16 KiB are more than most servers take. */
 const maxTokenLength = 12_288
 /** A token that ends so soon is not used any more: a request may be on its way for as long. */
 const marginMs = 30_000
 
-/** Its message goes to callers and operators: it says nothing of what the server sent. */
+/**
+ * An answer without usable tokens. The message goes to callers and operators: it quotes nothing that the server sent.
+ */
 class UnusableTokens extends Error {}
 
 /** @throws UnusableTokens for what cannot be sent as a bearer token (RFC 6750) */
@@ -32,7 +34,10 @@ export function tokensFrom(answer: TokenEndpointResponse, now: number): Tokens {
   return { accessToken, expiresAt, refreshToken, scopes: scopesIn(answer.scope) }
 }
 
-/** Of a token that lives shorter than a minute, half of its life. @param since when it was given */
+/**
+ * Whether a token can still be used; of one that lives less than a minute, for half of its life.
+ * @param since when it was given, epoch ms
+ */
 export function isGood({ expiresAt }: Tokens, since: number, now: number): boolean {
   if (expiresAt === undefined) return true
   return now < expiresAt - Math.min(marginMs, (expiresAt - since) / 2)
@@ -50,7 +55,7 @@ export function createMaskedTokens(count = 2) {
     one.accessToken === other.accessToken && one.refreshToken === other.refreshToken
 
   return {
-    /** The same array until it changes. */
+    /** Returns the secrets to be masked: the same array until they change. */
     secrets: (): readonly string[] => secrets,
     show(tokens: Tokens): void {
       if (tokens === known[0]) return

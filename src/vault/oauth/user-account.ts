@@ -33,7 +33,7 @@ interface UserAccountOptions {
 const pollMs = 100
 /** A token that was refused is not renewed more often: some servers refuse all of them. */
 const replaceMs = 10_000
-/** After a failure nobody is asked again so soon. */
+/** The time after a failure in which the provider is not asked again. */
 const retryMs = 5_000
 
 export function createUserAccount(options: UserAccountOptions): UpstreamCredential {
@@ -46,7 +46,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   let failure: { readonly error: GatewayError; readonly until: number } | undefined
   const masked = createMaskedTokens()
 
-  /** As this process read it last: the same account, with the tokens of now. */
+  /** Returns the account as this process read it last, with its current tokens. */
   function account(): Account | undefined {
     const grant = grants.last(personKey)?.get(name)
     const now = grant?.id === grantId && grant?.dead === undefined ? grant?.account : undefined
@@ -54,7 +54,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     return now
   }
 
-  /** The person has to visit the page, whatever the call was. */
+  /** Makes the error that sends the person to the page, whatever the call was. */
   function connectAgain(why: string): ConnectRequiredError {
     const { url } = page(personKey)
     return new ConnectRequiredError(`Your account of ${name} has to be connected again: ${why}. Open ${url}`, url)

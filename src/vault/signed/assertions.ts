@@ -17,7 +17,7 @@ const type = 'caller+jwt'
 const lifetimeSeconds = 60
 /** Requests of a caller carry the same one for so long. */
 const usedMs = 30_000
-/** One that was refused is replaced where it is older. */
+/** An assertion that was refused is replaced where it is older than this. */
 const replaceMs = 5_000
 
 const noSecrets: readonly string[] = []

@@ -9,7 +9,7 @@ import type { SealedValues } from '../sealed-values.ts'
 
 /** An old key is published for so long after it was replaced; assertions live for a minute. */
 const publishedAfterMs = 24 * 60 * 60_000
-/** So old may be what a process knows of them. */
+/** The longest time for which a process uses the keys that it read. */
 const maxAgeMs = 60_000
 
 interface KnownKeys {

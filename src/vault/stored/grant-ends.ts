@@ -7,14 +7,14 @@ import { foreverMs, grantEndsKey } from '../../store/keys.ts'
 import { type Store, unavailable } from '../../store/port.ts'
 import type { Grant } from '../grant.ts'
 
-/** Of one tenant: of so many issuers and upstreams it is known when theirs ended. */
+/** The most issuers and upstreams of one tenant of which it is known when their grants ended. */
 const maxEnds = 1_000
-/** As text: all of it is read whenever it is read what a person has given. */
+/** The longest text of them, in characters: it is read together with the grants of each person. */
 const maxLength = 65_536
-/** How often one is written down while others do the same. */
+/** How often an end is written while other processes write one. */
 const maxTries = 8
 
-/** Of all people where there is no issuer, at all upstreams where there is none. */
+/** A part of a tenant: all people where there is no issuer, all upstreams where there is none. */
 export interface EndedPart {
   readonly issuer?: string | undefined
   readonly upstream?: string | undefined

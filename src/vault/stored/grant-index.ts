@@ -13,7 +13,10 @@ export interface ListedGrant {
 
 export function createGrantIndex(store: Pick<Store, 'append' | 'entries'>) {
   return {
-    /** Before it is given: a grant that nobody finds could not be revoked. @throws GatewayError unavailable */
+    /**
+     * Adds a grant to the index before it is written: one that is not listed could not be revoked.
+     * @throws GatewayError unavailable
+     */
     async add({ tenant, issuer, subject }: Person, upstream: string): Promise<void> {
       const key = grantIndexKey(tenant)
       const entry = JSON.stringify([issuer, subject, upstream])

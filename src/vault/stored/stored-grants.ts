@@ -21,7 +21,7 @@ const orUnopened = (work: Promise<Grant | undefined>): Promise<Grant | undefined
     throw error
   })
 
-/** Of a grant that is to be kept: what it is, and not when it was given. */
+/** A grant that is to be kept, without the times that are added when it is written. */
 export type NewGrant = Omit<Grant, 'connectedAt' | 'givenAfter'>
 
 export function createStoredGrants(store: Store, values: SealedValues, log: Log) {
@@ -37,7 +37,7 @@ export function createStoredGrants(store: Store, values: SealedValues, log: Log)
   }
 
   return {
-    /** Also one whose end was ordered. */
+    /** Reads a grant as it stands in the store, also one that was ended. */
     async raw(person: Person, upstream: string): Promise<Grant | undefined> {
       const grant = await orUnopened(raw(person, upstream))
       if (grant?.unopened === true)
@@ -46,7 +46,10 @@ export function createStoredGrants(store: Store, values: SealedValues, log: Log)
     },
     open: async (person: Person, upstream: string): Promise<Grant | undefined> =>
       await standing(person, upstream, await ends.of(person.tenant)),
-    /** Of these upstreams. Where the key of the tenant cannot be opened, its others go on. */
+    /**
+     * Reads the grants of a person for these upstreams. A grant that cannot be opened is marked; the others are
+     * returned as they are.
+     */
     openAll: async (person: Person, upstreams: readonly string[]): Promise<Map<string, Grant>> => {
       const ended = await ends.of(person.tenant)
       const found = await Promise.all(

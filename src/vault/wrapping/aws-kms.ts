@@ -11,7 +11,7 @@ const timeoutMs = 5_000
 /** The SDK waits between them, longer each time. */
 const maxAttempts = 2
 
-/** What the SDK asks its HTTP client for. */
+/** A request of the SDK to its HTTP client. */
 interface SdkRequest {
   readonly method: string
   readonly protocol: string

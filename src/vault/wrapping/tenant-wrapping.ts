@@ -5,7 +5,7 @@ import type { Log } from '../../observe/log.ts'
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import { KeyServiceAway, wrappedBy, type WrappingKey, wrappingKeyOf } from './wrapping-key.ts'
 
-/** Nothing of a tenant can be opened, whoever asks. */
+/** The key of a tenant cannot be opened, so that no value of the tenant can be. */
 export class UnopenedKeyError extends GatewayError {}
 
 /** Was nothing refused, so that what was opened before may be used on? */
@@ -15,7 +15,7 @@ export const isServiceAway = (error: unknown): boolean =>
 export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, log: Log) {
   const wrappingKeys = new WeakMap<VaultKey, WrappingKey>()
 
-  /** One for each key of a configuration: that of a service keeps a client. */
+  /** Returns the wrapping key of each key of a configuration, one object each: that of a service keeps a client. */
   function wrappingKey(key: VaultKey): WrappingKey {
     const made = wrappingKeys.get(key) ?? wrappingKeyOf(key)
     wrappingKeys.set(key, made)
@@ -63,7 +63,7 @@ export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, lo
 
   const keyCalled = (id: string): VaultKey | undefined => snapshot().vault?.keys.find((key) => key.id === id)
 
-  /** Of a configuration that was read again, each key is another object. */
+  /** The text of each key: of a configuration that was read again, each key is another object. */
   const texts = new WeakMap<VaultKey, string>()
   function textOf(key: VaultKey | undefined): string | undefined {
     if (key === undefined) return undefined
@@ -73,7 +73,7 @@ export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, lo
   }
 
   return {
-    /** Of the key that wraps. @throws GatewayError unavailable where the configuration names none */
+    /** Returns the id of the key that wraps. @throws GatewayError unavailable where the configuration names none */
     firstId: (): string => firstKey().id,
     wrapped,
     unwrapped,

@@ -18,7 +18,7 @@ const unwrappedMs = 15 * 60_000
 /** While its service is away, a key that was opened is used on for so long. */
 const awayMs = 24 * 60 * 60_000
 
-/** Of tenants: another one once a tenant was removed, whoever comes under its name. */
+/** The epoch of each tenant: another one once a tenant was removed, whoever comes under its name. */
 export interface Epochs {
   /** @throws GatewayError unavailable */
   epochOf(tenant: TenantId): Promise<number>
@@ -36,19 +36,19 @@ interface VaultKeysOptions {
 
 interface KeyOfTenant {
   readonly key: Uint8Array
-  /** Of the tenant when it was read. */
+  /** The epoch of the tenant when the key was read. */
   readonly epoch: number
-  /** As the store has it. */
+  /** The wrapped key, as it stands in the store. */
   readonly text: string
   readonly unwrappedAt: number
   /** The key of the configuration that opened it, as text. */
   readonly by: string | undefined
 }
 
-/** What has become of the keys of tenants. */
+/** The result of a rotation: what has become of the keys of tenants. */
 export interface RotatedKeys {
   readonly first: string
-  /** How many were wrapped with the first key now, and how many were before. */
+  /** How many keys were wrapped with the first key now, and how many were before. */
   readonly anew: number
   readonly before: number
   readonly failed: ReadonlyArray<{ readonly tenant: TenantId; readonly error: unknown }>
@@ -86,7 +86,10 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
     }
   }
 
-  /** Not done by whoever merely reads: a process that has the keys in their order of before would undo it. */
+  /**
+   * Wraps the key of a tenant anew. A read never does that: a process that has the keys in their earlier order would
+   * undo it.
+   */
   async function wrapAnew(tenant: TenantId, text: string): Promise<void> {
     const key = await unwrapped(text, tenant)
     if (wrappedBy(text) === firstId()) return
@@ -135,7 +138,7 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
 
   let settledWith: string | undefined
 
-  /** After a change of the keys, for tenants that nobody uses too. Never rejects. */
+  /** Wraps the keys of all tenants anew after a change of the wrapping keys. Never rejects. */
   async function settle(tenants: Iterable<TenantId>): Promise<void> {
     const [first, ...others] = snapshot().vault?.keys ?? []
     if (first === undefined || others.length === 0 || first.id === settledWith) return
@@ -148,7 +151,7 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
     else log.info({ kid: first.id }, 'all tenants are under the first key of the vault; the others can be taken out')
   }
 
-  /** Of which tenants nothing can be opened is in the log before somebody asks. Never rejects. */
+  /** Logs the tenants whose keys cannot be opened, before a request needs one. Never rejects. */
   async function check(tenants: Iterable<TenantId>): Promise<void> {
     for (const tenant of tenants) {
       const text = await store.get(vaultKeyKey(tenant)).catch(() => undefined)

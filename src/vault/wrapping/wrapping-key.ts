@@ -9,7 +9,7 @@ import { digest } from '../../store/keys.ts'
 export class KeyServiceAway extends Error {}
 
 export interface WrappingKey {
-  /** What it is called in the configuration, and in what it has wrapped. */
+  /** The id of the key in the configuration, and in the values that it has wrapped. */
   readonly id: string
   /** @returns text for the store, of which `wrappedBy` reads the id; it says nothing of the key, nor of the tenant */
   wrap(key: Uint8Array, tenant: string): Promise<string>
@@ -22,7 +22,7 @@ interface WrappedHeader {
   readonly kid?: unknown
 }
 
-/** Which key has wrapped it; empty for what no key has. */
+/** Reads which key has wrapped the text; empty where no key has. */
 export function wrappedBy(text: string): string {
   try {
     const { kid } = JSON.parse(Buffer.from(text.split('.', 1)[0] ?? '', 'base64url').toString()) as WrappedHeader
