@@ -8,15 +8,17 @@ import type { LoginRecords } from './records.ts'
 /** How long a client is kept that registered itself and never got a code. */
 const unusedClientMs = 24 * 60 * 60_000
 
-/** Who has read that a code or token is unused uses it within this time, which is longer than the provider may take. */
+/**
+ * A process that has read that a code or token is unused uses it within this time, longer than the provider may take.
+ */
 const atOnceMs = 10 * 60_000
 
-/** What strangers say and the store keeps: of a client that registers, of an authorization that begins. */
+/** Kinds of records that unauthenticated clients write: when they register, and when an authorization begins. */
 const ofStrangers = new Set(['Client', 'Interaction'])
-/** Of one of these, as JSON. */
+/** The longest of these records, as JSON. */
 const maxStrangerChars = 8_192
 
-/** Those that end with their grant. */
+/** Kinds of records that end with their grant. */
 const ofGrants = new Set(['AccessToken', 'AuthorizationCode', 'RefreshToken'])
 
 interface AdapterOptions {

@@ -11,11 +11,11 @@ import type { createIdentities } from './people/identities.ts'
 import { errorPage, sendPage, startAgain } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 
-/** From one redirect to the next. */
+/** The life of a ticket: from one redirect to the next, in milliseconds. */
 const ticketMs = 60_000
 
 export interface Ticket {
-  /** Of the browser that asked, which has it in a cookie. */
+  /** The state of the browser that asked, which keeps it in a cookie. */
   readonly state: string
   readonly subject: string
   readonly name: string
@@ -56,7 +56,7 @@ export function createConnectionsSignIn({ tenant, config, records, identities }:
       response.writeHead(303, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).end()
       return true
     },
-    /** Does the provider still know who signed in, as far as it says so now? */
+    /** Whether the provider still knows the person who signed in, as far as it says so now. */
     async knows(subject: string): Promise<boolean> {
       // While it is away, what it said last counts, as for tokens.
       return (await identities.current(subject).catch(() => identities.get(subject))) !== undefined

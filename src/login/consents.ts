@@ -10,14 +10,16 @@ import { consentsBody, errorPage, sendPage, startAgain } from './pages.ts'
 import { shownClient } from './strangers/registration.ts'
 import type { LoginRecords } from './records.ts'
 
-/** As what a sign-in for a page of ours is kept, before its path. Those for clients have the id of an interaction. */
+/**
+ * The key of a sign-in for a page of the gateway, before the path. Sign-ins for clients have the id of an interaction.
+ */
 export const ownPages = 'own pages '
 
 /** A client that a person has allowed to act for them. */
 export interface Consent {
   readonly id: string
   readonly client: string
-  /** What it calls itself: its own word. */
+  /** The name that the client gives itself. */
   readonly name: string
   /** Scopes by endpoint. */
   readonly resources: Readonly<Record<string, string>>

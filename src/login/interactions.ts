@@ -18,7 +18,7 @@ type InteractionsOptions = SignInPagesOptions & {
   readonly connectionsSignIn: ConnectionsSignIn
 }
 
-/** Of an app, on the page. */
+/** The longest address of an app on the page, in characters. */
 const maxAddressChars = 200
 
 const providerAway = "The tenant's identity provider cannot be reached at the moment. Try again in a minute."
@@ -116,7 +116,7 @@ export function createInteractions(options: InteractionsOptions) {
   }
 }
 
-/** What the client may do is added to what it was allowed before. @returns its id */
+/** Adds the scopes to those that the client was allowed before. @returns the id of the grant */
 async function saveGrant(
   provider: Provider,
   { resources }: LoginConfig,
@@ -160,10 +160,10 @@ function askConsent(
   sendPage(response, 200, page, formTargets(redirectUri))
 }
 
-/** Of an app: without its query. */
+/** Returns the address of an app, without its query. */
 const addressOf = ({ href }: URL): string => firstOf(href.split('?', 1)[0] ?? '', maxAddressChars)
 
-/** What the person is asked for. */
+/** Describes the consent that the person is asked for. */
 function consentOf(
   { scopes, resources }: LoginConfig,
   { params, prompt, session }: Pick<Details, 'params' | 'prompt' | 'session'>
@@ -180,7 +180,7 @@ function consentOf(
     redirectUri: String(params['redirect_uri']),
     resource: [...new Set([params['resource']].flat().map((url) => resources[String(url)] ?? url))].join(', '),
     scopes: asked,
-    /** Of these, where the client was allowed others before. */
+    /** The scopes that are new, where the client was allowed others before. */
     added: known.length > 0 ? missing : []
   } as const
 }

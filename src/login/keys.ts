@@ -14,7 +14,7 @@ import type { LoginRecords } from './records.ts'
 const marginMs = 5 * 60_000
 /** `tokenSeconds` of the configuration may have been longer when it signed. */
 const publishedAfterMs = maxTokenSeconds * 1_000 + marginMs
-/** So old may be what a process knows of them. */
+/** The longest time for which a process uses the keys that it read, in milliseconds. */
 const maxAgeMs = 60_000
 
 interface StoredKeys {

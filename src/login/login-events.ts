@@ -10,7 +10,7 @@ import type { Log } from '../observe/log.ts'
 import type { AuditedLogin, LoginEvent, LoginOrigin } from '../observe/login-event.ts'
 import { firstOf } from '../protocol/own-text.ts'
 
-/** Of what clients and providers chose. */
+/** The longest text that clients and providers choose, in characters. */
 const maxEventChars = 500
 
 export interface LoginAuditor {
@@ -20,7 +20,7 @@ export interface LoginAuditor {
 export interface LoginListeners {
   readonly audit: LoginAuditor | undefined
   readonly log: Log
-  /** Of a person, in the log. */
+  /** Returns the name of a person for the log. */
   readonly nameOf: (tenant: string, subject: string) => string
 }
 
@@ -60,7 +60,10 @@ export function createLoginEvents(
   }
 }
 
-/** What the library refuses, and what it ends of itself, such as all of a grant whose refresh token is used twice. */
+/**
+ * Notes the requests that the library refuses, and the grants that it ends by itself, as when a refresh token is used
+ * twice.
+ */
 export function noteRefusals(provider: Provider, note: LoginEvents): void {
   const reasonOf = ({ error, error_detail: detail }: Errors.OIDCProviderError): string =>
     detail === undefined ? error : `${error} (${detail})`
@@ -81,7 +84,7 @@ export function noteRefusals(provider: Provider, note: LoginEvents): void {
   provider.on('grant.revoked', (ctx) => note(ctx.req, { action: 'grant-ended', ...whoseOf(ctx) }))
 }
 
-/** What fails here goes to the log; who breaks a request off is no fault. */
+/** Logs what fails in the library; a client that breaks a request off is no fault. */
 export function logFailures(provider: Provider, tenant: string, log: Log): void {
   provider.on('server_error', (_ctx, error: Error) => log.error({ tenant, err: error }, 'the login front failed'))
   // Otherwise it writes a stack to standard error for everybody who breaks a request off.

@@ -31,10 +31,10 @@ import { createStrangerLimits } from './strangers/stranger-limits.ts'
 interface LoginOptions {
   readonly snapshot: () => Snapshot
   readonly store: Store
-  /** Of a tenant: what was kept in another one counts as absent (session/session-epochs.ts). */
+  /** Returns the epoch of a tenant: what was kept in another one counts as absent (session/session-epochs.ts). */
   readonly epochOf: (tenant: TenantId) => Promise<number>
   readonly sealer: Sealer
-  /** Of durations; the time of day. */
+  /** Measures durations. */
   readonly clock: Clock
   readonly wall: Pick<Clock, 'now'>
   readonly audit: LoginAuditor | undefined
@@ -181,7 +181,10 @@ export async function createLogin(
       return holds(current?.idToken, wall.now()) ? current?.idToken : undefined
     },
 
-    /** Who came from here to the page of their connections. @returns undefined where it was used, or too old */
+    /**
+     * Takes the ticket of a person who signed in for their account page.
+     * @returns undefined where it was used, or is too old
+     */
     takeTicket: async (tenant: Tenant, id: string) => frontFor(tenant)?.front.connectionsSignIn.takeTicket(id),
 
     /** Does the provider still know a person of this issuer? Of others it is not asked. */
@@ -192,7 +195,7 @@ export async function createLogin(
 
     /** Requests to the provider of a tenant. */
     fetchFor,
-    /** The same for keys of issuers: those of the fronts are had without a request. */
+    /** Returns the fetch for keys of issuers: those of the login fronts are answered without a request. */
     fetchForKeys: withOwnKeys(createFetchFor({ guard: guard() }), snapshot, (tenant) => frontFor(tenant)?.front)
   }
 }
@@ -240,6 +243,6 @@ function sendAway(
     .end(JSON.stringify({ error: 'temporarily_unavailable', error_description: text }))
 }
 
-/** Its signature was verified when it came. */
+/** Whether an ID token still holds. Its signature was verified when it came. */
 const holds = (idToken: string | undefined, now: number): boolean =>
   idToken !== undefined && (decodeJwt(idToken).exp ?? 0) * 1000 - idTokenMarginMs > now

@@ -75,7 +75,7 @@ export const escaped = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 interface Brand {
-  /** Of the tenant, as people know it. */
+  /** The name of the tenant, as people know it. */
   readonly name: string
   /** URL of its picture. */
   readonly logo?: string | undefined
@@ -135,9 +135,9 @@ export function sendPage(response: ServerResponse, status: number, page: Page, f
 }
 
 interface AskedConsent {
-  /** What the client calls itself: its own word, which nobody has checked. */
+  /** The name that the client gives itself, which nobody has checked. */
   readonly client: string
-  /** Where its metadata document is: proven, as its name is not. Not given: it registered. */
+  /** The host of the client's metadata document, which is proven. Not given: the client registered itself. */
   readonly site?: string | undefined
   /** Host, or scheme of an app on the person's machine, to which the answer goes. */
   readonly target: string
@@ -164,12 +164,12 @@ export const consentBody = ({ client, site, target, resource, scopes, account, p
 
 export const startAgain = 'Go back to the app and start again.'
 
-/** For people, and for those who read what a host was told. */
+/** Says that too many requests came, to people and to those who read the answers that a host got. */
 export const tooOften = (retrySeconds: number): string =>
   'Too many apps register or sign in here at the moment, from your network or in all. Try again in ' +
   `${retrySeconds > 120 ? `${Math.ceil(retrySeconds / 60)} minutes` : `${retrySeconds} seconds`}.`
 
-/** What a person has allowed, each with a button to take it back. @param path of the page */
+/** Makes the list of the consents of a person, each with a button to withdraw it. @param path of the page */
 export const consentsBody = (
   path: string,
   account: string,
@@ -198,7 +198,7 @@ export const errorPage = ({ name, logo }: Brand, text: string): Page => ({
   body: `<p>${escaped(text)}</p>`
 })
 
-/** Where the words of the library say too little to a person. */
+/** Texts for people, where the message of the library says too little. */
 const reasons: Readonly<Record<string, string>> = {
   invalid_client: 'The app is not known here: it registered too long ago, or its metadata cannot be fetched.',
   invalid_redirect_uri: 'The app asks for an answer to an address that it has not registered.'

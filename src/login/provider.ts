@@ -35,9 +35,9 @@ interface ProviderOptions {
 }
 
 const codeSeconds = 60
-/** Of what a person has allowed, however often it is used. */
+/** The life of a consent, however often it is used, in seconds. */
 const grantSeconds = 365 * 24 * 60 * 60
-/** How long a registered client is kept since it last got a code or a token, at the least. */
+/** How long a registered client is kept after its last code or token, at the least, in seconds. */
 const clientSeconds = 90 * 24 * 60 * 60
 
 /**
@@ -185,7 +185,7 @@ export async function createProvider(
   return { provider, answer: provider.callback() }
 }
 
-/** Who signs out here does so at the tenant's provider, too (OpenID Connect RP-Initiated Logout 1.0). */
+/** Signs a person out at the tenant's provider, too (OpenID Connect RP-Initiated Logout 1.0). */
 function signOutThere(
   provider: Provider,
   { config, identities, note }: Pick<ProviderOptions, 'config' | 'identities' | 'note'>

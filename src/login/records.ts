@@ -30,7 +30,7 @@ interface Counted {
 
 /** @param provider issuer of the tenant's provider */
 export function createLoginRecords(tenant: TenantId, provider: string, { store, sealer, epochOf }: RecordOptions) {
-  /** Where a record is, and what its seal is bound to. */
+  /** Returns the key of a record, and what its seal is bound to. */
   async function placeOf(kind: string, id: string) {
     const own = JSON.stringify([await epochOf(tenant), provider, id])
     return { key: loginKey(tenant, kind, own), binding: [tenant, kind, digest(own)] }

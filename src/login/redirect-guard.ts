@@ -7,7 +7,7 @@ import { escaped, type Page, pageText, securityHeaders } from './pages.ts'
 import type { LoginRecords } from './records.ts'
 import { staysHere } from './strangers/registration.ts'
 
-/** How long an address counts as one that people allow, since somebody did so last. */
+/** How long an address counts as allowed after a person allowed it, in milliseconds. */
 const allowedMs = 365 * 24 * 60 * 60_000
 
 export function guardRedirects(provider: Provider, config: LoginConfig, records: LoginRecords): void {
@@ -49,7 +49,7 @@ export function guardRedirects(provider: Provider, config: LoginConfig, records:
 
 interface KeptInteraction {
   readonly params?: Readonly<Record<string, unknown>>
-  /** With what interactions.ts says besides. */
+  /** The result, with the members that interactions.ts adds. */
   readonly result?: { readonly answered?: boolean }
 }
 

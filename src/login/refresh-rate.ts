@@ -7,9 +7,9 @@ import type { Clock } from '../time/clock.ts'
 import type { LoginRecords } from './records.ts'
 
 const windowMs = 60 * 60_000
-/** Of one person, that are in use all day: each refreshes when its access token ends. */
+/** Hosts of one person that are in use all day: each refreshes when its access token ends. */
 const busyHosts = 20
-/** In an hour, at the least: hosts that are started anew refresh each time. */
+/** Refreshes in an hour, at the least: hosts that are started anew refresh each time. */
 const leastRefreshes = 60
 
 interface RefreshRateOptions {

@@ -29,7 +29,7 @@ export interface SignInPagesOptions {
 /** Time for an authorization, from the first redirect to the last; in seconds. */
 export const interactionSeconds = 15 * 60
 const interactionMs = interactionSeconds * 1_000
-/** One for each sign-in, since a browser may have several open. */
+/** Returns the name of the cookie of a sign-in: a browser may have several open. */
 const browserCookieOf = (state: string): string => `gatehouse_sign_in_${digestOf(state).slice(0, 16)}`
 
 type Context = ReturnType<Provider['createContext']>

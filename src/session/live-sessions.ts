@@ -22,9 +22,9 @@ import { createUndelivered } from './bus/undelivered.ts'
 
 export interface CallInFlight {
   readonly id: RequestId
-  /** Nothing is answered. */
+  /** Cancels the call: it is not answered. */
   cancel(reason: string | undefined): void
-  /** It is answered with the reason. */
+  /** Ends the call: it is answered with the reason. */
   end(reason: Error): void
   /** Ahead of the answer. @returns false where the client takes no stream */
   push(message: JsonObject): boolean
@@ -43,11 +43,11 @@ export interface LiveSession {
   readonly key: string
   readonly tenant: TenantId
   readonly endpoint: EndpointName
-  /** As last loaded. */
+  /** The session as it was loaded last. */
   session: Session
   readonly calls: Set<CallInFlight>
   readonly serverRequests: PendingServerRequests
-  /** What the session takes up, and its subscriptions. */
+  /** The memory of the session and of its subscriptions. */
   readonly memory: HeldMemory
   /** Bytes that each connection of the client has not taken yet. */
   readonly unread: Set<() => number>
@@ -55,11 +55,11 @@ export interface LiveSession {
   readonly stream: SessionStream | undefined
   /** Finishes the one before, and sends what that did not get, and pending list changes. */
   setStream(stream: SessionStream): void
-  /** Its client may listen at another process, which will say so: until then, what is for its stream waits. */
+  /** Lets messages for the stream wait for a moment: the client may listen at another process, which will say so. */
   expectStream(): void
-  /** A connection of the stream came or went. */
+  /** Sends the list changes that wait, where a client is connected to the stream. */
   flushListChanges(): void
-  /** A client is connected to the stream. */
+  /** Whether a client is connected to the stream. */
   isListening(): boolean
   /** Dropped where no stream was ever open, or is expected (2025-11-25 basic/transports: it is optional). */
   send(notification: Notification): void
@@ -76,7 +76,7 @@ export interface LiveSession {
 interface Entry extends LiveSession {
   usedAt: number
   stream: SessionStream | undefined
-  /** Of its stream and of what waits for it. */
+  /** Ends the stream and drops what waits for it. */
   letGo(): void
 }
 
@@ -128,7 +128,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     const changed = new Set<ListKind>()
     const waiting = createUndelivered(holdMemory(memory.share))
     let expectedUntil = 0
-    /** What the stream before has left over goes first. */
+    /** The messages that the stream before has left over are sent first. */
     let rest: Promise<void> | undefined
     const sendWaiting = (given?: Promise<void>): void => {
       if (rest === given) rest = undefined

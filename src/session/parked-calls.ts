@@ -5,7 +5,7 @@ import { createFairEviction, type FairEvictionOptions } from '../limits/limits.t
 import { GatewayError } from '../protocol/messages.ts'
 import type { Timer } from '../time/clock.ts'
 
-/** As a sealed request state names it. */
+/** A round of a parked call, as a sealed request state names it. */
 export interface RoundRef {
   readonly park: string
   readonly round: number
@@ -21,7 +21,7 @@ export interface ParkedSlot<T> {
   openRound(): { readonly ref: RoundRef; readonly until: number }
   /** A request has taken the round, or it cannot be taken yet. */
   closeRound(): void
-  /** Who comes back is told why. Idempotent; `onLost` is not called. */
+  /** Removes the parked call; a client that comes back gets the reason. Idempotent; `onLost` is not called. */
   remove(loss?: ParkedLoss): void
 }
 
@@ -54,7 +54,7 @@ export interface ParkedCallsOptions<T> {
   /** The slot is gone: nobody came within `lifetimeMs` of the start of a round, it was evicted, or all is over. */
   readonly onLost: (parked: T, loss: ParkedLoss) => void
   readonly lifetimeMs?: number
-  /** From `add` on, however often its client answers. */
+  /** The longest time from `add` on, however often the client answers, in milliseconds. */
   readonly longestMs?: number
   readonly limits?: Pick<FairEvictionOptions<T>, 'perOwner' | 'perTenant' | 'max'>
 }

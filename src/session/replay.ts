@@ -18,7 +18,7 @@ export interface HeldStream {
   readonly streamId: string
 }
 
-/** Which process holds a stream. */
+/** Finds the process that holds a stream. */
 export interface StreamHolders {
   /** This process. */
   readonly node: string

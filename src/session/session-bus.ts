@@ -14,7 +14,7 @@ import type { LiveSession, LiveSessions } from './live-sessions.ts'
 import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './bus/remote-stream.ts'
 import type { Owner } from './session-record.ts'
 
-/** What one process says to others of a session, by its key. */
+/** A message of one process to others about a session, by its key. */
 interface About<Said> {
   readonly key: string
   readonly said: Said
@@ -28,7 +28,7 @@ interface Cancellation {
 /** The client listens at the process that says so. */
 interface Listening {
   readonly attached: boolean
-  /** Its stream takes the place of the one before. */
+  /** The stream takes the place of the one before. */
   readonly isNew: boolean
 }
 
@@ -41,7 +41,7 @@ const tellAllPerSecond = 10
 const tellAllBurst = 100
 /** Persons whose cancellations are counted. */
 const maxTellers = 20_000
-/** What a client says that is for the servers of its session, whose connections its home has. */
+/** Notifications of a client for the servers of its session, whose connections the home has. */
 const forServers = /^notifications\/(?:roots\/list_changed|tasks\/status)$/
 
 interface SessionBusHandlers {

@@ -3,7 +3,7 @@
 import { GatewayError } from '../protocol/messages.ts'
 import type { Session } from './sessions.ts'
 
-/** Its client has left it to expire. */
+/** A session that its client has left to expire. */
 export type LeftSession = Session & { readonly usedAt: number }
 
 // Made once: most sessions end without a call or a request that would hear of it, and an error with its stack costs

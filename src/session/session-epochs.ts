@@ -29,7 +29,7 @@ export function createSessionEpochs(store: Store, log: Log) {
   /** The highest that was seen, here or in messages: no lower one is believed. As many as there are tenants. */
   const highest = new Map<TenantId, number>()
   let configured: ReadonlySet<TenantId> = new Set()
-  /** Whether those that were removed while no gateway ran have still to be looked for. */
+  /** Whether tenants that were removed while no gateway ran have still to be looked for. */
   let isFirst = true
   let isWhole = true
   /** Removed from the configuration; their sessions have still to end. */
@@ -114,7 +114,7 @@ export function createSessionEpochs(store: Store, log: Log) {
 
   return {
     current,
-    /** Whether no later epoch is known here. */
+    /** Whether no later epoch of the tenant is known here. */
     isCurrent: (tenant: TenantId, epoch: number): boolean => epoch >= epochOf(seen(tenant)),
     /** The tenants of the configuration now. Sessions of those that it has no more end, also where no gateway ran. */
     configure(snapshot: Pick<SessionSettings, 'tenants' | 'isWhole'>): Promise<void> {

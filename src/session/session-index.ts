@@ -16,7 +16,7 @@ export interface SessionLimits {
   readonly sessionsPerPrincipal: number
 }
 
-/** Of a session of that age, in milliseconds. */
+/** Returns the time that a session of that age has left, in milliseconds. */
 export const timeLeft = ({ sessionIdleMs, sessionMaxMs }: SessionLimits, ageMs: number): number =>
   Math.min(sessionIdleMs, sessionMaxMs - ageMs)
 
@@ -37,7 +37,7 @@ interface ListedSession {
 /** Records that are read at once. */
 const readAtOnce = 50
 const handleLength = 22
-/** In base 36: until the year 5188. */
+/** The length of a time in base 36: enough until the year 5188. */
 const timeLength = 9
 /** What idles out leaves its key: each so many additions, `readAtOnce` others are looked at, and what is over goes. */
 const additionsPerSweep = 25
@@ -57,7 +57,7 @@ const memberOf = ({ key, record }: Pick<ListedSession, 'key' | 'record'>): strin
 
 const keyIn = (member: string): string => member.slice(member.indexOf(' ') + 1)
 
-/** Where a session stands in the list, also once it has ended. */
+/** Returns the place of a session in the list, also once it has ended. */
 export const sessionCursor = (session: ListedSession): string => memberOf(session).split(' ', 1)[0] ?? ''
 
 /** @param epochOf sessions of an earlier epoch have ended */
@@ -115,7 +115,7 @@ export function createSessionIndex(
   }
 
   return {
-    /** As it stands in the store, also of a tenant that is gone. @throws GatewayError unavailable */
+    /** Reads the record as it stands in the store, also of a tenant that is gone. @throws GatewayError unavailable */
     async recordOf(key: string): Promise<SessionRecord | undefined> {
       const text = await store.get(key)
       return text === undefined ? undefined : decodeSessionRecord(text)

@@ -11,7 +11,10 @@ import type { SessionRecord } from './session-record.ts'
 const guesses = 4
 /** Slots looked at, all at once. A limit far above this is reported a little early, when nearly all slots are taken. */
 const maxLooks = 128
-/** So long whoever has no free slot is refused unseen: a refusal must not cost the store more than the caller. */
+/**
+ * The time for which a caller without a free slot is refused without asking the store: a refusal must not cost the
+ * store more than the caller.
+ */
 const fullMs = 1_000
 const maxFullOwners = 10_000
 
@@ -19,7 +22,7 @@ const maxFullOwners = 10_000
 type Holder = Pick<SessionRecord, 'owner' | 'epoch'>
 type Seats = Pick<SessionRecord, 'seat' | 'tenantSeat'>
 
-/** Whose slots they are. */
+/** The owner of a row of slots. */
 interface Row {
   readonly name: string
   readonly keyOf: (slot: number) => string
@@ -93,7 +96,7 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
   }
 }
 
-/** Of the person, whatever the client: one may have as many client ids as it likes. */
+/** Returns the row of a person, whatever the client: a person may have as many client ids as they like. */
 const rowOfPerson = ({ owner: { tenant, issuer, subject }, epoch }: Holder): Row => ({
   name: digest(JSON.stringify([tenant, issuer, subject, epoch])),
   keyOf: (slot) => principalSeatKey(tenant, issuer, subject, `${epoch}.${slot}`)

@@ -13,7 +13,7 @@ import {
 import { isLogLevel, type LogLevel } from '../protocol/seams.ts'
 import { sessionKeys } from '../store/keys.ts'
 
-/** Who opened a session. No part of the token: a refreshed token keeps its session. */
+/** The caller who opened a session. No part of the token: a refreshed token keeps its session. */
 export interface Owner {
   readonly tenant: TenantId
   readonly issuer: string
@@ -24,11 +24,11 @@ export interface Owner {
 export interface SessionRecord {
   readonly owner: Owner
   readonly endpoint: EndpointName
-  /** Of its tenant: a session ends with it, see session-epochs.ts. */
+  /** The epoch of the tenant: a session ends with it, see session-epochs.ts. */
   readonly epoch: number
-  /** Its slot in the limit of sessions of its owner. */
+  /** The slot of the session in the limit of its owner. */
   readonly seat: number
-  /** The same in that of its tenant, where it had one. */
+  /** The slot of the session in the limit of its tenant, where that had one. */
   readonly tenantSeat?: number
   readonly revision: Revision
   readonly clientInfo: Implementation | undefined
@@ -73,7 +73,10 @@ export function decodeSessionRecord(text: string): SessionRecord | undefined {
   return whole ? ({ ...value, clientInfo, logLevel, home: home ?? '' } as unknown as SessionRecord) : undefined
 }
 
-/** As many makers are kept as there are endpoints, since callers name only configured ones. No name has a slash. */
+/**
+ * Creates a function that makes keys. It keeps a maker for each endpoint, since callers name only configured ones. No
+ * name has a slash.
+ */
 export function createKeyMaker() {
   const makers = new Map<string, (id: string) => string>()
   // A connection brings one id again and again, and its digest costs more than to compare it.

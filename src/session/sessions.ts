@@ -107,10 +107,10 @@ export async function createSessions(options: SessionsOptions) {
     find,
     index,
     keepers: createSessionKeepers(store, node, randomBytes),
-    /** Of what is kept for a tenant beside sessions, and ends with them. @throws GatewayError unavailable */
+    /** Returns the epoch of what is kept for a tenant beside sessions. @throws GatewayError unavailable */
     epochOf: epochs.current,
     isCurrentEpoch: epochs.isCurrent,
-    /** By the id that its client knows; a promise where the store is asked. @param connection that brought it */
+    /** Finds a session by the id that came on `connection`; a promise where the store is asked. */
     load: (id: string, owner: Owner, endpoint: EndpointName, connection?: object): ReturnType<typeof find> =>
       find(keyOf(owner.tenant, endpoint, id, connection), owner, endpoint),
 
@@ -141,7 +141,7 @@ export async function createSessions(options: SessionsOptions) {
       await index.remove(session)
     },
 
-    /** After each reload: sessions of tenants that the configuration has no more end. Never rejects. */
+    /** Ends the sessions of removed tenants; to be called after each reload. Never rejects. */
     endRemovedTenants(): Promise<void> {
       forgetCopies()
       return epochs.configure(snapshot())

@@ -49,7 +49,7 @@ interface Connection {
   readonly from: number
   /** The first event that it has not been given. */
   next: number
-  /** Since when its sink is full. */
+  /** The time since which the sink is full. */
   fullSince: number | undefined
   pausing: boolean
 }
@@ -62,7 +62,7 @@ interface StreamOptions {
   /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
   readonly onEvent: (seq: number, data: JsonText | undefined, keep: number) => void
   readonly onFinish: () => void
-  /** What the held events take up. */
+  /** The memory that the held events take up. */
   readonly memory: HeldMemory
 }
 
@@ -179,9 +179,9 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
   }
 
   return {
-    /** Nothing is sent after `finish`. A message for which there is no memory is lost, and the connection with it. */
+    /** Sends a message, unless the stream is finished. Where there is no memory, it is lost, with the connection. */
     send: (message: unknown): void => add(JSON.stringify(message)),
-    /** The same for the answer of a call, whose memory was taken before. */
+    /** Sends the answer of a call, whose memory was taken before. */
     answer: (text: JsonText): void => add(text, true),
     /** Gives the client an id before the first message (2025-11-25: "prime the client to reconnect"). */
     prime(): void {
@@ -204,7 +204,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
       over = true
       sendAway(retryMs)
     },
-    /** The same where its process stops: what is still sent is for whoever asks the store. */
+    /** Sends the client away because this process stops: later events are for the process that asks the store. */
     leaveToStore: (retryMs: number): void => sendAway((awayMs = retryMs)),
     /** The connection gets what comes; the one before is ended. */
     attach(sink: Sink): Attachment {

@@ -15,17 +15,17 @@ import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay } fro
 import type { Sessions } from './sessions.ts'
 import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
-/** What a stream carries: the answer of one POST, or what belongs to no call. */
+/** The kind of a stream: it carries the answer of one POST, or what belongs to no call. */
 type StreamKind = 'call' | 'session'
 
 export interface StreamFeatures {
   /** See `StreamOptions.primes`. */
   readonly primes: boolean
-  /** Of the client. Default: without limits. */
+  /** The memory of the client. Default: without limits. */
   readonly memory?: MemoryShare
-  /** Of the call. */
+  /** The id of the call. */
   readonly request?: RequestId
-  /** Of the HTTP request that resumes it, for what is said of its call then. */
+  /** The id of the HTTP request that resumes the stream, for the log of its call. */
   readonly requestId?: string
 }
 
@@ -40,7 +40,7 @@ type Resumed =
   | { readonly kind: 'replayed' }
   /** The stream has ended and the client has had all of it. Nothing was written. */
   | { readonly kind: 'over' }
-  /** Nothing is known of such a stream of this session, and nothing was written. */
+  /** The session has no such stream, and nothing was written. */
   | { readonly kind: 'unknown' }
   /** The session ended, or `wanted` was aborted. Something may have been written; the connection was not closed. */
   | { readonly kind: 'stopped' }
@@ -203,7 +203,7 @@ export function createStreams(options: StreamsOptions) {
       leaving = true
       for (const { kind, stream } of everyOne()) if (kind === 'session') stream.leaveToStore(leaveRetryMs)
     },
-    /** Whether it lives at this process. */
+    /** Whether the stream lives at this process. */
     has: ({ sessionKey, streamId }: HeldStream): boolean => bySession.get(sessionKey)?.has(streamId) === true,
     get size() {
       return size

@@ -7,32 +7,32 @@
 
 import { isObject } from '../protocol/messages.ts'
 
-/** What a process asks for. */
+/** A request of a process for tokens of a shared bucket. */
 export interface LeaseRequest {
   /** The most tokens that there can be. */
   readonly capacity: number
-  /** How many come back in a millisecond; 0: none, as of a quota, whose key names the time it is for. */
+  /** Tokens that come back in a millisecond; 0: none, as of a quota, whose key names the time it is for. */
   readonly perMs: number
   /** The process. */
   readonly holder: string
-  /** How many it has spent since it asked last. */
+  /** Tokens that the process has spent since its last request. */
   readonly used: number
-  /** How many it would like to have in hand; 0: it gives all back. */
+  /** Tokens that the process wants to hold; 0: it gives all of them back. */
   readonly want: number
-  /** After so long what it has in hand counts as spent, unless it asks again: it may be gone. */
+  /** The time after which the tokens that it holds count as spent, unless it asks again: it may be gone. */
   readonly holdMs: number
-  /** For how long the bucket is remembered. */
+  /** The time for which the bucket is remembered. */
   readonly ttlMs: number
 }
 
 export interface TokenLease {
-  /** In the hands of who asked. */
+  /** Tokens that the process holds now. */
   readonly held: number
-  /** In those of others. */
+  /** Tokens that other processes hold. */
   readonly elsewhere: number
-  /** In nobody's. */
+  /** Tokens that no process holds. */
   readonly left: number
-  /** Until there is a token in nobody's hands; Infinity where none comes back. */
+  /** The time until there is a token that no process holds; Infinity where none comes back. */
   readonly waitMs: number
 }
 

@@ -8,7 +8,7 @@ import { createRefill, holdMs, sweepMs, type Bucket, type LocalLease, type Refil
 
 export interface Shortage {
   readonly bucket: Bucket
-  /** Until there may be a token again; Infinity where none comes back. */
+  /** The time until there may be a token again; Infinity where none comes back. */
   readonly waitMs: number
 }
 
@@ -18,12 +18,12 @@ export type LeasedBuckets = ReturnType<typeof createLeasedBuckets>
 const maxBuckets = 20_000
 /** Buckets that are given back at a time. */
 const maxGivenBack = 500
-/** Where what is left is so many times what is in hand, nobody misses that. */
+/** Where so many times as many tokens are left as a process holds, no other process misses those. */
 const plenty = 4
 
 export function createLeasedBuckets(options: RefillOptions) {
   const { store, clock } = options
-  /** By the keys of their buckets, the least recently used first. */
+  /** The leases of this process by the keys of their buckets, the least recently used first. */
   const leases = new Map<string, LocalLease>()
   const { refill, giveBack } = createRefill(options)
   const sweeper = every(clock, sweepMs, sweep)
@@ -105,14 +105,14 @@ export function createLeasedBuckets(options: RefillOptions) {
       const all = buckets.map(leaseOf)
       return all.every(isReady) ? spend(all) : spendLater(all)
     },
-    /** How many tokens there are, as far as this process knows. */
+    /** Returns how many tokens there are, as far as this process knows. */
     remaining({ key, capacity, perMs }: Bucket): number {
       const lease = leases.get(key)
       if (lease === undefined || lease.askedAt === -Infinity) return capacity
       const back = Math.max(0, clock.now() - lease.askedAt) * perMs
       return Math.max(0, Math.floor(Math.min(capacity, lease.held + lease.left + back)))
     },
-    /** Gives back what is in hand. */
+    /** Gives all leased tokens back. */
     async close(): Promise<void> {
       sweeper.close()
       await listening?.then((stop) => stop())

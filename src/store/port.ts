@@ -15,7 +15,7 @@ export interface SetOptions {
 export interface MemberOptions {
   /** The set is forgotten so long after the latest addition. */
   readonly ttlMs: number
-  /** What sorts before it goes. */
+  /** Members that sort before it are removed. */
   readonly from: string
 }
 
@@ -57,7 +57,7 @@ export interface Store {
   /** Adds a text to a sorted set, which has each text once. */
   addMember(key: string, member: string, options: MemberOptions): Promise<void>
   removeMember(key: string, member: string): Promise<void>
-  /** Of the members of a sorted set that sort before `before`, the last `max`, the last one first; by UTF-8 bytes. */
+  /** Returns the last `max` members of a sorted set that sort before `before`, the last one first; by UTF-8 bytes. */
   members(key: string, options: { readonly max: number; readonly before?: string }): Promise<string[]>
   /**
    * To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost.

@@ -15,7 +15,10 @@ const silentSocketMs = 1_000
 const connectMs = 1_000
 const longestPauseMs = 1_000
 
-/** Nothing is queued or sent twice: a caller that got `unavailable` may rely on nothing being written later. */
+/**
+ * Returns settings with which nothing is queued or sent twice: a caller that got `unavailable` may rely on nothing
+ * being written later.
+ */
 const settingsOf = ({ username, password, tls }: RedisAddress, role: string) => ({
   connectionName: `gatehouse-${role}`,
   connectTimeout: connectMs,
@@ -44,7 +47,10 @@ export function openRedis(url: string, log: Log): { readonly commands: Redis | C
   return { commands, messages }
 }
 
-/** To the server, to the primary that Sentinels name, or to one node of a cluster: a message reaches all of them. */
+/**
+ * Connects to the server, to the primary that Sentinels name, or to one node of a cluster: a message reaches all of
+ * them.
+ */
 function connectionOf(address: RedisAddress, role: string): Redis {
   const { kind, nodes, name, database, tls, sentinelUsername, sentinelPassword } = address
   let attempts = 0

@@ -61,7 +61,7 @@ if ARGV[3] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) else redis.ca
 return 1
 `
 
-/** One step: of two who have read the same value, one writes. */
+/** Replaces a value in one step: of two processes that have read the same value, one writes. */
 export async function replaceInRedis(
   commands: Redis | Cluster,
   key: string,
@@ -76,7 +76,7 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
 `
 
-/** One step: what another process has written meanwhile stays. */
+/** Deletes a value in one step: what another process has written meanwhile stays. */
 export const deleteInRedis = async (commands: Redis | Cluster, key: string, value: string): Promise<boolean> =>
   (await commands.eval(deleteScript, 1, key, value)) === 1
 

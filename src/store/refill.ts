@@ -9,25 +9,25 @@ import type { Store } from './port.ts'
 
 /** A bucket, and what one token of it is worth. */
 export interface Bucket {
-  /** In the store. */
+  /** The key of the bucket in the store. */
   readonly key: string
   /** The most tokens that there can be. */
   readonly capacity: number
-  /** How many come back in a millisecond; 0: none. */
+  /** Tokens that come back in a millisecond; 0: none. */
   readonly perMs: number
-  /** For how long it is remembered. */
+  /** The time for which the bucket is remembered. */
   readonly ttlMs: number
 }
 
-/** After so long without being asked the store takes what a process has in hand for spent: the process may be gone. */
+/** After so long without a request the store counts the tokens of a process as spent: the process may be gone. */
 export const holdMs = 30_000
-/** Interval at which what is not used is given back. */
+/** The interval at which unused tokens are given back. */
 export const sweepMs = 1_000
-/** The most tokens in hand. */
+/** The most tokens that a process leases. */
 const maxLease = 1_000
-/** How long another process is given to give back what it has in hand. */
+/** The time that other processes have to give their tokens back. */
 const shortageMs = 30
-/** At the longest, until an empty bucket is looked at again: its limit may have been raised. */
+/** The longest time until an empty bucket is looked at again: its limit may have been raised. */
 const maxEmptyMs = 1_000
 /** Between two lines about a store that is away. */
 const awayLogMs = 60_000
@@ -43,12 +43,12 @@ export interface LocalLease {
   left: number
   askedAt: number
   usedAt: number
-  /** How many are fetched next: as many more as they are used up faster. */
+  /** How many tokens are leased next: the more, the faster they are spent. */
   size: number
-  /** Those who wait for a token. */
+  /** Calls that wait for a token. */
   waiting: number
   emptyUntil: number
-  /** Until there is one, as far as the store knew at `askedAt`. */
+  /** The time until there is a token, as far as the store knew at `askedAt`. */
   waitMs: number
   asking: Promise<void> | undefined
 }

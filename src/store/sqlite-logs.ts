@@ -18,7 +18,7 @@ interface Head {
   /** The number of its last entry. */
   last: number
   expiresAt: number
-  /** What the file says: never earlier. */
+  /** The end of the log in the file: never earlier than the true one. */
   storedUntil: number
 }
 

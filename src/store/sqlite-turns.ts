@@ -7,7 +7,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { createDelay, steadyClock, type Timer } from '../time/clock.ts'
 import { unavailable } from './port.ts'
 
-/** Until a transaction ends that has only what nobody waits for, in milliseconds. */
+/** The time until a transaction ends that holds only writes for which nobody waits, in milliseconds. */
 const lazyMs = 20
 
 /**

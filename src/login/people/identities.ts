@@ -7,9 +7,11 @@ import type { LoginRecords } from '../records.ts'
 import { SignInRefused, type Identity } from './identity.ts'
 import type { createSignIn } from './sign-in.ts'
 
-/** What the provider said is taken as the answer to everybody who asks within this time. */
+/** The time for which one answer of the provider serves everybody who asks, in milliseconds. */
 const freshMs = 30_000
-/** So long one process may ask, for metadata and then for tokens, and the others wait for its answer. */
+/**
+ * The longest time for which one process asks, for metadata and then for tokens, while the others wait for its answer.
+ */
 const askingMs = 22_000
 const pollMs = 100
 
@@ -17,7 +19,7 @@ interface IdentitiesOptions {
   readonly records: LoginRecords
   readonly signIn: Pick<ReturnType<typeof createSignIn>, 'again' | 'signOutUrl'>
   readonly config: LoginConfig
-  /** Of durations; the time of day. */
+  /** Measures durations. */
   readonly clock: Clock
   readonly wall: Pick<Clock, 'now'>
   /** The provider was asked, and the person is out until they sign in again. */

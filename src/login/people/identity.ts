@@ -6,7 +6,7 @@ import type { JsonObject } from '../../protocol/messages.ts'
 
 type NameKind = 'groups' | 'roles'
 
-/** Who somebody is, as the provider said it last. */
+/** The identity of a person, as the provider described it last. */
 export interface Identity {
   readonly subject: string
   /** `sub` of the ID token, which userinfo has, too. */
@@ -14,7 +14,7 @@ export interface Identity {
   readonly name: string
   readonly groups: readonly string[]
   readonly roles: readonly string[]
-  /** Which of these lack some that cannot be read or told. Not given: none. */
+  /** The kinds of names of which some cannot be read or passed on. Not given: none. */
   readonly leftOut?: readonly NameKind[]
   readonly refreshToken?: string | undefined
   /** The last one, for signing out at the provider. */
@@ -77,7 +77,7 @@ const tooMany = ({ groups, roles }: Record<NameKind, FoundNames>): string =>
   `It names ${groups.names.length} groups and ${roles.names.length} roles, which are more than a token can hold. ` +
   'Have it send only those that policies name.'
 
-/** As JSON, with what stands before or after it. */
+/** The length of a text as JSON, with a comma. */
 const bytesOf = (text: string): number => Buffer.byteLength(JSON.stringify(text)) + 1
 
 function fitting(names: readonly string[], maxBytes: number): readonly string[] {
@@ -104,7 +104,7 @@ const hasOneOf = (claim: unknown, values: readonly string[]): boolean =>
 const maxTextBytes = 4_000
 
 interface FoundNames {
-  /** Those that can be told. */
+  /** The names that can be passed on. */
   readonly names: readonly string[]
   /** Why they are not all: a rule that denies a group would let its members in. */
   readonly fault: string | undefined

@@ -12,11 +12,11 @@ import { firstOf } from '../../protocol/own-text.ts'
 import type { Clock } from '../../time/clock.ts'
 import { identityOf, SignInRefused, type Identity } from './identity.ts'
 
-/** Of what went wrong, which may name two URLs; in characters. */
+/** The longest reason of a failure, which may name two URLs, in characters. */
 const maxReasonChars = 500
 const metadataMs = 10 * 60_000
 
-/** What is kept between the redirect to the provider and the way back. */
+/** The state of a sign-in between the redirect to the provider and the way back. */
 export interface PendingSignIn {
   readonly uid: string
   readonly state: string
@@ -24,10 +24,10 @@ export interface PendingSignIn {
   readonly verifier: string
 }
 
-/** At which provider, and where it sends browsers back to. */
+/** The provider, and the URLs to which it sends browsers back. */
 interface SignInConfig extends Pick<LoginConfig, 'provider'> {
   readonly redirectUri: string
-  /** After signing out there. */
+  /** The URL after signing out there. */
   readonly signedOutUri: string
 }
 
@@ -229,7 +229,7 @@ function refusalOf(error: unknown): unknown {
   return error
 }
 
-/** What went wrong at the provider, for the log: what it said itself, where it did. */
+/** Describes a failure at the provider for the log, in the words of the provider where it gave any. */
 export function saidByProvider(error: unknown): string {
   // A wrong client secret is refused with a challenge (RFC 6749 section 5.2).
   const { error: code, error_description: description }: { error?: string; error_description?: string } =

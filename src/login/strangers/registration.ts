@@ -19,7 +19,7 @@ export function registeredId(ctx: KoaContextWithOIDC): string {
   return randomBytes(16).toString('base64url')
 }
 
-/** In characters. */
+/** The longest name of a client, in characters. */
 const maxClientName = 100
 
 /**
@@ -59,10 +59,10 @@ function refusedRedirect(uri: unknown, isOfWeb: boolean): string | undefined {
   return isOfWeb ? `redirect_uris of a client with application_type web must not use the scheme ${scheme}` : undefined
 }
 
-/** With http the library takes of an app these alone, with any port, and of a client of the web every host. */
+/** Hosts that the library takes of an app with http, with any port; of a client of the web it takes every host. */
 const ofApps: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** Of the own machine, by another name, such as http://app.localhost. */
+/** Whether the URI names the person's own machine by another name, such as http://app.localhost. */
 const isOtherLoopback = (uri: unknown): boolean =>
   staysHere(String(uri)) && !ofApps.has(URL.parse(String(uri))?.hostname ?? '')
 

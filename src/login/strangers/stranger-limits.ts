@@ -23,7 +23,7 @@ interface StrangerLimitsOptions {
 
 export type StrangerLimits = ReturnType<typeof createStrangerLimits>
 
-/** Of the counter of all. */
+/** The name of the counter of all clients. */
 const everybody = ''
 
 export function createStrangerLimits({ tenant, config, records, clock, log, addressOf }: StrangerLimitsOptions) {
@@ -60,14 +60,14 @@ export function createStrangerLimits({ tenant, config, records, clock, log, addr
 
   return {
     take,
-    /** The same for what a request is about to begin, if it is such a one. */
+    /** Counts what a request is about to begin, if it begins something. */
     async begin(path: string, request: IncomingMessage): Promise<number | undefined> {
       const name = begunBy(path, request.method)
       const retrySeconds = name === undefined ? undefined : await take(name, request)
       if (name !== undefined && retrySeconds === undefined) begun.set(request, { name, at: clock.now() })
       return retrySeconds
     },
-    /** It began nothing, and does not count. */
+    /** Takes the count of a request back that began nothing. */
     async giveBack(request: IncomingMessage): Promise<void> {
       const counted = begun.get(request)
       if (counted === undefined) return
@@ -83,7 +83,7 @@ export function createStrangerLimits({ tenant, config, records, clock, log, addr
   }
 }
 
-/** What leaves nothing in the store does not count: refusals, and answers that are known at once. */
+/** Takes the count back of requests that leave nothing in the store: refusals, and answers that are known at once. */
 export function giveBackUnbegun(provider: Provider, { giveBack }: StrangerLimits): void {
   provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
     await next()
