@@ -26,22 +26,22 @@ import { createVerifier, type ProtectedResource } from './verifier.ts'
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
 export interface PresentedRequest {
-  /** As node has them: name, value, name, value. */
+  /** The headers as Node has them: name, value, name, value. */
   readonly rawHeaders: readonly string[]
-  /** That it came on, if that is known: its last token is remembered as long as it is open. */
+  /** The connection of the request, if that is known: its last token is remembered as long as it is open. */
   readonly connection?: object | undefined
-  /** Of the client, if that is known: strangers are counted by it. */
+  /** The address of the client, if that is known: unauthenticated clients are counted by it. */
   readonly address?: string | undefined
   /**
    * Which a proof of possession has to name; undefined: its proof was judged when the request was let in, and it is
    * looked at again. Never left out, so that nobody passes a proof over without saying so.
    */
   readonly method: string | undefined
-  /** Of the answer, to which is added what its client has to know. */
+  /** The headers of the answer: what the client has to know is added to them. */
   readonly replyHeaders?: Record<string, string>
 }
 
-/** By the reason of a refusal; all others are `invalid_token`. */
+/** The error of the challenge by the reason of a refusal; all others are `invalid_token`. */
 const challengeErrors: Readonly<Record<string, ChallengeError | undefined>> = {
   no_token: undefined,
   scheme: undefined,
@@ -53,11 +53,11 @@ interface AuthenticatorParts {
   /** The time of day. */
   readonly clock: Pick<Clock, 'now'>
   readonly fetchFor: FetchFor
-  /** For proofs that were used. */
+  /** The store of proofs that were used. */
   readonly store: Pick<Store, 'set'>
   readonly sealer: NonceParts['sealer']
   readonly log: Log
-  /** What somebody is called in the log. */
+  /** Returns the name of a caller for the log. */
   readonly nameOf?: (tenant: string, subject: string) => string
 }
 

@@ -5,7 +5,7 @@ import type { AuthConfig } from '../config/auth/auth-config.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { digestOf } from './token-cache.ts'
 
-/** Of proofs (RFC 9449 section 5.1): asymmetric ones. */
+/** The algorithms of proofs (RFC 9449 section 5.1): asymmetric ones. */
 export const proofAlgorithms: readonly string[] = ['ES256', 'ES384', 'Ed25519', 'EdDSA', 'PS256', 'RS256']
 
 /** Bytes. Longer tokens are refused before any of them is decoded. */
@@ -86,7 +86,7 @@ export function createCredentialReader() {
   }
 }
 
-/** The same where only a bearer is taken: the admin API. */
+/** Reads the token where only the scheme `Bearer` is accepted: at the admin API. */
 export function readBearer(rawHeaders: readonly string[]): string | undefined {
   const credential = readCredential(rawHeaders)
   if (credential?.scheme === 'DPoP') throw refused('scheme', 'Send the key as "Authorization: Bearer KEY".')
@@ -97,7 +97,7 @@ export function readBearer(rawHeaders: readonly string[]): string | undefined {
 export interface Refusal {
   /** The check that it did not pass. */
   readonly reason: string
-  /** For the log alone: a cause, or one short claim of the token, such as the unknown issuer. */
+  /** A detail for the log alone: a cause, or one short claim of the token, such as the unknown issuer. */
   readonly detail?: string | undefined
 }
 

@@ -4,9 +4,9 @@ import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
 import { scopeToken } from './bearer.ts'
 
-/** Of a subject, a client, a group, a role; in characters. */
+/** The longest name of a subject, a client, a group or a role, in characters. */
 export const maxClaimLength = 512
-/** Of groups, and of roles: more are left out, and make a token useless where rules are about them. */
+/** The most groups, and the most roles: more are left out, and make a token useless where rules are about them. */
 export const maxNames = 256
 
 /**
@@ -49,7 +49,7 @@ export function scopesNamed(claims: JsonObject, { claims: names, scopePrefix }: 
 
 export const usualScopeClaims: readonly string[] = ['scope', 'scp']
 
-/** Of each claim an array of strings, or one string with spaces between the names. */
+/** Reads the names in each claim: an array of strings, or one string with spaces between the names. */
 export const namesIn = (claims: JsonObject, paths: readonly string[]): readonly string[] => [
   ...new Set(
     paths

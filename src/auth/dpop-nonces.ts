@@ -22,7 +22,7 @@ export function createNonces({ sealer, clock }: NonceParts) {
 
   return {
     current: ({ id }: Pick<Tenant, 'id'>): string => sealer.proofs('dpop-nonce', [id])(numberNow()),
-    /** Of the next one too: the clock of another process may be ahead. */
+    /** Whether the nonce is the current one or one beside it: the clock of another process may be ahead. */
     isGood({ id }: Pick<Tenant, 'id'>, nonce: string): boolean {
       const now = numberNow()
       return [now, now - 1, now + 1].some((number) => sealer.proves('dpop-nonce', [id], number, nonce))

@@ -19,7 +19,7 @@ import type { Principal } from './principal.ts'
 
 /** A proof is good for so long after it was made, in seconds; the leeway of the tenant is added on both sides. */
 const proofSeconds = 60
-/** Of one caller: each takes a key in the store for as long as it is good. */
+/** The most proofs of one caller in a second: each takes a key in the store for as long as it is good. */
 const proofsPerSecond = 200
 const proofsAtOnce = 1_000
 /** Callers whose proofs are counted; beyond, who sent one least recently is forgotten. */
@@ -37,13 +37,13 @@ interface BoundCredential {
 export interface ProvedRequest {
   readonly tenant: Pick<Tenant, 'id' | 'auth'>
   readonly method: string
-  /** As callers know it, without a query. */
+  /** The URL as callers know it, without a query. */
   readonly url: string
   readonly token: string
 }
 
 interface ProofParts {
-  /** Where used proofs are remembered, for all processes. */
+  /** The store in which used proofs are remembered, for all processes. */
   readonly store: Pick<Store, 'set'>
   readonly nonces: Nonces
   readonly clock: Pick<Clock, 'now'>
@@ -118,13 +118,13 @@ export function boundCredential(
   return undefined
 }
 
-/** Of the challenge that answers a refusal. */
+/** Returns the scheme of the challenge that answers a refusal. */
 export const schemeFor = (reason: string, sent: Scheme, { dpop, issuers }: AuthConfig): Scheme =>
   reason === 'bound' || (dpop === 'required' && issuers.length > 0) || (sent === 'DPoP' && reason !== 'unbound')
     ? 'DPoP'
     : 'Bearer'
 
-/** As which a request sends its credential; `Bearer` where it sends none. */
+/** Returns the scheme with which a request sends its credential; `Bearer` where it sends none. */
 export function schemeOf(rawHeaders: readonly string[]): Scheme {
   const value = rawHeaders.find((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'authorization')
   return value !== undefined && /^dpop /i.test(value) ? 'DPoP' : 'Bearer'

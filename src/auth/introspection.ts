@@ -17,7 +17,7 @@ import { principalOfAnswer, type TokenChecks } from './token-claims.ts'
 
 /** A token that was refused, because of what its issuer says of it, is not asked about again for so long. */
 const refusedMs = 10_000
-/** After an answer that is none, nobody is asked for so long. */
+/** The time after an unusable answer in which the issuer is not asked again. */
 const pauseMs = 2_000
 /**
  * Tokens that were never seen to be good: questions a second, and at once, of which one address may have half
@@ -40,7 +40,7 @@ interface IntrospectorParts {
   readonly log: Log
 }
 
-/** One for each tenant and issuer. */
+/** Creates the introspector of one issuer of one tenant. */
 export function createIntrospector(
   config: IssuerConfig,
   introspection: NonNullable<IssuerConfig['introspection']>,

@@ -15,9 +15,9 @@ import { discoverJwksUri } from './provider-metadata.ts'
 
 /** A withdrawn key is refused at the latest after this time. */
 const maxAgeMs = 10 * 60_000
-/** After an attempt to renew them there is none for so long. */
+/** The time between two attempts to renew the keys. */
 const retryMs = 30_000
-/** The same, while there are no keys at all. */
+/** The same time while there are no keys at all. */
 const firstTryMs = 5000
 /**
  * For a kid that is not known keys are fetched unless there were so many fetches, for whatever reason, within this
@@ -31,7 +31,7 @@ const lookupMs = 60_000
  */
 const knownGapMs = 5_000
 const maxKnownCallers = 1_000
-/** How long known keys outlive `maxAgeMs` while the issuer cannot be reached, if its configuration does not say it. */
+/** How long known keys outlive `maxAgeMs` while the issuer cannot be reached, unless its configuration says it. */
 const usualStaleMs = 60 * 60_000
 
 export type KeySource = ReturnType<typeof createKeySource>
@@ -49,14 +49,14 @@ export function createKeySource(
   let known: { readonly set: KeySet; readonly at: number } | undefined
   let pending: Promise<void> | undefined
   let begun = 0
-  /** When the last fetches began that count in `maxFetches`, the newest last. */
+  /** The times at which the fetches began that count in `maxFetches`, the newest last. */
   let fetchedAt: readonly number[] = []
   let begunAt: number | undefined
   let triedAt: number | undefined
   let failing = false
   /** The kids for which keys were fetched lately. */
   const lookedUp = new Map<string, number>()
-  /** Whose tokens held, by digest of the subject. */
+  /** The callers whose tokens were valid, by digest of the subject. */
   const knownCallers = new LRUCache<string, true>({ max: maxKnownCallers })
 
   async function download(): Promise<KeySet> {

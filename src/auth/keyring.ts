@@ -27,7 +27,10 @@ export function createKeyring<Key extends Pick<KeyConfig, 'sha256' | 'previous'>
       return this.entry(presented)?.key
     },
 
-    /** With the time until which it was presented in this form, in epoch ms: that of a key before has an end. */
+    /**
+     * Finds the key of a presented text, with the time until which that text is good, in epoch ms: a replaced one has
+     * an end.
+     */
     entry(presented: string): { readonly key: Key; readonly until: number } | undefined {
       if (entries.length === 0) return undefined
       const digest = hash('sha256', presented, 'buffer')
@@ -56,7 +59,7 @@ export function endOfKey(
   return end
 }
 
-/** Not listed: for all of its tenant. */
+/** Whether a key is for an endpoint. A key without a list is for all endpoints of its tenant. */
 export const isForEndpoint = (
   { endpoints = [] }: { readonly endpoints?: readonly string[] | undefined },
   endpoint: string

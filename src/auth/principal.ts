@@ -5,7 +5,7 @@ import { reservedIssuerPrefix, type AuthConfig, type KeyConfig } from '../config
 import type { Caller, Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
 
-/** What whoever lacks scopes can do about it. */
+/** Returns what a caller who lacks scopes can do about it. */
 export const adviceOnScopes = (principal: Pick<Principal, 'kind'> | undefined): string =>
   principal?.kind === 'key'
     ? 'Ask those who run this gateway to give them to the API key.'
@@ -19,10 +19,10 @@ export interface Principal {
   readonly subject: string
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
-  /** Of the claims `groups` and `roles`. */
+  /** The names in the claims `groups` and `roles`. */
   readonly groups: readonly string[]
   readonly roles: readonly string[]
-  /** Those that upstreams of the tenant are told; not given: none. */
+  /** The claims that upstreams of the tenant are shown; not given: none. */
   readonly claims?: Caller['claims']
   /** `exp` in epoch milliseconds, without leeway; undefined where nothing expires. */
   readonly expiresAt: number | undefined
@@ -52,7 +52,7 @@ export const keyPrincipal = (tenant: TenantId, { name, scopes }: KeyConfig, expi
 
 export const anonymousPrincipal = (tenant: TenantId): Principal => ownPrincipal('anonymous', tenant, 'anonymous', [])
 
-/** Of a person, whatever their clients are: the same at every process. */
+/** Returns the key of a person, whatever their clients are: the same at every process. */
 export const personKeyOf = ({ tenant, issuer, subject }: Person): string =>
   hash('sha256', JSON.stringify([tenant, issuer, subject]), 'base64url')
 

@@ -12,7 +12,7 @@ import {
 import { isAllowedHost } from '../config/formats.ts'
 import type { Fetch } from '../egress/fetch.ts'
 
-/** Whom to ask for its metadata, and where that may lead besides its own origin; not given: anywhere. */
+/** An issuer, and where its metadata may lead besides its own origin; not given: anywhere. */
 interface Discovered {
   readonly issuer: string
   readonly hosts?: readonly string[] | undefined

@@ -5,7 +5,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../time/clock.ts'
 import type { Principal } from './principal.ts'
 
-/** What a credential says, once it is verified. */
+/** The content of a verified credential. */
 export interface Verified {
   readonly principal: Principal
   /** Thumbprint of the key whose holder alone may send it (RFC 9449 section 6.1). */
@@ -14,7 +14,7 @@ export interface Verified {
 
 const maxAgeMs = 60_000
 
-/** How often something was asked for that may be remembered. */
+/** How often a cache was asked, and how often it had the answer. */
 export interface CacheUses {
   readonly hits: number
   readonly misses: number

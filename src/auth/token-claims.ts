@@ -21,7 +21,10 @@ import type { Verified } from './token-cache.ts'
 export interface TokenChecks {
   readonly tenant: TenantId
   readonly issuer: IssuerConfig
-  /** What `aud` may say: the URL of the endpoint as in its metadata, then further URLs of the very same endpoint. */
+  /**
+   * The accepted values of `aud`: the URL of the endpoint as in its metadata, then further URLs of the very same
+   * endpoint.
+   */
   readonly audiences: readonly [string, ...string[]]
   readonly leewaySeconds: number
   /** Epoch milliseconds. */
@@ -136,7 +139,10 @@ function callerOf(claims: JsonObject, checks: TokenChecks, expiresAt: number | u
 /** RFC 9068 section 2.1. */
 export const isAccessTokenType = (typ: string | undefined): boolean => typ === 'at+jwt' || typ === 'application/at+jwt'
 
-/** Of several names the first that the token has: one of an application may have other claims than one of a person. */
+/**
+ * Returns the subject by the first of these names that the token has: a token of an application may have other claims
+ * than one of a person.
+ */
 function subjectOf(claims: JsonObject, names: string | readonly string[] = 'sub'): unknown {
   if (typeof names === 'string') return claimAt(claims, names)
   return names.map((name) => claimAt(claims, name)).find((value) => value !== undefined)

@@ -16,24 +16,24 @@ import { isJwt, verifyToken, type TrustedIssuer } from './token.ts'
 
 /** An endpoint, as tokens and keys name it. */
 export interface ProtectedResource {
-  /** Its name in the configuration, for keys. */
+  /** The name of the endpoint in the configuration, for keys. */
   readonly endpoint: string
-  /** Of the request, without a query; a proof has to name it. */
+  /** The URL of the request, without a query; a proof has to name it. */
   readonly url: string
   /** URL as its metadata says it; tokens must name it in `aud`. */
   readonly resource: string
   /** Further values of `aud` that stand for it. */
   readonly aliases: readonly string[]
-  /** That a caller needs here; not given: those of the tenant. */
+  /** The scopes that a caller needs here; not given: those of the tenant. */
   readonly requiredScopes?: readonly string[] | undefined
-  /** Where its metadata is served. */
+  /** The URL of the resource metadata. */
   readonly metadata: string
 }
 
 interface Credentials {
   readonly keyring: ReturnType<typeof createKeyring<Tenant['auth']['keys'][number]>>
   readonly issuers: ReadonlyMap<string, TrustedIssuer>
-  /** Of the one issuer that is asked what opaque tokens mean. */
+  /** The one issuer that is asked what opaque tokens mean. */
   readonly opaque: { readonly introspector: Introspector; readonly config: TrustedIssuer['config'] } | undefined
   readonly cache: ReturnType<typeof createTokenCache>
 }
@@ -43,7 +43,7 @@ interface VerifierParts {
   readonly clock: Pick<Clock, 'now'>
   readonly fetchFor: FetchFor
   readonly log: Log
-  /** What a key is called in the log. */
+  /** Returns the name of a key for the log. */
   readonly nameOf: (tenant: string, name: string) => string
 }
 

@@ -16,7 +16,7 @@ interface FetchInit {
 
 const operatorConnectMs = 10_000
 
-/** It has answered, with what is not read: more than may be, or compressed. */
+/** The server has answered with a body that is not read: one that is too long, or compressed. */
 export class UnreadAnswer extends Error {
   override readonly name = 'UnreadAnswer'
   readonly status: number
@@ -32,13 +32,16 @@ export type Fetch = (url: string, init?: FetchInit) => Promise<Response>
 
 interface FetchOptions {
   readonly maxBytes?: number
-  /** For everything together: name, connection, headers, body. */
+  /** The time for everything together: name, connection, headers, body. */
   readonly timeoutMs?: number
-  /** Where it may go. Default: wherever the URL leads, because an operator wrote it. */
+  /** The guard that judges addresses. Default: none, because an operator wrote the URL. */
   readonly guard?: EgressGuard
-  /** Who is answerable for where it goes, which the guard counts together. */
+  /** The owner of the URL, by whom the guard counts lookups. */
   readonly owner?: string
-  /** For requests every few seconds. Not given: each has a connection of its own, since a kept one would be stale. */
+  /**
+   * Keeps connections, for requests every few seconds. Default: each request has a connection of its own, since a kept
+   * one would be stale.
+   */
   readonly keepsConnections?: boolean
 }
 

@@ -21,11 +21,11 @@ const laterIPv6Ms = 50
  * many machines reach nothing by IPv6.
  */
 const laterIPv4Ms = 1_500
-/** Of one owner; the others of theirs wait. Each takes a socket. */
+/** Lookups of one owner at once; the owner's others wait. Each takes a socket. */
 const ownerAtOnce = 4
 const ownerWaiting = 96
 const processAtOnce = 64
-/** Of the few threads that the system looks up names with, the others are for names that operators wrote. */
+/** The most of the few threads that the system looks up names with; the others are for names that operators wrote. */
 const systemAtOnce = 1
 
 interface GuardedNamesOptions {
@@ -129,7 +129,7 @@ interface Question {
   readonly signal: AbortSignal
 }
 
-/** With sockets of its own, so that it can be given up without the others. Of both families, at the same time. */
+/** Asks DNS for both families at once, with sockets of its own, so that it can be given up without the others. */
 async function askDns(name: string, { servers, clock, signal }: Question): Promise<readonly LookupAddress[]> {
   const resolver = new promises.Resolver({ timeout: firstAnswerMs, tries: questions })
   if (servers !== undefined) resolver.setServers(servers)

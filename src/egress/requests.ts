@@ -12,13 +12,13 @@ interface RequestMade extends Pick<RequestOptions, 'method' | 'headers'> {
   readonly ca?: string | undefined
 }
 
-/** On a connection of its own, which ends with it. */
+/** Opens a request on a connection of its own, which ends with it. */
 export function openRequest(url: URL, { guarded, ca, ...options }: RequestMade): ClientRequest {
   const request = url.protocol === 'https:' ? tlsRequest : nodeHttp.request
   return request(url, { ...options, createConnection: () => openSocket(url, { guarded, ca }) })
 }
 
-/** Of a library that makes requests to `url` and nowhere else, which an operator wrote. */
+/** Creates the agent of a library that makes requests to `url` and nowhere else, which an operator wrote. */
 export function agentTo(url: URL): Agent {
   const agent = new (url.protocol === 'https:' ? TlsAgent : nodeHttp.Agent)({ keepAlive: true })
   agent.createConnection = () => openSocket(url)

@@ -6,24 +6,24 @@ import { connect as connectTcp, isIP, type OnReadOpts, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { EgressGuard } from './guard.ts'
 
-/** Whose guard says where a connection may lead, and who is answerable for the name. */
+/** The guard that judges where a connection may lead, and the owner of the name. */
 export interface Guarded {
   readonly guard: EgressGuard
   readonly owner: string
 }
 
 interface SocketOptions {
-  /** Not given: to wherever the URL leads, because an operator wrote it. */
+  /** The guard of the URL. Default: none, because an operator wrote the URL. */
   readonly guarded?: Guarded | undefined
   /** Reads without a stream in between. */
   readonly onread?: OnReadOpts
-  /** Of an earlier connection over TLS. */
+  /** The session of an earlier connection over TLS. */
   readonly session?: Buffer | undefined
   /** PEM of authorities that are trusted besides those of Node. */
   readonly ca?: string | undefined
 }
 
-/** Of a connection without traffic: until the system asks whether the other side is still there. */
+/** The time without traffic after which the system asks whether the other side is still there. */
 const probeMs = 60_000
 
 const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
@@ -32,7 +32,7 @@ const tlsProtocols: ReadonlySet<string> = new Set(['https:', 'tls:'])
 export const portOf = ({ port, protocol }: { readonly port: string; readonly protocol: string }): number =>
   port === '' ? (usualPorts[protocol] ?? 0) : Number(port)
 
-/** Of a socket to this URL: once the other side can be written to, TLS included. */
+/** The event of a socket to this URL after which the other side can be written to, TLS included. */
 export const openedEvent = ({ protocol }: URL): 'connect' | 'secureConnect' =>
   tlsProtocols.has(protocol) ? 'secureConnect' : 'connect'
 

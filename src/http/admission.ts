@@ -18,12 +18,12 @@ import type { Sealer } from '../store/seal.ts'
 import { corsHeadersOf, type PreparedHeaders, readTarget, type ServerAddress } from './headers.ts'
 import { requestIdHeader, type ClientReply, type ClientRequest, type ReplyHeaders } from './reply.ts'
 
-/** What changes while the server runs. */
+/** The state that changes while the server runs. */
 export interface ServerState {
   readonly snapshot: Snapshot
   /** Known once the port is bound. */
   readonly address: ServerAddress | undefined
-  /** Not ready any more, but all is served that still comes. */
+  /** The gateway is not ready any more, but serves every request that still comes. */
   readonly leaving: boolean
   /** Requests are refused. */
   readonly draining: boolean
@@ -35,7 +35,7 @@ export function addressOf({ address }: ServerState): ServerAddress {
   return address
 }
 
-/** Of the connection, or of the client behind proxies that the configuration trusts. */
+/** Returns the address of the connection, or of the client behind proxies that the configuration trusts. */
 export function clientAddressOf(
   { socket, headers }: Pick<ClientRequest, 'socket' | 'headers'>,
   { trustedProxies }: Pick<Snapshot, 'trustedProxies'>
@@ -47,7 +47,7 @@ export function clientAddressOf(
 /** A request as its checks and its handler see it: that of Fastify, or one that went past it (direct/). */
 export type RouteRequest = Pick<FastifyRequest, 'id' | 'method' | 'url' | 'headers' | 'params' | 'body' | 'context'> & {
   readonly raw: ClientRequest
-  /** When it began, in milliseconds of the steady clock; 0 where no route was looked for. */
+  /** The begin of the request, in milliseconds of the steady clock; 0 where no route was looked for. */
   readonly since: number
   readonly routeOptions: Pick<FastifyRequest['routeOptions'], 'url'>
 }
@@ -100,28 +100,28 @@ export function resourceOf(endpoint: Endpoint, suffix: UrlSuffix, publicUrl: str
   return { endpoint: name, url, resource, metadata: metadataUrlOf(resource), aliases, requiredScopes }
 }
 
-/** What lets a caller in, and for how long. */
+/** The credential that lets a caller in, and until when. */
 export interface Credential {
-  /** For what outlives the check of its request: rejects as the request itself would be refused now. */
+  /** Checks the caller again, for what outlives its request: rejects as the request itself would be refused now. */
   revalidate(): Promise<void>
   /** Epoch ms, leeway included. */
   readonly validUntil: number
 }
 
-/** Whose request it is, and what it takes up; also of one that came to another process. */
+/** The caller of a request, and the memory that it takes; also of a request that came to another process. */
 export interface CallContext extends EndpointContext {
   readonly principal: Principal
   readonly person: string // The same for all clients of one person; for limits.
   readonly requestId: string
   readonly traceHeaders?: TraceHeaders | undefined
-  /** Of the peer of the connection: of a proxy where there is one. */
+  /** The address of the peer of the connection: that of a proxy where there is one. */
   readonly address?: string | undefined
-  /** What the request and its answer take up, from before the body is read until the answer has left. */
+  /** The memory of the request and its answer, from before the body is read until the answer has left. */
   readonly memory: HeldMemory
   /** Length of the body as it was sent; 0 until it was read. Not given where it holds several requests. */
   readonly bodyBytes?: number | undefined
   readonly messageBytes?: readonly number[] // Of each message of a batch; of one request of it, its own.
-  /** Of the HTTP answer. Not given: the process that the request came to has it. */
+  /** The headers of the HTTP answer. Not given: the process that the request came to has it. */
   readonly replyHeaders?: Record<string, string>
 }
 
@@ -133,7 +133,7 @@ export interface RequestContext extends CallContext, Credential {
   readonly incoming: ClientRequest
   readonly raw: ClientReply
   readonly headers: ReplyHeaders // CORS; sent with every reply.
-  /** Of the resource; undefined where there is no authorization server to get a token from. */
+  /** The URL of the resource metadata; undefined where there is no authorization server to get a token from. */
   readonly metadataUrl: string | undefined
   bodyBytes: number
   messageBytes?: readonly number[]

@@ -8,9 +8,9 @@ import type { ClientReply } from './reply.ts'
 
 /** Smaller backlogs are left to the kernel. */
 export const smallBacklogBytes = 65_536
-/** Of one session or caller, over all its connections. */
+/** The most unread bytes of one session or caller, over all its connections. */
 export const maxBacklogBytes = 32 * 1024 * 1024
-/** How long a connection may make no progress. */
+/** The longest time in which a connection may make no progress, in milliseconds. */
 export const stalledMs = 15_000
 /** A reader slower than this is closed in the end: what waits for it is memory that others need. */
 const slowestBytesPerSecond = 65_536

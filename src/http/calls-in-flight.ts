@@ -32,9 +32,9 @@ export function createCallsInFlight() {
   const quota = createQuota()
   const running = createOpenSet<RunningCall>()
   return {
-    /** For the drain, and for kill switches: of which tenant, and what is known of it so far. */
+    /** The calls that run, for the drain and for kill switches: the tenant of each, and what is known of it so far. */
     running,
-    /** Of each call that runs. */
+    /** Yields the tenant of each call that runs. */
     *tenants(): Iterable<string> {
       for (const { tenant } of running) yield tenant
     },
@@ -82,7 +82,7 @@ export function createCallsInFlight() {
         throw tooManyOf('resources.streams', `${max} streams of this tenant are open`, 'Close one')
       raw.once('close', leave)
     },
-    /** Of the tenant, now. */
+    /** Returns how many calls and streams the tenant has now. */
     countsOf: (tenant: TenantId): { readonly calls: number; readonly streams: number } => ({
       calls: quota.amountOf(callsOf(tenant)),
       streams: quota.amountOf(streamsOf(tenant))
@@ -93,14 +93,14 @@ export function createCallsInFlight() {
 const callsOf = (tenant: TenantId): string => `tenant ${tenant}`
 const streamsOf = (tenant: TenantId): string => `streams ${tenant}`
 
-/** Of what the tenant may use at one process. Places become free at any moment. */
+/** Makes the error of a tenant that uses all that it may at one process. Places become free at any moment. */
 const tooManyOf = (limit: string, what: string, remedy: string): GatewayError =>
   new GatewayError('too_many', `${what}, which is its limit (${limit}). ${remedy}, or retry later.`, {
     data: { limit },
     headers: { 'Retry-After': '1' }
   })
 
-/** How often it is looked whether all that others wait for has ended. */
+/** The interval at which the drain checks whether everything has ended that others wait for. */
 const lookMs = 50
 
 /**
@@ -172,14 +172,14 @@ export function refuseIdsInFlight(
   }
 }
 
-/** Of one of the requests of a batch, which has no body of its own. @param at which message of it */
+/** Returns the context of one request of a batch, which has no body of its own. @param at the place of its message */
 export const batchedContext = <T extends CallContext>({ messageBytes, ...context }: T, at: number) => ({
   ...context,
   bodyBytes: undefined,
   ...(messageBytes !== undefined && { messageBytes: messageBytes.slice(at, at + 1) })
 })
 
-/** For what is written about a call. @param sender the client, as it declared itself, and its session */
+/** Returns the record of a call for the log. @param sender the client, as it declared itself, and its session */
 export const callRecordOf = (
   { address, requestId, traceHeaders, bodyBytes, messageBytes, replyHeaders, endpoint }: CallContext,
   sender: Pick<CallRecord, 'id' | 'revision' | 'software' | 'session'>

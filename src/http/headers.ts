@@ -7,7 +7,7 @@ import { GatewayError, isLegacyRevision, legacyRevisions, type Revision } from '
 import { requestIdHeader, type ClientReply, type ClientRequest, type ReplyHeaders } from './reply.ts'
 
 export interface ServerAddress {
-  /** Where it listens. */
+  /** The URL on which the gateway listens. */
   readonly url: string
   /** Origin of the public URL, such as https://mcp.example.com. */
   readonly publicUrl: string
@@ -149,7 +149,7 @@ export function corsOptionsOf(headers: IncomingHttpHeaders, originAllowed: boole
   }
 }
 
-/** Of a reply. */
+/** The prepared headers of a reply. */
 export interface PreparedHeaders {
   hasHeader(name: string): boolean
   getHeaders(): unknown
@@ -196,7 +196,7 @@ export interface Accepts {
   readonly stream: boolean
 }
 
-/** What the SDKs send, so that nearly every request is spared the reading. */
+/** The `Accept` that the SDKs send, so that nearly every request is spared the reading. */
 const usual = 'application/json, text/event-stream'
 
 // A missing Accept stands for both formats, and so does `*/*`: some clients send none, and curl sends `*/*`.

@@ -11,7 +11,10 @@ import { closeIfSlow, closeIfStalled, stalledMs } from './backlog.ts'
 
 export type ReplyHeaders = Readonly<Record<string, string>>
 
-/** Of every answer: whoever reports a failure can name the line of the log that explains it. */
+/**
+ * The header of every answer with the id of the request: a report of a failure can name the line of the log that
+ * explains it.
+ */
 export const requestIdHeader = 'X-Request-Id'
 
 /** A request as its handlers see it: Node's, or one that was read from its socket (direct/). Its body comes apart. */
@@ -21,21 +24,21 @@ export type ClientRequest = Readonly<
 
 type ReplyEvent = 'close' | 'drain' | 'finish' | 'timeout'
 
-/** What answers it: as much of Node's response as handlers use. */
+/** The reply to a request: as much of Node's response as handlers use. */
 export interface ClientReply {
   readonly req: ClientRequest
   readonly headersSent: boolean
   readonly statusCode: number
   readonly destroyed: boolean
   readonly writableEnded: boolean
-  /** In bytes: what was written and the system has not taken. */
+  /** Bytes that were written and that the system has not taken. */
   readonly writableLength: number
   readonly writableNeedDrain: boolean
   shouldKeepAlive: boolean
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): { end(text?: string): unknown }
   /** @returns false where more should wait for `drain` */
   write(data: string | Uint8Array): boolean
-  /** What is written from here to `uncork` leaves together. */
+  /** Holds what is written until `uncork`, so that it is sent together. */
   cork(): void
   uncork(): void
   end(text?: string): unknown
@@ -78,9 +81,9 @@ export function sendText(raw: ClientReply, status: number, text: JsonText, heade
   closeIfStalled(raw)
 }
 
-/** How long a refused client may pause in what it still sends. */
+/** The longest pause of a refused client in what it still sends. */
 const refusedBodyMs = 2_000
-/** How much of it is read. */
+/** The most bytes of it that are read. */
 const maxRefusedBytes = 4 * 1024 * 1024
 
 /**
@@ -137,7 +140,7 @@ export function idOf(body: unknown): RequestId | undefined {
   return isObject(body) && isRequestId(body['id']) && typeof body['method'] === 'string' ? body['id'] : undefined
 }
 
-/** For requests that come while the gateway stops. */
+/** Makes the error for requests that come while the gateway stops. */
 export const stopping = (): GatewayError =>
   new GatewayError('shutting_down', 'The gateway is stopping. Retry: another process will answer.', {
     headers: { Connection: 'close' }
@@ -153,7 +156,7 @@ export const sseHeaders: ReplyHeaders = {
 /** Beyond so much in Node's queue, which has no end of its own, a connection is closed. */
 export const maxQueuedBytes = 1024 * 1024
 
-/** How long a client waits before it comes back for a stream that was cut, in milliseconds. */
+/** The time after which a client comes back for a stream that was cut, in milliseconds. */
 const usualRetryMs = 1_000
 
 export type SseWriter = ReturnType<typeof createSseWriter>

@@ -7,19 +7,19 @@ import { every, type Clock, type Timer } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
 import type { Credential } from './admission.ts'
 
-/** That are checked in one turn of the event loop, at some 50 us each. */
+/** Streams that are checked in one turn of the event loop, at some 50 us each. */
 const checkedPerTurn = 64
 
 /** A stream or a call that is open. */
 export interface RevalidationTarget {
   /** A newer token of the same caller may take the place of the one before. */
   readonly credential: Credential
-  /** Whether its session exists. Loading a session keeps it alive, as it should: its client is listening. */
+  /** Checks whether the session exists. Loading a session keeps it alive, as it should: its client is listening. */
   sessionExists?(): Promise<boolean>
   /** Keeps proxies from cutting a quiet connection. */
   beat(): void
   onValid?(): void
-  /** Its caller would not be let in now. May be called more than once. */
+  /** Called where the caller would not be let in now. May be called more than once. */
   onInvalid(): void
 }
 

@@ -100,7 +100,7 @@ export function addRoutes(
     server.route({ method: others, url, onRequest, handler: onRequest })
   }
 
-  /** For callers that are let in. */
+  /** Makes the handler of a route for callers that are let in. */
   function admitted(suffix: UrlSuffix, act: (context: RequestContext, body: unknown) => Promise<void>): AdmittedRoute {
     return {
       onRequest(request, reply) {

@@ -46,9 +46,9 @@ const socketLimits = {
   }
 }
 
-/** So many turns of the event loop the port waits at most for one in which nobody connects. */
+/** The most turns of the event loop that the port waits for one in which nobody connects. */
 const maxTurnsToClose = 100
-/** After `limits.drainMs`: for the answers to the calls that were ended. */
+/** The time after `limits.drainMs` for the answers to the calls that were ended, in milliseconds. */
 export const cutMs = 2_000
 
 export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates' | 'observers'>, RefusalObservers {

@@ -8,19 +8,19 @@ import type { Socket } from 'node:net'
 
 /** A body may come in so many pieces, however small they are. */
 const maxSmallPieces = 500
-/** The same where the request is answered already. */
+/** The most pieces of a request that is answered already. */
 const maxUnreadPieces = 10
 /** Beyond these, in pieces of so many bytes on the average. */
 const leastPieceBytes = 256
 
-/** For whoever sends such a body. */
+/** The message for a client that sends such a body. */
 export const tooManyPieces =
   `The body comes in more than ${maxSmallPieces} pieces that have less than ${leastPieceBytes} bytes each ` +
   'on the average.'
 
 /** A request as Node's server makes it, whose pieces are counted. */
 export abstract class CountedPieces extends nodeHttp.IncomingMessage {
-  /** What answers it, once that is known. */
+  /** The response to the request, once that is known. */
   response: ServerResponse | undefined
   #pieces = 0
   #bytes = 0
@@ -55,7 +55,7 @@ export abstract class CountedPieces extends nodeHttp.IncomingMessage {
   }
 }
 
-/** Of Node's parser, for what makes a request. */
+/** The callbacks of Node's parser that make a request. */
 const requestCallbacks = ['parserOnHeaders', 'parserOnHeadersComplete', 'parserOnBody', 'parserOnMessageComplete']
 
 /** No request that this reading of the socket still holds is handed over, nor any that follows. */

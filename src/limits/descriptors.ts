@@ -4,18 +4,18 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 
-/** What a system allows that does not say: the usual soft limit. */
+/** The limit of a system that does not say it: the usual soft limit. */
 const usualDescriptors = 1_024
 
-/** As many as the start of a process takes for a moment: both ends of its three pipes, and one for its exec. */
+/** Descriptors that the start of a process takes for a moment: both ends of its three pipes, and one for its exec. */
 const perStart = 7
 
-/** What the pipes of a running child process take. */
+/** Descriptors that the pipes of a running child process take. */
 const perProcess = 3
 /** Part of the descriptors that child processes may take; connections of clients take half. */
 const partOfProcesses = 3 / 8
 
-/** How many child processes may run, so that descriptors are left for sockets, files and the store. */
+/** Returns how many child processes may run, so that descriptors are left for sockets, files and the store. */
 export const processesWithin = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors * partOfProcesses) / perProcess))
 
@@ -51,11 +51,14 @@ export function isOutOfDescriptors(error: unknown): boolean {
   return code === 'EMFILE' || code === 'ENFILE'
 }
 
-/** For messages: what is wrong, and what the operator can do. */
+/** The message that says what is wrong, and what the operator can do. */
 export const outOfDescriptors =
   'this gateway process has no file descriptor left; raise the number of open files that it may have (ulimit -n)'
 
-/** Whether the next process could be started. It takes what it looks for: run one at a time. Never rejects. */
+/**
+ * Checks whether the next process could be started. The check takes descriptors itself: run one at a time. Never
+ * rejects.
+ */
 export async function areDescriptorsFree(): Promise<boolean> {
   const opened = await Promise.allSettled(Array.from({ length: perStart }, () => open(process.execPath, 'r')))
   for (const each of opened) if (each.status === 'fulfilled') await each.value.close()

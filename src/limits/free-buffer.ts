@@ -2,7 +2,7 @@
 // that were in use at two quick collections only with a full one; and it makes one for each 64 MiB of them, which holds
 // up everybody.
 
-/** Of less, many have a block together. */
+/** The size below which many buffers share one block. */
 const smallBytes = 16_384
 
 /** @param bytes that nobody looks at any more: they are none from then on. Part of a block stays as it is */

@@ -7,11 +7,11 @@ import { runInNewContext } from 'node:vm'
 import { every, type Clock } from '../time/clock.ts'
 
 const checkMs = 10_000
-/** Of the time since the last check in which the process did something. */
+/** The largest part of the time since the last check in which an idle process did something. */
 const maxIdleUse = 0.02
-/** Of the space of young objects, in bytes: less is not worth a collection. */
+/** The least size of the space of young objects, in bytes: less is not worth a collection. */
 const leastYoungBytes = 8 * 1024 * 1024
-/** All objects, in bytes: a collection of more would hold up whoever comes meanwhile for too long. */
+/** The largest heap, in bytes: a collection of a larger one would hold up requests for too long. */
 const mostHeapBytes = 64 * 1024 * 1024
 
 type Collect = (how: Readonly<Record<'type' | 'execution' | 'flavor', string>>) => void

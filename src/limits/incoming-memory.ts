@@ -4,12 +4,12 @@ import { JsonLimitError } from '../protocol/json-scan.ts'
 import { bytesPerValue } from './limits.ts'
 import { HeldMemory, type MemoryShare } from './memory.ts'
 
-/** Of a message that comes in pieces, so many bytes are part of what is counted for its request. */
+/** Bytes of a message in pieces that are part of what is counted for its request. */
 const smallMessageBytes = 16_384
 /** Bytes as they come, in one piece, as text and parsed: all of them are there for a moment. */
 const messageFactor = 3
 
-/** What a message takes up while it comes in. */
+/** The memory of a message while it comes in. */
 export class IncomingMemory {
   readonly share: MemoryShare
   private readonly held: HeldMemory

@@ -7,9 +7,9 @@ import type { JsonText } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
 import { type Sum, SharedSum, type SumLimit } from './shared-sum.ts'
 
-/** Of the memory of the container or machine, where `limits.memoryBytes` is not given. */
+/** The part of the memory of the container or machine that is used where `limits.memoryBytes` is not given. */
 const defaultMemoryPart = 0.75
-/** What the gateway takes up while it does nothing, in bytes; an estimate from above. */
+/** The memory of a gateway that does nothing, in bytes; an estimate from above. */
 const idleBytes = 160 * 1024 * 1024
 /** Values that were let go of stay in memory until the collector has run. */
 const garbageFactor = 2
@@ -18,7 +18,7 @@ const garbageFactor = 2
  * to four times that as long as it is far from its own limit, which is a part of the machine's memory.
  */
 const heapGrowthPercent = 25
-/** Of the heap that V8 allows: beyond it the process does little else than collect. */
+/** The usable part of the heap that V8 allows: beyond it the process does little else than collect. */
 const usableHeap = 0.7
 /** Too small a budget would serve nobody; in bytes. */
 const leastBudgetBytes = 32 * 1024 * 1024
@@ -61,7 +61,7 @@ const everybody = '*'
 /** The tenant of callers who are not known yet. */
 const unknownTenant = ''
 
-/** Of the configuration of a tenant. */
+/** The settings of a tenant that limit its memory. */
 interface TenantMemory {
   readonly resources?: { readonly memoryBytes?: number | undefined } | undefined
 }
@@ -92,7 +92,7 @@ export function createMemoryAccount(budgetBytes = Infinity) {
   }
 
   return {
-    /** After each reload. */
+    /** Takes the limits of the tenants; to be called after each reload. */
     configure(tenants: ReadonlyMap<string, TenantMemory>): void {
       configured = tenants
       for (const [name, { tenant, caller }] of limits) {
@@ -146,9 +146,9 @@ export function createMemoryAccount(budgetBytes = Infinity) {
         }
       }
     },
-    /** In bytes, of the whole process: how many may be held. */
+    /** The most bytes that the whole process may hold. */
     budgetBytes,
-    /** How many are. */
+    /** The bytes that are held now. */
     get held() {
       return taken.get(everybody)?.amount ?? 0
     }
@@ -191,14 +191,17 @@ export class HeldMemory {
     if (!this.take(more)) throw this.share.refusal(more, what)
   }
 
-  /** What is held from now on, whatever the limits say. */
+  /** Sets the bytes that are held from now on, whatever the limits say. */
   set(now: number): void {
     if (this.over) return
     this.share.move(now - this.held)
     this.held = now
   }
 
-  /** The same within the limits. @returns false where the share is used up, and then nothing changes */
+  /**
+   * Sets the bytes that are held, within the limits.
+   * @returns false where the share is used up, and then nothing changes
+   */
   fit(now: number): boolean {
     if (this.over || now === this.held) return true
     if (now > this.held && !this.share.take(now - this.held)) return false
@@ -239,7 +242,7 @@ export function withMemory(share: MemoryShare, bytes: number, release: () => voi
   return taken ? giveBack : undefined
 }
 
-/** Of text in memory; at most. */
+/** The most bytes of a character of text in memory. */
 export const bytesPerChar = 2
 
 export const textBytes = (text: JsonText): number =>

@@ -11,12 +11,12 @@ interface Link<T> {
 /** There is a table for each session, and most sessions have one call at a time. */
 const leastBuckets = 4
 
-/** As much of a `Map` as is needed. Members come in no order. */
+/** A table of open members: as much of a `Map` as is needed. Members come in no order. */
 export interface OpenTable<T> extends Iterable<T> {
   readonly size: number
   get(id: number): T | undefined
   has(id: number): boolean
-  /** In place of the one before. */
+  /** Sets the member of this id, in place of the one before. */
   set(id: number, member: T): void
   /** @returns whether there was one */
   delete(id: number): boolean

@@ -12,7 +12,7 @@ export interface SumLimit {
 
 export class SharedSum {
   private readonly most: SumLimit
-  /** Whose the limit is, as it reads in a sentence. */
+  /** The owner of the limit, as it reads in a sentence. */
   readonly whose: string
   private readonly sums: Map<string, Sum>
   private readonly key: string

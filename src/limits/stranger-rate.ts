@@ -5,7 +5,7 @@ import type { Clock } from '../time/clock.ts'
 import { networkOf } from './client-network.ts'
 import { createTokenBucket } from './limits.ts'
 
-/** Of one address, or one network of IPv6. */
+/** The share of one address, or one network of IPv6. */
 export const strangersShare = 0.5
 /** Addresses and networks that are counted; beyond, who came least recently is forgotten. */
 const maxNetworks = 2_000

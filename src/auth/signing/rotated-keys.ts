@@ -12,14 +12,14 @@ const publishedFirstMs = 60 * 60_000
 export interface RotatedKey {
   /** Private, ES256. */
   readonly jwk: JWK
-  /** It signs from this time on: epoch ms. */
+  /** The time from which the key signs: epoch ms. */
   readonly from: number
 }
 
 /** Newest first. */
 export type SigningKeySet = readonly RotatedKey[]
 
-/** What is stored, and what writes something else in its place: false where another process did so before. */
+/** A stored value, and a function that replaces it: false where another process has replaced it before. */
 export interface ReplaceableValue {
   readonly value: unknown
   readonly replace: (value: unknown) => Promise<boolean>
@@ -38,7 +38,7 @@ export async function replaced<Value>(
   return wanted === value || (await replace(wanted)) ? wanted : await replaced(read, next)
 }
 
-/** Those that sign, will sign, or have signed what is shown for so long after they were replaced. */
+/** Returns the keys that sign, that will sign, and that were replaced less than `publishedAfterMs` ago. */
 export const liveKeys = (keys: SigningKeySet, now: number, publishedAfterMs: number): SigningKeySet =>
   keys.filter((_key, index) => index === 0 || (keys[index - 1]?.from ?? 0) > now - publishedAfterMs)
 

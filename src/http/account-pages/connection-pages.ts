@@ -4,18 +4,18 @@ import { escaped } from '../../login/pages.ts'
 import type { ConnectionState } from '../../vault/connection-state.ts'
 
 export interface ShownConnection extends ConnectionState {
-  /** Of the secret, on the page; where to get one. */
+  /** The label of the secret on the page. */
   readonly label?: string | undefined
   readonly help?: string | undefined
 }
 
 interface SignInPage {
   readonly path: string
-  /** Of the page, which is shown afterwards. */
+  /** The query of the page that is shown afterwards. */
   readonly query: string
-  /** Where people sign in; undefined: they show a key. */
+  /** The name of the place where people sign in; undefined: they show a key. */
   readonly place: string | undefined
-  /** What they showed is no good. */
+  /** The credential that the person showed was refused. */
   readonly wrong: boolean
   /** The tenant asks nobody who they are: all are one person. */
   readonly isOpen: boolean
@@ -44,11 +44,11 @@ const keyField = `<p><label for="key">Your API key, or an access token of yours 
 interface ConnectionsPage {
   readonly path: string
   readonly csrf: string
-  /** Who sits before the browser. */
+  /** The name of the person who is signed in. */
   readonly account: string
   readonly isOpen: boolean
   readonly all: readonly ShownConnection[]
-  /** Of an upstream: which server it is just now. */
+  /** Returns a digest of the server that an upstream leads to now. */
   readonly serverOf: (upstream: string) => string
 }
 

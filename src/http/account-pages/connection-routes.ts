@@ -140,7 +140,7 @@ export function addConnectionRoutes(server: FastifyInstance, options: Connection
 
   type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
-  /** What a person can do something about is a page; everything else an error as everywhere. */
+  /** Answers a failure that the person can do something about with a page, and another one as everywhere. */
   const handled =
     (handler: Handler) =>
     async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {

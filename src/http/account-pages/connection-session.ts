@@ -10,22 +10,22 @@ import { pageCookie } from './page-cookie.ts'
 
 export interface ConnectionSession {
   readonly person: Person
-  /** As people know them. */
+  /** The name of the person, as people know it. */
   readonly name: string
-  /** What forms of their pages have to send back. */
+  /** The token that forms of the pages have to send back. */
   readonly csrf: string
-  /** Of the tenant when they signed in: another one is another tenant, although it has the same name. */
+  /** The epoch of the tenant at the sign-in: another one is another tenant, although it has the same name. */
   readonly epoch: number
-  /** What its cookie seals: this sign-in and no other. */
+  /** The sealed value of the cookie: it names this sign-in and no other. */
   readonly sealed: string
   /** Epoch ms. */
   readonly until: number
 }
 
 export interface SignedIn extends Person {
-  /** Not given: the subject. */
+  /** The name of the person. Default: the subject. */
   readonly name?: string
-  /** Of what they have signed in with: epoch ms. */
+  /** The end of the credential that the person signed in with: epoch ms. */
   readonly expiresAt?: number | undefined
 }
 

@@ -19,17 +19,17 @@ import type { SignedIn } from './connection-session.ts'
 import { pageCookie } from './page-cookie.ts'
 import { createSignInRate } from './sign-in-rate.ts'
 
-/** From the first redirect to the last. */
+/** The longest time from the first redirect to the last. */
 const signInSeconds = 15 * 60
-/** In characters: of what the browser is shown afterwards. A cookie has at most 4 KiB. */
+/** The longest query of the page that is shown afterwards, in characters. A cookie has at most 4 KiB. */
 const maxQuery = 1_500
-/** As many as come back within the time of one tenant; beyond, those used first are forgotten. */
+/** The most used states that are remembered; beyond, those used first are forgotten. */
 const maxUsed = 20_000
 const purpose = 'connections-sign-in'
 const cookie = pageCookie('sign-in')
 
 interface Pending extends Omit<PendingSignIn, 'uid'> {
-  /** Where it began: an answer of another one is none (mix-up, RFC 9700 section 4.4). */
+  /** The issuer at which the sign-in began: an answer of another one is refused (mix-up, RFC 9700 section 4.4). */
   readonly issuer: string
   /** The query of the page where it began. */
   readonly query: string
@@ -43,18 +43,18 @@ interface PageSignInOptions {
   readonly isSecure: () => boolean
 }
 
-/** How a browser comes back. */
+/** The request with which a browser comes back. */
 interface WayBack {
   readonly query: URLSearchParams
   /** The header. */
   readonly cookies: string | undefined
-  /** From where, if that is known. */
+  /** The address of the browser, if that is known. */
   readonly address: string | undefined
 }
 
 /** Requests to one provider; the others wait. Each takes a descriptor, and a provider may hang. */
 const maxAtOnce = 8
-/** So long a request waits for a place. */
+/** The longest time that a request waits for a place. */
 const timeoutMs = 10_000
 
 export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSignInOptions) {
@@ -126,7 +126,7 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
   }
 
   return {
-    /** Where the people of a tenant sign in, as they know it; undefined: they show a key or a token. */
+    /** Returns the name of the place where people of a tenant sign in; undefined: they show a key or a token. */
     placeOf: ({ auth }: Tenant): string | undefined =>
       auth.login?.name ?? (auth.signIn && new URL(auth.signIn.issuer).host),
 

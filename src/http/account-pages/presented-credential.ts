@@ -8,7 +8,7 @@ import type { Tenant } from '../../config/snapshot.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { addressOf, clientAddressOf, resourceOf, type ServerState } from '../admission.ts'
 
-/** That a credential is tried for. */
+/** The most endpoints for which a credential is tried. */
 const maxEndpoints = 16
 /** Reasons of refusals at one endpoint that another one may not have. */
 const reasonsOfEndpoints: ReadonlySet<string> = new Set(['endpoint', 'audience'])

@@ -48,7 +48,7 @@ export function createSignInAnswers(options: SignInAnswersOptions) {
     redirect(reply, url, cookie)
   }
 
-  /** It comes back from there. */
+  /** Answers a browser that comes back from the sign-in. */
   async function enter(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const tenant = tenantOf(request)
     const { person, query, cookie } = await pageSignIn.finish(tenant, {

@@ -5,7 +5,7 @@ import { createStrangerRate } from '../../limits/stranger-rate.ts'
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import type { Clock } from '../../time/clock.ts'
 
-/** Of one tenant. */
+/** Sign-ins of one tenant. */
 const signInsPerSecond = 20
 const maxSignInsAtOnce = 100
 /** Beyond, the count of the tenant that came first begins anew. */
