@@ -2,13 +2,12 @@
 // offer?
 
 import { readFile } from 'node:fs/promises'
-import { parse } from 'yaml'
 import { loginPath } from '../config/auth/login-config.ts'
 import { exposedSecrets } from '../config/auth/exposed-secrets.ts'
 import { isProviderName, productOf, providerPresets, stepsFor } from '../config/auth/providers/presets.ts'
 import { unobtainableScopes } from '../config/auth/unobtainable-scopes.ts'
-import { importMcpJson, plainJson } from '../config/hosts/mcpjson.ts'
-import { isOfOtherHost } from '../config/hosts/other-hosts.ts'
+import { isHostFile } from '../config/hosts/host-file.ts'
+import { importMcpJson } from '../config/hosts/mcpjson.ts'
 import { loadConfig } from '../config/load.ts'
 import { ConfigError, countOf } from '../config/problems.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
@@ -106,15 +105,7 @@ const titlesOfHosts = Object.values(hosts)
 /** The text of a file of another host; undefined: it is none. */
 async function mcpJsonIn(file: string): Promise<string | undefined> {
   const text = await readFile(file, 'utf8').catch(() => undefined)
-  if (text === undefined) return undefined
-  try {
-    if (/\.toml$/i.test(file)) return text
-    const isYaml = /\.ya?ml$/i.test(file)
-    const root: unknown = isYaml ? parse(text) : JSON.parse(plainJson(text))
-    return isOfOtherHost(root, isYaml ? 'yaml' : 'json') ? text : undefined
-  } catch {
-    return undefined // What it should be, and where it is not, is said by whoever reads it.
-  }
+  return text !== undefined && isHostFile(text, file) ? text : undefined
 }
 
 function checkMcpJson(file: string, text: string, withoutEnv: boolean, io: Io): CheckedText {

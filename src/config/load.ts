@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 import { compile, type Configuration } from './compile.ts'
+import { isHostFile } from './hosts/host-file.ts'
 import { ConfigError } from './problems.ts'
 import { resolveReferences, type Environment, type InsertedText } from './references.ts'
 import { checkRules } from './rules.ts'
@@ -42,11 +43,25 @@ export async function readConfig(path: string): Promise<string> {
           'Check that it is a file and that its permissions allow reading it.'
         )
   })
+  const text = textOf(bytes)
+  // No line number can be given for bytes that are not text.
+  if (text === undefined) throw wholeFileError(path, 'the file is not text in UTF-8', 'Save it as UTF-8.')
+  if (isHostFile(text, path))
+    throw wholeFileError(
+      path,
+      'this is the file of a host, such as an mcp.json, and no configuration',
+      `Serve it as it is with: gatehouse serve --mcp-json ${path}. Make a configuration of it with: gatehouse import ` +
+        `${path}`
+    )
+  return text
+}
+
+/** @returns undefined where it is none */
+function textOf(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    // No line number can be given for bytes that are not text.
-    throw wholeFileError(path, 'the file is not text in UTF-8', 'Save it as UTF-8.')
+    return undefined
   }
 }
 

@@ -276,3 +276,20 @@ t.test('tail --follow goes on with what comes, until it is told to end', async (
   child.kill('SIGTERM')
   t.equal(await ended.promise, 0)
 })
+
+t.test('a file that holds more than a key is named, and what it holds is not shown', async (t) => {
+  const file = join(t.testdir({ 'gatehouse.yaml': 'tenants:\n  secret-of-the-file: 1\n' }), 'gatehouse.yaml')
+  const admin = 'http://127.0.0.1:1'
+  for (const [argv, env, place] of [
+    [['list', 'demo', '--key-file', file], {}, file],
+    [['status', '--admin', admin, '--admin-key-file', file], {}, file],
+    [['list', 'demo', '--token', 'a secret-of-the-file'], {}, '--token'],
+    [['list', 'demo'], { GATEHOUSE_KEY: 'a\nsecret-of-the-file' }, 'GATEHOUSE_KEY'],
+    [['status', '--admin', admin], { GATEHOUSE_ADMIN_KEY: 'ü secret-of-the-file' }, 'GATEHOUSE_ADMIN_KEY']
+  ] as const) {
+    const { code, out, err } = await cli([...argv], env)
+    t.match({ code, out }, { code: 2, out: '' })
+    t.ok(err.startsWith(`${place} does not have an `), err)
+    t.notMatch(err, 'secret-of-the-file')
+  }
+})

@@ -83,3 +83,17 @@ t.test('what cannot be used is said with the name of its file, and starts nothin
     t.match(await cli(argv, env), { code: 2, err: /none\.json: there is no such file\./ })
   t.match(await cli(['status', '--config', join(folder, 'none.json')], env), { code: 1, out: /there is no such file/ })
 })
+
+t.test('the file of a host that is given as a configuration is said to be one', async (t) => {
+  const servers = '{ // mine\n "mcpServers": { "a": { "command": "node", "env": { "T": "${NOT_SET}" } } } }'
+  const file = join(t.testdir({ 'mcp.json': servers }), 'mcp.json')
+  for (const argv of [
+    ['status', '--config', file],
+    ['tenant', 'list', '--config', file]
+  ])
+    t.match(await cli(argv), {
+      code: 1,
+      out: /^\S+mcp\.json: this is the file of a host.* serve --mcp-json \S+mcp\.json\./
+    })
+  t.match(await cli(['check', file]), { code: 1, out: /^this is an mcp\.json/ }, 'which check reads')
+})

@@ -1,12 +1,12 @@
 // The admin API from the command line: where it is, with which key, and its refusals in words.
 
-import { readFile } from 'node:fs/promises'
 import { createParser } from 'eventsource-parser'
 import { createOperatorFetch } from '../../egress/fetch.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { visible, cellText } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io, type OptionSpec } from '../commands/command.ts'
 import { connectionFault } from '../client/call.ts'
+import { credentialIn, credentialOfFile } from '../client/credential.ts'
 
 export const adminOptions: readonly OptionSpec[] = [
   { flags: '--admin <url>', text: 'the admin API. Default: GATEHOUSE_ADMIN_URL, or http://127.0.0.1:8081' },
@@ -60,16 +60,15 @@ const unreachable = (admin: string, error: unknown): AdminRefusal =>
 export async function openAdminApi({ options }: Pick<Given, 'options'>, env: Io['env']): Promise<AdminApi> {
   const { admin = env['GATEHOUSE_ADMIN_URL'] ?? 'http://127.0.0.1:8081', 'admin-key-file': file } = options
   if (!URL.canParse(admin)) throw new UsageError(`--admin takes the URL of the admin API, not "${admin}".`)
-  const text = file === undefined ? env['GATEHOUSE_ADMIN_KEY'] : await readFile(file, 'utf8').catch(() => undefined)
-  if (file !== undefined && text === undefined)
-    throw new UsageError(`${file} cannot be read. --admin-key-file takes a file with an admin key.`)
-  const key = text?.trim()
-  if (file !== undefined && key === '')
-    throw new UsageError(`${file} is empty. --admin-key-file takes a file with an admin key.`)
-  if (key === undefined || key === '')
+  const given = env['GATEHOUSE_ADMIN_KEY']?.trim() ?? ''
+  if (file === undefined && given === '')
     throw new UsageError(
       `Give an admin key: --admin-key-file FILE, or GATEHOUSE_ADMIN_KEY (gatehouse admin-key new). ${withoutAdminApi}`
     )
+  const key =
+    file === undefined
+      ? credentialIn(given, 'GATEHOUSE_ADMIN_KEY', 'an admin key')
+      : await credentialOfFile(file, '--admin-key-file', 'an admin key')
 
   const fetch = createOperatorFetch()
 

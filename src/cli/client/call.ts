@@ -153,6 +153,7 @@ export function connectionFault(error: unknown): string {
   if (error.name === 'TimeoutError') return 'no answer in time'
   if (cause instanceof Error) {
     const code = 'code' in cause ? String(cause.code) : ''
+    if (code === 'ECONNREFUSED') return 'nothing listens there (ECONNREFUSED)'
     return cause.message === '' ? code : cause.message
   }
   return error.message

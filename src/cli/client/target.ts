@@ -1,7 +1,7 @@
 // Which endpoint a command talks to, and with which credential.
 
-import { readFile } from 'node:fs/promises'
 import { UsageError, type Given, type Io, type OptionSpec } from '../commands/command.ts'
+import { credentialIn, credentialOfFile } from './credential.ts'
 
 export const credentialOptions: readonly OptionSpec[] = [
   { flags: '--key-file <file>', text: 'a file with the API key or token. Default: the value of GATEHOUSE_KEY' },
@@ -29,14 +29,11 @@ export function endpointUrl(endpoint: string, env: Io['env']): string {
 /** @throws UsageError */
 export async function credentialOf({ options }: Given, env: Io['env']): Promise<string | undefined> {
   const { token, 'key-file': file } = options
-  if (token === '') throw new UsageError('--token is empty. It takes an API key or token.')
-  if (token !== undefined) return token
+  if (token !== undefined) return credentialIn(token, '--token', 'an API key or token')
+  if (file !== undefined) return await credentialOfFile(file, '--key-file', 'an API key')
   // Empty is as good as not set: `GATEHOUSE_KEY= gatehouse …`.
-  if (file === undefined) return env['GATEHOUSE_KEY']?.trim() || undefined
-  const text = await readFile(file, 'utf8').catch(() => undefined)
-  if (text === undefined) throw new UsageError(`${file} cannot be read. --key-file takes a file with an API key.`)
-  if (text.trim() === '') throw new UsageError(`${file} is empty. --key-file takes a file with an API key.`)
-  return text.trim()
+  const given = env['GATEHOUSE_KEY']?.trim() ?? ''
+  return given === '' ? undefined : credentialIn(given, 'GATEHOUSE_KEY', 'an API key or token')
 }
 
 /** Headers of every request. @throws UsageError */
