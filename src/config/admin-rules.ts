@@ -70,7 +70,7 @@ function checkPrograms(allowed: readonly unknown[], report: Report): void {
   )
 }
 
-/** For which tenants a role is. */
+/** Checks for which tenants a role is. */
 function checkScope({ role, tenants }: Tree, path: Path, report: Report): void {
   if (role === 'tenant-admin' && tenants === undefined)
     report.add(path, 'names no tenants', 'List those that it may change under tenants.')

@@ -3,7 +3,7 @@
 // are kept, and to the names that are compared for a suggestion.
 
 export const maxProblems = 200
-/** Of those that take the comparison of names. */
+/** The most suggestions that compare names. */
 const maxSuggestions = 20
 /** Names that one misspelt name is compared with. */
 const maxCandidates = 200
@@ -22,7 +22,7 @@ export interface Problem {
   readonly variables?: readonly string[]
 }
 
-/** What to do, as a whole sentence; a function where that takes a comparison of names. */
+/** The remedy, as a whole sentence; a function where it takes a comparison of names. */
 type Suggestion = string | (() => string | undefined)
 
 /** What is wrong, without a full stop, and what to do. */
@@ -90,7 +90,9 @@ export function createReport(lineOf: (path: Path) => number | undefined) {
     return compared++ < maxSuggestions ? suggestion() : undefined
   }
   return {
-    /** In the order of the file; at most 200, of which the last then says how many more there are. */
+    /**
+     * Returns the problems in the order of the file; at most 200, of which the last then says how many more there are.
+     */
     problems(): readonly Problem[] {
       const shown = places.size > maxProblems ? kept.slice(0, maxProblems - 1) : kept
       const inOrder = shown.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))

@@ -4,14 +4,14 @@
 export interface RedisAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
   readonly tls: boolean
-  /** Of the server; of Sentinels; of some nodes of the cluster, which name the others. */
+  /** The addresses of the server, of Sentinels, or of some nodes of the cluster, which name the others. */
   readonly nodes: ReadonlyArray<{ readonly host: string; readonly port: number }>
   readonly username: string | undefined
   readonly password: string | undefined
-  /** What the Sentinels call the primary; empty elsewhere. */
+  /** The name of the primary at the Sentinels; empty elsewhere. */
   readonly name: string
   readonly database: number
-  /** For the Sentinels themselves, where they ask for them. */
+  /** The user name for the Sentinels themselves, where they ask for one. */
   readonly sentinelUsername: string | undefined
   readonly sentinelPassword: string | undefined
 }

@@ -32,13 +32,13 @@ interface UpstreamBase {
    * it is as the configuration has it, for everybody.
    */
   readonly person?: Person | undefined
-  /** The same for who calls, where the server is told that. Not given: as for everybody, and nobody uses it so. */
+  /** The caller whom the server is shown, whose definition this is. Not given: that of everybody, which nobody uses. */
   readonly caller?: Caller | undefined
   /** Why it cannot be told who this caller is, as the end of a sentence: it is not asked for them. */
   readonly refusal?: string | undefined
   /** Masked wherever it says them: arguments that endpoints take from references; of its definition, of files too. */
   readonly argumentSecrets?: readonly string[]
-  /** Of its definition, what came from variables and is no path or URL: masked in the log, not in results. */
+  /** Values of the definition from variables, but no paths and URLs: masked in the log, not in results. */
   readonly references?: readonly string[]
 }
 
@@ -46,20 +46,20 @@ export interface StdioDefinition extends UpstreamBase {
   readonly type: 'stdio'
   readonly command: string
   readonly args: readonly string[]
-  /** In addition to PATH, HOME, LANG and the like. */
+  /** The environment, in addition to PATH, HOME, LANG and the like. */
   readonly env: Readonly<Record<string, string>>
   /** Names of variables that it inherits besides. */
   readonly inheritEnv?: readonly string[]
   readonly cwd: string | undefined
   readonly auth?: StdioAuth | undefined
-  /** Of the file at `command`, which is compared with it before each start; undefined: nobody has named one. */
+  /** The digest of the file at `command`, which is checked before each start; undefined: none is configured. */
   readonly sha256?: string
-  /** That it may take, with all that it has started; undefined: only the limit of its tenant holds. */
+  /** The most memory of the process and all that it has started; undefined: only its tenant has a limit. */
   readonly memoryBytes?: number
   readonly maxProcesses: number
   /** Processes that wait for who comes next. */
   readonly warm?: number
-  /** By bubblewrap; `preferred`: without one where the system offers none. */
+  /** The sandbox, by bubblewrap; `preferred`: none where the system offers none. */
   readonly sandbox: 'off' | 'preferred' | 'required'
   /** Absolute paths that it sees in its sandbox, besides the programs of the system. */
   readonly sandboxRead: readonly string[]
@@ -75,11 +75,11 @@ export interface HttpDefinition extends UpstreamBase {
   readonly headers: Readonly<Record<string, string>>
   /** Further ones that follow from who calls. */
   readonly principalHeaders?: Readonly<Record<string, PrincipalText>>
-  /** What the server is shown besides. */
+  /** The credential that the server is shown. */
   readonly auth?: UpstreamAuth | undefined
   /** Hosts of its URLs that have to be public, because a tenant-admin may have named them; not given: none. */
   readonly publicHosts?: readonly string[]
-  /** After so long without any answer it is tried whether the server still answers; 0: never. */
+  /** The time without any answer after which the gateway checks whether the server still answers; 0: never. */
   readonly checkAfterMs: number
 }
 
@@ -107,7 +107,7 @@ export interface Endpoint {
   readonly members: readonly EndpointMember[]
   readonly separator: string
   readonly instructions: string | undefined
-  /** All that a caller needs here, those of the tenant included; not given: those. */
+  /** All scopes that a caller needs here, those of the tenant included. Default: those of the tenant. */
   readonly requiredScopes?: readonly string[]
   /** Lists leave out what the caller lacks scopes for. */
   readonly listsByScopes?: boolean
@@ -116,18 +116,18 @@ export interface Endpoint {
   /** Patterns over upstream/name; a kind without them is offered whole. */
   readonly allow?: KindPatterns | undefined
   readonly deny?: KindPatterns | undefined
-  /** By upstream/name. */
+  /** The changes of tools, by upstream/name. */
   readonly tools?: Readonly<Record<string, ToolChange>> | undefined
   /** Patterns: tools that match an earlier one are listed before others. */
   readonly order?: readonly string[]
   readonly maxTools?: number | undefined
-  /** Of the tools, as JSON. */
+  /** The longest JSON of the tools, in bytes. */
   readonly maxCatalogBytes?: number | undefined
-  /** Of an answer that is what a server says. */
+  /** The longest answer of a server, in bytes. */
   readonly maxResultBytes?: number | undefined
   /** Applies in addition to that of the tenant: both have to allow. */
   readonly policy: PolicyConfig | undefined
-  /** Where this is what one person has of it: the endpoint of everybody. */
+  /** The endpoint of everybody, where this one is the view of one person. */
   readonly ofEverybody?: Endpoint | undefined
 }
 
@@ -145,9 +145,9 @@ export interface Tenant {
   readonly endpoints: ReadonlyMap<EndpointName, Endpoint>
   readonly policy: PolicyConfig | undefined
   readonly tags: ReadonlyMap<UpstreamName, UpstreamTags>
-  /** Of calls, by name. */
+  /** The limits of calls, by name. */
   readonly limits?: CallLimitsConfig | undefined
-  /** What it may use of the gateway, below the limits of the process. */
+  /** The resources that the tenant may use, below the limits of the process. */
   readonly resources?: Resources | undefined
   readonly audit: TenantAudit
   /** Undefined: no argument or result is in the log. */
@@ -161,10 +161,10 @@ export type CallLimitsConfig = Readonly<NonNullable<ConfigInput['tenants'][strin
 export type Resources = Readonly<NonNullable<ConfigInput['tenants'][string]['resources']>>
 export type CallLimit = Readonly<CallLimitsConfig[string]>
 
-/** What is recorded of a tenant, where anything is. */
+/** The audit settings of a tenant, where anything is recorded. */
 export type TenantAudit = Readonly<ConfigInput['tenants'][string]['audit']>
 
-/** Where records go. */
+/** The audit settings of the gateway: where records are written. */
 export type AuditConfig = Readonly<Exclude<ConfigInput['audit'], 'none'>>
 export type VaultKey = Readonly<NonNullable<ConfigInput['vault']>['keys'][number]>
 export type AwsKmsKey = Readonly<NonNullable<VaultKey['awsKms']>>
@@ -175,7 +175,7 @@ export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'redis'; readonly url: string }
 
-/** Who may use the admin API, known by the digest of a key. */
+/** A key of the admin API, known by its digest. */
 export interface AdminKeyConfig {
   readonly name: string
   readonly sha256: string
@@ -184,7 +184,7 @@ export interface AdminKeyConfig {
   readonly tenants?: readonly string[] | undefined
 }
 
-/** Who may do what: of each member that is given, the caller has one. */
+/** The access of callers that have one value of each member that is given. */
 export interface AdminAccessConfig extends Pick<AdminKeyConfig, 'role' | 'tenants'> {
   readonly issuers?: readonly string[]
   readonly subjects?: readonly string[]
@@ -199,10 +199,10 @@ export interface AdminConfig {
   readonly keys: readonly AdminKeyConfig[]
   /** Administrators who come with a token. */
   readonly oidc?: {
-    /** Of their tokens, and of no other. */
+    /** The audience of their tokens, and of no other. */
     readonly audience: string
     readonly issuers: readonly IssuerConfig[]
-    /** Where people sign in to the console. */
+    /** The provider at which people sign in to the console. */
     readonly login?: LoginConfig['provider'] | undefined
     /** The first that fits counts. */
     readonly access: readonly AdminAccessConfig[]
@@ -216,7 +216,7 @@ export interface AdminConfig {
         readonly matchers: Readonly<Record<string, string>>
       }
     | undefined
-  /** With `{traceId}`. */
+  /** The URL of a trace, with `{traceId}`. */
   readonly traceUrl?: string | undefined
   /** Programs that upstreams made by the admin API may start. */
   readonly allowedCommands: ReadonlyArray<{ readonly command: string; readonly sha256?: string }>
@@ -226,7 +226,7 @@ export interface AdminConfig {
 
 export interface Snapshot {
   readonly listen: { readonly host: string; readonly port: number }
-  /** Its origin, without a trailing slash, such as https://mcp.example.com; undefined: http://host:port once bound. */
+  /** The public origin, such as https://mcp.example.com; undefined: http://host:port once bound. */
   readonly publicUrl: string | undefined
   /** Further names that the Host header may carry. */
   readonly hosts: readonly string[]
@@ -235,7 +235,7 @@ export interface Snapshot {
   readonly store: StoreConfig
   /** Keys under which accounts and secrets of people are kept; the first one is for what is written. */
   readonly vault?: { readonly keys: readonly VaultKey[] } | undefined
-  /** Where URLs which no operator wrote may lead, beside public addresses and their port 443. */
+  /** Where URLs that no operator wrote may lead, beside public addresses and their port 443. */
   readonly egress: { readonly allow: readonly string[]; readonly ports: readonly number[] }
   readonly limits: Readonly<ConfigInput['limits'] & { readonly readyDelayMs: number }>
   readonly telemetry?: ConfigInput['telemetry'] // Undefined: no collector is sent anything.

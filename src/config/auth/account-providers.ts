@@ -1,7 +1,7 @@
 // Providers of accounts that are no MCP authorization servers: where they sign people in, and what their answers differ
 // in from OAuth 2.1. Facts from their own documentation, which each entry names.
 
-/** Where a provider says what an account is called, to whoever shows its token. */
+/** The URL at which a provider gives the name of an account, to whoever shows its token. */
 export interface AccountNameSource {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
@@ -21,14 +21,14 @@ export interface AccountRevocation {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** How a provider differs; what is not given is as OAuth 2.1 has it. */
+/** The differences of a provider; what is not given is as in OAuth 2.1. */
 export interface AccountProvider {
   readonly issuer: string
   readonly authorizationUrl: string
   readonly tokenUrl: string
-  /** Where accounts are given back, `{client_id}` being the client; not given: they cannot be. */
+  /** The URL at which tokens are revoked, with `{client_id}` for the client; not given: they cannot be. */
   readonly revocationUrl?: string
-  /** How, where it is not as RFC 7009 says. */
+  /** The way to revoke, where it is not that of RFC 7009. */
   readonly revocation?: AccountRevocation
   readonly clientMethod: 'client_secret_basic' | 'client_secret_post'
   /** The parameter that names scopes, and what stands between them. */

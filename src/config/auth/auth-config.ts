@@ -11,7 +11,7 @@ export interface IssuerConfig {
   readonly issuer: string
   /** Found by discovery (RFC 8414, OpenID Connect Discovery) when absent. */
   readonly jwksUri: string | undefined
-  /** Where discovery may lead, besides its own origin; not given: anywhere. */
+  /** The hosts to which discovery may lead besides the issuer's own origin; not given: any. */
   readonly hosts?: readonly string[]
   /** Hosts of its URLs that have to be public, because a tenant-admin may have named them; not given: none. */
   readonly publicHosts?: readonly string[]
@@ -20,21 +20,21 @@ export interface IssuerConfig {
   readonly requireTyp: boolean
   /** Other audiences that count as this resource; normally none. */
   readonly audiences: readonly string[]
-  /** What `aud` may name besides; not given: nothing. */
+  /** Further accepted values of `aud`; not given: none. */
   readonly otherAudiences?: readonly string[]
   /** Client ids whose tokens are for this resource, where tokens have no `aud`. */
   readonly clients?: readonly string[]
   readonly maxLifetimeSeconds: number
-  /** Its clients can name a resource (RFC 8707). Not given: yes. */
+  /** Whether its clients can name a resource (RFC 8707). Default: yes. */
   readonly takesResource?: boolean
-  /** Not given: the issuer itself. */
+  /** The URL of the authorization server. Default: the issuer itself. */
   readonly authorizationServer?: string
-  /** Before its scopes, where they are asked for. */
+  /** The prefix of its scopes, where they are asked for. */
   readonly scopePrefix?: string
-  /** How long keys outlive their age while it is away; not given: an hour. */
+  /** How long keys outlive their age while the issuer is away, in seconds. Default: an hour. */
   readonly staleSeconds?: number
   readonly provider?: ProviderName
-  /** It is asked what opaque tokens mean, with these credentials; the URL is discovered if not given. */
+  /** The credentials for introspection of opaque tokens; the URL is discovered if not given. */
   readonly introspection?: {
     readonly url?: string
     readonly clientId: string
@@ -49,11 +49,11 @@ export interface IssuerConfig {
   readonly accessTokenClaim?: string
   /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */
   readonly claims?: {
-    /** Of several, the first that a token has. */
+    /** The claim of the subject; of several, the first that a token has. */
     readonly subject?: string | readonly string[]
     readonly client?: string
     readonly scopes?: readonly string[]
-    /** Where a token has none of `scopes`. */
+    /** The claims of scopes for a token that has none of `scopes`. */
     readonly appScopes?: readonly string[]
     readonly groups?: readonly string[]
     readonly roles?: readonly string[]
@@ -78,9 +78,9 @@ export interface AuthConfig {
   readonly mode: 'bearer' | 'none'
   readonly issuers: readonly IssuerConfig[]
   readonly keys: readonly KeyConfig[]
-  /** All of these are needed to use an endpoint of the tenant. */
+  /** The scopes that are all needed to use an endpoint of the tenant. */
   readonly requiredScopes: readonly string[]
-  /** What hosts ask for in their place. */
+  /** The scopes that hosts request in their place. */
   readonly askedScopes?: readonly string[]
   readonly leewaySeconds: number
   /** Tokens that are bound to a key of their client (RFC 9449): taken, or nothing else is. Not given: taken. */
@@ -89,7 +89,7 @@ export interface AuthConfig {
   readonly dpopNonces?: boolean
   /** The authorization server that the gateway itself is for this tenant. */
   readonly login?: LoginConfig
-  /** Where people sign in to the page of their connections, where there is no login front. */
+  /** The provider at which people sign in to their account page, where there is no login front. */
   readonly signIn?: LoginConfig['provider']
   /** Callers who are refused although their credential is good: kill switches. */
   readonly stopped?: 'everybody' | ReadonlyArray<{ readonly issuer: string; readonly subject: string }>

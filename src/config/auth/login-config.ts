@@ -4,18 +4,18 @@
 export const loginPath = (tenant: string): string => `/login/${tenant}`
 
 export interface LoginConfig {
-  /** Its own: the origin of publicUrl and `path`. */
+  /** The issuer of the login front: the origin of publicUrl and `path`. */
   readonly issuer: string
   /** `/login/{tenant}` */
   readonly path: string
-  /** Of the tenant, as people know it. */
+  /** The name of the tenant, as people know it. */
   readonly name: string
   /** URL of its picture. */
   readonly logo?: string
   /** The tenant's OpenID provider, where people sign in. */
   readonly provider: {
     readonly issuer: string
-    /** Where discovery may lead, besides its own origin; not given: anywhere. */
+    /** The hosts to which discovery may lead besides the provider's own origin; not given: any. */
     readonly hosts?: readonly string[]
     /** Is its host one that has to be public, because a tenant-admin may have named it? Not given: none is. */
     readonly publicHosts?: readonly string[]
@@ -24,25 +24,31 @@ export interface LoginConfig {
     readonly scopes: readonly string[]
     /** Further parameters of a request that sends somebody there. */
     readonly parameters?: Readonly<Record<string, string>>
-    /** What it calls `prompt=login`; not given: so. */
+    /** The provider's value for `prompt=login`. Default: `login`. */
     readonly promptForLogin?: string
     readonly subjectClaim: string
     readonly groupsClaim: string
     readonly rolesClaim: string
     /** What rules of the tenant are about: nobody is let in of whom not all of it can be told. Not given: nothing. */
     readonly neededWhole?: readonly ('groups' | 'roles')[]
-    /** Of whoever is let in, by path: a claim has to have one of the values. Not given: whoever the provider knows. */
+    /**
+     * The claims that a person must have, by path: each has one of the values. Not given: everybody whom the provider
+     * knows is let in.
+     */
     readonly requiredClaims?: Readonly<Record<string, readonly string[]>>
-    /** It is asked for claims that its ID tokens leave out. */
+    /** Whether userinfo is asked for claims that the ID tokens leave out. */
     readonly userinfo: boolean
-    /** Who signs out here does so there, too. */
+    /** Whether signing out here signs the person out there, too. */
     readonly signOut: boolean
   }
-  /** That a token can have. */
+  /** The scopes that a token can have. */
   readonly scopes: readonly string[]
-  /** What a token can be for: the URL of an endpoint, and the one of HTTP+SSE, each with the URL people know it by. */
+  /**
+   * The resources that a token can be for: the URL of an endpoint, and the one of HTTP+SSE, each with the URL that
+   * people know it by.
+   */
   readonly resources: Readonly<Record<string, string>>
-  /** For clients that name none: the only one, or the one named `default`. */
+  /** The resource for clients that name none: the only one, or the one named `default`. */
   readonly defaultResource: string | undefined
   readonly tokenSeconds: number
   readonly refreshDays: number

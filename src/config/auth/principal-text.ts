@@ -6,7 +6,7 @@ import type { Caller } from './upstream-auth.ts'
 export interface PrincipalPart {
   /** One of `principalNames`, or `claims.` and the name of a claim. */
   readonly name: string
-  /** Where the caller has none. */
+  /** The text for callers that have no value. */
   readonly fallback?: string
 }
 
@@ -31,7 +31,7 @@ export function claimOf({ name }: Pick<PrincipalPart, 'name'>): string | undefin
   return name.startsWith(ofClaims) && name.length > ofClaims.length ? name.slice(ofClaims.length) : undefined
 }
 
-/** What a caller has under a name: undefined where its credential does not say. */
+/** Returns the value that a caller has under a name; undefined where its credential has none. */
 export function valueOfCaller(
   caller: Caller,
   part: Pick<PrincipalPart, 'name'>

@@ -7,7 +7,7 @@ import { claimOf, type PrincipalText } from './principal-text.ts'
 
 type PrincipalHeaders = Readonly<Record<string, PrincipalText>>
 
-/** By upstream: headers that follow from who calls. */
+/** Returns the headers that follow from the caller, by upstream. */
 export function principalHeadersOf(
   id: TenantId,
   inserted: readonly InsertedText[]

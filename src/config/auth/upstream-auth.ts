@@ -22,13 +22,13 @@ export interface Person {
   readonly subject: string
 }
 
-/** Who calls, as far as upstreams may be told: never the credential. */
+/** The caller, as far as upstreams are shown it: never the credential. */
 export interface Caller extends Person {
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
   readonly groups: readonly string[]
   readonly roles: readonly string[]
-  /** Those of the token that the tenant tells its upstreams. */
+  /** The claims of the token that the tenant shows its upstreams. */
   readonly claims?: Readonly<Record<string, string | readonly string[]>>
 }
 

@@ -9,13 +9,13 @@ import { isRawJson } from '../../protocol/messages.ts'
 import { networksOf, type Networks } from './networks.ts'
 import { ConditionError, readSyntax, type ArgumentPath, type ConditionSyntax } from './condition-syntax.ts'
 
-/** What a condition may look at. */
+/** The facts that a condition can use. */
 export interface ConditionFacts {
   /** Arguments of the tool or prompt, as its upstream gets them. */
   readonly args: Readonly<Record<string, unknown>>
   /** The upstream's own name of the tool or prompt, or the URI; absent where it may be another than it seems. */
   readonly name?: string
-  /** Of the client; absent where it is not known. */
+  /** The address of the client; absent where it is not known. */
   readonly address?: string
   readonly principal: PrincipalFacts
   readonly now: Date
@@ -33,7 +33,10 @@ export interface PrincipalFacts {
   readonly roles: readonly string[]
 }
 
-/** What the conditions of one call may cost together, about 0.1 us each. Each takes its own part away. */
+/**
+ * The cost that the conditions of one call may have together, in units of about 0.1 us. Each condition subtracts its
+ * own.
+ */
 export interface ConditionBudget {
   left: number
 }
@@ -52,10 +55,10 @@ export interface Condition {
   readonly holdsByAbsence: boolean
 }
 
-/** Of one expression: parts of its syntax tree, and how deep these are nested. */
+/** The most nodes of the syntax tree of one expression. */
 const maxNodes = 500
 const maxDepth = 32
-/** At most 20 ms on a slow machine. */
+/** The largest cost of a call: at most 20 ms on a slow machine. */
 const costPerCall = 100_000
 /** Characters that are compared or searched at the cost of one value. */
 const charactersPerCost = 16

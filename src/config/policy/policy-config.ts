@@ -2,12 +2,12 @@
 
 import type { PolicyTest } from '../schema/policy.ts'
 
-/** Whom a rule is about: a principal that has one of the values of each member that is given. */
+/** The principals of a rule: those that have one of the values of each member that is given. */
 export type PolicyWho = Readonly<
   Partial<Record<'issuers' | 'subjects' | 'clients' | 'keys' | 'scopes' | 'groups' | 'roles', readonly string[]>>
 >
 
-/** Which routes a rule is about: those that have one of the values of each member that is given. */
+/** The routes of a rule: those that have one of the values of each member that is given. */
 export interface PolicyWhat {
   readonly upstreams?: readonly string[]
   /** The upstream's own names; URIs of resources, and URI templates. */
@@ -21,21 +21,21 @@ export interface PolicyRule {
   readonly effect: 'allow' | 'deny' | 'requires'
   readonly who: PolicyWho
   readonly what: PolicyWhat
-  /** Those that `requires` requires. */
+  /** The scopes of `requires`. */
   readonly scopes: readonly string[]
-  /** In CEL; not given: always. */
+  /** The condition in CEL; not given: always. */
   readonly when?: string | undefined
 }
 
 export interface PolicyConfig {
-  /** For what no rule allows or denies. */
+  /** The decision for routes that no rule allows or denies. */
   readonly default: 'allow' | 'deny'
   readonly rules: readonly PolicyRule[]
   /** They decide nothing. */
   readonly tests?: readonly PolicyTest[] | undefined
 }
 
-/** What the operator says of the tools, prompts and resources of an upstream. */
+/** The operator's tags of the tools, prompts and resources of an upstream. */
 export interface UpstreamTags {
   /** Tag -> patterns of the upstream's own names. */
   readonly tags: Readonly<Record<string, readonly string[]>>

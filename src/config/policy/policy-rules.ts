@@ -5,7 +5,7 @@ import { ConditionError } from './condition-syntax.ts'
 import { checkDoubles, type Path, type Report } from '../problems.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 
-/** Of a tenant, or of an endpoint of one. */
+/** Checks the policy of a tenant, or of an endpoint of one. */
 export function checkPolicy(
   { policy }: Tree,
   place: Path,

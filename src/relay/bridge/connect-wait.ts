@@ -13,7 +13,7 @@ const connectWaitMs = 45_000
 
 interface Asked {
   readonly upstream: UpstreamName
-  /** Of the definition as the person had it when they were asked. */
+  /** The hash of the definition as the person had it when they were asked. */
   readonly hash: string
 }
 
@@ -21,12 +21,12 @@ interface ConnectWaitOptions {
   readonly states: RequestStates
   readonly contextOf: ContextOf
   readonly clock: Clock
-  /** As long as a call waits for input of its client. */
+  /** The longest time that a call waits for input of its client, in milliseconds. */
   readonly parkedMs?: number | undefined
 }
 
 export function createConnectWait({ states, contextOf, clock, parkedMs = connectWaitMs }: ConnectWaitOptions) {
-  /** By person. Limited as the requests of a caller are. */
+  /** The calls that wait, by person. Limited as the requests of a caller are. */
   const waiting = new Map<string, Set<() => void>>()
   const stopping = new AbortController()
 
@@ -82,7 +82,7 @@ export function createConnectWait({ states, contextOf, clock, parkedMs = connect
         return asked === undefined ? call : connected(call, asked)
       })
     },
-    /** What a person has connected is another thing than before. @param person as `quotaKeyOf` */
+    /** Wakes the calls that wait for a person whose connections have changed. @param person as `quotaKeyOf` */
     tellPerson(person: string): void {
       for (const resolve of waiting.get(person) ?? []) resolve()
     },

@@ -34,7 +34,7 @@ function isBridged({ era, capabilities }: Upstream, request: Request): boolean {
   )
 }
 
-/** As the official SDKs have it. */
+/** The most rounds of a call, as in the official SDKs. */
 const maxRounds = 8
 /** A server that asks for nothing but to come again is not hurried. */
 const stateOnlyMs = 250
@@ -53,7 +53,7 @@ export function createInputLoop({
   readonly store: Store
   readonly newId: () => string
   readonly listings: Pick<Listings, 'all'>
-  /** For input requests that wait for their responses. */
+  /** The quotas of input requests that wait for their responses. */
   readonly serverRequestQuotas: Pick<ServerRequestQuotas, 'open'>
   readonly tasks: Pick<SessionTasks, 'toClient'>
 }) {
@@ -221,7 +221,7 @@ function forSession(call: LegacyCall, result: Result, wrapped: boolean): Result 
     : plain(result)
 }
 
-/** Without what only 2026-07-28 says of a result. */
+/** Returns the result without the members that only 2026-07-28 has. */
 function plain(result: Result): Result {
   const { resultType: _type, ttlMs: _ttl, cacheScope: _scope, ...rest } = result
   return rest

@@ -42,7 +42,7 @@ interface ParkedCallOptions {
 }
 
 export interface ParkedCall {
-  /** As the upstream sees it. */
+  /** The client as the upstream sees it. */
   readonly client: Client
   /** Aborted when its result is not wanted any more. */
   readonly signal: AbortSignal
@@ -78,10 +78,10 @@ export function createParkedCall(
   const { method } = first.request
   /** The request of the client that runs. */
   let attendant: { readonly call: ModernCall; readonly end: (outcome: ParkedOutcome) => void } | undefined
-  /** What the newest request can be asked, be it over or not. */
+  /** The endpoint and the capabilities of the newest request, be it over or not. */
   let [endpoint, capabilities] = [first.endpoint, first.client.capabilities]
   let slot: ParkedSlot<ParkedCall> | undefined
-  /** How it ended while nobody was there. */
+  /** The outcome, where the call ended while no request waited for it. */
   let held: (() => ParkedOutcome) | undefined
   let letGo = (): void => {}
   let over = false

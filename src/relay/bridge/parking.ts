@@ -65,7 +65,7 @@ export function createParking({
   readonly log: Log
   /** Default: without limits. */
   readonly memory?: MemoryAccount | undefined
-  /** How long a client may take to come back, in milliseconds; default ten minutes. */
+  /** The time in which a client has to come back, in milliseconds. Default: ten minutes. */
   readonly lifetimeMs?: number | undefined
 }) {
   const parks = createParkedCalls<ParkedCall>({
@@ -90,7 +90,7 @@ export function createParking({
     parks.find(quotaKeyOf(call.principal), parked).parked.resume(call, responses)
 
   return {
-    /** How many wait. */
+    /** The number of calls that wait. */
     get size() {
       return parks.size
     },
@@ -152,7 +152,7 @@ export function createParking({
      */
     resume: (call: ModernCall, upstream: UpstreamName, parked: Parked, responses: JsonObject): Promise<Result> =>
       parked.node === node ? resumeHere(call, parked, responses) : forwardToNode(bus, call, upstream, parked.node),
-    /** The same for a request that came to another process. */
+    /** Resumes the parked call of a request that came to another process. */
     async resumeForwarded(call: ModernCall, upstream: UpstreamName): Promise<Result> {
       const { requestState, inputResponses } = call.request.params ?? {}
       await states.prepare(call)
@@ -160,7 +160,7 @@ export function createParking({
       if (parked?.node === node) return await resumeHere(call, parked, isObject(inputResponses) ? inputResponses : {})
       throw new GatewayError('invalid_state', 'The call of this requestState is parked elsewhere.')
     },
-    /** After a reload: gives up calls at an upstream, or for an endpoint or a caller, that is gone. */
+    /** Gives up the calls of removed upstreams, endpoints and callers; to be called after each reload. */
     retain: (): void => parks.lose('replaced', (parked) => parked.isStranded()),
     /** Gives up all parked calls. Resolves when the upstreams have been told. */
     async close(): Promise<void> {

@@ -13,11 +13,11 @@ import type { TaskProcess } from '../tasks/caller-tasks.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { createHash, hash } from 'node:crypto'
 
-/** What a state stands for. */
+/** The content of a request state. */
 export interface RequestState {
-  /** What a modern upstream gave, which gets it back byte for byte. */
+  /** The state of a modern upstream, which gets it back byte for byte. */
   readonly upstreamState?: string
-  /** Of a child process, which may seal what it gives with a key of its own: where it runs. */
+  /** The child process that gave the state, which may have sealed it with a key of its own. */
   readonly process?: TaskProcess
   /** Keys of the pages that an older upstream wants visited before it is asked again. */
   readonly pages?: readonly string[]
@@ -36,7 +36,7 @@ interface Sealed {
   readonly v: number
   /** Epoch ms. */
   readonly exp: number
-  /** Which one gave it: another server under the same name did not. */
+  /** The upstream that gave the state: another server under the same name did not. */
   readonly upstream: UpstreamName
   readonly hash: string
   readonly state: RequestState
@@ -52,7 +52,7 @@ export type RequestStates = ReturnType<typeof createRequestStates>
 
 /** @param wall the time of day, which all processes agree on */
 export function createRequestStates(sealer: Pick<Sealer, 'seal' | 'open'>, wall: { now(): number }) {
-  /** Of long params: one request may open a state and be given another one. */
+  /** The digests of long params: one request may open a state and be given another one. */
   const digests = new WeakMap<object, string>()
 
   const binding = (call: ModernCall): string[] => [
@@ -132,7 +132,7 @@ function boundParams({ request: { params = {} } }: ModernCall): JsonObject {
   return bound
 }
 
-/** Of the text that `canonicalJsonOf` gives. */
+/** Makes the digest of the text of `canonicalJsonOf`, in steps. */
 function* digestSteps(value: JsonObject): Steps<string> {
   const hashing = createHash('sha256')
   for (const part of (yield* longTextSteps(value, undefined, true)).parts) {

@@ -52,7 +52,7 @@ export function createSessionClients({
     return tasks.serverRequest(session, source, known, (outgoing) => asker.ask(outgoing, options))
   }
 
-  /** To the session's own stream. */
+  /** Sends a notification to the session's own stream. */
   function notify(session: LiveSession, source: UpstreamScope, notification: Notification): void {
     const context = contextOf(session)
     const message = context === undefined ? undefined : shaped(session, context, source, notification)
@@ -101,9 +101,9 @@ export function createSessionClients({
       }
     },
     notify,
-    /** Of connections that several sessions use: a shared upstream's own, and those of one principal. */
+    /** Events of connections that several sessions use: a shared upstream's own, and those of one principal. */
     sharedEvents,
-    /** Of all connections of sessions. */
+    /** Makes the events of all connections of a session. */
     events: (
       sessionLists: Pick<OwnLists, 'changed'>,
       catalogs: ClientCatalogs<SessionViewer>,

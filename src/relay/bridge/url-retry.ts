@@ -110,7 +110,7 @@ function isDeclined(given: unknown, keys: readonly string[]): boolean {
   return actions.some((action) => action !== 'accept')
 }
 
-/** Without the page the server would demand it again, so it is not asked. */
+/** Makes the result of a call whose page was declined: the server would demand the page again, so it is not asked. */
 function declinedResult(call: ModernCall, upstream: UpstreamName): Result {
   const message = `Upstream ${upstream} wants a web page to be visited first, which was declined. Nothing was done.`
   if (call.request.method !== 'tools/call') throw new GatewayError('declined', message, { data: { upstream } })
@@ -122,7 +122,7 @@ function failedTool({ record }: ModernCall, code: ErrorCode, message: string): R
   return { resultType: 'complete', content: [{ type: 'text', text: message }], isError: true }
 }
 
-/** What an upstream demanded, behind the error that a client gets where it cannot be asked. */
+/** Finds the demand of an upstream behind the error that a client gets where it cannot be asked. */
 function demandOf(error: unknown): RpcError | undefined {
   if (!(error instanceof Error)) return undefined
   if (error instanceof RpcError) return error.error.code === rpcCodes.urlElicitationRequired ? error : undefined

@@ -5,7 +5,7 @@ import type { CallRecord } from '../../observe/calls.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
 import { GatewayError, responseMessage, type Request, type RequestId, type Result } from '../../protocol/messages.ts'
 
-/** Those whose answers are what a server says; lists have limits of their own. */
+/** The methods whose answers come from a server; lists have limits of their own. */
 const capped: ReadonlySet<string> = new Set([
   'tools/call',
   'prompts/get',

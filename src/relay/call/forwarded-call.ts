@@ -17,7 +17,7 @@ import type { Bus } from '../../session/bus/bus.ts'
 import { lossError } from '../../session/parked-calls.ts'
 import { callerBindingOf, type ContextOf, type ModernCall } from './call.ts'
 
-/** As one process sends it to another. */
+/** A call as one process sends it to another. */
 interface Forwarded {
   readonly tenant: TenantId
   readonly endpoint: EndpointName

@@ -29,7 +29,7 @@ export function createMonotonicProgress(client: Client, token: unknown) {
     again(): void {
       floor = top
     },
-    /** One step, in our own words. */
+    /** Reports one step with a message of the gateway. */
     say(message: string): void {
       if (token === undefined) return
       const next = Math.max(top, 0) + 1

@@ -9,7 +9,7 @@ import { maxTtlMs } from './freshness.ts'
 export type AdvertisedCapabilities = ReturnType<typeof createAdvertisedCapabilities>
 
 export function createAdvertisedCapabilities(clock: Pick<Clock, 'now'>) {
-  /** Until when each capability is answered for. As many as there are endpoints, a few names each. */
+  /** The end of each advertised capability, epoch ms, by endpoint and name. */
   const promised = new Map<string, Map<string, number>>()
   const nameOf = ({ endpoint: { tenant, name } }: EndpointContext): string => `${tenant}/${name}`
   return {

@@ -12,7 +12,10 @@ export function createCallerLists(ownLists: Pick<OwnLists, 'lists' | 'pending' |
   const scopes = new WeakMap<ModernViewer, readonly string[]>()
   const together = new WeakMap<OwnListsByUpstream, WeakMap<OwnListsByUpstream, OwnListsByUpstream>>()
 
-  /** To servers that are told nothing at a handshake; and to those that are told what the client declares. */
+  /**
+   * Returns the scopes of the connections of a caller: to servers that are told nothing at a handshake, and to those
+   * that are told what the client declares.
+   */
   function scopesOf(viewer: ModernViewer): readonly string[] {
     if (ownLists.empty || !isModernCaller(viewer) || isOfNoConversation(viewer)) return []
     const declared = declaredForCaller(viewer, 'legacy')
@@ -25,7 +28,7 @@ export function createCallerLists(ownLists: Pick<OwnLists, 'lists' | 'pending' |
   }
 
   return {
-    /** The same object until they change. */
+    /** Returns the lists of a caller: the same object until they change. */
     of(viewer: ModernViewer): OwnListsByUpstream | undefined {
       const [plain, declaring] = scopesOf(viewer)
       const ofModern = plain === undefined ? undefined : ownLists.lists.get(plain)
@@ -40,7 +43,7 @@ export function createCallerLists(ownLists: Pick<OwnLists, 'lists' | 'pending' |
       known.set(ofLegacy ?? none, both)
       return both.size === 0 ? undefined : both
     },
-    /** What is not read yet. None of it rejects. */
+    /** Returns the lists that are still being read. None of the promises rejects. */
     pending: (viewer: ModernViewer): Array<Promise<void>> => scopesOf(viewer).flatMap(ownLists.pending)
   }
 }

@@ -30,18 +30,18 @@ import { offeredBy } from './offered.ts'
 import { createPublicNames, mayUseLike, namedOnce, type NamedOffer, orderedTools, type MayUse } from './public-names.ts'
 import { createResourceRoutes } from './resource-routes.ts'
 
-/** Where a public name leads. */
+/** The route of a public name: an upstream and its own name. */
 export interface Route {
   readonly upstream: UpstreamName
   /** The upstream's own name, or URI. */
   readonly name: string
-  /** Of a resource: its URI or its template as the upstream lists it; undefined where it lists neither. */
+  /** The URI or the template of a resource as the upstream lists it; undefined where it lists neither. */
   readonly listedAs?: string
-  /** Its upstream could not be asked: the name is what the caller wrote. */
+  /** The upstream could not be asked: the name is as the caller wrote it. */
   readonly isUnlisted?: true
-  /** What the endpoint changes of a tool. */
+  /** The changes that the endpoint makes to a tool. */
   readonly change?: ToolChange
-  /** Of a tool, in the words of its server. */
+  /** The annotations of a tool, as its server lists them. */
   readonly annotations?: JsonObject
 }
 
@@ -52,7 +52,7 @@ export interface Offer {
 
 export type ListName = 'tools' | 'prompts' | 'resources' | 'templates'
 
-/** What a request may name; `reference`: a template or a resource, as in `completion/complete`. */
+/** The kinds of things that a request may name; `reference`: a template or a resource, as in `completion/complete`. */
 export type NamedKind = 'tool' | 'prompt' | 'resource' | 'reference'
 
 export type Catalog = ReturnType<typeof buildCatalog>
@@ -63,7 +63,7 @@ type ListingsByName = ReadonlyMap<UpstreamName, Listing>
 export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away: ListingsByName = new Map()) {
   const { members, separator } = endpoint
   const single = members.length === 1 ? members[0] : undefined
-  /** From an upstream's URI to the one that clients see. */
+  /** Returns the map from an upstream's URI to the one that clients see. */
   const uriMap = (upstream: UpstreamName): UriMap =>
     single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
   const offered = offeredBy(endpoint)
@@ -114,7 +114,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
   for (const { upstream } of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])])
     routes.add(upstream, listings.get(upstream) ?? away.get(upstream))
 
-  /** For legacy clients: the gateway makes a task of any call of a modern tool that asks for one. */
+  /** Shapes a modern tool for legacy clients: the gateway makes a task of any call of it that asks for one. */
   function asLegacy(tool: JsonObject): JsonObject {
     const modern = modernTools.get(tool)
     if (modern === undefined) return tool
@@ -142,20 +142,20 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
   return {
     ...lists,
     capabilities: mergeCapabilities(known.map((listing) => listing && legacyCapabilitiesOf(listing))),
-    /** The same for 2026-07-28. */
+    /** The capabilities for 2026-07-28. */
     modernCapabilities: mergeModernCapabilities(
       known.map(
         (listing) => listing && { modern: isModernRevision(listing.revision), capabilities: capabilitiesOf(listing) }
       )
     ),
     instructions: instructionsOf(() => true),
-    /** For a client that may not know of every member. */
+    /** Returns the instructions for a client that may not see every member. */
     instructionsOf,
-    /** What policy says of the viewer of this catalog and a route; a view has its own answer (visible.ts). */
+    /** Decides whether the viewer of this catalog may use a route; a view has its own answer (visible.ts). */
     decide: (_kind: RouteKind, _route: Route): Decision => allowed,
-    /** Where the entries of each list lead, in the same order. */
+    /** Returns the routes of the entries of each list, in the same order. */
     routes: (name: ListName): readonly Route[] => routesOf[name],
-    /** What is there and the caller does not see, and the rule because of which; for those who run the gateway. */
+    /** Finds a route that the caller does not see, and the rule that hides it; for those who run the gateway. */
     hidden: (_kind: NamedKind, _name: string): { readonly route: Route; readonly rule: string } | undefined =>
       undefined,
     isTemplate: ({ upstream, name }: Route): boolean =>
@@ -192,7 +192,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     prompt: (name: string): Route | undefined => names.prompts.offers.get(name)?.route,
     /** A URI, listed or not, or a template as it stands in the list. */
     resource: routes.resource,
-    /** What `completion/complete` names: a template or a URI. */
+    /** Finds the route of what `completion/complete` names: a template or a URI. */
     reference: routes.reference,
     uriMap,
     /**
@@ -214,7 +214,7 @@ const offerOfPrompt =
   (prompt: JsonObject, route: Route) =>
   (shown: string): Offer => ({ entry: route.name === shown ? prompt : { ...prompt, name: shown }, route })
 
-/** Of each list what is there; members that are down are left out. */
+/** Returns the entries of a list; members that are down are left out. */
 function listed<T>(
   offers: Readonly<Record<ListName, readonly Offer[]>>,
   up: ListingsByName,
@@ -230,7 +230,7 @@ export const capabilitiesOf = ({ capabilities, revision, prompts, templates }: L
     ? { completions: {}, ...capabilities }
     : capabilities
 
-/** The same for a legacy client: tasks of 2026-07-28 as the capability of 2025-11-25. */
+/** Returns the capabilities for a legacy client: tasks of 2026-07-28 as the capability of 2025-11-25. */
 export function legacyCapabilitiesOf(listing: Listing): ServerCapabilities {
   const capabilities = capabilitiesOf(listing)
   const { extensions, ...rest } = capabilities

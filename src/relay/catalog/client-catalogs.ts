@@ -30,7 +30,7 @@ export interface ClientCatalogs<C> {
   revalidate(call: C): Promise<void>
   /** Does the upstream declare the capability at this path? True while its listing is unknown. */
   offers(call: C, upstream: UpstreamName, ...path: readonly string[]): boolean
-  /** What decides which listings the client sees; undefined where it sees those of everybody. */
+  /** Returns the key of the views that the client sees; undefined where it sees the shared listings. */
   viewKeyOf(call: C): ViewKey | undefined
 }
 
@@ -47,7 +47,7 @@ interface Entry {
   readonly changeCount: number
   readonly endpoint: Endpoint
   readonly viewKey: string | undefined
-  /** Of the listings that it was built from. */
+  /** The versions of the listings that the catalog was built from. */
   readonly versions: readonly number[]
   readonly catalog: Catalog
 }
@@ -122,7 +122,7 @@ export function createCatalogCache(listings: ListingSource, log: Log) {
     return catalog
   }
 
-  /** What the viewer may use of what its client sees. */
+  /** Returns the part of the catalog that the viewer may use. */
   return (viewer: Viewer, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog =>
     visible(viewer, whole(viewer, viewKey, own))
 }
@@ -175,9 +175,9 @@ export function createCallerCatalogs(
     /** Is an upstream of the endpoint unknown, so that what it offers can only be guessed? */
     isGuess: (context: EndpointContext): boolean =>
       definitionsOf(context).some((definition) => listings.peek(definition) === undefined),
-    /** For how many milliseconds clients may keep what `server/discover` says of the endpoint. */
+    /** Returns for how many milliseconds clients may cache the answer of `server/discover`. */
     discoveryTtlMs: (viewer: ModernViewer): number => remainingDiscoveryMs(seenBy(viewer), clock.now()),
-    /** For how many milliseconds clients may keep these lists of the endpoint. */
+    /** Returns for how many milliseconds clients may cache these lists of the endpoint. */
     remainingTtlMs: (viewer: ModernViewer, lists: readonly ListName[]): number =>
       remainingTtlMs(seenBy(viewer), lists, clock.now())
   }

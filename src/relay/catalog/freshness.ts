@@ -14,7 +14,7 @@ export const maxTtlMs = 60 * 60 * 1000
 const kinds = { tools: 'tools', prompts: 'prompts', resources: 'resources', templates: 'resources' } as const
 const names = Object.keys(kinds) as ListName[]
 
-/** For a list without a time to live whose changes are reported: a report may be lost. */
+/** The life of a list without a time to live whose changes are reported: a report may be lost. */
 const watchedMs = 10_000
 
 /** Is one of the lists older than its server said, or so old that a change may have been missed? */
@@ -34,7 +34,10 @@ export function mayRevalidate(listing: Listing | undefined, now: number): boolea
   return listing !== undefined && hints.some(({ fetchedAt }) => now >= fetchedAt + readIntervalOf(listing))
 }
 
-/** Of lists that are merged from these listings. @param listings undefined: an upstream that may appear at any time */
+/**
+ * Returns the remaining life of lists that are merged from these listings, in milliseconds.
+ * @param listings undefined: an upstream that may appear at any time
+ */
 export function remainingTtlMs(
   listings: ReadonlyArray<Listing | undefined>,
   lists: readonly ListName[],
@@ -53,7 +56,7 @@ export function remainingTtlMs(
   return Math.max(0, Math.floor(shortest))
 }
 
-/** Of what `server/discover` says of these: no longer than each of them, and its lists, say. */
+/** Returns the remaining life of an answer of `server/discover`: no longer than each listing, and its lists, allow. */
 export const remainingDiscoveryMs = (listings: ReadonlyArray<Listing | undefined>, now: number): number =>
   Math.min(remainingTtlMs(listings, names, now), ...listings.map((listing) => cappedTtlMs(listing?.discoveryTtlMs)))
 
@@ -64,7 +67,7 @@ export function cappedTtlMs(ttlMs: unknown): number {
 
 /** Milliseconds from the beginning of one reading to the next, over time. */
 const readIntervalMs = 1_000
-/** As many more may follow the first at once: changes come in twos and threes, and clients wait for them. */
+/** The reads that may follow the first at once: changes come in twos and threes, and clients wait for them. */
 export const readBurst = 3
 
 /** A longer list is read less often: so much of the interval for each entry. */
@@ -123,7 +126,7 @@ export type Redundancy = ReturnType<typeof createRedundancy>
 
 /** A server may have come to list something else. */
 const maxMs = 10 * 60_000
-/** Until the first look after a change; twice as long after each look that showed the same. */
+/** The time until the first look after a change; twice as long after each look that showed the same. */
 const firstMs = 10_000
 
 /**

@@ -15,22 +15,22 @@ import { createStoredListing } from './stored-listing.ts'
 
 interface ListingWatcherOptions {
   readonly definition: UpstreamDefinition
-  /** Where the listing is read from. */
+  /** The source of the listing. */
   readonly source: {
     /** @throws GatewayError upstream_unavailable, too_many */
     connect(): Promise<Upstream>
     /** Keeps the connection from being closed as idle. */
     touch(): void
     release?(): void
-    /** How long to wait after so many failures in a row, in milliseconds. */
+    /** Returns the time to wait after so many failures in a row, in milliseconds. */
     retryMs(failures: number): number
-    /** For the log. */
+    /** The message of the log while the listing cannot be read. */
     readonly downMessage: string
-    /** When it is read for the first time; undefined: nothing is said of that. */
+    /** The message of the log when the listing is read for the first time; undefined: none. */
     readonly readyMessage?: string
     /** The last line of standard error of its process. */
     lastLine?(): string | undefined
-    /** What the lists count to. */
+    /** The memory that the lists count to. */
     readonly memory: MemoryShare
   }
   readonly nextRead?: ReadRate
@@ -42,9 +42,9 @@ interface ListingWatcherOptions {
    * @param isFirst nothing was shown before, so that nobody has it from this process otherwise
    */
   readonly onChange: (kinds: ReadonlySet<ListKind>, isFirst: boolean) => void
-  /** For restarts. */
+  /** The store that keeps the listing for restarts. */
   readonly store?: Store
-  /** Of a view: while it holds, nothing is read and the connection is released. */
+  /** The redundancy of a view: while it holds, nothing is read and the connection is released. */
   readonly redundancy?: Redundancy
 }
 
@@ -171,7 +171,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     last: (): Listing | undefined => listing,
     usedAt: () => usedAt,
     markUsed,
-    /** What is worth waiting for: the first answer, or the reading of lists that are too old. None of it rejects. */
+    /** Returns what to wait for: the first answer, or the reading of lists that are too old. None rejects. */
     pending(): Array<Promise<unknown>> {
       markUsed()
       if (!hasAnswered) return [firstAnswer.promise]
@@ -195,7 +195,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       connection = undefined
       if (!isRedundant()) retryLater(source.retryMs(0))
     },
-    /** It may be redundant no more. */
+    /** Reads the listing again, where it may be redundant no more. */
     recheck(): void {
       // With a connection, its server reports changes.
       if (connection !== undefined || redundancy?.doubt() !== true) return
@@ -230,7 +230,7 @@ function warnOfPartial({ partial }: Listing, log: Log, fields: object): void {
   if (partial.length > 0) log.warn({ ...fields, partial: partial.slice(0, 20) }, 'parts of the listing were left out')
 }
 
-/** One broken list of a server that answers must not wipe out what it held before. */
+/** Keeps the last good list in place of a broken one of a server that answers. */
 const withLastGood = (whole: Listing, before: Listing | undefined): Listing => ({
   ...whole,
   ...Object.fromEntries(whole.failed.map((member) => [member, before?.[member] ?? []]))

@@ -26,7 +26,7 @@ interface ListingsOptions {
   readonly events: SharedConnectionEvents
 }
 
-/** What happens outside of calls on connections that several sessions use. None of these throws. */
+/** Events outside of calls on connections that several sessions use. None of these throws. */
 export interface SharedConnectionEvents {
   sharedNotification(definition: UpstreamDefinition, scope: string, notification: Notification): void
   /** The connections of the scope broke. */
@@ -34,7 +34,7 @@ export interface SharedConnectionEvents {
 }
 
 export interface ListChange {
-  /** Of the upstream's definition. */
+  /** The hash of the upstream's definition. */
   readonly hash: string
   readonly kinds: ReadonlySet<ListKind>
   readonly isAffected: IsAffected
@@ -49,7 +49,7 @@ type ChangeListener = (change: ListChange) => void
 /** Everywhere: without `viewKey`, for clients that declare nothing. */
 export type Listings = ReturnType<typeof createListings>
 
-/** What catalogs are made of: what upstreams list now, or listed once. */
+/** The source of catalogs: what upstreams list now, or listed last. */
 export type ListingSource = Pick<Listings, 'catalogs' | 'peek' | 'last' | 'version' | 'changeCount'>
 
 const sharedSource = {
@@ -64,7 +64,7 @@ export function createListings(options: ListingsOptions) {
   const watchers = new Map<string, ListingWatcher>()
   const listeners = new Array<ChangeListener>()
   const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
-  /** Of what the configuration names; undefined until it was reloaded. */
+  /** The hashes of the upstreams of the configuration; undefined until it was reloaded. */
   let retained: Pick<ReadonlySet<string>, 'has'> | undefined
   let isClosed = false
   let changeCount = 0
@@ -147,7 +147,7 @@ export function createListings(options: ListingsOptions) {
     /** Undefined while the upstream is unknown, or has been down for several tries. */
     peek: (definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined =>
       (viewKey === undefined ? undefined : views.peek(definition, viewKey)) ?? watchers.get(definition.hash)?.peek(),
-    /** What an upstream listed last, although it has been away for several tries. */
+    /** Returns what an upstream listed last, although it has been away for several tries. */
     last: (definition: UpstreamDefinition, viewKey?: ViewKey): Listing | undefined =>
       (viewKey === undefined ? undefined : views.last(definition, viewKey)) ?? watchers.get(definition.hash)?.last(),
     reached,
@@ -169,14 +169,14 @@ export function createListings(options: ListingsOptions) {
       watcherOf(definition)?.markUsed()
       if (viewKey !== undefined) views.of(definition, viewKey)?.markUsed()
     },
-    /** Until each is known or has failed once, and what is too old was read; at most `waitMs`. Never rejects. */
+    /** Waits until each is known or has failed once, and what is too old was read; at most `waitMs`. Never rejects. */
     awaitListings: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey?: ViewKey): Promise<void> =>
       settled(clock, waitMs, definitions, (definition) => {
         const shared = watcherOf(definition)?.pending() ?? []
         // There can be no view before the shared listing is known.
         return viewKey === undefined ? shared : afterAll(shared, () => views.pending(definition, viewKey, waitMs))
       }),
-    /** The same for the views of upstreams that are known. */
+    /** Waits for the views of upstreams that are known; at most `waitMs`. Never rejects. */
     awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
       settled(clock, waitMs, definitions, (definition) => views.pending(definition, viewKey, waitMs)),
     /** Reads again what may have changed unseen. */
@@ -209,7 +209,7 @@ export function createListings(options: ListingsOptions) {
   }
 }
 
-/** All that anybody was shown last of upstreams of this name, also those who have connected it for themselves. */
+/** Returns every last listing of upstreams of this name, also those of people who have connected it for themselves. */
 const namedListings = (
   watchers: Iterable<ListingWatcher>,
   views: Pick<ReturnType<typeof createViews>, 'all'>,

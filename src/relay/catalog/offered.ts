@@ -50,7 +50,7 @@ export function offeredBy({ allow, deny }: Pick<Endpoint, 'allow' | 'deny'>) {
         (!ofTemplates || isOfTemplate(name))
       )
     },
-    /** The same for what `completion/complete` names, which is a template or a URI. */
+    /** Whether the endpoint offers what `completion/complete` names: a template or a URI. */
     offersReference: ({ upstream, name }: Route): boolean =>
       name.includes('{') ? offers('templates', upstream, name) : offers('resources', upstream, name)
   }

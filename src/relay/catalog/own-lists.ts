@@ -14,10 +14,10 @@ import { changedKinds, createReadRate, type ReadRate } from './freshness.ts'
 import type { Listings } from './listings.ts'
 import type { ViewKey } from './view.ts'
 
-/** Whose lists they are: a live session is one. */
+/** The owner of the lists, such as a live session. */
 export interface ListsOwner {
   readonly key: string
-  /** What the lists count to. */
+  /** The memory that the lists count to. */
   readonly memory: { readonly share: MemoryShare }
   /** Tells the client. */
   listsChanged(kinds: Iterable<ListKind>): void
@@ -25,14 +25,14 @@ export interface ListsOwner {
 
 /** The lists that the owner's connection reported as changed. The others are those of the shared listing. */
 interface ListsOfUpstream {
-  /** For when the upstream is down, and so has no shared listing. */
+  /** The shared listing, for when the upstream is down. */
   readonly shared: Listing
   readonly parts: ReadonlyMap<ListKind, ListingPart>
-  /** Of the connection. */
+  /** The era of the connection. */
   readonly era: Era
 }
 
-/** Those of an owner, by hash of the upstream's definition. Another object after each change. */
+/** The lists of an owner, by hash of the upstream's definition. Another object after each change. */
 export type OwnListsByUpstream = ReadonlyMap<string, ListsOfUpstream>
 
 /** A change that was not read, or is being read. */
@@ -48,7 +48,7 @@ interface Change {
 interface Reader {
   readonly nextRead: ReadRate
   readonly stop: AbortController
-  /** What was read last. */
+  /** The part that was read last. */
   last: ListingPart | undefined
   unread: Change | undefined
   reading: Change | undefined
@@ -147,11 +147,11 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>,
     get empty() {
       return ownLists.size === 0 && readers.size === 0
     },
-    /** By key of the owner. */
+    /** The lists, by key of the owner. */
     lists: ownLists as ReadonlyMap<string, OwnListsByUpstream>,
     has: (ownerKey: string, hash: string, kind: ListKind): boolean =>
       ownLists.get(ownerKey)?.get(hash)?.parts.has(kind) === true,
-    /** What was reported to the owner and is not read yet. None of it rejects. */
+    /** Returns the lists that were reported to the owner and are not read yet. None of the promises rejects. */
     pending: (ownerKey: string): Array<Promise<void>> =>
       [...(readers.get(ownerKey)?.values() ?? [])].flatMap(
         ({ unread, reading }) => (unread ?? reading)?.over.promise ?? []

@@ -16,13 +16,13 @@ export interface NameClash {
   readonly hasNot: string
 }
 
-/** What was written otherwise, because hosts would refuse the whole name. */
+/** A name that was shortened, because hosts would refuse the whole name. */
 export interface ShortenedName {
   readonly whole: string
   readonly shown: string
 }
 
-/** What a member offers under a name, whatever other members have. */
+/** An offer of a member under a name, whatever other members have. */
 export interface NamedOffer {
   readonly shown: string
   /** Does the endpoint give it its whole public name? */
@@ -173,7 +173,7 @@ export function orderedTools(
   )
 }
 
-/** Of one catalog, in one line of the log. */
+/** The most names of one catalog in one line of the log. */
 const maxReported = 20
 
 export function reportNames(

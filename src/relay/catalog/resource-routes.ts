@@ -21,7 +21,7 @@ export function createResourceRoutes(
     (matchers ??= matchersOf(templates)).filter(({ matches }) => matches(uri))
   const templateOwners = (uri: string): UpstreamName[] => [...new Set(matching(uri).map(({ upstream }) => upstream))]
 
-  /** Whether it may be used is not asked here. */
+  /** Finds the route of a URI, whether or not the caller may use it. */
   function routeOf(uri: string): Route | undefined {
     if (single !== undefined) return { upstream: single.upstream, name: uri }
     const listed = resources.get(uri) ?? templates.get(uri)

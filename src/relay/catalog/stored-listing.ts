@@ -13,7 +13,10 @@ import { notePast } from './past/past-listings.ts'
 // Lists that are read again every second are not written every second.
 const minWriteIntervalMs = 60_000
 
-/** Its methods never reject: a store that is away costs a restart its memory, and nobody else anything. */
+/**
+ * Keeps a listing in the store for the next start. Its methods never reject: without the store, only a restart loses
+ * something.
+ */
 export function createStoredListing(store: Store, definition: UpstreamDefinition, clock: Clock, log: Log) {
   const { hash, name } = definition
   let writtenAt = -Infinity

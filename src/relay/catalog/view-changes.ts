@@ -27,7 +27,7 @@ export function tellViewChanges(
   }
 }
 
-/** One for each reload: sessions share views, and each pair of them is compared once. */
+/** Compares views for one reload: sessions share views, and each pair of them is compared once. */
 function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) {
   const compared = new Map<Catalog, { readonly now: Catalog; readonly kinds: Iterable<ListKind> }>()
   const differences = new Map<Endpoint, 'none' | 'policy' | 'endpoint'>()

@@ -20,16 +20,16 @@ import { createListingWatcher, type ListingWatcher } from './listing-watcher.ts'
 export interface ViewKey {
   /** Equal for equal capabilities. */
   readonly key: string
-  /** The same, and apart for sessions and callers. */
+  /** The id of the view: different for sessions and callers. */
   readonly id: string
   readonly capabilities: ClientCapabilities
-  /** Of the person behind the client: one person may make only few views. */
+  /** The quota of the person behind the client: one person may make only few views. */
   readonly quotaKey: string
   /** Are connections that all clients of one principal share told this too? */
   readonly pooled: boolean
 }
 
-/** Whose lists changed: of those who declare this, or nothing. */
+/** Whether the lists of clients with this view changed; undefined: of clients that declare nothing. */
 export type IsAffected = (viewKey: ViewKey | undefined) => boolean
 
 export interface ViewsOptions {
@@ -65,7 +65,7 @@ export function createView(
   const scope = `listing:${definition.hash}:${hash('sha256', viewKey.key, 'base64url')}`
   // It is taken to be so until it was read.
   let isShared = true
-  /** What its clients saw last. */
+  /** The listing that clients of the view saw last. */
   let seen = sharedListing(definition)
 
   const own = (): Listing | undefined => (isShared ? undefined : watcher.peek())

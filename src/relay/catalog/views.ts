@@ -96,7 +96,7 @@ export function createViews(options: ViewsOptions) {
     /** Undefined where it is the same as the shared listing. */
     peek: (definition: UpstreamDefinition, viewKey: ViewKey): Listing | undefined =>
       known(definition, viewKey)?.listing(),
-    /** The same, while the upstream is away too. */
+    /** Returns the last listing of a view, while the upstream is away too. */
     last: (definition: UpstreamDefinition, viewKey: ViewKey): Listing | undefined =>
       known(definition, viewKey)?.lastListing(),
     reached(definition: UpstreamDefinition): void {
@@ -109,7 +109,9 @@ export function createViews(options: ViewsOptions) {
       for (const view of [...upstream.views.values()]) close(view)
       upstream.eras.onlyModern = false
     },
-    /** Of a view that was opened at most `waitMs` ago: nobody waits for a slow one again and again. */
+    /**
+     * Returns the reads of a view that was opened at most `waitMs` ago: nobody waits for a slow one again and again.
+     */
     pending(definition: UpstreamDefinition, viewKey: ViewKey, waitMs: number): Array<Promise<unknown>> {
       const view = viewOf(definition, viewKey)
       const pending = view?.watcher.pending() ?? []

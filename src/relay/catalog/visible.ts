@@ -11,7 +11,7 @@ import type { Call, EndpointContext } from '../call/call.ts'
 import type { Catalog, ListName, NamedKind, Route } from './catalog.ts'
 import type { MayUse } from './public-names.ts'
 
-/** Without a principal: nobody in particular, who may see only what no policy guards. */
+/** The viewer of an endpoint. Without a principal: nobody in particular, who sees only what no policy guards. */
 export type Viewer = EndpointContext & {
   readonly principal?: Principal | undefined
   /** Whoever asks is shown what the endpoint offers before rules decide: one who runs the gateway. */
@@ -80,7 +80,10 @@ function withLists(
     return mask
   }
   const filtered = new WeakMap<readonly unknown[], readonly JsonObject[]>()
-  /** The same list where nothing of it is hidden: its text is kept for all who may see it. */
+  /**
+   * Returns the visible entries: the same list where nothing of it is hidden, since its text is kept for all who see
+   * it.
+   */
   function visible(name: ListName, list: readonly JsonObject[]): readonly JsonObject[] {
     const mask = maskOf(name)
     const entries = filtered.get(list) ?? (mask.every(Boolean) ? list : list.filter((_, at) => mask[at]))

@@ -55,12 +55,12 @@ export async function askSession(
     readonly upstream: UpstreamName
     /** `inputRequests`. */
     readonly requests: unknown
-    /** All that stays in memory until the last response is there. */
+    /** The requests that stay in memory until the last response is there. */
     readonly retained: JsonObject
     readonly quotas: Pick<ServerRequestQuotas, 'open'>
     /** 2025-11-25 requires an id of elicitations by URL; 2026-07-28 has none. */
     readonly newElicitationId: () => string
-    /** As the client knows it. */
+    /** The id of the task as the client knows it. */
     readonly taskId?: string
   }
 ): Promise<JsonObject> {

@@ -26,7 +26,7 @@ import { isWebUrl, withUpstreamName } from './server-messages.ts'
 
 /** More pages than anyone visits for one call. */
 const maxUrls = 16
-/** In characters. */
+/** The longest message, in characters. */
 const maxMessage = 300
 
 /** @param capabilities as the client declared them */
@@ -164,7 +164,11 @@ const elicitationsOf = ({ error: { code, data } }: RpcError): unknown[] | undefi
 const supportsUrlElicitation = ({ endpoint, session }: LegacyCall): boolean =>
   hasCapability(declaredCapabilities(session.session.record, endpoint, 'legacy'), ['elicitation', 'url'])
 
-/** For a client that cannot be sent to pages: their URLs in words. @returns, @throws as `missingCapability` */
+/**
+ * Writes the URLs of the pages into the message, for a client that cannot be sent to pages.
+ * @returns,
+ * @throws as `missingCapability`
+ */
 function urlsAsText(
   error: RpcError,
   elicitations: readonly unknown[],

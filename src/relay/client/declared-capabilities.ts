@@ -125,7 +125,7 @@ type ForCaller = Partial<Record<`${Era}${'' | ' of several'}`, ClientCapabilitie
 /** Clients that declare the same have one object for it (http/modern/known-capabilities.ts). */
 const forCallers = new WeakMap<ClientCapabilities, ForCaller>()
 
-/** What a server is told of the sender of a request of 2026-07-28. Not to be changed. */
+/** Returns the capabilities that are declared for the sender of a request of 2026-07-28. Not to be changed. */
 export function declaredForCaller(
   { client: { capabilities }, endpoint }: Pick<ModernCall, 'client' | 'endpoint'>,
   server: Era

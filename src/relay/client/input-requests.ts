@@ -23,7 +23,7 @@ export function requireInputResponses(responses: unknown): JsonObject {
   throw new GatewayError('invalid_params', '"inputResponses" must be an object.')
 }
 
-/** For tasks: what they may ask for was agreed on when the task was made, by another request. */
+/** The capabilities for tasks: what they may ask for was agreed on when the task was made, by another request. */
 export const allInputCapabilities: ClientCapabilities = {
   elicitation: { form: {}, url: {} },
   sampling: { tools: {}, context: {} },
@@ -132,7 +132,10 @@ export function toInputRequest(
 
 const fieldTypes: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array'])
 
-/** By the schema of 2026-07-28: ElicitRequestFormParams, ElicitRequestURLParams, CreateMessageRequestParams. */
+/**
+ * Checks params by the schema of 2026-07-28: ElicitRequestFormParams, ElicitRequestURLParams,
+ * CreateMessageRequestParams.
+ */
 function problemWith(method: string, params: JsonObject): string | undefined {
   if (method === 'sampling/createMessage') {
     if (!Array.isArray(params['messages'])) return '"messages" must be an array'

@@ -17,7 +17,10 @@ import { notificationForModern } from './server-messages.ts'
 import { withoutParam } from '../../protocol/translate/rewrite.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 
-/** What a listen stream keeps of its call: of the body only the conversation. @throws GatewayError invalid_params */
+/**
+ * Returns the part of a call that a listen stream keeps: of the body only the conversation.
+ * @throws GatewayError invalid_params
+ */
 export function listenCallOf({
   snapshot,
   tenant,
@@ -58,7 +61,10 @@ export function modernClientOf(call: ModernCall, upstream: UpstreamName, isOver:
   }
 }
 
-/** In `_meta`: the handle by which a client of 2026-07-28 keeps apart what legacy servers remember of it. */
+/**
+ * The member of `_meta` with the handle of a conversation, by which a client of 2026-07-28 keeps apart what legacy
+ * servers remember of it.
+ */
 export const conversationKey = 'io.gatehouse/conversation'
 
 /** @returns null where the client names none; @throws GatewayError invalid_params */
@@ -93,7 +99,9 @@ const isConversation = (name: unknown): name is string => typeof name === 'strin
 // Of the trace context, baggage may carry anything to anybody (W3C Baggage, "Privacy of the baggage header").
 const privateKeys: ReadonlySet<string> = new Set(['baggage', relatedTaskKey, conversationKey])
 
-/** Without private members of `_meta`, and without `task` of 2025-11-25, which means nothing now. */
+/**
+ * Returns the request without private members of `_meta`, and without `task` of 2025-11-25, which means nothing now.
+ */
 export function forwardableRequest(request: Request): Request {
   const { params } = request
   if (params === undefined) return request
@@ -106,6 +114,6 @@ export function forwardableRequest(request: Request): Request {
   return { method: request.method, params: { ...rest, _meta } }
 }
 
-/** For legacy servers, which have no `inputResponses` and no `requestState`. */
+/** Returns the request for legacy servers, which have no `inputResponses` and no `requestState`. */
 export const withoutInputResponses = (request: Request): Request =>
   withoutParam(withoutParam(request, 'inputResponses'), 'requestState')

@@ -11,14 +11,14 @@ import { withUpstreamName } from './server-messages.ts'
 
 interface AskedPage {
   readonly elicitationId: string
-  /** Of the definition as the person had it then. */
+  /** The hash of the definition as the person had it then. */
   readonly hash: string
 }
 
 export type PagesAsked = ReturnType<typeof createPagesAsked>
 
 export function createPagesAsked() {
-  /** One for each upstream, however often the client calls it before the person has finished. */
+  /** The page of each upstream, however often the client calls it before the person has finished. */
   const asked = new WeakMap<LiveSession, Map<UpstreamName, AskedPage>>()
 
   return {
@@ -37,7 +37,10 @@ export function createPagesAsked() {
       const elicitations = [withUpstreamName(asKnown, upstream, call.endpoint)]
       return new RpcError({ ...error.error, data: { reason: error.reason, elicitations } }, error.reason)
     },
-    /** What the person of a session has connected is another thing than before. @param context as they have it now */
+    /**
+     * Notifies the session of finished pages, after the connections of its person have changed.
+     * @param context as they have it now
+     */
     completed(session: LiveSession, { tenant, endpoint }: EndpointContext): void {
       const ofSession = asked.get(session)
       for (const [upstream, { elicitationId, hash }] of ofSession ?? []) {

@@ -134,7 +134,10 @@ const isRefusal = (method: string, response: unknown): boolean =>
 /** 2025-11-25 client/sampling "Error Handling": a person who said no. Nothing else has a code for that. */
 const refusedByUser = { code: -1, message: 'The user refused the request.' }
 
-/** What a server is answered where no response comes. @throws RpcError where its request has no result for that */
+/**
+ * Makes the answer to a server request to which no response comes.
+ * @throws RpcError where the request has no result for that
+ */
 export const declinedResponse = (request: ServerRequest): JsonObject =>
   // The code of 2025-11-25 client/sampling for a person who said no.
   declineWith(request, { code: -1, message: 'The client did not answer.' })

@@ -94,7 +94,7 @@ export const isWebUrl = (url: unknown): boolean =>
 
 const refusal = (message: string): RpcError => new RpcError({ code: rpcCodes.invalidParams, message })
 
-/** With the name of the upstream that asks (2025-11-25 client/elicitation), and an id unique at the endpoint. */
+/** Adds the name of the upstream that asks (2025-11-25 client/elicitation), and an id unique at the endpoint. */
 export function withUpstreamName(elicitation: JsonObject, upstream: UpstreamName, endpoint: Endpoint): JsonObject {
   if (!isAggregated(endpoint)) return elicitation
   const { message, elicitationId } = elicitation

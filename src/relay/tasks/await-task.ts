@@ -32,9 +32,9 @@ import { askSession } from '../client/ask-session.ts'
  * or for a moment.
  */
 export const maxTaskMs = 24 * 60 * 60_000
-/** Of `tasks/get`, in a row. */
+/** The failures of `tasks/get` in a row after which the wait ends. */
 const maxFailures = 3
-/** How often a task may ask for input while one request waits for it. */
+/** The most rounds of input of a task while one request waits for it. */
 const maxInputRounds = 32
 
 /**
@@ -99,7 +99,7 @@ export function resultOfTask(outcome: TaskOutcome): Result {
 interface TaskOfCall {
   readonly call: LegacyCall
   readonly upstream: Upstream
-  /** As the upstream knows it. */
+  /** The id of the task as the upstream knows it. */
   readonly id: string
   readonly client: Client
 }

@@ -21,7 +21,7 @@ import { allInputCapabilities, shapeInputRequests } from '../client/input-reques
 /** A caller at an endpoint. */
 type CallerContext = EndpointContext & { readonly principal: Principal }
 
-/** Where a task runs that is known to one connection alone. */
+/** The process of a task that is known to one connection alone. */
 export interface TaskProcess {
   /** The process of the gateway that has the connection. */
   readonly node: string
@@ -36,11 +36,14 @@ export interface TaskProcess {
  * with the same capabilities and conversation.
  */
 export interface LegacyTaskRef extends TaskProcess {
-  /** As the connection declared them. */
+  /** The capabilities as the connection declared them. */
   readonly capabilities: ClientCapabilities
   /** `_meta["io.gatehouse/conversation"]` of the call; null: none. */
   readonly conversation: string | null
-  /** As the server told it: on another connection it tells the task from others of the same id. */
+  /**
+   * The time of its creation, as the server gave it: on another connection it distinguishes the task from others of the
+   * same id.
+   */
   readonly createdAt?: string
 }
 
@@ -49,7 +52,7 @@ export interface TaskRef {
   readonly id: string
   /** Undefined: a task of 2026-07-28. */
   readonly legacy?: LegacyTaskRef
-  /** Of a task of 2026-07-28 over stdio: the only process that knows it. */
+  /** The only process that knows a task of 2026-07-28 over stdio. */
   readonly process?: TaskProcess
 }
 
@@ -92,7 +95,10 @@ export const taskGone = ({ name }: UpstreamDefinition): GatewayError =>
     { data: { outcome: 'unknown', upstream: name } }
   )
 
-/** The same for a forged id, a foreign one, and one of a server that makes no tasks any more. */
+/**
+ * Makes the error for an unknown task: the same for a forged id, a foreign one, and one of a server that makes no tasks
+ * any more.
+ */
 export const unknownTask = (): GatewayError =>
   new GatewayError(
     'invalid_params',

@@ -183,7 +183,7 @@ export function createLegacyTasks({
   }
 }
 
-/** The same connection, on which requests go another way. What else it says is asked of it when it is needed. */
+/** Returns the same connection with another way for requests. */
 function withRequest(upstream: Upstream, request: Upstream['request']): Upstream {
   const changed = Object.create(upstream) as Upstream
   changed.request = request

@@ -48,7 +48,7 @@ export function createLegacyTaskConnections(
     })
   }
 
-  /** On the connection that it was made on, or was found on since. */
+  /** Finds the task on the connection that it was made on, or was found on since. */
   function onOwnConnection(of: LegacyTaskCall): OpenTask | undefined {
     const { definition, connection } = of.task.legacy
     const known = definition === of.definition.hash ? pool.find(connection) : undefined
@@ -111,5 +111,5 @@ export function createLegacyTaskConnections(
   }
 }
 
-/** What requests fail with when their connection ends. */
+/** The errors of requests whose connection ends. */
 const connectionErrors: ReadonlySet<string> = new Set<ErrorCode>(['upstream_lost', 'upstream_unavailable', 'cancelled'])

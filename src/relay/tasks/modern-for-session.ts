@@ -37,7 +37,7 @@ const slotsBySize = [
   { slots: 16, maxBytes: 1024 * 1024 },
   { slots: 4, maxBytes: maxStoredBytes }
 ]
-/** How many cancellations of tasks a caller has in the store; later ones replace earlier ones. */
+/** The most cancellations of tasks of one caller in the store; later ones replace earlier ones. */
 const cancelledSlots = 1_024
 
 export function createModernTasks({
@@ -62,7 +62,7 @@ export function createModernTasks({
       task: { ...legacyTask(task), taskId: `${wrapped ? 'wrap' : 'as'}.${idOf(upstream, task)}` }
     }),
 
-    /** The same for a call that is over. @param wanted `task` of the request */
+    /** Keeps the result of a call that is over as a task. @param wanted `task` of the request */
     async ended(call: LegacyCall, upstream: Upstream, result: Result, wanted: unknown): Promise<Result> {
       const wantedMs = isObject(wanted) && typeof wanted['ttl'] === 'number' ? wanted['ttl'] : 0
       const ttl = Math.min(wantedMs > 0 ? wantedMs : maxResultTtlMs, maxResultTtlMs)
@@ -158,7 +158,7 @@ function idOf(upstream: Upstream, task: Result): string {
   return state.taskId
 }
 
-/** What is kept of a cancelled task: what 2025-11-25 says of it, in reasonable length. */
+/** Returns the part of a cancelled task that is kept: the members of 2025-11-25, in reasonable length. */
 function inBrief(task: JsonObject): JsonObject {
   const { taskId, status, createdAt, lastUpdatedAt, ttl, pollInterval } = task
   const statusMessage = statusMessageOf(task)
@@ -220,7 +220,7 @@ function createResultStore(store: Store, newId: () => string) {
       await put(call, upstream, taskId, { task: made, result }, ttlMs)
       return made
     },
-    /** What `add` or `put` stored under this id. */
+    /** Finds the task that `add` or `put` stored under this id. */
     async find(call: LegacyCall, upstream: Upstream, id: string): Promise<StoredTask | undefined> {
       const text = await store.get(keyOf(call, upstream, id))
       if (text === undefined) return undefined

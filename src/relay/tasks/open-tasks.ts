@@ -25,10 +25,10 @@ interface OpenTaskParams {
   readonly definition: UpstreamDefinition
   readonly scope: string
   readonly upstream: Upstream
-  /** As the upstream knows it. */
+  /** The id of the task as the upstream knows it. */
   readonly id: string
   readonly endpoint: Endpoint
-  /** What the task may ask for. */
+  /** The capabilities that the task may use to ask for input. */
   readonly capabilities: ClientCapabilities
 }
 
@@ -180,7 +180,7 @@ export function createOpenTasks(clock: Clock, pool: Pick<Pool, 'touch'>, newId: 
       const entry = entries.get(key)
       if (entry !== undefined) drop(entry)
     },
-    /** After a reload: cancels the tasks of callers, and for endpoints, that are gone, and lets go of them. */
+    /** Cancels and drops the tasks of removed callers and endpoints; to be called after each reload. */
     retain(contextOf: ContextOf): void {
       for (const entry of [...entries.values()].filter((each) => !hasCaller(each, contextOf))) {
         drop(entry)

@@ -29,7 +29,7 @@ export function createProcessTasks({
   readonly forward: (call: ModernCall, upstream: UpstreamName, node: string, outgoing?: Request) => Promise<Result>
 }) {
   return {
-    /** Where a task is known that was made on this connection; undefined: wherever its server is reached. */
+    /** Returns the process that knows a task of this connection; undefined: every connection to its server does. */
     of: ({ type, hash }: UpstreamDefinition, { id }: Upstream): TaskProcess | undefined =>
       type === 'stdio' ? { node, definition: hash, connection: id } : undefined,
 
@@ -72,7 +72,7 @@ export function createProcessTasks({
       }
     },
 
-    /** What a server said of a task: its process is kept while it runs, and it ends with its caller's access. */
+    /** Notes the state of a task: its process is kept while it runs, and it ends with its caller's access. */
     noted(call: ModernCall, definition: UpstreamDefinition, { upstream, scope }: LeasedConnection, task: Result): void {
       const state = definition.type === 'stdio' ? readTask(task) : undefined
       if (state === undefined) return

@@ -36,7 +36,9 @@ export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>) {
   // connections.
   const connectionOf = ({ definition, scope, upstream }: UpstreamScope, id: string): string | undefined =>
     definition.type === 'stdio' && !isStoredTaskId(id) ? (upstream ?? pool.peek(definition, scope))?.id : undefined
-  /** What tells the task from all others of its tenant: with its connection, where it is known to that alone. */
+  /**
+   * Returns a name that is unique among the tasks of a tenant: with the connection, where that alone knows the task.
+   */
   const nameOf = (source: UpstreamScope, id: string): string => {
     const connection = connectionOf(source, id)
     return JSON.stringify([source.definition.name, id, ...(connection === undefined ? [] : [connection])])

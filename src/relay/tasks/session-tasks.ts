@@ -18,12 +18,12 @@ export type SessionTasks = ReturnType<typeof createSessionTasks>
 
 interface KnownTask {
   readonly key: string
-  /** As the session's relay knows it: of a modern server with a prefix. */
+  /** The id as the session's relay knows it: of a modern server with a prefix. */
   readonly id: string
   readonly source: UpstreamScope
   readonly sessions: Set<string>
   running: boolean
-  /** When the server may have forgotten it; milliseconds since the epoch. */
+  /** The time at which the server may have forgotten the task; epoch ms. */
   until: number
 }
 
@@ -47,7 +47,7 @@ export function createSessionTasks({
   const ids = createSessionTaskIds(sealer, pool)
   const known = new Map<string, KnownTask>()
   const bySession = new Map<string, Set<KnownTask>>()
-  /** By key of the session, while its tasks are being cancelled. */
+  /** The cancellations that run, by key of the session. */
   const cancelling = new Map<string, Promise<unknown>>()
 
   /** A connection is in use while a task runs on it, even if no call comes for hours. */

@@ -4,7 +4,7 @@ import { parseOwnJson } from '../../../protocol/json.ts'
 import { isObject } from '../../../protocol/messages.ts'
 import type { Listing } from '../../../upstream/listing/listing.ts'
 
-/** What an entry of each list is known by. */
+/** The member that identifies an entry of each list. */
 export const entryKeys = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' } as const
 
 /**

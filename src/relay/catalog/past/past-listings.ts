@@ -10,13 +10,13 @@ import type { Listing } from '../../../upstream/listing/listing.ts'
 import { entryKeys, parseListing } from './listing-text.ts'
 
 const maxChangesKept = 32
-/** Of the changes of one upstream, as JSON, in characters. */
+/** The longest JSON of the changes of one upstream, in characters. */
 const maxPastChars = 262_144
 
 type Member = keyof typeof entryKeys
 const members = Object.keys(entryKeys) as Member[]
 
-/** Of one list: names that came, entries that went, and those that were altered as they were before. */
+/** A change of one list: names that came, entries that went, and those that were altered as they were before. */
 interface ListChange {
   readonly came: readonly string[]
   readonly gone: readonly JsonObject[]
@@ -118,7 +118,7 @@ export async function storedListing(
   return parseListing(text)
 }
 
-/** What the store keeps of an upstream: what it listed last, and what has changed in that. */
+/** The listings of an upstream in the store: what it listed last, and the changes before. */
 export interface KeptListings {
   readonly now: string | undefined
   readonly past: string | undefined
