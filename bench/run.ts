@@ -25,10 +25,11 @@ import {
 import { neighbour } from './neighbour.ts'
 import { measureWorkload, profileOf } from './rounds.ts'
 import { starts } from './starts.ts'
+import { swaps } from './swap.ts'
 import { telling } from './telling.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path', 'telling', 'observe', 'console', 'denied', 'neighbour']
+const others = ['start', 'W7', 'memory', 'path', 'telling', 'observe', 'console', 'denied', 'neighbour', 'swap']
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
@@ -49,7 +50,7 @@ if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name
   process.exit(2)
 }
 /** They take minutes, or a browser, and answer other questions: only when asked for. */
-const rare = new Set(['memory', 'observe', 'console', 'denied', 'neighbour'])
+const rare = new Set(['memory', 'observe', 'console', 'denied', 'neighbour', 'swap'])
 const wanted = (name: string): boolean =>
   only === undefined ? !rare.has(name) : only.some((pattern) => matches(name, pattern))
 
@@ -124,6 +125,12 @@ if (wanted('neighbour')) {
   const kept = await neighbour(rounds)
   figures['neighbour'] = kept.figures
   print(kept.section)
+}
+if (wanted('swap')) {
+  const swapped = await swaps(rounds)
+  figures['swap'] = swapped.figures
+  print(swapped.section)
+  if (swapped.isMissed) process.exitCode = 1
 }
 process.stdout.write(`${machine()}\n${JSON.stringify(figures)}\n`)
 

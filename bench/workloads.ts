@@ -40,6 +40,7 @@ export interface Workload {
 }
 
 const many = { tenants: 1_000, tools: 10_000, sessions: 10_000, rules: 10_000 }
+type Grown = keyof typeof many
 
 const call = { kind: 'call', tool: 'echo' } as const
 const modernCall = { kind: 'modern-call', tool: 'echo' } as const
@@ -150,7 +151,8 @@ export const workloads: readonly Workload[] = [
     aim: 1.1,
     least: 1.4
   },
-  ...(['tenants', 'tools', 'sessions', 'rules'] as const).map(growth),
+  ...(['tenants', 'tools', 'sessions', 'rules'] as const).map((what) => growth(what, [what], 1.1)),
+  growth('together', ['tenants', 'tools', 'rules'], 1.05),
   limited(),
   introspected(),
   traced(),
@@ -180,18 +182,19 @@ function acrossReplicas(name: string, what: string, client: Way['client'], betwe
   }
 }
 
-function growth(what: keyof typeof many): Workload {
+function growth(name: string, grows: readonly Grown[], least: number): Workload {
+  const has = (what: Grown): boolean => grows.includes(what)
   const grown: Way = { via: 'grown', path: endpoint(), client: call }
   return {
-    name: what,
-    what: `W1 with ${many[what].toLocaleString('en')} ${what}`,
+    name,
+    what: `W1 with ${grows.map((what) => `${many[what].toLocaleString('en')} ${what}`).join(', ')}`,
     connections: 32,
     of: 'W1',
-    ways: [{ ...grown, via: 'small' }, what === 'sessions' ? { ...grown, sessions: many.sessions } : grown],
+    ways: [{ ...grown, via: 'small' }, has('sessions') ? { ...grown, sessions: many.sessions } : grown],
     aim: 1.02,
-    least: 1.1,
+    least,
     gateways: (stage, upstream) => {
-      const one = { upstreams: { json: http(upstream, legacyPath) }, ...(what === 'rules' && { policy: policyOf(1) }) }
+      const one = { upstreams: { json: http(upstream, legacyPath) }, ...(has('rules') && { policy: policyOf(1) }) }
       const tenants = Array.from({ length: many.tenants - 1 }, (_, at) => [`other-${at}`, tenantOf(stage, one)])
       const lists = Array.from({ length: 5 }, (_, at) => [`list${at}`, http(upstream, `/legacy/${many.tools / 5}`)])
       return {
@@ -199,10 +202,10 @@ function growth(what: keyof typeof many): Workload {
         grown: configOf(
           tenantOf(stage, {
             ...one,
-            ...(what === 'tools' && { upstreams: Object.fromEntries(lists) }),
-            ...(what === 'rules' && { policy: policyOf(many.rules) })
+            ...(has('tools') && { upstreams: Object.fromEntries(lists) }),
+            ...(has('rules') && { policy: policyOf(many.rules) })
           }),
-          what === 'tenants' ? Object.fromEntries(tenants) : {}
+          has('tenants') ? Object.fromEntries(tenants) : {}
         )
       }
     }

@@ -29,6 +29,8 @@ export interface Load {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
+  /** The slowest, of those that were under way at the end, too. */
+  readonly mostMs: number
   /** CPU time for each operation: of the middle; of this process and the servers. */
   readonly middleUs: number
   readonly endsUs: number
@@ -73,6 +75,7 @@ async function run(job: Job): Promise<Load> {
       perSecond,
       p50Ms: quantile(counted, 0.5),
       p99Ms: quantile(counted, 0.99),
+      mostMs: [...counted, ...latencies].reduce((most, each) => Math.max(most, each), 0),
       middleUs: (middleAfter - middleBefore) / length,
       endsUs: (endsAfter - endsBefore) / length
     }
