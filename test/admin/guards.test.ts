@@ -227,6 +227,75 @@ t.test('an unknown member of a body is refused by its place, and nothing of it c
   }
 })
 
+/** Members that nobody has, at each depth of what a change holds. */
+const planted: ReadonlyArray<readonly [member: string, value: unknown]> = [
+  ['isAdmin', true],
+  ['tenantId', 'globex'],
+  ['createdBy', 'somebody'],
+  ['secretHash', 'f'.repeat(64)],
+  ['__proto__', { isAdmin: true }],
+  ['constructor', { prototype: { isAdmin: true } }]
+]
+
+/** Those of them that are tried within, too: requests of a key are limited. */
+const deeper: ReadonlySet<string> = new Set(['isAdmin', 'secretHash', '__proto__'])
+
+/** Every object within a value, by its path: places at which a member may be planted. */
+function placesIn(value: unknown, path: readonly string[] = []): ReadonlyArray<readonly string[]> {
+  if (typeof value !== 'object' || value === null) return []
+  const within = Object.entries(value).flatMap(([name, each]) => placesIn(each, [...path, name]))
+  return Array.isArray(value) ? within : [path, ...within]
+}
+
+/** As JSON: `__proto__` as a member of its own, which no object of a script would have. */
+function withMember(value: unknown, path: readonly string[], member: string, planted: unknown): string {
+  const [first, ...rest] = path
+  if (Array.isArray(value))
+    return `[${value.map((each: unknown, at) => (String(at) === first ? withMember(each, rest, member, planted) : JSON.stringify(each))).join()}]`
+  const own = Object.entries(value as object).map(([name, each]) => {
+    const text = name === first ? withMember(each, rest, member, planted) : JSON.stringify(each)
+    return `${JSON.stringify(name)}:${text}`
+  })
+  return `{${[...own, ...(first === undefined ? [`${JSON.stringify(member)}:${JSON.stringify(planted)}`] : [])].join()}}`
+}
+
+t.test('K217: a member that nobody has is refused at every depth of a document, and changes nothing', async (t) => {
+  const { call } = await adminGateway(t, { upstreams: {} })
+  const team = {
+    auth: {
+      keys: [{ name: 'ci', key: 'gh_key_of_a_team_0123456789', scopes: ['mcp'] }],
+      issuers: [{ issuer: 'https://idp.example.com', jwksUri: 'https://idp.example.com/jwks' }]
+    },
+    upstreams: {
+      up: { url: 'https://up.example.com/mcp', auth: { type: 'clientCredentials', clientId: 'c', clientSecret: 's' } }
+    },
+    endpoints: { default: { upstreams: ['up'], tools: { 'up/echo': { annotations: { readOnlyHint: true } } } } },
+    policy: {
+      default: 'deny',
+      rules: [{ name: 'all', effect: 'allow', who: { keys: ['ci'] }, what: { names: ['*'] } }],
+      tests: [{ name: 'up/echo', caller: { key: 'ci' }, expect: 'allowed' }]
+    },
+    limits: { steady: { perSecond: 5, who: { keys: ['ci'] } } }
+  }
+  const path = '/v1/tenants/team'
+  const made = await call('PUT', path, { body: team })
+  t.equal(made.status, 201, `the control: ${made.text}`)
+  const before = (await call('GET', path)).text
+  // Names of things may be any: there a member is a thing, and wrong as such.
+  const places = placesIn(team)
+  t.ok(places.length > 15, `${places.length} objects`)
+  for (const place of places)
+    for (const [member, value] of place.length === 0 ? planted : planted.filter(([name]) => deeper.has(name))) {
+      const body = withMember(team, place, member, value)
+      const { status, json } = await call('PUT', path, { body, headers: { 'If-Match': '*' } })
+      const at = `${[...place, member].join('.')}: ${JSON.stringify(json)}`
+      t.ok(status === 400 || status === 422, at)
+      t.notMatch(JSON.stringify(json), 'f'.repeat(64), at)
+    }
+  t.equal((await call('GET', path)).text, before, 'nothing was changed')
+  t.equal((Object.prototype as { isAdmin?: unknown }).isAdmin, undefined)
+})
+
 t.test('a body that is no JSON object of a fair size is refused before anything is done with it', async (t) => {
   const { call } = await started
   const bodies = ['', '[]', 'null', '"x"', '{', `{"caller":${'['.repeat(200)}${']'.repeat(200)}}`, '{"kind":"\ud800"}x']
