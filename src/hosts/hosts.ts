@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Connection {
-  /** How the host calls it. */
+  /** The name of the server in the host. */
   readonly name: string
   readonly url: string
   /** undefined: the host signs in by itself. */
@@ -14,7 +14,7 @@ export interface Connection {
 export interface HostFile {
   readonly path: string
   readonly format: 'json' | 'yaml' | 'toml'
-  /** Where in the file, and what. */
+  /** The place in the file, and the value. */
   readonly at: readonly string[]
   readonly entry: Readonly<Record<string, unknown>>
 }
@@ -23,15 +23,15 @@ export interface Host {
   readonly title: string
   /** undefined: it is set up by hand, or by a command. */
   file?(connection: Connection, place: Place): HostFile
-  /** One line for a shell. */
+  /** Returns one line for a shell. */
   command?(connection: Connection): string
   /** Opens the host with everything filled in. */
   link?(connection: Connection): string
-  /** What a person has to do, or to know. */
+  /** Returns what a person has to do, or to know. */
   notes(connection: Connection): readonly string[]
 }
 
-/** Of the person at this machine. */
+/** The folders of the person at this machine. */
 export interface Place {
   readonly home: string
   readonly folder: string
@@ -60,7 +60,7 @@ const settingsFolder = ({ home, platform }: Place): string =>
       : join(home, '.config')
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
-/** As one word of a shell. */
+/** Quotes a text as one word of a shell. */
 const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : quote(text))
 
 /** mcp-remote takes other URLs without TLS only where it is told to. */

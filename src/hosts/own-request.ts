@@ -8,23 +8,23 @@ import { capabilitiesKey, clientInfoKey, versionKey } from '../protocol/envelope
 import { isObject, latestModern, type JsonObject } from '../protocol/messages.ts'
 import { encodeHeader, headersFor, paramHeadersOf } from '../protocol/translate/param-headers.ts'
 
-/** Of an answer that is kept, in characters: it is shown on a page. */
+/** The most characters of an answer that are kept: it is shown on a page. */
 const maxShownChars = 900_000
 
 export interface OwnListener {
-  /** Where it listens. */
+  /** The URL on which the gateway listens. */
   readonly url: string
   readonly publicUrl: string
 }
 
 export interface OwnCall {
   readonly listener: OwnListener
-  /** Of the endpoint. */
+  /** The path of the endpoint. */
   readonly path: string
   readonly credential: string | undefined
   readonly clientInfo: { readonly name: string; readonly version: string }
   readonly capabilities: JsonObject
-  /** For whom it is made, as a proxy says it. */
+  /** The address of the person for whom the request is made, as a proxy gives it. */
   readonly address: string
   readonly signal: AbortSignal
   /** Progress and log messages. */

@@ -38,11 +38,11 @@ export const capabilitiesFit = (capabilities: JsonObject): boolean =>
   encoder.encode(JSON.stringify(capabilities)).length <= maxCapabilitiesBytes
 
 export interface Envelope {
-  /** As the client wrote it; not necessarily a supported one. */
+  /** The version as the client wrote it; not necessarily a supported one. */
   readonly version: string
   readonly capabilities: ClientCapabilities
   readonly logLevel: LogLevel | undefined
-  /** What the client calls itself. */
+  /** The name and version that the client gives itself. */
   readonly software: Implementation | undefined
 }
 
@@ -119,7 +119,7 @@ export const withProgressToken = (request: Request, token: RequestId): Request =
   params: { ...request.params, _meta: { ...metaOf(request.params), progressToken: token } }
 })
 
-/** With the gateway's identity in place of the upstream's (basic/index "_meta": servers SHOULD send theirs). */
+/** Puts the gateway's identity in place of the upstream's (basic/index "_meta": servers SHOULD send theirs). */
 export function withServerInfo(result: Result, serverInfo: Implementation): Result {
   return { ...result, _meta: { ...metaOf(result), [serverInfoKey]: serverInfo } }
 }
@@ -137,7 +137,7 @@ export interface RoutingHeaders {
 export interface ModernRequest {
   readonly kind: 'modern'
   readonly id: RequestId
-  /** Without its envelope. */
+  /** The request without its envelope. */
   readonly request: Request
   readonly envelope: Envelope
 }

@@ -7,17 +7,19 @@ import type { rpcCodes } from './messages.ts'
 type RpcCode = keyof typeof rpcCodes
 
 export interface ErrorRow {
-  /** Of the HTTP response while nothing of it was sent; 200 where the error is an ordinary JSON-RPC response. */
+  /**
+   * The status of the HTTP response while nothing of it was sent; 200 where the error is an ordinary JSON-RPC response.
+   */
   readonly status: number
   /** Default: the status. */
   readonly rpcCode?: RpcCode
-  /** Of the line about a request that is refused with it. */
+  /** The log level of the line about a refused request. */
   readonly level: 'debug' | 'info' | 'error'
   /** May the same request succeed later without anybody changing anything? */
   readonly retry: boolean
-  /** Its data has what the specification says and nothing else: clients know the error by that. */
+  /** The data of the error has the members of the specification and no others: clients know the error by them. */
   readonly bareData?: boolean
-  /** For docs/errors.md: when it happens and what to do. */
+  /** The text for docs/errors.md: when the error happens and what to do. */
   readonly meaning: string
 }
 

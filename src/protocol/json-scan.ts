@@ -16,13 +16,13 @@ export interface JsonLimits {
   readonly keepsSource?: boolean
 }
 
-/** In characters, or bytes. Tests take short ones. */
+/** The lengths of steps, in characters or bytes. Tests take short ones. */
 export interface StepLengths {
   readonly piece: number
   readonly stringPiece: number
   /** Scanned in one step. */
   readonly scan: number
-  /** Of a string: looked at one by one, before its end is searched for. */
+  /** The characters of a string that are looked at one by one, before its end is searched for. */
   readonly near: number
 }
 /** Characters of one number: 4096-bit integers have 1,234 digits. */
@@ -59,17 +59,17 @@ export interface Part {
 interface OpenValue {
   readonly start: number
   readonly isArray: boolean
-  /** Where the elements begin that are in no part yet. */
+  /** The place where the elements begin that are in no part yet. */
   from: number
   /** Behind the last comma, or the bracket. */
   element: number
-  /** What the current element is, where it is long. */
+  /** The current element, where it is long. */
   long: LongValue | undefined
   commas: number
   readonly parts: Part[]
 }
 
-/** Where the parts of long values begin and end, and the numbers that need care. */
+/** Finds where the parts of long values begin and end, and the numbers that need care. */
 export function* scanJson(
   json: Units,
   { maxDepth, maxValues }: JsonLimits,

@@ -5,13 +5,13 @@ export type JsonText = string | LongText
 
 export interface LongText {
   readonly parts: readonly Buffer[]
-  /** In bytes. */
+  /** The length in bytes. */
   readonly length: number
 }
 
 /** Characters of a text that is written in steps, at least. */
 const longTextLength = 131_072
-/** To list the members of an object takes as long as to write them, where they are many. */
+/** The number of members from which listing them takes as long as writing them. */
 const manyMembers = 1_000
 const namesOfLarge = new WeakMap<object, readonly string[]>()
 
@@ -76,7 +76,7 @@ const holdsSource = (value: unknown, levels: number): boolean =>
     !Array.isArray(value) &&
     Object.values(value).some((member) => holdsSource(member, levels - 1)))
 
-/** What JSON.stringify gives for a message; values of which the source is kept are not written again. */
+/** Returns the text of JSON.stringify for a message; values of which the source is kept are not written again. */
 export function textOfMessage(message: unknown): JsonText {
   const pieces: Source[] = ['']
   addPieces(pieces, message, levelsWithSources)
@@ -162,7 +162,7 @@ export function roomAfter(value: unknown, room: number): number {
 const roomAfterMember = (members: Readonly<Record<string, unknown>>, name: string, room: number): number =>
   roomAfter(members[name], room - name.length - 3)
 
-/** One text for equal JSON values: members are sorted by name (after RFC 8785), undefined ones left out. */
+/** Returns one text for equal JSON values: members are sorted by name (after RFC 8785), undefined ones left out. */
 export function canonicalJsonOf(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJsonOf).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'

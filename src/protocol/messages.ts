@@ -8,7 +8,7 @@ export type JsonObject = Record<string, unknown>
 /** The JSON type is part of the id: 1 and "1" are two ids. */
 export type RequestId = string | number
 
-/** Without its id, which belongs to the transport that carries it. */
+/** A request without its id, which belongs to the transport that carries it. */
 export interface Request {
   readonly method: string
   readonly params?: JsonObject

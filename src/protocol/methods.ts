@@ -20,7 +20,7 @@ interface ClientRequest {
 
 const taskRequest: ClientRequest = { capability: ['extensions', tasksExtension], nameParam: 'taskId' }
 
-/** What a client of 2026-07-28 may request. */
+/** The requests of a client of 2026-07-28. */
 export const modernClientRequests: ReadonlyMap<string, ClientRequest> = new Map(
   Object.entries<ClientRequest>({
     'server/discover': {},
@@ -39,14 +39,14 @@ export const modernClientRequests: ReadonlyMap<string, ClientRequest> = new Map(
   })
 )
 
-/** What a modern server may ask by an input request (2026-07-28 basic/patterns/mrtr) -> the capability it needs. */
+/** The input requests of a modern server (2026-07-28 basic/patterns/mrtr) -> the capability that each needs. */
 export const inputRequestCapabilities: ReadonlyMap<unknown, string> = new Map([
   ['sampling/createMessage', 'sampling'],
   ['elicitation/create', 'elicitation'],
   ['roots/list', 'roots']
 ])
 
-/** What a legacy server may request, but for `ping` -> the capability it needs. */
+/** The requests of a legacy server, but for `ping` -> the capability that each needs. */
 export const legacyServerRequests: ReadonlyMap<unknown, string> = new Map([
   ...inputRequestCapabilities,
   // 2025-11-25 basic/utilities/tasks: the receiver of the request that became a task keeps it, be it the client.
@@ -58,7 +58,7 @@ export const changedLists: ReadonlyMap<string, ListKind> = new Map(
   (['tools', 'prompts', 'resources'] as const).map((kind) => [`notifications/${kind}/list_changed`, kind])
 )
 
-/** What a legacy server may report outside of any call besides changed lists. */
+/** The notifications of a legacy server outside of any call, besides changed lists. */
 export const otherLegacyNotifications: ReadonlySet<string> = new Set([
   'notifications/message',
   'notifications/resources/updated',
@@ -66,7 +66,7 @@ export const otherLegacyNotifications: ReadonlySet<string> = new Set([
   'notifications/tasks/status'
 ])
 
-/** What a server may send on the stream of `subscriptions/listen` (2026-07-28 basic/patterns/subscriptions). */
+/** The notifications on the stream of `subscriptions/listen` (2026-07-28 basic/patterns/subscriptions). */
 export const listenNotifications: ReadonlySet<string> = new Set([
   ...changedLists.keys(),
   'notifications/resources/updated',
@@ -152,7 +152,10 @@ export function mergeModernCapabilities(
   return merged
 }
 
-/** What both eras have alike. The gateway itself serves lists, so `listChanged` can be promised for each. */
+/**
+ * Merges the capabilities that both eras have. The gateway itself serves lists, so it advertises `listChanged` for
+ * each.
+ */
 function mergeLists(members: Members<ServerCapabilities>, subscribe: boolean): ServerCapabilities {
   const merged: JsonObject = {}
   const offered = (name: string): boolean => members.some((member) => member === undefined || isObject(member[name]))

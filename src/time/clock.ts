@@ -39,7 +39,7 @@ export function every(clock: Pick<Clock, 'timer'>, ms: number, run: () => void):
   return again
 }
 
-/** In so many steps a long wait is counted. */
+/** The number of steps in which a long wait is counted. */
 const waitSteps = 5
 
 /**
@@ -78,7 +78,7 @@ export function deadline(clock: Clock, ms: number, outer: AbortSignal | undefine
   }
 }
 
-/** One timer at a time, which does not keep the process alive. */
+/** Creates a delay: one timer at a time, which does not keep the process alive. */
 export function createDelay(clock: Pick<Clock, 'timer'>) {
   let timer: Timer | undefined
   const close = (): void => {

@@ -1,6 +1,6 @@
 // Whose work is next: tenants take turns, and so do the callers of each: none waits for all the work of another.
 
-/** Who makes the work. */
+/** The owner of a piece of work. */
 export interface WorkOwner {
   readonly tenant: string
   readonly caller: string

@@ -7,7 +7,7 @@ const sampleMs = 250
 const samples = 4
 
 export interface LoopDelay {
-  /** By how much each turn of the last second came late at least, in milliseconds. */
+  /** Returns the least delay of a turn in the last second, in milliseconds. */
   standingMs(): number
   close(): void
 }

@@ -4,7 +4,7 @@
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { createDelay, type Clock } from './clock.ts'
 
-/** To start a thread takes a tenth of a second; to keep one takes some 20 MiB. */
+/** The time after which an idle thread ends: to start one takes a tenth of a second, to keep one some 20 MiB. */
 const idleMs = 10_000
 
 interface Sent<Message> {

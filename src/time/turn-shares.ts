@@ -4,11 +4,11 @@
 
 import { createFairQueue, type WorkOwner } from './fair-queue.ts'
 
-/** So long after the work of another tenant none is alone. */
+/** The time after the work of one tenant in which the turns of others are still shared. */
 const sharedMs = 1_000
-/** Of one tenant, in one turn of the event loop. */
+/** The time of one tenant in one turn of the event loop, in milliseconds. */
 const shareMs = 0.5
-/** What is carried over to later turns at most: the clock also counts what other processes had. */
+/** The most time that is carried over to later turns: the clock also counts what other processes had. */
 const maxDebtMs = 10
 
 export type TurnShares = ReturnType<typeof createTurnShares>
@@ -27,7 +27,7 @@ export function createTurnShares(now: () => number = () => performance.now()) {
   let isTurnAwaited = false
   let last = ''
   let sharedUntil = 0
-  /** Whose work is under way, who pays for it, and since when it is not charged; undefined: nobody pays. */
+  /** The work that runs: who pays for it, and since when it is not charged; undefined: nobody pays. */
   let running: { tenant: string; readonly spent: Spent; since: number } | undefined
 
   const isShared = (): boolean => sharedUntil > 0 && now() < sharedUntil
@@ -35,7 +35,7 @@ export function createTurnShares(now: () => number = () => performance.now()) {
     chargeRunning()
     return of.get(tenant) ?? 0
   }
-  /** Who waits to read on leaves room for what is read: else no request would be begun. */
+  /** Whether the tenant has half of its share left: reading leaves the other half, so that requests can begin. */
   const hasHalf = (tenant: string): boolean => !isShared() || spentOf(tenant, spent) < shareMs / 2
 
   const sharesOf = (of: Spent) => ({
@@ -105,7 +105,7 @@ export function createTurnShares(now: () => number = () => performance.now()) {
     begin,
     /** Each tenant has a second share, for long messages: they do not hold up its short ones. */
     long: sharesOf(spentOnLong),
-    /** Who was a stranger is let in: the tenant pays for what runs in the stranger's place, from its beginning. */
+    /** Charges the work that runs to the tenant from its beginning: the unauthenticated client was let in. */
     renameRunning(tenant: string): void {
       if (running?.tenant === '' && running.spent === spent) running.tenant = tenant
     },
@@ -127,5 +127,5 @@ export function createTurnShares(now: () => number = () => performance.now()) {
   }
 }
 
-/** One for the process, because there is one event loop. */
+/** The shares of the process, because there is one event loop. */
 export const turnShares = createTurnShares()

@@ -87,7 +87,10 @@ interface Work {
   goOn(): void
 }
 
-/** By turns what has had least, so that short work ends, and what waits longest, so that nothing waits forever. */
+/**
+ * Takes in alternation the work that has run least, so that short work ends, and the oldest, so that none waits
+ * forever.
+ */
 function takeWork(works: Work[], taken: number): Work | undefined {
   if (taken % 2 === 1) return works.shift()
   let least = 0
@@ -97,10 +100,10 @@ function takeWork(works: Work[], taken: number): Work | undefined {
   return works.splice(least, 1)[0]
 }
 
-/** One for the process, because there is one event loop. */
+/** Runs steps in the turns of the process, because there is one event loop. */
 export const runSteps = createTurns(undefined, turnShares.long)
 
-/** For work that the system does after a step, such as to take what was written: it belongs to the turn of the step. */
+/** Resolves in the next turn, after work that the system does for a step, such as to take what was written. */
 export const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {
     setImmediate(resolve)
@@ -112,7 +115,7 @@ export const smallSize = 4_096
 export interface StepSource {
   pause(): unknown
   resume(): unknown
-  /** Its work failed by a fault of the gateway: it is given up, and nothing else is. */
+  /** Gives up this source alone: its work failed by a fault of the gateway. */
   destroy(fault: Error): unknown
 }
 
@@ -170,7 +173,7 @@ export class StepQueue {
     else run()
   }
 
-  /** What is left is not done, and nothing is called any more. */
+  /** Drops the work that is left; nothing is called any more. */
   close(): void {
     this.closed = true
     this.queue.length = 0

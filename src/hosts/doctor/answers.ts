@@ -23,7 +23,7 @@ const textIn = (answer: Exchanged, name: 'reason' | 'refusal' | 'requestId'): st
 
 /** The code of docs/errors.md, where the gateway refused. */
 export const reasonIn = (answer: Exchanged): string | undefined => textIn(answer, 'reason')
-/** Which check a credential did not pass, where the gateway refused one. */
+/** Returns the check that a credential did not pass, where the gateway refused one. */
 export const refusalIn = (answer: Exchanged): string | undefined => textIn(answer, 'refusal')
 
 export const saidIn = (answer: Exchanged): string =>
@@ -68,5 +68,5 @@ const ofReason: Readonly<Record<string, FaultCode>> = {
   not_acceptable: 'headers_changed'
 }
 
-/** What a refusal of the gateway means, where it means the same at every hop. */
+/** Returns the fault behind a refusal of the gateway that means the same at every hop. */
 export const codeOfRefusal = (answer: Exchanged): FaultCode | undefined => ofReason[reasonIn(answer) ?? '']

@@ -10,7 +10,7 @@ export type FaultCode = keyof typeof catalogue
 
 type Facts = Readonly<Record<string, string | number>>
 
-/** One of the catalogue was found. */
+/** A fault of the catalogue that was found. */
 export class Diagnosis extends Error {
   override readonly name = 'Diagnosis'
   readonly code: FaultCode

@@ -6,13 +6,13 @@ import { reasonIn, refusalIn, saidIn } from './answers.ts'
 import { Diagnosis, type FaultCode } from './catalogue.ts'
 import type { Exchanged } from './exchange.ts'
 
-/** What the metadata of the endpoint says; undefined: it has none. */
+/** The metadata of the endpoint; undefined: it has none. */
 export interface Announced {
   readonly resource: string
   readonly issuers: readonly string[]
 }
 
-/** By the check that it did not pass, where that says enough. */
+/** The fault by the check that a credential did not pass, where that says enough. */
 const ofRefusal: Readonly<Record<string, FaultCode>> = {
   endpoint: 'key_not_usable',
   inactive: 'token_not_active',

@@ -110,7 +110,7 @@ export function judgeFirstAnswer(endpoint: ExaminedEndpoint, answer: Exchanged):
   throw found('not_mcp')
 }
 
-/** Of an answer to `initialize` with a credential. @throws Diagnosis */
+/** Judges an answer to `initialize` with a credential. @throws Diagnosis */
 export function judgeInitialize(endpoint: ExaminedEndpoint, answer: Exchanged): JsonObject {
   const { json, headers, status, text } = answer
   const result = json?.['result']
@@ -133,7 +133,11 @@ export async function openSseStream(endpoint: ExaminedEndpoint, token: string | 
   throw new Diagnosis(code, { ...facts(endpoint, answer), method: `GET ${endpoint.url.pathname}` })
 }
 
-/** What a host of 2026-07-28 asks first, without a session. @throws Diagnosis. @returns the revisions that it hears */
+/**
+ * Sends what a host of 2026-07-28 sends first, without a session.
+ * @throws Diagnosis.
+ * @returns the revisions of the answer
+ */
 export async function discover(endpoint: ExaminedEndpoint, token: string | undefined): Promise<string> {
   const method = 'server/discover'
   const _meta = {

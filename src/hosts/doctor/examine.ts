@@ -29,7 +29,7 @@ import {
 export interface DoctorOptions {
   readonly url: string
   readonly token?: string | undefined
-  /** How somebody signs in; undefined: nobody does. */
+  /** The way to sign in; undefined: nobody does. */
   readonly login?: 'browser' | 'device' | undefined
   readonly clientId?: string | undefined
   readonly origin?: string | undefined
@@ -43,15 +43,15 @@ export interface Surroundings {
   passed(hop: HopName, text: string): void
   /** Opens a page before a person. @param userCode that they enter there, in a browser of any device */
   browse(url: string, userCode?: string): void
-  /** Not given: anybody may be asked. */
+  /** Whether a URL may be asked. Default: any. */
   mayAsk?(url: URL): boolean
-  /** Not given, or undefined: as the system says. */
+  /** Returns the guard of a URL. Default: none; names are looked up by the system. */
   guardedFor?(url: URL): Wanted['guarded']
-  /** How long that person may take. */
+  /** The time that the person has, in milliseconds. */
   readonly waitMs: number
 }
 
-/** Where hosts that know HTTP+SSE only begin. */
+/** The path at which hosts begin that know only HTTP+SSE. */
 const ofSse = /\/sse(?=\/?$)/
 
 /** @throws Diagnosis at the first hop that fails. @returns what was not tried, and why; '' where all was */
@@ -150,7 +150,7 @@ const onlyTo =
 interface Use {
   readonly token?: string | undefined
   readonly announced?: Announced
-  /** The same endpoint where its stream of HTTP+SSE is, if that was given. */
+  /** The same endpoint at the URL of its HTTP+SSE stream, if that was given. */
   readonly sse: ExaminedEndpoint | undefined
 }
 

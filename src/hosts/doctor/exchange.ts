@@ -24,11 +24,11 @@ export interface Wanted {
   readonly body?: string
   /** Done as soon as the head of the answer is there: of any, or of a stream of events. */
   readonly head?: 'of any' | 'of a stream'
-  /** Not given: it may lead anywhere. */
+  /** The guard of the URL. Default: it may lead anywhere. */
   readonly guarded?: Guarded | undefined
 }
 
-/** To whoever asks: what is inside is told to nobody. */
+/** The reason for addresses that the gateway does not ask: what is inside a network is told to nobody. */
 export const notAsked = 'it is none of those that the gateway asks'
 
 export interface Way {
@@ -39,7 +39,7 @@ export interface Way {
 
 export type SendOnce = (url: URL, wanted?: Wanted) => Promise<Exchanged>
 
-/** Of an answer that is kept, in characters. */
+/** The most characters of an answer that are kept. */
 const maxBodyChars = 1_048_576
 
 /** An answer, or the rest of one, that did not come in time on a connection that was made. */
@@ -110,7 +110,7 @@ function jsonOf(text: string): JsonObject | undefined {
   }
 }
 
-/** Where its host is. @throws Diagnosis dns_unknown */
+/** Looks up the addresses of a host. @throws Diagnosis dns_unknown */
 export async function addressesOf({ hostname }: URL): Promise<string[]> {
   const name = hostname.replace(/^\[|\]$/g, '')
   if (isIP(name) !== 0) return [name]
@@ -171,7 +171,9 @@ export async function diagnosisOf(
   return found(connectFaults[code] ?? 'connection_refused')
 }
 
-/** Whether HTTP is spoken at the same port with TLS, or without. A certificate that is not trusted is TLS, too. */
+/**
+ * Checks whether HTTP is spoken at the same port with TLS, or without. A certificate that is not trusted is TLS, too.
+ */
 async function speaks(url: URL, protocol: 'http:' | 'https:', send: SendOnce): Promise<boolean> {
   try {
     await send(new URL(`${protocol}//${url.hostname}:${portOf(url)}/`), { head: 'of any' })

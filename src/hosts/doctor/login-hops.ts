@@ -19,9 +19,9 @@ export interface LoginServer {
   readonly authorize: URL
   readonly token: URL
   readonly register: URL | undefined
-  /** For hosts without a browser (RFC 8628 section 4). */
+  /** The endpoint for hosts without a browser (RFC 8628 section 4). */
   readonly device: URL | undefined
-  /** It issues refresh tokens. */
+  /** Whether the server issues refresh tokens. */
   readonly refreshes: boolean
 }
 
@@ -154,7 +154,7 @@ export const said = (status: number, json: JsonObject | undefined, text: string)
   } (HTTP ${status})`
 }
 
-/** Where the browser comes back to. */
+/** Opens the listener to which the browser comes back. */
 export async function openCallback() {
   const came = Promise.withResolvers<URLSearchParams>()
   const server = nodeHttp.createServer((request, response) => {

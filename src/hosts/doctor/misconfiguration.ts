@@ -1,6 +1,6 @@
 // What one misconfiguration is: at which hop it shows, who has to act, and what they do.
 
-/** In the order in which a host comes to them. */
+/** The names of the hops, in the order in which a host comes to them. */
 export const hopNames = {
   url: 'URL',
   dns: 'DNS',
@@ -25,7 +25,7 @@ export type Side = 'host' | 'network' | 'proxy' | 'gateway' | 'identity provider
 
 export interface Misconfiguration {
   readonly hop: HopName
-  /** Who has to act. */
+  /** The side that has to act. */
   readonly side: Side
   readonly problem: string
   readonly remedy: string

@@ -4,7 +4,7 @@ import { GatewayError, isObject, type JsonObject, type Request } from '../messag
 import { parseJsonPath, schemaWithout, type JsonPath } from './omit.ts'
 import { withParam } from './rewrite.ts'
 
-/** All members may be absent: the tool keeps what its server says. */
+/** The changes of a tool. Each member may be absent: the tool keeps what its server lists. */
 export interface ToolChange {
   /** The whole public name: no prefix is put before it. */
   readonly rename?: string
@@ -18,15 +18,15 @@ export interface ToolChange {
   readonly defaults?: JsonObject
   /** JSON paths of what its results are shown without. */
   readonly omit?: readonly string[]
-  /** Of an answer, in place of the limit of the endpoint. */
+  /** The longest answer, in place of the limit of the endpoint, in bytes. */
   readonly maxResultBytes?: number
-  /** Those of `defaults` whose values clients are not shown. */
+  /** The members of `defaults` whose values clients are not shown. */
   readonly hiddenDefaults?: readonly string[]
 }
 
 const pathsOf = new WeakMap<ToolChange, readonly JsonPath[]>()
 
-/** What results of the tool are shown without; none for most. */
+/** Returns the paths that are left out of results of the tool; none for most. */
 export function omittedPaths(change: ToolChange): readonly JsonPath[] {
   const known = pathsOf.get(change)
   if (known !== undefined) return known
@@ -35,7 +35,7 @@ export function omittedPaths(change: ToolChange): readonly JsonPath[] {
   return paths
 }
 
-/** Its results are the gateway's to change. Those of tasks are asked for by requests that name no tool. */
+/** Whether the gateway changes results of the tool. Those of tasks are requested without the name of a tool. */
 export const changesResults = (change: ToolChange | undefined): boolean =>
   change?.omit !== undefined || change?.maxResultBytes !== undefined
 

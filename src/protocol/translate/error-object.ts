@@ -26,7 +26,7 @@ const definedData: ReadonlySet<number> = new Set([
 /** 2026-07-28 server/resources "Error Handling": a client knows one by nothing but the URI being in its data. */
 const notFound: ReadonlySet<number> = new Set([rpcCodes.invalidParams, rpcCodes.resourceNotFound])
 
-/** What an upstream has put into `data` stays as it is, and so does data that is no object. */
+/** Adds the id of the request to `data`, unless an upstream gave the data or it is no object. */
 function withRequestId(error: RpcErrorObject, requestId: string): RpcErrorObject {
   const { code, data } = error
   if (requestId === '' || definedData.has(code)) return error

@@ -7,7 +7,7 @@ import { finished, jsonSteps } from '../json-steps.ts'
 import { isObject, type JsonObject, type Result } from '../messages.ts'
 import { maxDepth, maxValues } from '../json.ts'
 
-/** From the root: the name of a member, or each element or member. */
+/** A path from the root: the name of a member, or each element or member. */
 export type JsonPath = ReadonlyArray<string | typeof everything>
 
 export const everything = Symbol('*')
@@ -43,7 +43,10 @@ export function withoutParts(result: Result, paths: readonly JsonPath[]): Result
   }
 }
 
-/** Of a modern server, what is no object stands in `result` for older clients (wrap-structured.ts). */
+/**
+ * Removes the paths from structured content, which older clients of a modern server may get in `result` (wrap-
+ * structured.ts).
+ */
 function withoutStructured(value: unknown, paths: readonly JsonPath[]): unknown {
   const own = without(value, paths)
   const isWrapped = isObject(own) && Object.keys(own).length === 1 && own['result'] !== undefined

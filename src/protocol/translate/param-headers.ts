@@ -35,7 +35,7 @@ export function decodeHeader(value: string): string | undefined {
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export interface ParamHeader {
-  /** With its prefix and in the case of the schema, such as `Mcp-Param-Region`. */
+  /** The header with its prefix and in the case of the schema, such as `Mcp-Param-Region`. */
   readonly header: string
   /** Keys that lead from the arguments to the value. */
   readonly path: readonly string[]

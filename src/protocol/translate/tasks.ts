@@ -49,7 +49,7 @@ export function withTaskId<T extends JsonObject>(value: T, map: TaskIdMap): T {
   return mapped === id ? value : { ...value, taskId: mapped }
 }
 
-/** In `_meta` of params or of a result ("Associating Task-Related Messages"). */
+/** Replaces the task id in `_meta` of params or of a result ("Associating Task-Related Messages"). */
 export function mapRelatedTask<T extends JsonObject | undefined>(value: T, map: TaskIdMap): T {
   const related = metaOf(value)[relatedTaskKey]
   if (!isObject(related)) return value
@@ -98,7 +98,7 @@ export function relatedTaskOf(params: JsonObject | undefined): string | undefine
   return typeof id === 'string' ? id : undefined
 }
 
-/** What a task ended with, as `tasks/result` of 2025-11-25 returns it. */
+/** The outcome of a task, as `tasks/result` of 2025-11-25 returns it. */
 export type TaskOutcome = { readonly result: JsonObject } | { readonly error: RpcErrorObject }
 
 /**
@@ -138,7 +138,10 @@ export function legacyTask(task: JsonObject): JsonObject {
   }
 }
 
-/** What `tasks/result` of 2025-11-25 returns for a task of the extension; undefined while it runs, and if cancelled. */
+/**
+ * Returns the answer of `tasks/result` of 2025-11-25 for a task of the extension; undefined while it runs, and if
+ * cancelled.
+ */
 export function legacyOutcome({ status, result, error }: JsonObject): TaskOutcome | undefined {
   if (status === 'completed' && isObject(result)) {
     const { resultType: _type, ...own } = result

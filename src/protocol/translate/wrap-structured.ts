@@ -6,7 +6,7 @@ import { isObject, type JsonObject, type Result } from '../messages.ts'
 
 const root = '#/properties/result'
 
-/** Where the `outputSchema` allows other values than objects, all that the tool returns is wrapped, objects too. */
+/** Whether results of the tool are wrapped: all of them, where its `outputSchema` allows other values than objects. */
 export function needsWrapping(tool: JsonObject): boolean {
   const schema = tool['outputSchema']
   return schema !== undefined && !(isObject(schema) && schema['type'] === 'object')

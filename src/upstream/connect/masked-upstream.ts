@@ -9,9 +9,9 @@ import type { WorkOwner } from '../../time/fair-queue.ts'
 
 /** Clients name arguments, fields of a form and responses as the server did. */
 const namesBelow: ReadonlySet<string> = new Set(['inputSchema', 'requestedSchema', 'inputRequests'])
-/** What clients send back to the server. */
+/** The members that clients send back to the server. */
 const handles: Kept = { values: new Set(['requestState', 'taskId', 'nextCursor', 'progressToken']), namesBelow }
-/** Of entries of lists, and of what was subscribed to. */
+/** The members that name entries of lists, and subscribed resources. */
 const names: Kept = { values: new Set([...handles.values, 'name', 'uri', 'uriTemplate']), namesBelow }
 
 const maskedNotification = (mask: Mask, notification: Notification): Notification => mask.value(notification, names)
@@ -24,7 +24,10 @@ const maskedAsk =
     return safe instanceof Promise ? safe.then((known) => ask(known, options)) : ask(safe, options)
   }
 
-/** The same object where its class counts. The cause is for the log, which is no place for secrets either. */
+/**
+ * Masks an error: the same object where its class counts. The cause is for the log, which is no place for secrets
+ * either.
+ */
 export function maskedError(mask: Mask | undefined, error: unknown): unknown {
   // The gateway's own page is in the latter.
   if (mask === undefined || error instanceof ConnectRequiredError) return error

@@ -25,12 +25,12 @@ const legacyLifetimeMs = 10 * 60_000
 /** A server that has not answered by then is taken for one that never answers what it does not know. */
 const maxSilenceMs = 5_000
 
-/** How to connect to one server; each era may be tried more than once. */
+/** The ways to connect to one server; each era may be tried more than once. */
 interface Attempts {
   legacy(): Promise<Link>
   /** @param known the server was a modern one before, so that its silence says nothing */
   modern(known: boolean): Promise<Link | NotModern>
-  /** Over HTTP: is there a sign that the server keeps sessions of the legacy era? Sends no message. */
+  /** Over HTTP: looks for a sign that the server keeps sessions of the legacy era. Sends no message. */
   showsSessions?(): Promise<boolean>
   /** Lets go of what is not in use. */
   end(connected: boolean): void
@@ -48,7 +48,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   const paramHeaders = createParamHeaderCaches()
   /** Only modern: the server had refused the legacy era. */
   const eras = createDiscoveryCache<'legacy' | 'modern' | 'onlyModern' | 'both'>(clock)
-  /** Of both eras, and without sessions in the older one. */
+  /** The servers of both eras that keep no sessions in the older one. */
   const sessionless = createDiscoveryCache<true>(clock)
 
   function httpAttempts(definition: HttpDefinition, context: LinkContext, signal: AbortSignal): Attempts {
@@ -99,7 +99,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     }
   }
 
-  /** For legacy callers: in their era, unless the server knows only the modern one, or serves them better there. */
+  /** Connects for legacy callers: in their era, unless the server has only the modern one, or is better in it. */
   async function legacyFirst(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
     const { hash, name } = definition
     try {

@@ -119,5 +119,5 @@ const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429])
 /** 501 is how some say that they know no GET. */
 const isDown = (status: number): boolean => status >= 500 && status !== 501
 
-/** Of servers that look for a message in every request. */
+/** The statuses of servers that look for a message in every request. */
 const missesMessage: ReadonlySet<number> = new Set([...modernCodes, rpcCodes.parseError])

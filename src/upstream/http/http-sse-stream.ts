@@ -98,7 +98,7 @@ export function createHttpSseStream(
   }
 
   return {
-    /** Where messages are posted; empty until the server has said it. */
+    /** The path to which messages are posted; empty until the server has sent it. */
     get postPath() {
       return postPath
     },

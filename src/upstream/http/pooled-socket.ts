@@ -10,9 +10,9 @@ import type { WorkOwner } from '../../time/fair-queue.ts'
 import { StepQueue, type Steps, smallSize } from '../../time/turns.ts'
 import { turnShares } from '../../time/turn-shares.ts'
 
-/** What a request hears of its socket. Whatever ends it is the last that it hears. */
+/** The events of a socket for its request. The event that ends it is the last one. */
 export interface Exchange {
-  /** Whose work it is to read the response. */
+  /** The owner of the work of reading the response. */
   readonly owner: WorkOwner
   /** It is about to be written; what fails before was not sent. @returns false where it is not wanted any more */
   start(socket: PooledSocket): boolean
@@ -54,16 +54,16 @@ export class PooledSocket {
   private readonly socket: Socket
   private readonly reader = new ResponseReader()
   private connecting: Timer | undefined
-  /** That is not written yet. */
+  /** The request that is not written yet. */
   private request: OwnRequest | undefined
-  /** That is written. */
+  /** The exchange whose request is written. */
   private exchange: Exchange | undefined
-  /** By the exchange. */
+  /** Whether the exchange has paused the socket. */
   private paused = false
-  /** What came of a response that takes more than one step to read. */
+  /** The bytes of a response that takes more than one step to read. */
   private work: StepQueue | undefined
   private behind = false
-  /** In bytes: what came and was not read yet. */
+  /** The bytes that came and were not read yet. */
   private unread = 0
 
   constructor(pool: PoolContext) {
@@ -100,7 +100,7 @@ export class PooledSocket {
     if (this.connecting === undefined) this.pool.writeSoon(this)
   }
 
-  /** One write: the system call costs more than joining the two. */
+  /** Writes head and body at once: the system call costs more than joining the two. */
   write(): void {
     const { request } = this
     // Where the socket has ended meanwhile, the request goes to another one when it is closed.

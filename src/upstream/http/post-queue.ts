@@ -24,7 +24,7 @@ import type { UpstreamSession } from '../../protocol/seams.ts'
 import type { Egress } from './socket-pool.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
-/** One of them, sent once. Never rejects; what the signal gave up counts as unsent. */
+/** Sends one message once. Never rejects; what the signal gave up counts as unsent. */
 export function sendForStatus(
   target: HttpTarget,
   request: Omit<HttpRequest, 'statusOnly' | 'use'>,
@@ -45,14 +45,17 @@ export function sendForStatus(
   })
 }
 
-/** With an id that no other connection of the session has used (2025-11-25 basic "Requests"). */
+/** Makes a ping with an id that no other connection of the session has used (2025-11-25 basic "Requests"). */
 const pingText = (): JsonText =>
   JSON.stringify(requestMessage(`still-there-${randomBytes(9).toString('base64url')}`, { method: 'ping' }))
 
-/** To a ping: of the session they may say nothing, as they come of our credential, or of a server that is busy. */
+/**
+ * The statuses after a ping that may say nothing of the session: they come of the credential, or of a server that is
+ * busy.
+ */
 const passing: ReadonlySet<number> = new Set([401, 403, 408, 429, 502, 503, 504])
 
-/** Before a server that has refused a ping is asked once more. */
+/** The time before a server that has refused a ping is asked once more, in milliseconds. */
 const askAgainMs = 1_000
 
 /**
@@ -199,7 +202,7 @@ export async function sendEnd(target: HttpTarget, { headers }: HttpSession, cloc
   stop.abort(noReason)
 }
 
-/** The same for a session that no connection is in, with the credential of its definition. */
+/** Ends a session that no connection is in, with the credential of its definition. */
 export async function endSession(
   definition: HttpDefinition,
   egress: Egress,

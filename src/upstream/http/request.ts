@@ -62,9 +62,9 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   private json = false
   private reader: SseReader | undefined
   private bytes: ByteChunks | undefined
-  /** What has come and is not read yet, of an answer that takes more than a turn of the event loop. */
+  /** The bytes that are not read yet, of an answer that takes more than a turn of the event loop. */
   private work: StepQueue | undefined
-  /** In bytes: what came on the socket, of which nothing is known yet. */
+  /** The bytes that came on the socket, of which nothing is known yet. */
   private unread = 0
 
   constructor(sink: HttpResponseSink, { maxBytes, memory }: HttpTarget, statusOnly: boolean, giveBack: () => void) {
@@ -84,7 +84,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.leave()
   }
 
-  /** What is still to come is not wanted. */
+  /** Gives the answer up: the rest of it is not wanted. */
   private leave(): void {
     // Until it is connected, the socket counts.
     if (this.complete || this.socket === undefined) return
@@ -165,7 +165,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (!this.complete) this.socket?.pause()
   }
 
-  /** After its end the socket belongs to the next request. */
+  /** Reads on, unless the request has ended: the socket belongs to the next one then. */
   resume(): void {
     if (!this.complete) this.socket?.resume()
   }

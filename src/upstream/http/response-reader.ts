@@ -3,11 +3,11 @@
 
 import { fieldValue, joined } from '../rpc/field-value.ts'
 
-/** In bytes: status lines, headers and trailers of one response together. */
+/** The longest status lines, headers and trailers of one response together, in bytes. */
 const maxHeadBytes = 32_768
-/** In bytes: the size of a chunk, with its extensions. */
+/** The longest line with the size of a chunk and its extensions, in bytes. */
 const maxChunkLine = 1_024
-/** In bytes: of a head, read at once; most are shorter. */
+/** The part of a head that is read at once, in bytes; most are shorter. */
 const headPart = 1_024
 /** Chunks, and lines between them, that are read in one step. Two parts of a head take as long. */
 const stepPieces = 100
@@ -22,7 +22,7 @@ const chunkLine = new RegExp(`^([0-9A-Fa-f]{1,13})(?:;${token}(?:=(?:${token}|${
 
 type Place = 'status' | 'headers' | 'length' | 'close' | 'size' | 'chunk' | 'chunk end' | 'trailers'
 
-/** One for each socket; `begin` makes it ready for the next response. */
+/** Reads responses, one reader for each socket; `begin` makes it ready for the next response. */
 export class ResponseReader {
   /** 0 until the head is complete. */
   status = 0
@@ -37,9 +37,9 @@ export class ResponseReader {
   complete = false
   /** Why this is no response, as the end of a sentence; nothing is read after that. */
   fault: string | undefined
-  /** How long the server keeps the connection, in ms; undefined: it does not say. */
+  /** How long the server keeps the connection, in milliseconds; undefined: it does not say. */
   keepAliveMs: number | undefined
-  /** How many bytes the last step has read. */
+  /** The bytes that the last step has read. */
   taken = 0
   private mayStay = true
   private place: Place = 'status'
@@ -51,7 +51,7 @@ export class ResponseReader {
   private length: number | undefined
   private chunked = false
   private sessionIds = 0
-  /** Of the body, or of a chunk. */
+  /** The bytes that are left of the body, or of a chunk. */
   private left = 0
 
   begin(): void {

@@ -22,19 +22,22 @@ export type SocketUse = 'calls' | keyof typeof usualSockets
 
 export interface SocketClaim {
   readonly use: SocketUse
-  /** Who is behind the request; undefined: whom the connection serves, or nobody. */
+  /** The person behind the request; undefined: the one whom the connection serves, or nobody. */
   readonly person?: string | undefined
 }
 
 export interface SocketLease {
   readonly send: SocketPool['send']
-  /** For one request. @returns gives the socket back, once; or what to fail the request with, where all are in use */
+  /**
+   * Takes a socket for one request.
+   * @returns what gives the socket back, once; or the failure of the request, where all are in use
+   */
   take(claim: SocketClaim): (() => void) | (HttpFailure & { readonly kind: 'limited' })
   /** The last one to release it closes the sockets. Idempotent. */
   release(): void
 }
 
-/** What the request takes a socket for, and for whom. */
+/** Returns the purpose and the person for which a request takes a socket. */
 export const socketClaimOf = ({ method }: Request, { quotaKey }: Pick<Client, 'quotaKey'>): SocketClaim => ({
   use: socketUseOf(method),
   person: quotaKey
@@ -49,13 +52,16 @@ export function socketUseOf(method: string): SocketUse {
 // after 5 s.
 const keepAliveMs = 4_000
 const keepAliveMarginMs = 2_000
-/** To one upstream, at once, beside its `maxCalls`. Each request has a socket for itself until its answer has ended. */
+/**
+ * The most sockets to one upstream, beside its `maxCalls`. Each request has a socket for itself until its answer has
+ * ended.
+ */
 const usualSockets = { streams: 4_096, others: 1_024 }
-/** Of these, and of calls, those of one person. */
+/** The share of one person of these sockets, and of calls. */
 const share = 0.75
 
 export const personShareOf = (max: number): number => Math.max(1, Math.floor(max * share))
-/** Until it is logged again that all are in use: whoever is refused is told each time. */
+/** The time between two lines of the log that say that all sockets are in use, in milliseconds. */
 const loggedEveryMs = 60_000
 
 export type Egress = ReturnType<typeof createEgress>
@@ -119,7 +125,7 @@ export function createEgress(guard: EgressGuard, maxSockets: Readonly<typeof usu
 type SocketPool = ReturnType<typeof createSocketPool>
 
 interface SocketPoolOptions {
-  /** Whose guard says which addresses it may lead to. Not given: to any. */
+  /** The guard that judges addresses. Default: any address. */
   readonly guarded?: Guarded | undefined
   readonly clock?: Clock
 }

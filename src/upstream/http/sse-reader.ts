@@ -10,9 +10,9 @@ export interface SseSink {
   message(value: unknown): void
   /** An event id: what `Last-Event-ID` resumes from. */
   eventId?(id: string): void
-  /** How long to wait before connecting again, in ms. */
+  /** The time to wait before connecting again, in milliseconds. */
   retry?(ms: number): void
-  /** Where to post, on a stream of the oldest transport (2024-11-05 basic/transports "HTTP with SSE"). */
+  /** The URI to post to, on a stream of the oldest transport (2024-11-05 basic/transports "HTTP with SSE"). */
   endpoint?(uri: string): void
   /** Takes an event that cannot be used, and the stream goes on for the others; without this, it is a fault. */
   unusable?(event: UnusableEvent): void
@@ -21,12 +21,12 @@ export interface SseSink {
 export interface UnusableEvent {
   readonly reason: string
   readonly oversized: boolean
-  /** How its data begins and ends. */
+  /** The beginning of its data, and its end. */
   readonly head: string
   readonly tail: string
 }
 
-/** How much of an unusable event is kept to say whose it was. */
+/** The characters of an unusable event that are kept to find whose it was. */
 const sampleLength = 256
 /** A field's name, and some air: the parser itself must not give up on a line that was cut to the limit. */
 const lineSlack = 64
@@ -37,13 +37,13 @@ const maxUnusable = 1_000
 const unusablePerMessage = 10
 /** Lines without an empty one among them. The parser keeps a string of its own for each line of an event's data. */
 const maxEventLines = 100_000
-/** With the end of the line before. */
+/** Empty lines, with the end of the line before. */
 const emptyLines = ['\n\n', '\n\r\n', '\r\r']
 
 /** An event with data, as the parser found it. */
 interface FoundEvent {
   readonly text: string
-  /** How its data ended, where that was cut. */
+  /** The end of its data, where that was cut. */
   readonly lost: string | undefined
 }
 
@@ -63,7 +63,7 @@ export class SseReader {
   private fault: SyntaxError | undefined
   private unusable = 0
   private eventLines = 0
-  /** How the text before ended: an empty line may be cut in two. */
+  /** The end of the text before: an empty line may be cut in two. */
   private end = ''
   /** Events that are to be read before the parser gets more. */
   private found: FoundEvent[] = []
@@ -208,7 +208,7 @@ function createCutter(maxLength: number) {
         from = newline + 1
       }
     },
-    /** How the data ended that was cut last; undefined where none was since. */
+    /** Returns the end of the data that was cut last; undefined where none was since. */
     lost(): string | undefined {
       const tail = lost
       lost = undefined

@@ -16,13 +16,13 @@ import type { RpcClient } from '../rpc/rpc-client.ts'
 /** An upstream session, as the requests of it carry it. A new handshake makes a new one. */
 export interface HttpSession {
   readonly id: string | undefined
-  /** Of every request, as they are sent. */
+  /** The headers of every request, as they are sent. */
   readonly headers: string
-  /** Of a POST. */
+  /** The headers of a POST. */
   readonly postHeaders: string
 }
 
-/** What the calls of a connection share. */
+/** The parts that the calls of a connection share. */
 export interface StreamableCallContext {
   readonly target: HttpTarget
   readonly rpc: RpcClient
@@ -39,7 +39,7 @@ export interface StreamableCallContext {
   check(session: HttpSession): void
 }
 
-/** Without `retry` from the server. */
+/** The time to wait where the server sent no `retry`, in milliseconds. */
 const defaultRetryMs = 1_000
 /** 2025-11-25: the client MUST respect `retry`. After this time the call has timed out anyway. */
 const maxRetryMs = 24 * 3_600_000
@@ -54,7 +54,7 @@ export class StreamableCall implements HttpResponseSink {
   private readonly id: number
   private readonly session: HttpSession
   private readonly claim: SocketClaim
-  /** Until the server has begun to answer. */
+  /** The body, until the server has begun to answer. */
   private body: JsonText = ''
   private begun: ((sessionId: string | undefined) => void) | undefined
   private again = false

@@ -24,13 +24,13 @@ import type { Egress, SocketClaim, SocketLease } from './socket-pool.ts'
 
 export interface HttpTarget extends SocketLease {
   readonly name: UpstreamName
-  /** For messages, in place of the URL: a path or a query may hold a credential. */
+  /** The origin for messages, in place of the URL: a path or a query may hold a credential. */
   readonly origin: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
   readonly maxBytes: number
   readonly memory: MemoryShare
-  /** Of every request, as they are sent. */
+  /** The headers of every request, as they are sent. */
   readonly headers: string
   /** Sent after them. */
   readonly credential: UpstreamCredential | undefined
@@ -40,16 +40,16 @@ export interface HttpRequest extends SocketClaim {
   readonly method: 'POST' | 'GET' | 'DELETE'
   /** Default that of the target. */
   readonly path?: string
-  /** As they are sent: a line for each. */
+  /** The headers as they are sent: a line for each. */
   readonly headers: string
-  /** What a stream is resumed from: text of the server. */
+  /** The id from which a stream is resumed: text of the server. */
   readonly lastEventId?: string | undefined
   readonly body: JsonText | null
-  /** Nothing that an answer says besides its status is of interest, whatever its type. */
+  /** Only the status of an answer is of interest, whatever its type. */
   readonly statusOnly?: boolean
 }
 
-/** What requests to a server need of the connection that they belong to. */
+/** The parts of a connection that its requests to a server need. */
 export interface TargetContext extends Pick<LinkContext, 'clock' | 'log' | 'memory' | 'credential'> {
   readonly handshake: Pick<LinkContext['handshake'], 'clientInfo' | 'quotaKey'>
 }
@@ -85,7 +85,7 @@ export function headerText(pairs: readonly string[]): string {
   return text
 }
 
-/** In UTF-8 (WHATWG HTML 9.2.4), of which each byte is a character here. @throws TypeError */
+/** Returns the header in UTF-8 (WHATWG HTML 9.2.4), of which each byte is a character here. @throws TypeError */
 export const eventIdHeader = (id: string): string => headerText(['last-event-id', Buffer.from(id).toString('latin1')])
 
 /** Ours to set; what a definition says for them is left out. */
@@ -104,7 +104,7 @@ const reserved = new Set([
   'transfer-encoding'
 ])
 
-/** Of every request of a definition. */
+/** Returns the headers of every request of a definition. */
 function baseHeaders({ url, headers }: HttpDefinition, { name, version }: Implementation): string {
   const own = Object.entries(headers).filter(
     ([name]) => !reserved.has(name.toLowerCase()) && !/^mcp-param-/i.test(name)
@@ -122,7 +122,7 @@ function baseHeaders({ url, headers }: HttpDefinition, { name, version }: Implem
   ])
 }
 
-/** Of a POST whose answer is a JSON-RPC message. */
+/** The headers of a POST whose answer is a JSON-RPC message. */
 export const postHeaders = headerText([
   'accept',
   'application/json, text/event-stream',
@@ -165,7 +165,10 @@ export function modernHeaders(
   return postHeaders + headerText(['mcp-protocol-version', version, 'mcp-method', encodeHeader(method), ...made]) + base
 }
 
-/** In bytes. Servers refuse more than 16 KiB of headers (Node's own limit) or less, in ways that tell nobody why. */
+/**
+ * The most headers that the gateway makes, in bytes. Servers refuse more than 16 KiB (Node's own limit) or less, and
+ * seldom say why.
+ */
 const maxMadeHeaders = 8_192
 
 /**
@@ -180,5 +183,5 @@ function traceHeadersIn(params: Request['params']): string[] {
   return ['traceparent', traceparentOf(parent), ...(tracestate === undefined ? [] : ['tracestate', tracestate])]
 }
 
-/** Of a message of the older era, with the end of the line. */
+/** Returns the trace headers of a message of the older era, with the end of the line. */
 export const traceHeaderText = ({ params }: Request): string => headerText(traceHeadersIn(params))

@@ -27,17 +27,17 @@ export interface Listing {
   readonly serverInfo: Implementation
   readonly instructions: string | undefined
   readonly revision: Revision
-  /** What was left out and why, one sentence each; empty if nothing was. */
+  /** Sentences that say what was left out and why; empty if nothing was. */
   readonly partial: readonly string[]
   /** Lists that the server answered with an error: empty here, which says nothing of what they hold. */
   readonly failed: readonly ListMember[]
-  /** For how long a server of 2026-07-28 says that it offers this. */
+  /** The life of the answer of `server/discover` of a server of 2026-07-28, in milliseconds. */
   readonly discoveryTtlMs?: number
-  /** How long a server of 2026-07-28 says that each list holds. */
+  /** The life of each list that a server of 2026-07-28 gives. */
   readonly hints?: Readonly<Partial<Record<ListMember, ListTtl>>>
 }
 
-/** In milliseconds, since the epoch and from then on (2026-07-28 server/utilities/caching). */
+/** The life of a list, in milliseconds, since the epoch and from then on (2026-07-28 server/utilities/caching). */
 interface ListTtl {
   readonly ttlMs: number
   readonly fetchedAt: number

@@ -85,7 +85,7 @@ export async function discoverModern(
   return notModern(name, `it answered server/discover with error ${error.code}: ${printable(error.message, 200)}`)
 }
 
-/** What an error `unsupportedRevision` names instead. */
+/** Returns the versions that an error `unsupportedRevision` names. */
 export const supportedVersions = ({ data }: RpcErrorObject): readonly unknown[] =>
   isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
 

@@ -34,7 +34,7 @@ interface ModernCodec extends MessageCodec {
 }
 
 const listMethods: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list'])
-/** How long a server may go on with a request that was cancelled before it notices. */
+/** The time for which a server may go on with a cancelled request before it notices. */
 const echoMs = 10_000
 const { headerMismatch, unsupportedRevision } = rpcCodes
 
@@ -118,7 +118,7 @@ function streamFilter(id: number): NotificationFilter {
   }
 }
 
-/** Without one member of its `_meta`, and without an empty `_meta`. */
+/** Removes one member of `_meta`, and an empty `_meta`. */
 function withoutMeta(value: JsonObject, key: string): JsonObject {
   const meta = value['_meta']
   if (!isObject(meta) || !(key in meta)) return value
@@ -143,7 +143,7 @@ export function createModernRequests({
   readonly rpc: RpcClient
   readonly codec: ModernCodec
   readonly subscriptions: UpstreamSubscriptions
-  /** Where arguments are repeated in headers. */
+  /** The cache of headers in which arguments are repeated. */
   readonly paramHeaders: ParamHeaderCache | undefined
   /** Does an error that says that the request was not executed prove it? */
   provesNotExecuted(error: RpcError, request: Request): boolean
@@ -235,7 +235,7 @@ export function createModernRequests({
   }
 }
 
-/** Over stdio no argument is repeated in a header, so an annotation that is invalid takes no tool away. */
+/** Removes invalid annotations: over stdio no argument is repeated in a header, so that no tool is left out. */
 function withoutInvalidHeaders(list: Result): Result {
   const { tools } = list
   if (!Array.isArray(tools)) return list

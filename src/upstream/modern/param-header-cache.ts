@@ -12,14 +12,17 @@ import type { LinkContext } from '../rpc/transport.ts'
 
 /** Characters that are kept of one list: names of tools, names of headers, and the keys that lead to values. */
 const maxLength = 1_048_576
-/** What keeping a name or a key takes besides its characters. */
+/** The bytes that a name or a key takes besides its characters. */
 const overhead = 16
-/** From the start of one reading to the next: a refusal costs the server a few bytes, and us a whole list. */
+/**
+ * The time from the start of one reading to the next: a refusal costs the server a few bytes, and the gateway a whole
+ * list.
+ */
 const everyMs = 1_000
 
 /** A list that is being read. */
 interface Draft {
-  /** By name; only tools that have annotations. */
+  /** The annotated tools, by name. */
   readonly tools: Map<string, readonly ParamHeader[]>
   length: number
   /** The cursor of the next page. */
@@ -79,7 +82,7 @@ export type ParamHeaderCaches = ReturnType<typeof createParamHeaderCaches>
 export function createParamHeaderCaches() {
   const caches = new Map<string, { readonly paramHeaders: ParamHeaderCache; users: number }>()
   return {
-    /** That of a definition, forgotten when the last one has released it. */
+    /** Leases the cache of a definition, which is forgotten when the last user has released it. */
     lease(hash: string) {
       const shared = caches.get(hash) ?? { paramHeaders: createParamHeaderCache(), users: 0 }
       caches.set(hash, shared)
@@ -132,7 +135,7 @@ export function createToolReader(
   }
 
   return {
-    /** How often they were read to the end. */
+    /** How often the tools were read to the end. */
     get count() {
       return count
     },
