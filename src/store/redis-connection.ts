@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { type ChainableCommander, Cluster, Redis } from 'ioredis'
 import { redisAddress, redisAddressForms, type RedisAddress } from '../config/redis-address.ts'
-import { backoffMs, patientTimer, settledWithin, steadyClock, type Timer } from '../time/clock.ts'
+import { backoffMs, patientTimer, steadyClock, type Timer } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
 import type { Log } from '../observe/log.ts'
 
@@ -196,16 +196,32 @@ function logAway(connection: Redis | Cluster, role: string, log: Log): void {
   })
 }
 
-/** Resolves when the connection is ready or its first attempt has failed, within about a second either way. */
+/**
+ * Resolves when the connection is ready, when an attempt was refused, or when this process could run for about a second
+ * without either. An attempt that was given up because nothing came in time is no refusal: a process that had no
+ * processor while it started has not heard the answer, and tries again at once.
+ */
 export async function firstAttempt(connection: Redis | Cluster): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const events = ['ready', 'close', 'end']
+  const events = ['ready', 'end'] as const
+  const refused = (error: unknown): void => {
+    if ((error as NodeJS.ErrnoException | undefined)?.code !== 'ETIMEDOUT') resolve()
+  }
+  connection.on('error', refused)
   for (const event of events) connection.on(event, resolve)
-  await settledWithin(steadyClock, connectMs, promise)
+  await withinPatience(promise)
+  connection.off('error', refused)
   for (const event of events) connection.off(event, resolve)
   if (!(connection instanceof Cluster)) return
   const nodes = connection.nodes('master').filter(({ status }) => status !== 'ready')
-  await settledWithin(steadyClock, connectMs, Promise.all(nodes.map((node) => once(node, 'ready'))))
+  await withinPatience(Promise.all(nodes.map((node) => once(node, 'ready'))))
+}
+
+async function withinPatience(work: Promise<unknown>): Promise<void> {
+  const over = Promise.withResolvers<void>()
+  const timer = patientTimer(steadyClock, connectMs, over.resolve)
+  await Promise.race([work, over.promise]).catch(() => {})
+  timer.close()
 }
 
 /**
