@@ -20,12 +20,12 @@ import { createAddressRates, createRates } from './rates.ts'
 export type AdminRole = AdminKeyConfig['role']
 
 export interface Administrator {
-  /** Of the key; of a token its subject and issuer. */
+  /** The name of the key; for a token its subject and issuer. */
   readonly name: string
   readonly role: AdminRole
   /** undefined: all. */
   readonly tenants: ReadonlySet<string> | undefined
-  /** What let it in, as it is configured. */
+  /** The key or the access rules that let it in, as they are configured. */
   readonly by: AdminKeyConfig | TokenCredential
   /**
    * Counts what a body costs beside its request, before it is parsed.
@@ -41,10 +41,10 @@ export interface Administrator {
   charge(chars: number): void
 }
 
-/** Who it is, before what it sends is counted. */
+/** An administrator before its requests are counted. */
 export type Identified = Omit<Administrator, 'charge' | 'chargeBody'>
 
-/** What a session of the console keeps of who signed in: the digest of a key, or what a token said. No credential. */
+/** What a session of the console keeps of an administrator: the digest of a key, or claims of a token. */
 export type Remembered = Pick<AdminKeyConfig, 'sha256'> | TokenHolder
 
 interface TokenCredential {
@@ -68,10 +68,10 @@ interface AdminAccessOptions {
 /** `gatehouse admin-key new` makes such: the digest of anything that a person thought up matches nothing. */
 const adminKeyPattern = /^gha_[\w-]{43}$/
 
-/** Of requests: bursts pass, and so many a second. By address, those without a right key. */
+/** The rate of requests without a valid key, by address: bursts pass. */
 const requestsPerAddress = { perSecond: 100, burst: 400 }
 const requestsPerKey = { perSecond: 20, burst: 100 }
-/** Of a document that is judged: so many count as one request. Platform-admins bring in many at once. */
+/** The characters of a judged document that count as one request. Platform-admins send many documents at once. */
 const charsPerRequest = 4_096
 /** Wrong keys from one address, in a minute; and warnings about them. */
 const failuresPerMinute = 10
@@ -141,7 +141,7 @@ export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: Admi
     }
   }
 
-  /** Before a signature is checked, or an issuer asked, the request is counted. */
+  /** Lets a token in. The request is counted before a signature is checked, or an issuer asked. */
   async function byToken(token: string, config: TokenCredential['config'], address: string): Promise<Administrator> {
     if (!tokens.isKnown(token, config) && !perAddress.take(address))
       throw tooMany('This address sends too many requests without a token that is known.', 'Send more slowly.')
@@ -160,7 +160,10 @@ export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: Admi
   }
 
   return {
-    /** Of whom nobody knows who it is: for a file of the console, or to sign in. @throws AdminProblem rate_limited */
+    /**
+     * Counts a request of an unauthenticated client: for a file of the console, or to sign in.
+     * @throws AdminProblem rate_limited
+     */
     countStranger(address: string): void {
       if (!perAddress.take(address)) throw tooMany('This address sends too many requests.', 'Send more slowly.')
     },
@@ -182,7 +185,10 @@ export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: Admi
       if (oidc === undefined || isTrusted !== true || wall.now() >= (remembered.expiresAt ?? 0)) return undefined
       return holding(remembered, oidc)
     },
-    /** Who signed in at the provider of the console. @throws AdminProblem forbidden without a role, rate_limited */
+    /**
+     * Returns the administrator who signed in at the provider of the console.
+     * @throws AdminProblem forbidden without a role, rate_limited
+     */
     signedIn(holder: TokenHolder): Administrator {
       const { oidc } = snapshot().admin ?? {}
       if (oidc === undefined) throw unauthenticated('Nobody signs in by a provider here.')

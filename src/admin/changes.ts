@@ -33,7 +33,7 @@ function loggedChange(config: Snapshot, change: AdministrativeChange): Partial<A
   return { actor: shownName(config, tenant ?? '', actor), role, action, tenant, address }
 }
 
-/** In characters: whoever is refused chooses it. */
+/** The longest target in the log, in characters: a refused client chooses it. */
 const maxTargetLength = 256
 
 /** A change that whoever asked for it may not make. Of a tenant that it may see; otherwise of the gateway itself. */
@@ -76,7 +76,7 @@ export function notingRefusal<T>(
 /** @returns SHA-256 in hexadecimal of the canonical form, for `before` and `after` */
 export const changeHash = (value: unknown): string => hash('sha256', canonicalJsonOf(value))
 
-/** The same of what may be as long as a document: in steps. */
+/** Returns the digest of a value that may be as long as a document, in steps. */
 export async function longChangeHash(value: unknown): Promise<string> {
   const { parts } = await runSteps(longTextSteps(value, undefined, true), { tenant: '', caller: 'admin' })
   const digest = createHash('sha256')

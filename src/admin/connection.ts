@@ -56,7 +56,7 @@ export const adminSocketLimits = {
   }
 }
 
-/** What came is no request of HTTP/1.1, or has not come whole: there is no response to write to. */
+/** Refuses what is no request of HTTP/1.1, or has not come whole: there is no response to write to. */
 export function refuseUnreadable(socket: Socket, { code }: NodeJS.ErrnoException): void {
   // Reset by the client: nobody is there to read.
   if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy()

@@ -45,7 +45,7 @@ export const metricsRoute = defineRoute(
   }
 )
 
-/** What the parts of the gateway hold now. */
+/** Reads what the parts of the gateway hold now. */
 export function readingsOf({
   snapshot,
   pool,

@@ -7,11 +7,11 @@ import { closedObject, integer } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'
 import { AdminProblem } from './problem.ts'
 
-/** Of a page. */
+/** The most entries of a page. */
 const maxEntries = 200
 const usualEntries = 50
 const maxCursorLength = 1_024
-/** Of a name, in characters of which each may take three bytes: what is longer goes on as its digest. */
+/** The longest name in a cursor, in characters: a longer one is replaced by its digest. */
 const maxNameLength = 256
 const keptNameLength = 200
 

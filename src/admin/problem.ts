@@ -34,12 +34,12 @@ export type ProblemCode = keyof typeof problemTable
 export class AdminProblem extends Error {
   override readonly name = 'AdminProblem'
   readonly code: ProblemCode
-  /** What to do. */
+  /** The remedy: what to do. */
   readonly remedy: string
   /** Each fault of a body or query. */
   readonly errors: readonly Problem[] | undefined
   readonly headers: Readonly<Record<string, string>>
-  /** What was asked was done, or may have been: it is not done again for the same Idempotency-Key. */
+  /** The request took effect, or may have: it is not run again for the same Idempotency-Key. */
   readonly mayBeDone: boolean
 
   /** @param message what is wrong, a whole sentence */

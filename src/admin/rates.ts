@@ -26,7 +26,7 @@ export function createRates(clock: Clock, { perSecond, burst }: Rate) {
   }
 }
 
-/** By addresses, of IPv6 by their /64: whoever has one has as many addresses as they like. */
+/** Creates rates by address, of IPv6 by its /64: a client with one address has all of them. */
 export function createAddressRates(clock: Clock, rate: Rate) {
   const rates = createRates(clock, rate)
   return { take: (address: string): boolean => rates.take(networkOf(address)) }

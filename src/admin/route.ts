@@ -32,7 +32,7 @@ import type { Usage } from './live/usage.ts'
 import type { Watch } from './live/watch.ts'
 import { AdminProblem, noSuch } from './problem.ts'
 
-/** What the process holds, as numbers. */
+/** The numbers of what the process holds. */
 interface Held {
   readonly live: { readonly size: number }
   readonly streams: { readonly size: number }
@@ -49,7 +49,7 @@ interface Held {
   }
 }
 
-/** What the handlers look at, and what they act on. */
+/** The services that the handlers read and call. */
 export interface AdminServices {
   readonly snapshot: () => Snapshot
   readonly listings: Pick<Listings, 'peek' | 'named' | 'awaitListings' | 'revalidate' | 'catalogs'>
@@ -70,20 +70,20 @@ export interface AdminServices {
   /** Opens the connections to an upstream anew, at every process. */
   readonly renew: (renewal: { readonly hash: string; readonly atOnce: boolean }) => void
   readonly store: Store
-  /** Where the gateway listens; undefined: it does not yet. */
+  /** The address on which the gateway listens; undefined: it does not yet. */
   readonly state: { readonly address: OwnListener | undefined }
   readonly version: string
-  /** Of durations; the time of day. */
+  /** `clock` measures durations, `wall` tells the time of day. */
   readonly clock: Pick<Clock, 'now'>
   readonly wall: Pick<Clock, 'now'>
   readonly log: Log
-  /** Where changes are recorded; undefined: the configuration wants no audit log. */
+  /** The audit log of changes; undefined: the configuration has none. */
   readonly audit: Pick<Audit, 'changed' | 'changeRefused' | 'blockedTenants'> | undefined
   readonly metrics: Pick<Metrics, 'text'>
   readonly held: Held
-  /** What keeps this process from being ready; undefined: nothing. */
+  /** Returns why this process is not ready; undefined: it is. */
   readonly fault: () => Promise<string | undefined>
-  /** That the process may have open. */
+  /** The file descriptors that the process may have open. */
   readonly descriptors: number
 }
 
@@ -91,19 +91,19 @@ export interface AdminRequest<Query = unknown, Body = unknown> {
   readonly administrator: Administrator
   readonly address: string
   readonly conditions: Conditions
-  /** Those of the path, percent-decoded. */
+  /** The parameters of the path, percent-decoded. */
   readonly params: Readonly<Record<string, string>>
   readonly query: Query
   readonly body: Body
-  /** That of the path, to which the key has access. @throws AdminProblem not_found */
+  /** The tenant of the path, to which the key has access. @throws AdminProblem not_found */
   readonly tenant: Tenant
   /** Media types that the answer may have, as its header says it; '' where there is none. */
   readonly accept: string
   /** The answer is to go on, as server-sent events. */
   readonly wantsEvents: boolean
-  /** Whether it takes an answer that is compressed so. */
+  /** Whether the client accepts an answer compressed by gzip. */
   readonly takesGzip: boolean
-  /** All routes as an OpenAPI document. */
+  /** The OpenAPI document of all routes. */
   readonly openApi: object
 }
 

@@ -29,9 +29,9 @@ import { addReference } from './reference/page.ts'
 import { AdminReply, AdminStream, checked, tenantOf, type AdminRoute, type AdminServices } from './route.ts'
 import { adminRoutes } from './table.ts'
 
-/** In bytes. */
+/** The longest body, in bytes. */
 const maxAdminBody = 262_144
-/** In characters, after decoding. */
+/** The longest parameter of a path, in characters, after decoding. */
 const maxParamLength = 512
 
 const securityHeaders = {

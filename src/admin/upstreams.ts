@@ -133,7 +133,7 @@ function upstreamEntry(
   }
 }
 
-/** Before anything is found out. */
+/** The transports by the configuration, before a connection has shown the real one. */
 const namedTransports: Readonly<Record<string, Transport>> = {
   stdio: 'stdio',
   streamable: 'streamable-http',
@@ -153,7 +153,7 @@ function configurationOf(name: string, role: Administrator['role'], document: Te
   return mayRead(role) && Object.hasOwn(parts, name) ? treeOf(shownUpstream(parts[name])) : null
 }
 
-/** One that is left out everywhere has nothing but its configuration. */
+/** Returns the entry of a disabled upstream, which has nothing but its configuration. */
 function disabledEntry(
   name: string,
   part: Tree,

@@ -4,14 +4,14 @@
 import { type KeyObject, hash, sign } from 'node:crypto'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
 
-/** Where a chain stood at some time. */
+/** The head of a chain at some time. */
 export interface ChainHead {
   readonly chain: string
   readonly seq: number
   readonly hash: string
   /** ISO 8601. */
   readonly time: string
-  /** For how long its records are kept. Not given: by an earlier version, or it is not known. */
+  /** The time for which its records are kept. Not given: by an earlier version, or it is not known. */
   readonly retentionMs?: number
 }
 
@@ -54,7 +54,7 @@ export function createChain(
     },
     /** @returns the line of the next record, without a line break */
     record: (kind: string, members: JsonObject): string => add(kind, members, (line) => line),
-    /** The same for one whose signature vouches for all before it, and says when the one before it was made. */
+    /** Makes a signed record, whose signature covers all before it, and which names the time of the one before it. */
     signedRecord(kind: SignedKind, members: JsonObject): string {
       const line = add(kind, { publicKey, ...(since !== undefined && { since }), ...members }, (unsigned) =>
         withSignature(unsigned, sign(null, Buffer.from(unsigned), privateKey).toString('base64url'))
@@ -85,10 +85,10 @@ export function splitSignature(line: string): { readonly signed: string; readonl
   return { signed: `${head}}`, signature: Buffer.from(signature, 'base64url') }
 }
 
-/** Nothing that a report prints is chosen by whoever wrote the log. */
+/** The form of a chain's name: a report prints nothing that the writer of the log chose. */
 const chainName = /^[\w()-]{1,100}\/[\w-]{1,100}$/
 
-/** As a reader finds it. */
+/** A record as a reader finds it. */
 export interface AuditRecord extends Pick<ChainHead, 'chain' | 'seq' | 'time'> {
   readonly prev: string
   readonly kind: string

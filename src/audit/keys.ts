@@ -16,7 +16,10 @@ export interface AuditKeys {
   readonly privateKey: KeyObject
   /** The 32 bytes of the Ed25519 key (RFC 8032), base64url. */
   readonly publicKey: string
-  /** For HMAC-SHA-256: equal arguments of a tenant have equal hashes, and nobody without the key can guess them. */
+  /**
+   * Returns the key for HMAC-SHA-256: equal arguments of a tenant have equal hashes, and nobody without the key can
+   * guess them.
+   */
   argumentKey(tenant: string): KeyObject
 }
 

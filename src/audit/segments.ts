@@ -10,13 +10,16 @@ const MiB = 1024 * 1024
 const segmentChars = MiB
 /** Beyond so many batches a segment ends, too. */
 const batchesPerSegment = 1_000
-/** In milliseconds: what an idle process wrote long ago must not stay with what it writes now. */
+/**
+ * The longest time of a segment, in milliseconds: what an idle process wrote long ago must not stay with what it writes
+ * now.
+ */
 export const segmentMs = 6 * 60 * 60 * 1000
-/** How often a process finds out whether others have written so much that its segment was deleted, in milliseconds. */
+/** The time between two looks whether its segment was deleted because others wrote much, in milliseconds. */
 const listedMs = 60_000
 /** Heads of chains that are remembered, the latest of each process among them. */
 const headsKept = 200
-/** Of a chain whose oldest segments had to go for others: it stands among the heads. */
+/** A chain whose oldest segments were deleted for others: it stands among the heads. */
 interface MadeRoom {
   readonly deleted: string
 }
@@ -25,11 +28,11 @@ const headsPerRecord = 100
 
 export interface Retention {
   readonly ttlMs: number
-  /** Of one tenant. */
+  /** The most bytes of the records of one tenant. */
   readonly bytes: number
 }
 
-/** Where the records of one chain go. */
+/** Creates the segments of one chain. */
 export function createSegments(
   store: Store,
   tenant: string,
@@ -51,7 +54,7 @@ export function createSegments(
   const keep = (entry: ChainHead | MadeRoom): Promise<void> =>
     store.append(auditHeadsKey(tenant), JSON.stringify(entry), { ttlMs, keep: headsKept })
 
-  /** Before its first record: what is listed and is not there counts as empty. */
+  /** Begins a segment before its first record: a listed segment that is missing counts as empty. */
   async function begin(): Promise<void> {
     const index = await store.entries(auditIndexKey(tenant))
     for (const entry of index.slice(0, Math.max(0, index.length + 1 - segmentsKept))) {
@@ -86,7 +89,7 @@ export function createSegments(
       chars += lines.length
       batches++
     },
-    /** So that a chain which is cut off or removed is missed. */
+    /** Keeps the head, so that a chain which is cut off or removed is missed. */
     keepHead: (head: ChainHead): Promise<void> => keep({ ...head, retentionMs: ttlMs }),
     /**
      * What a signed record says of the other chains of the tenant: `heads`, how far they are, of those that went on
@@ -112,7 +115,7 @@ export function createSegments(
 }
 
 export interface KeptHead extends ChainHead {
-  /** Its oldest records, or all of them, had to go for those of others. */
+  /** The oldest records, or all of them, were deleted for those of others. */
   readonly madeRoom: boolean
 }
 

@@ -10,7 +10,7 @@ import { createSyslogSink } from './syslog.ts'
 import type { WriteLines } from './writes.ts'
 
 export interface Sinks {
-  /** By their names in the log. */
+  /** The places by their names in the log. */
   readonly places: Readonly<Record<string, WriteLines>>
   close(): void
 }

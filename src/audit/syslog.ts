@@ -9,7 +9,7 @@ import type { Clock } from '../time/clock.ts'
 import { readRecord } from './record-fields.ts'
 import type { WriteLines } from './writes.ts'
 
-/** How long the server may take to take what it is sent, connecting included, in milliseconds. */
+/** The longest time for sending, connecting included, in milliseconds. */
 const maxSendMs = 5_000
 /** RFC 5424 section 6.2.1: informational. */
 const severity = 6

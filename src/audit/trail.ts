@@ -16,7 +16,7 @@ export interface TrailOptions {
   readonly segments: ReturnType<typeof createSegments> | undefined
   /** The other places that have them, by their names. */
   readonly sinks: Readonly<Record<string, WriteLines>>
-  /** Of all trails of the process, in characters. */
+  /** The characters that wait in all trails of the process. */
   readonly waiting: { chars: number }
   /** Called with each record as it is made. */
   readonly made: (line: string) => void
@@ -81,7 +81,7 @@ export function createTrail({ chain, segments, sinks, waiting, made, clock, log 
     get isFailing() {
       return writes.isFailing
     },
-    /** It has its last record, and all are written. */
+    /** Whether the trail has its last record, and all records are written. */
     get isOver() {
       return hasEnded && writes.isEmpty
     },

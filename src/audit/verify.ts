@@ -16,9 +16,9 @@ import {
 import { namedKey } from './keys.ts'
 import type { KeptHead } from './segments.ts'
 
-/** Of a chain: records that are told from repeated ones, which a write that had to be made again leaves. */
+/** The records of a chain that are distinguished from repeated ones, which a repeated write leaves. */
 const hashesKept = 10_000
-/** Of a chain without a signature between them: a few come while one is being signed. */
+/** The most records of a chain without a signature between them: a few come while one is being signed. */
 const maxUnsigned = recordsPerSignature + 10
 /** Between the first and the last record after a signature: a store that answers slowly holds signing up. */
 const maxUnsignedMs = 5 * checkpointMs
@@ -31,9 +31,9 @@ export interface AuditReport {
   readonly signatures: number
   /** The keys that records name, base64url. Without a key of one's own, these were believed. */
   readonly keys: readonly string[]
-  /** What is wrong; at most a hundred. */
+  /** The problems; at most a hundred. */
   readonly problems: readonly string[]
-  /** What one should know and may be as it should be; at most a hundred. */
+  /** Notes about what may be in order; at most a hundred. */
   readonly notes: readonly string[]
 }
 
@@ -41,14 +41,14 @@ interface ChainState {
   readonly first: AuditRecord
   last: AuditRecord
   hash: string
-  /** As its first signed record names it. */
+  /** The key that its first signed record names. */
   key: KeyObject | undefined
   signatures: number
   signedAt: number
-  /** Since the last signature. */
+  /** The records since the last signature. */
   unsigned: number
   unsignedFrom: number
-  /** How far they are apart, in milliseconds. NaN: one has no time. */
+  /** The time between them, in milliseconds. NaN: one has no time. */
   unsignedMs: number
   /** Of the first signed record: what it says of the one signed before it, and for how long records are kept. */
   cut: { readonly since: number; readonly retentionMs: number } | undefined
@@ -56,24 +56,24 @@ interface ChainState {
   readonly hashes: Map<number, string>
 }
 
-/** How far a chain was, as another one says, or the gateway. */
+/** The head of a chain as another chain names it, or the gateway. */
 interface KnownHead extends ChainHead {
   readonly retentionMs: number
   readonly knownBy: 'another run' | 'the gateway'
   readonly madeRoom?: boolean
 }
 
-/** Of a log that is not there as a whole. */
+/** The extent of a log that is not there as a whole. */
 export interface AuditExtent {
   /** Earlier records are kept, and not read: what begins in the middle, and runs that are not there, are no faults. */
   readonly isPart: boolean
   /** What records that were made later say of other runs is left out: it may be of what was not read yet. Epoch ms. */
   readonly readFrom: number
-  /** Of each chain: records that are told from repeated ones. */
+  /** The records of each chain that are distinguished from repeated ones. */
   readonly hashes?: number
-  /** How far the gateway knows the chains: what it keeps of them besides their records. */
+  /** The heads of the chains that the gateway keeps besides their records. */
   readonly heads?: readonly KeptHead[]
-  /** Where they are kept for less long than they say, as files are that are rotated away. */
+  /** The time for which records are kept, where that is shorter than they say, as of rotated files. */
   readonly retentionMs?: number
 }
 
@@ -97,7 +97,7 @@ export async function verifyAudit(
     heads.set(head.chain, { ...head, retentionMs: keptMs(head.retentionMs ?? retentionMs), knownBy })
   // Earlier versions did not say how long records are kept: then nobody knows whether what is gone was removed.
   for (const head of ofGateway) know(head, 0, 'the gateway')
-  /** Of which records had to go for those of others. */
+  /** The chains of which records were deleted for those of others. */
   const deleted = new Set<string>()
   const keys = new Set<string>()
   const problems: string[] = []

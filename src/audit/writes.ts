@@ -7,7 +7,7 @@ import { backoffMs, type Clock, createDelay, settledWithin } from '../time/clock
 /** Milliseconds for which lines are collected, and characters beyond which they are written at once. */
 const collectMs = 100
 const batchChars = 65_536
-/** What waits while it cannot be written, in characters. */
+/** The most characters of a tenant that wait while they cannot be written. */
 const maxWaitingOfTenant = 1024 * 1024
 const maxWaitingOfProcess = 32 * 1024 * 1024
 /** Nobody waits longer for a write: a file may be on a disk that hangs. In milliseconds. */
@@ -19,9 +19,9 @@ const maxRetryMs = 30_000
 export type WriteLines = (lines: string) => Promise<void>
 
 export interface WritesOptions {
-  /** By their names in the log. Undefined: it is none. */
+  /** The places by their names in the log. Undefined: there is none. */
   readonly places: Readonly<Record<string, WriteLines | undefined>>
-  /** Of the whole process, in characters. */
+  /** The characters that wait in the whole process. */
   readonly waiting: { chars: number }
   readonly clock: Clock
   readonly log: Log
@@ -32,16 +32,16 @@ interface Place {
   readonly write: WriteLines
   readonly timer: ReturnType<typeof createDelay>
   writing: Promise<void> | undefined
-  /** When the present write began. */
+  /** The time at which the present write began. */
   since: number
-  /** In a row. */
+  /** The failures in a row. */
   failures: number
 }
 
-/** What is written together, and where it still has to be. */
+/** Lines that are written together, and the places where they still have to be written. */
 interface Batch {
   lines: string
-  /** It may be under way. */
+  /** Whether the batch may be under way. */
   isTaken: boolean
   readonly missing: Set<Place>
 }
@@ -112,7 +112,7 @@ export function createWrites({ places, waiting, clock, log }: WritesOptions) {
     while (nextFor(place) !== undefined && place.failures === 0) await flush(place)
   }
 
-  /** Where one place has got what another one does not take, that one misses it. */
+  /** Drops what one place does not take, where another one has it. */
   function makeRoom(): void {
     for (const batch of [...batches]) {
       if (!isFull()) return
@@ -137,7 +137,7 @@ export function createWrites({ places, waiting, clock, log }: WritesOptions) {
         else schedule(place)
       }
     },
-    /** Whether so little waits that another line may be added. */
+    /** Whether another line may be added. */
     hasRoom(): boolean {
       if (isFull()) makeRoom()
       return !isFull()
@@ -149,7 +149,7 @@ export function createWrites({ places, waiting, clock, log }: WritesOptions) {
     get isEmpty() {
       return batches.length === 0
     },
-    /** Whether this place has all. */
+    /** Whether this place has every line. */
     isComplete: (name: string): boolean =>
       !batches.some(({ missing }) => [...missing].some((each) => each.name === name)),
     /** Resolves when all lines so far are written, or could not be within some seconds. Never rejects. */

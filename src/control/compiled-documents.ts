@@ -14,12 +14,12 @@ import { killsIn, stoppedTenant, type DatedKill, type KillsByTenant } from './ki
 import type { WorkerJudge } from './document/judge-in-worker.ts'
 import { documentOf, type TenantDocument } from './document/tenant-document.ts'
 
-/** Of the names of documents in the journal. */
+/** The prefix of the names of documents in the journal. */
 export const documentPrefix = 'tenant/'
 
 export type Documents = ReadonlyMap<string, TenantDocument>
 
-/** One document before and after a change; undefined: there is none. */
+/** A change of one document: before and after; undefined: there is none. */
 export interface DocumentChange {
   readonly tenant: string
   readonly before: TenantDocument | undefined
@@ -47,15 +47,15 @@ export function createCompiledDocuments({
   readonly log: Log
 }) {
   let documents: Documents = new Map()
-  /** What the next version is expected to have, which need not be parsed and compiled again. */
+  /** The documents that the next version is expected to have, which need not be parsed and compiled again. */
   let drafts: Documents = new Map()
   const found = new WeakMap<TenantDocument, { readonly context: string; readonly compiled: Compiled }>()
   let kills: KillsByTenant = new Map()
-  /** By the tenant as it is without its kill switches. */
+  /** The tenants with their kill switches, by the tenant without them. */
   const stopped = new WeakMap<Tenant, { readonly killed: readonly DatedKill[]; readonly tenant: Tenant }>()
   let compiled = new Map<string, CompiledDocument>()
 
-  /** At once, where nobody has had it compiled before. */
+  /** Compiles a document at once, where it was not compiled before. */
   function compileNow(id: string, document: TenantDocument): Compiled {
     const context = contextOfFile(file())
     const known = found.get(document)
@@ -119,7 +119,7 @@ export function createCompiledDocuments({
   }
 
   return {
-    /** As it is without its kill switches; undefined where none compiles here. */
+    /** Returns the tenant without its kill switches; undefined where none compiles here. */
     tenantOf: (id: string): Tenant | undefined => file().tenants.get(tenantId(id)) ?? compiled.get(id)?.tenant,
     get documents() {
       return documents
@@ -156,7 +156,7 @@ export function createCompiledDocuments({
       for (const document of documents.values()) if (document.byPlatform) found.delete(document)
       compiled = new Map([...compiled].map(([id, each]) => [id, each.document.byPlatform ? outdated(each) : each]))
     },
-    /** What `tenants` would answer after these changes, which compile. */
+    /** Returns what `tenants` would return after these changes, which compile. */
     tenantsAfter(changes: readonly DocumentChange[]): Map<TenantId, Tenant> {
       const tenants = inUse()
       for (const { tenant: id, after } of changes) {
@@ -170,7 +170,7 @@ export function createCompiledDocuments({
       return tenants
     },
     problemsOf: (id: string): readonly Problem[] => compiled.get(id)?.problems ?? [],
-    /** Those of documents and of the file, which wins where both have one. */
+    /** Returns the tenants of documents and of the file, which wins where both have one. */
     tenants(): Map<TenantId, Tenant> {
       const context = JSON.stringify(contextOfFile(file()))
       compiled = new Map([...documents].map(([id, document]) => [id, compiledOf(id, document, context)]))

@@ -15,7 +15,7 @@ export type ControlErrorCode =
 export class ControlError extends Error {
   override readonly name = 'ControlError'
   readonly code: ControlErrorCode
-  /** What to do, a whole sentence. */
+  /** The remedy, a whole sentence. */
   readonly remedy: string
   /** Each fault of a document, at its path. */
   readonly problems: readonly Problem[] | undefined

@@ -4,7 +4,7 @@ import { treeOf } from '../config/shape.ts'
 import type { DocumentChange, Documents } from './compiled-documents.ts'
 import { ControlError } from './control-error.ts'
 
-/** Of a document as JSON, and of all. */
+/** The longest document as JSON, and the longest of all together, in characters. */
 const maxDocumentChars = 256 * 1024
 const maxAllChars = 16 * 1024 * 1024
 const maxDocuments = 2_000

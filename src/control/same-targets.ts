@@ -8,18 +8,18 @@ import { upstreamName } from '../protocol/messages.ts'
 
 /** By what a target is known besides its name, as it was when it was stopped. */
 export interface SameTarget {
-  /** Of an upstream at a URL, or of a tool of one: a digest of where it is. */
+  /** The digest of the address of an upstream at a URL, or of a tool of one. */
   readonly server?: string
   /** Names of upstreams that led there, too: whoever stopped one of them did not mean these. */
   readonly besides?: readonly string[]
-  /** Of an API key: SHA-256, also of the one before it. */
+  /** The SHA-256 of an API key, and of the one before it. */
   readonly secrets?: readonly string[]
 }
 
 /** The issuer of callers who have a key. */
 const issuerOfKeys = `${reservedIssuerPrefix}key`
 
-/** Of 256 bits: enough not to meet by chance, and a thousand of them are kept. */
+/** The characters of a digest that are kept: enough not to meet by chance, and a thousand of them are kept. */
 const digestChars = 22
 
 /**

@@ -3,7 +3,7 @@
 import { isObject } from '../protocol/messages.ts'
 
 export interface ChangeAuthor {
-  /** Of the admin key. */
+  /** The name of the admin key. */
   readonly name: string
   readonly role: string
 }
@@ -31,18 +31,18 @@ export interface VersionRecord extends VersionHead {
   readonly places?: Readonly<Record<string, number>>
   /** The texts that this version changed, by name. */
   readonly sealed: Readonly<Record<string, string>>
-  /** Of each text that it changed: the versions before that changed it, the oldest first. Empty: there was none. */
+  /** The earlier versions that changed each text of this one, the oldest first. Empty: there was none. */
   readonly past?: VersionsByName
   /** Names of texts that there are no more, and the version that removed each: the last of them. */
   readonly gone?: Readonly<Record<string, number>>
 }
 
-/** One of the last versions, which tells of all texts. */
+/** A record of one of the last versions, which names all texts. */
 export type WholeRecord = VersionRecord & Required<Pick<VersionRecord, 'places'>>
 
 export const isWhole = (record: VersionRecord | undefined): record is WholeRecord => record?.places !== undefined
 
-/** In place of a record that is no longer needed. */
+/** The text in place of a record that is no longer needed. */
 export const tombstone = '-'
 
 /** @returns undefined for a tombstone, and for what is no record of this version */

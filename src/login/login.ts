@@ -34,7 +34,7 @@ interface LoginOptions {
   /** Returns the epoch of a tenant: what was kept in another one counts as absent (session/session-epochs.ts). */
   readonly epochOf: (tenant: TenantId) => Promise<number>
   readonly sealer: Sealer
-  /** Measures durations. */
+  /** `clock` measures durations, `wall` tells the time of day. */
   readonly clock: Clock
   readonly wall: Pick<Clock, 'now'>
   readonly audit: LoginAuditor | undefined

@@ -16,18 +16,18 @@ export interface Decision {
   readonly deniedBy?: string
   /** The first rule of each policy that allows it; `default` where none has to. Not given where the call decides. */
   readonly allowedBy?: readonly string[]
-  /** What every call needs of the caller besides. */
+  /** The scopes that every call needs besides. */
   readonly scopes: readonly string[]
-  /** What depends on the call; undefined where nothing does. */
+  /** Decides what depends on the call; undefined where nothing does. */
   readonly decideCall?: (facts: ConditionFacts) => Verdict
 }
 
 export interface Verdict {
   /** The rule by whose condition the call is refused; `default` where no condition allows it. */
   readonly refusedBy: string | undefined
-  /** As of a decision; not given where the call is refused. */
+  /** The rules that allow the call; not given where it is refused. */
   readonly allowedBy?: readonly string[]
-  /** What this call needs of the caller, those of every call included. */
+  /** The scopes that this call needs, those of every call included. */
   readonly scopes: readonly string[]
 }
 
@@ -36,7 +36,7 @@ export type Access = ReturnType<typeof accessOf>
 /** Principals that differ in what the rules look at, of one endpoint: beyond it, their rules are sorted out anew. */
 const maxPrincipals = 1_000
 
-/** One for a process: remembers what was decided, as long as the configuration stands. */
+/** Creates the access of a process: it remembers decisions, as long as the configuration stands. */
 export function createAccess() {
   const known = new WeakMap<Endpoint, ReturnType<typeof endpointAccess>>()
   /** @returns undefined where neither the tenant nor the endpoint has a policy. Without a principal: of nobody */
@@ -52,14 +52,16 @@ export function createAccess() {
 function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
   const policies = policiesOf(tenant, endpoint)
   const lookedAt = [...new Set(policies.flatMap(({ rules }) => rules.flatMap(({ who }) => Object.keys(who))))]
-  /** One for each `who` of a policy, which many rules may share. */
+  /** The matchers, one for each `who` of a policy, which many rules may share. */
   const matchers = [...new Set(policies.flatMap(({ rules }) => rules.map(({ isAbout }) => isAbout)))]
   const byPrincipal = new WeakMap<Principal, Access>()
   const byValues = new LRUCache<string, Access>({ max: maxPrincipals })
   const byRules = new LRUCache<string, Access>({ max: maxPrincipals })
   const factsOf = createRouteFacts(tenant.tags)
 
-  /** The same object for all principals that the same rules are about: they share their view of each catalog. */
+  /**
+   * Returns the same object for all principals that the same rules are about: they share their view of each catalog.
+   */
   function sorted(principal: Principal): Access {
     const about = new Map(matchers.map((isAbout) => [isAbout, isAbout(principal)]))
     const key = [...about.values()].map(Number).join('')
@@ -90,7 +92,7 @@ function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
 const valuesOf = (principal: Principal, member: string): readonly string[] =>
   principalValues[member as keyof typeof principalValues](principal)
 
-/** Those that both have to allow. */
+/** Returns the policies of a tenant and of an endpoint, which both have to allow a call. */
 const policiesOf = (tenant: Tenant, endpoint: Endpoint): Policy[] =>
   [tenant.policy, endpoint.policy].flatMap((policy) => (policy === undefined ? [] : compilePolicy(policy)))
 

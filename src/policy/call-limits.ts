@@ -26,17 +26,17 @@ export type CallLimits = ReturnType<typeof createCallLimits>
 /** One number of one limit, as it applies to a caller and a route. */
 interface Applied {
   readonly counter: Counter
-  /** Which of those that are counted apart. */
+  /** The one of those that are counted apart. */
   readonly whose: string
-  /** Of the day or month of now. */
+  /** The day or month of now. */
   window: Window
   bucket: Bucket
 }
 
-/** What a call has to be within. */
+/** The limits that a call has to be within. */
 interface Limits {
   readonly applied: readonly Applied[]
-  /** By limit and those that are counted apart. */
+  /** The concurrent calls, by limit and those that are counted apart. */
   readonly concurrent: ReadonlyArray<{ readonly name: string; readonly key: string; readonly max: number }>
 }
 
@@ -146,7 +146,7 @@ const makeBucket = ({ tenant, limit, unit, capacity, perMs }: Counter, whose: st
   ttlMs: window.until === Infinity ? Math.ceil(capacity / perMs) + rememberedMs : window.until - now + hourMs
 })
 
-/** After a bucket is full again, or may be. */
+/** The time for which a bucket is remembered after it is full again, or may be. */
 const rememberedMs = 30_000
 const hourMs = 3_600_000
 
@@ -202,7 +202,7 @@ const byKind = (): Record<RouteKind, ByRoute> => ({
   template: new WeakMap()
 })
 
-/** As of a rule that refuses: a URI is counted in whatever spelling it comes. */
+/** Returns the matcher of a limit, as of a rule that refuses: a URI is counted in whatever spelling it comes. */
 const coveringMatcher = ({ what }: CallLimit): Rule['covers'] => {
   const covers = routeMatcher({ effect: 'deny', what })
   const matchesUpstream = anyMatcher(what.upstreams)

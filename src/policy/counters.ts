@@ -5,7 +5,7 @@ import type { CallLimit } from '../config/snapshot.ts'
 
 /** A time that is counted by itself. */
 export interface Window {
-  /** In the key of its bucket. */
+  /** The name in the key of its bucket. */
   readonly name: string
   /** Epoch ms; Infinity of a rate. */
   readonly until: number
@@ -92,7 +92,7 @@ export function countersOf(tenant: string, limit: string, config: CallLimit): Co
   return [...ofRates, ...ofQuotas]
 }
 
-/** What is left of a counter, and when there is more. */
+/** The state of a counter: what is left, and when there is more. */
 export interface CounterState {
   readonly counter: Counter
   readonly remaining: number

@@ -21,21 +21,21 @@ export interface Question {
   readonly principal: Principal
   readonly kind: RouteKind
   readonly route: JudgedRoute
-  /** Of the call; undefined: they are not known yet. */
+  /** The arguments of the call; undefined: they are not known yet. */
   readonly args: ConditionFacts['args'] | undefined
-  /** Of the client; undefined: not known. */
+  /** The address of the client; undefined: not known. */
   readonly address?: string | undefined
   readonly now: Date
 }
 
 export interface RuleExplanation {
   readonly name: string
-  /** Whose policy it stands in. */
+  /** The owner of the policy with the rule. */
   readonly of: 'tenant' | 'endpoint'
   readonly effect: Rule['effect']
   /** null: that depends on the arguments. */
   readonly applies: boolean | null
-  /** What of the rule, or of its condition, makes it apply or not. */
+  /** The part of the rule, or of its condition, that makes it apply or not. */
   readonly because: string
 }
 

@@ -11,7 +11,7 @@ import type { RouteFacts, RouteKind } from './rules.ts'
 export interface JudgedRoute {
   readonly upstream: string
   readonly name: string
-  /** Of a tool, in the words of its server. */
+  /** The annotations of a tool, as its server lists them. */
   readonly annotations?: JsonObject | undefined
   /** What the endpoint changes of a tool: its annotations are the operator's, and stand in place of the server's. */
   readonly change?: Pick<ToolChange, 'annotations'> | undefined
@@ -35,9 +35,9 @@ export function createRouteFacts(tags: ReadonlyMap<string, UpstreamTags>) {
 }
 
 interface Annotations {
-  /** In the words of the server. */
+  /** The annotations of the server. */
   readonly own: JsonObject | undefined
-  /** By the endpoint. */
+  /** The annotations that the endpoint gives. */
   readonly given: JsonObject | undefined
 }
 

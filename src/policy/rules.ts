@@ -7,7 +7,7 @@ import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 
 export type RouteKind = 'tool' | 'prompt' | 'resource' | 'template'
 
-/** What a rule is asked about. */
+/** The facts of a route that rules compare. */
 export interface RouteFacts {
   readonly kind: RouteKind
   readonly upstream: string
@@ -16,7 +16,7 @@ export interface RouteFacts {
   /** False for a URI that a server may take for another one than it seems to name. */
   readonly isClear: boolean
   readonly tags: ReadonlySet<string>
-  /** Those that it has in every spelling. */
+  /** The tags that the route has in every spelling. */
   readonly certainTags: ReadonlySet<string>
 }
 
@@ -24,7 +24,7 @@ export interface Rule extends PolicyRule {
   readonly condition: Condition | undefined
   readonly isAbout: (principal: Principal) => boolean
   readonly isAboutUpstream: (upstream: string) => boolean
-  /** For routes of such an upstream. */
+  /** Whether the rule covers a route of such an upstream. */
   readonly covers: (route: RouteFacts) => boolean
 }
 
@@ -70,7 +70,10 @@ export function principalMatcher(who: PolicyRule['who']): Rule['isAbout'] {
   return (principal) => tests.every((test) => test(principal))
 }
 
-/** What the members of `who` are compared with. A key is no person: no rule about subjects or clients is about one. */
+/**
+ * The values that the members of `who` are compared with. A key is no person: no rule about subjects or clients is
+ * about one.
+ */
 export const principalValues = {
   issuers: ({ kind, issuer }: Principal) => (kind === 'token' ? [issuer] : []),
   subjects: ({ kind, subject }: Principal) => (kind === 'token' ? [subject] : []),
@@ -81,7 +84,7 @@ export const principalValues = {
   roles: ({ roles }: Principal) => roles
 } satisfies Record<keyof PolicyRule['who'], (principal: Principal) => readonly string[]>
 
-/** What conditions see of a principal. What it has not is absent, and equal to nothing. */
+/** Returns the facts of a principal for conditions. What it lacks is absent, and equal to nothing. */
 export function factsOf({ kind, issuer, subject, clientId, scopes, groups, roles }: Principal): PrincipalFacts {
   return {
     kind,

@@ -5,13 +5,13 @@ import type { Principal } from '../../auth/principal.ts'
 import type { CallRecord, ObservedCall, ObservedCaller } from '../../observe/calls.ts'
 import type { Clock } from '../../time/clock.ts'
 
-/** Of the process, and of one tenant: beyond, whoever called longest ago is forgotten. */
+/** The most callers of the process, and of one tenant: beyond, the one who called longest ago is forgotten. */
 const maxCallers = 2_000
 const maxCallersOfTenant = 200
 const dayMs = 24 * 60 * 60 * 1000
 
 export interface SeenCaller {
-  /** As they called last: a newer token may say other groups. */
+  /** The principal of the last call: a newer token may have other groups. */
   readonly principal: ObservedCaller
   readonly software: string | undefined
   readonly calls: number
@@ -27,7 +27,7 @@ interface Seen {
   readonly tenant: string
   readonly firstAt: number
   lastAt: number
-  /** Of its last call among all: many calls end in one millisecond. */
+  /** The number of its last call among all calls: many end in one millisecond. */
   turn: number
   isForgotten: boolean
 }
@@ -37,7 +37,7 @@ export type Callers = ReturnType<typeof createCallers>
 /** @param wall the time of day */
 export function createCallers(wall: Pick<Clock, 'now'>) {
   const tenants = new Map<string, Map<string, Seen>>()
-  /** By who was let in, as the object that stands for them in many calls. */
+  /** The callers by the object that stands for them in many calls. */
   const known = new WeakMap<ObservedCaller, Seen>()
   let count = 0
   let turns = 0
@@ -89,7 +89,7 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
         seen.turn = ++turns
       }
     },
-    /** Those who called since the day began (UTC), the last one first. */
+    /** Returns the callers since the day began (UTC), the last one first. */
     today(tenant: string): SeenCaller[] {
       const since = Math.floor(wall.now() / dayMs) * dayMs
       return [...(tenants.get(tenant)?.values() ?? [])]
@@ -100,6 +100,6 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
   }
 }
 
-/** Of a tenant: what calls are observed with is whoever was let in. */
+/** Returns the principals who called a tenant today. */
 export const callersToday = (callers: Pick<Callers, 'today'>, tenant: string): Principal[] =>
   callers.today(tenant).map(({ principal }) => principal as Principal)

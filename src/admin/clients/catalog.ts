@@ -18,7 +18,7 @@ import { defineRoute, everyRole, type AdminRequest, type AdminServices } from '.
 import { namedEndpoint } from './own-way.ts'
 import { catalogsThen, keptMoment, readingPast, type KeptMoment } from './past-catalogs.ts'
 
-/** How long a question waits for upstreams whose lists are not known yet, in milliseconds. */
+/** The time that a question waits for upstreams whose lists are not known yet, in milliseconds. */
 export const maxListingWaitMs = 5_000
 /** An estimate: what hosts give to the model is this text. */
 const charactersPerToken = 4

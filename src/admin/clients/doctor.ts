@@ -13,7 +13,7 @@ import { administrators, AdminStream, defineRoute } from '../route.ts'
 import { createPlaces, credentialSchema, namedEndpoint, ownListener } from './own-way.ts'
 
 const maxExaminations = 4
-/** Of one exchange. */
+/** The longest time of one exchange, in milliseconds. */
 const examinedMs = 10_000
 
 const hopText = Type.String({ description: 'As [doctor.md](doctor.md) calls it.' })

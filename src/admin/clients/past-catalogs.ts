@@ -21,7 +21,7 @@ import { createPlaces, namedEndpoint } from './own-way.ts'
 
 /** The newest, of the configuration and of lists together. */
 const maxMoments = 100
-/** Of a tenant, as many as are kept of it alone. */
+/** The most versions of a tenant that are read: as many as are kept of it alone. */
 const maxVersionsRead = 20
 
 /** At once, in one process, and half of them of one tenant: each holds the lists of all upstreams of an endpoint. */
@@ -44,7 +44,7 @@ export interface KeptMoment {
   readonly at: number
   readonly tenant: Tenant
   readonly listings: ReadonlyMap<string, KeptListings>
-  /** Of all that has to be read. */
+  /** The characters of all that has to be read. */
   readonly chars: number
 }
 

@@ -16,7 +16,7 @@ import { createPlaces, credentialSchema, namedEndpoint, ownListener } from './ow
 const maxTries = 8
 const maxTryMs = 10 * 60_000
 
-/** What a page can show and answer. */
+/** The capabilities that a page can serve. */
 const capabilities = { elicitation: { form: {}, url: {} } }
 
 const TryAnswer = closedObject({

@@ -14,9 +14,9 @@ import type { AdminServices } from '../route.ts'
 import { spend, type CallerClasses, type LooksLeft, type Places, type Standing } from './planned/caller-classes.ts'
 import { catalogWithoutRules, listOfKind, type EndpointPlace } from './rule-effects.ts'
 
-/** Of an endpoint: tools that are gained, and those that are lost; the same of each other kind. */
+/** The most names of an endpoint that are gained, and that are lost, of each kind. */
 const maxNamesOfEndpoint = 50
-/** Of an endpoint: those that are told, and what is told of each in the same way. */
+/** The most callers of an endpoint that are listed. */
 const maxCallersTold = 20
 const maxNamesOfCaller = 10
 
@@ -28,7 +28,7 @@ const namesUpTo = (max: number) =>
 
 const otherKinds = routeKinds.filter((kind) => kind !== 'tool')
 
-/** What is gained and lost: the tools, and everything else by its kind. */
+/** The schema of what is gained and lost: the tools, and everything else by its kind. */
 const gainsAndLosses = (max: number) => {
   const tools = { gains: namesUpTo(max), loses: namesUpTo(max) }
   return {
@@ -106,7 +106,7 @@ export function callersOf(tenants: ReadonlyArray<Tenant | undefined>, seen: read
 
 type Offered = ReadonlyMap<RouteKind, ReadonlyMap<string, Route>>
 
-/** What an endpoint offers to whoever no rule keeps from anything, by kind, then as callers name it. */
+/** Returns what an endpoint offers to a caller whom no rule restricts, by kind, then by public name. */
 export function offeredAt(place: EndpointPlace | undefined, services: Pick<AdminServices, 'catalogOf'>): Offered {
   if (place === undefined) return new Map()
   const catalog = catalogWithoutRules(place, services)

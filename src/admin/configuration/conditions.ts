@@ -21,7 +21,7 @@ export const conditionsOf = (headers: IncomingHttpHeaders): Conditions => ({
   idempotencyKey: headers['idempotency-key']?.toString()
 })
 
-/** Whether what a route changes has versions that a request can name. */
+/** Whether the resource of a route has versions that a request can name. */
 export const takesConditions = ({ method, path }: Pick<AdminRoute, 'method' | 'path'>): boolean =>
   method === 'POST'
     ? path === '/v1/apply' || path === '/v1/rollback'
@@ -35,7 +35,7 @@ const matches = (header: string, version: number | undefined): boolean =>
 
 type Versions = Pick<Control, 'version' | 'lastChangeOf'>
 
-/** What a plan is of: for a key of some tenants the last change of these, whatever others do. */
+/** Returns the version of a plan: for a key of some tenants the last change of these, whatever others do. */
 export const versionFor = ({ tenants }: Pick<Administrator, 'tenants'>, control: Versions): number =>
   tenants === undefined ? control.version : Math.max(0, ...[...tenants].map(control.lastChangeOf))
 
@@ -83,7 +83,10 @@ export function checkPreconditions({ ifMatch, ifNoneMatch }: Conditions, version
     )
 }
 
-/** Of a change of what is there already. @throws AdminProblem precondition_required where it names no version */
+/**
+ * Checks that a change of an existing resource names its version.
+ * @throws AdminProblem precondition_required where it names none
+ */
 export function checkVersionNamed(ifMatch: string | undefined, { tenant, before }: DocumentChange): void {
   if (ifMatch !== undefined || before === undefined) return
   throw new AdminProblem(

@@ -129,7 +129,7 @@ const kinds = {
   }
 } as const
 
-/** What is sent as a part: of an issuer, what the path says need not be said again. */
+/** Returns the part that was sent: of an issuer, what the path says need not be sent again. */
 function partIn({ body, params }: AdminRequest, kind: PartKind): Tree {
   const part = treeIn(body)
   const { issuer } = params

@@ -51,7 +51,7 @@ export function shownPart(
   return part === undefined ? null : treeOf(part)
 }
 
-/** For reading what is in use: without a store there is nothing more to tell. */
+/** Returns the documents that are in use; none before the store was read. */
 export function documentsKnown(control: Control): Documents {
   try {
     return control.documents()

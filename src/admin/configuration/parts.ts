@@ -60,7 +60,7 @@ const member = (map: string, name: string): PartPlace => ({
   }
 })
 
-/** Where a tenant names no endpoints, it has this one. */
+/** The endpoint of a tenant that names none. */
 const impliedEndpoints = ({ upstreams }: Tree): Tree => ({ default: { upstreams: Object.keys(treeOf(upstreams)) } })
 
 /** Whoever adds a second endpoint would otherwise lose the one that is there without being named. */

@@ -27,7 +27,7 @@ import {
 import { PlanBody, changeOfPlan } from './planned/plan-change.ts'
 import { classesToCompare, openSessions } from './planned/told-sessions.ts'
 
-/** Of a tenant: those that are told. */
+/** The most failing tests of a tenant that are listed. */
 const maxBrokenTests = 20
 
 const UpstreamPlan = closedObject({
@@ -66,7 +66,7 @@ function upstreamPlans(before: Tenant | undefined, after: Tenant | undefined): A
   })
 }
 
-/** Whether they held before does not matter: whoever applies the change shall know. */
+/** Yields the tests that fail after the change, whether or not they passed before. */
 function* brokenTests(
   tenant: Tenant,
   now: number,

@@ -33,7 +33,7 @@ const maxRulesTried = 200_000
 
 interface Asked {
   readonly access: ReturnType<typeof createAccess>
-  /** Of tools, by UPSTREAM/NAME; none of one that nobody has listed yet. */
+  /** The annotations of tools, by UPSTREAM/NAME; none of one that its server has not listed yet. */
   readonly annotations: ReadonlyMap<string, JsonObject | undefined>
 }
 
@@ -104,7 +104,7 @@ const testsAt = (tenant: Tenant, endpoint: Endpoint) =>
     return placed.filter(({ test }) => of === 'endpoint' || test.endpoint === endpoint.name)
   })
 
-/** What the results cost at most. */
+/** Returns the highest cost of the results. */
 export function rulesTried(tenant: Tenant, endpoint: Endpoint): number {
   return Math.min(testsAt(tenant, endpoint).length * rulesAt(tenant, endpoint), maxRulesTried)
 }

@@ -17,13 +17,13 @@ import { page, pageQuery, pageSchema } from '../paging.ts'
 import { defineRoute, type AdminServices } from '../route.ts'
 import { RuleInForce } from './policies.ts'
 
-/** Of the tools that one rule covers. */
+/** The most tools of one rule that are listed. */
 const maxCoveredNames = 20
 
-/** Of the callers that one rule is about. */
+/** The most callers of one rule that are listed. */
 const maxCallerNames = 20
 
-/** Who reads rules, and what is offered before they decide. */
+/** The roles that may read rules, and what is offered before rules decide. */
 export const readersOfRules = ['platform-admin', 'tenant-admin', 'auditor'] as const
 
 export const policyLevels = ['tenant', 'endpoint'] as const
@@ -69,7 +69,7 @@ export interface EndpointPlace {
   readonly endpoint: Endpoint
 }
 
-/** Of each kind: its list, and what callers know an entry of it by. */
+/** The list of each kind, and the member that names an entry of it. */
 export const listOfKind = {
   tool: ['tools', 'name'],
   prompt: ['prompts', 'name'],
@@ -77,7 +77,7 @@ export const listOfKind = {
   template: ['templates', 'uriTemplate']
 } as const
 
-/** What the endpoint offers to whoever no rule keeps from anything. */
+/** Returns the catalog of the endpoint for a caller whom no rule restricts. */
 export const catalogWithoutRules = (place: EndpointPlace, { catalogOf }: Pick<AdminServices, 'catalogOf'>) =>
   catalogOf({ ...place, isBeforeRules: true }, undefined)
 
@@ -94,7 +94,7 @@ function rulesOf({ tenant, endpoint }: EndpointPlace): PlacedRule[] {
   })
 }
 
-/** How many a question about the endpoint goes through. */
+/** Returns how many rules a question about the endpoint goes through. */
 export const rulesAt = (tenant: Tenant, endpoint: Endpoint): number =>
   (tenant.policy?.rules.length ?? 0) + (endpoint.policy?.rules.length ?? 0)
 

@@ -11,11 +11,11 @@ import type { AdminRequest, AdminServices } from '../route.ts'
 export interface NotedChange extends Pick<ChangeRequest, 'admit' | 'change' | 'removed' | 'past' | 'isBehindFile'> {
   /** Such as `tenant.put`. */
   readonly action: string
-  /** What was changed, without anything secret. Not given: each tenant, of which nobody else's record tells. */
+  /** The target of the change, without anything secret. Default: each tenant has a record of its own, with its id. */
   readonly target?: string
-  /** Whom it is about, where the path names none. */
+  /** The tenants of the change, where the path names none. */
   readonly tenants?: readonly string[]
-  /** Of a document as it is shown: what was changed. */
+  /** Returns the changed part of a document as it is shown. */
   readonly partOf: (shown: Tree) => unknown
 }
 

@@ -15,7 +15,7 @@ export function consoleCookie(name: string) {
   return {
     /** @param origin of the page that is answered */
     line,
-    /** What takes it away, with and without its prefix. */
+    /** Returns the headers that remove the cookie, with and without its prefix. */
     gone: (origin: string | undefined): string[] => [
       line('http:', '', 0),
       ...(isSecure(origin) ? [line('https:', '', 0)] : [])

@@ -11,7 +11,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 const own = join(import.meta.dirname, '..', '..', 'console')
 const { resolve } = createRequire(import.meta.url)
 
-/** By their names below /console/modules/: a package, and the file of it. */
+/** The package and the file of each module, by its name below /console/modules/. */
 const modules: Readonly<Record<string, readonly [name: string, file: string]>> = {
   'preact.js': ['preact', 'dist/preact.mjs'],
   'preact-hooks.js': ['preact', 'hooks/dist/hooks.mjs'],
@@ -92,7 +92,7 @@ export function createConsoleFiles() {
   }
 }
 
-/** What cannot be read now, because too many files are open perhaps, is tried again when somebody asks again. */
+/** Forgets a failed read, so that it is tried again with the next request: too many files may have been open. */
 const forgetting =
   (forget: () => unknown) =>
   (error: unknown): never => {

@@ -17,7 +17,7 @@ import { AdminProblem } from '../problem.ts'
 import { createAddressRates } from '../rates.ts'
 import { consoleCookie } from './cookies.ts'
 
-/** From the first redirect to the last. */
+/** The longest time from the first redirect to the last, in seconds. */
 const signInSeconds = 15 * 60
 /** Then the provider is asked again, which knows whether they still may: mostly without a question to the person. */
 const sessionOfProviderMs = 60 * 60 * 1000
@@ -84,7 +84,7 @@ export function createProviderSignIn({
   }
 
   return {
-    /** Where people sign in; undefined: by keys and tokens only. */
+    /** The issuer at which people sign in; undefined: they use keys and tokens only. */
     get issuer(): string | undefined {
       return provider()?.issuer
     },

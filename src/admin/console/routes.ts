@@ -11,7 +11,7 @@ import { createConsoleFiles, type ConsoleFile } from './files.ts'
 import type { ProviderSignIn } from './provider-sign-in.ts'
 import type { ConsoleSessions } from './sessions.ts'
 
-/** In bytes: a key, or an access token. */
+/** The longest body of a sign-in, in bytes: a key, or an access token. */
 const maxSignInBody = 16_384
 
 declare module 'fastify' {
@@ -71,7 +71,7 @@ export function addConsole(server: FastifyInstance, { access, sessions, signIn, 
     return await reply.headers({ 'Set-Cookie': lines, 'Cache-Control': 'no-store' }).send({ token, until })
   })
 
-  /** By a key or token, or as whoever the provider has sent back. @throws AdminProblem */
+  /** Signs in by a key or token, or as the person whom the provider has sent back. @throws AdminProblem */
   async function whoSignsIn(request: FastifyRequest): Promise<Administrator> {
     const { body, ip } = request
     const origin = pageOf(request)
@@ -102,7 +102,9 @@ function pageOf({ headers: { origin } }: FastifyRequest): string {
   throw new AdminProblem('forbidden_origin', 'The request comes from no page.', 'Sign in at /console/.')
 }
 
-/** Nothing inline but the import map, nothing of others, and no text becomes markup (Trusted Types). */
+/**
+ * Returns the content security policy: nothing inline but the import map, nothing of other origins, and Trusted Types.
+ */
 const policyOf = (importMap: string | undefined): string =>
   [
     "default-src 'none'",

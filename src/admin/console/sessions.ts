@@ -15,16 +15,16 @@ import { consoleCookie } from './cookies.ts'
 
 /** Twelve hours: a working day. Then people sign in again. */
 const sessionMs = 12 * 60 * 60 * 1000
-/** Of one administrator; a further one ends the oldest. */
+/** The most sessions of one administrator; a further one ends the oldest. */
 const maxSessions = 8
 
-/** Those that were signed out here and may have streams open; beyond, such streams end with their time. */
+/** The most signed-out sessions that may have open streams; beyond, such streams end with their time. */
 const maxSignedOut = 1_000
 
 const cookie = consoleCookie('gatehouse-console')
 const consoleTokenHeader = 'gatehouse-console'
 
-/** What the store keeps: digests only, so that who reads it can use no session. */
+/** A session in the store: digests only, so that a reader of the store can use none. */
 interface Session {
   readonly id: string
   readonly token: string
@@ -42,7 +42,7 @@ interface ConsoleSessionsOptions {
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>
 
 export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOptions) {
-  /** By which session each came. */
+  /** The session of each administrator. */
   const cameBy = new WeakMap<Administrator, Session>()
   const signedOut = new LRUCache<string, true>({ max: maxSignedOut })
 
@@ -87,7 +87,7 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
   }
 
   return {
-    /** By a key or token where there is one, whatever cookies are sent along. @throws AdminProblem as of `access` */
+    /** Authenticates a request by its key or token, else by its cookie. @throws AdminProblem as of `access` */
     async authenticate(request: FastifyRequest): Promise<Administrator> {
       const place = request.headers.authorization === undefined ? cookie.in(request) : undefined
       if (place === undefined) return await access.authenticate(request.raw.rawHeaders, request.ip)
@@ -98,7 +98,7 @@ export function createConsoleSessions({ store, wall, access }: ConsoleSessionsOp
       return administrator
     },
 
-    /** As `access`, and the session by which they came has not ended. */
+    /** Whether the administrator is still let in, and their session has not ended. */
     isLetIn(administrator: Administrator): boolean {
       const session = cameBy.get(administrator)
       if (!access.isLetIn(administrator)) return false

@@ -20,7 +20,7 @@ import { Stopped } from './stopped.ts'
 
 const maxDiscoveries = 4
 const maxDiscoveryMs = 60_000
-/** That are told by their names. */
+/** The most tools that are listed by name. */
 const maxToolNames = 200
 
 const hopText = Type.String({ description: 'As [doctor.md](doctor.md) calls it.' })
@@ -45,7 +45,7 @@ type Answer = Static<typeof Discovered>
 
 const places = createPlaces(maxDiscoveries, 'Too many servers are being looked at.')
 
-/** As it would be if it were added now, with all that holds for it. @throws ControlError, AdminProblem */
+/** Returns the definition that the server would have if it were added now. @throws ControlError, AdminProblem */
 async function definitionOf(request: AdminRequest, { control }: AdminServices): Promise<HttpDefinition> {
   const { body, params, administrator } = request
   const { tenant = '', upstream = '' } = params

@@ -22,13 +22,13 @@ export interface Discovery {
   readonly publicUrl: string
   readonly clientInfo: Implementation
   readonly connect: Connector['connect']
-  /** What the lists count to. */
+  /** The memory that the lists count to. */
   readonly memory: MemoryShare
   readonly signal: AbortSignal
   readonly passed: Passed
 }
 
-/** What was found. Without a listing it asks people to sign in, or shows its lists to whoever calls. */
+/** The result. Without a listing the server asks people to sign in, or shows lists by caller. */
 interface Found {
   readonly listing: Listing | undefined
   readonly asksPeople: boolean
@@ -71,7 +71,7 @@ const isForWhomeverItNames = ({
   readonly tokenUrl?: string
 }): boolean => issuer === undefined && tokenUrl === undefined
 
-/** Where its host is. @returns by whose guard its sockets find it, where it has to be public */
+/** Looks up the host. @returns the guard of its sockets, where it has to be public */
 async function reachable(
   { definition: { publicHosts, tenant }, egress, passed }: Discovery,
   url: URL
@@ -152,7 +152,7 @@ const unknownName = (error: unknown, { hostname }: URL): unknown =>
     ? error
     : new Diagnosis('dns_unknown', { hostname, code: (error as NodeJS.ErrnoException).code ?? '' })
 
-/** It is connected to as calls are, and let go of again. */
+/** Connects as calls do, reads the lists, and closes the connection. */
 async function listed({ definition, clientInfo, connect, memory, signal, passed }: Discovery): Promise<Listing> {
   const events = { listChanged() {}, notification() {}, ask: noClient.ask, closed() {} }
   const handshake = { clientInfo, capabilities: {}, era: 'modern' as const }

@@ -11,13 +11,13 @@ import { checkAccountServer } from '../../vault/oauth/account-source.ts'
 import { authorizationServerOf, protectedResource, readChallenge, serverMetadata } from '../../vault/oauth/discovery.ts'
 import { Stopped, type Passed } from './stopped.ts'
 
-/** Of one answer of the server or of its authorization server. */
+/** The longest answer of the server or of its authorization server, in bytes. */
 const maxMetadataBytes = 128 * 1024
 export const hopMs = 10_000
 
 interface SignInOptions {
   readonly definition: HttpDefinition
-  /** Of the answer with 401. */
+  /** The challenge of the answer with 401. */
   readonly challenge: string | undefined
   readonly egress: EgressLimits
   readonly publicUrl: string

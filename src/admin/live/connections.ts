@@ -13,7 +13,7 @@ import { page, pageQuery, pageSchema, type PageRequest } from '../paging.ts'
 import { AdminProblem } from '../problem.ts'
 import { administrators, defineRoute, everyRole } from '../route.ts'
 
-/** Of what is noted. */
+/** The longest note, in characters. */
 const maxNameChars = 300
 
 const name = (description: string) => Type.Optional(Type.String({ maxLength: 4_096, description }))
@@ -47,7 +47,7 @@ function checkWanted({ issuer, subject }: Wanted): void {
     throw new AdminProblem('invalid_request', '"subject" needs "issuer".', 'Say whose subject it is.')
 }
 
-/** Of many people at once, also what is not listed. @throws AdminProblem limit_reached */
+/** Ends the connections of many people at once, also those that are not listed. @throws AdminProblem limit_reached */
 async function endAll(connections: PeopleConnections, { id }: Tenant, { issuer, upstream }: Wanted): Promise<void> {
   if (await connections.endAll(id, { issuer, upstream })) return
   throw new AdminProblem(

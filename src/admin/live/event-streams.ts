@@ -9,23 +9,23 @@ import type { AdminStream } from '../route.ts'
 
 const maxStreams = 32
 const maxStreamsPerKey = 4
-/** Of those who administer a tenant. */
+/** The most streams of administrators of one tenant. */
 const maxStreamsPerTenant = 8
 /** Left to those who administer all tenants. */
 const keptStreams = 8
-/** What waits for a reader that does not read, in bytes. */
+/** The most bytes that wait for a reader that does not read. */
 const maxUnreadBytes = 1024 * 1024
 /** How long such a reader may take to read why it is let go of; and between two signs of life. In milliseconds. */
 const lastWordMs = 5_000
 const keepAliveMs = 15_000
-/** How long after its key was taken away a reader is let go of, where nothing happens. */
+/** The time after which the stream of a removed key ends, where nothing happens, in milliseconds. */
 const recheckMs = 1_000
 
 type End = 'slow' | 'access' | 'closing'
 
 interface EventStreamsOptions {
   readonly clock: Clock
-  /** Whether what let an administrator in is as it was. */
+  /** Whether the key or the rules that let an administrator in are unchanged. */
   readonly isLetIn: (administrator: Administrator) => boolean
 }
 

@@ -14,16 +14,16 @@ export const problemKinds = ['store', 'saturation', 'audit', 'configuration', 'u
 
 export interface FoundProblem {
   readonly kind: (typeof problemKinds)[number]
-  /** What of the tenant, or of the process, it is about, where it may have several of the kind. */
+  /** The part of the tenant, or of the process, that has the problem, where it may have several of the kind. */
   readonly about?: string
   /** `fault`: callers are refused by it. `warning`: they will be, or some are. `notice`: somebody wanted it so. */
   readonly severity: 'fault' | 'warning' | 'notice'
   /** undefined: of the process. */
   readonly tenant?: string
   readonly upstream?: string
-  /** Since when (RFC 3339), where that is known. */
+  /** The time since when it lasts (RFC 3339), where that is known. */
   readonly since?: string
-  /** Of what the sentence counts. */
+  /** The count in the sentence. */
   readonly count?: number
   readonly sentence: string
   readonly remedy: string
@@ -31,7 +31,7 @@ export interface FoundProblem {
 
 /** Part of a limit that is in use, from which on it is told. */
 const nearly = 0.8
-/** Of an answer; those of one kind are of all tenants. */
+/** The most problems of one kind in an answer. */
 export const maxProblemsOfKind = 100
 
 /** The worst first. */

@@ -13,23 +13,23 @@ const sayMs = 10_000
 const firstSayMs = 2_000
 const believedMs = 35_000
 const maxProcesses = 256
-/** In hexadecimal digits: enough to see that two differ. */
+/** The length of a digest, in hexadecimal digits: enough to see that two differ. */
 const digestChars = 12
 const whose = { tenant: '', caller: 'processes' }
 
 export interface ServingProcess {
   readonly process: string
   readonly version: string
-  /** Of the documents of tenants. */
+  /** The version of the documents of tenants. */
   readonly configuration: number
-  /** Of what it serves with: equal at processes that serve alike. */
+  /** The digest of its snapshot: equal at processes that serve alike. */
   readonly snapshot: string
   /** Epoch ms. */
   readonly startedAt: number
 }
 
 interface Said extends ServingProcess {
-  /** It has just started, and wants to know the others. */
+  /** The process has just started, and asks the others to answer. */
   readonly asks: boolean
 }
 

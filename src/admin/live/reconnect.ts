@@ -9,7 +9,7 @@ import { noSuch } from '../problem.ts'
 import { administrators, defineRoute } from '../route.ts'
 import { UpstreamEntry, upstreamAnswer } from '../upstreams.ts'
 
-/** How long the answer waits for the first new connection, in milliseconds. */
+/** The time that the answer waits for the first new connection, in milliseconds. */
 const reconnectWaitMs = 5_000
 
 export const reconnectRoute = defineRoute(

@@ -5,7 +5,7 @@ import type { Clock } from '../../time/clock.ts'
 
 const minuteMs = 60_000
 export const refusedMinutes = 10
-/** Of tenants and limits that are counted at once; in the minutes before, further ones are not. */
+/** The most pairs of a tenant and a limit that are counted at once. */
 const maxCounted = 512
 
 const limitCodes: ReadonlySet<string> = new Set<ErrorCode>([
@@ -23,7 +23,7 @@ interface Refused {
   /** undefined: of callers who were not let in. */
   readonly tenant: string | undefined
   readonly code: ErrorCode
-  /** By minute. */
+  /** The counts by minute. */
   readonly minutes: Map<number, Record<Told, number>>
 }
 

@@ -11,7 +11,7 @@ import { foreignCursor, pageSchema, pageQuery } from '../paging.ts'
 import { noSuch } from '../problem.ts'
 import { administrators, defineRoute, everyRole } from '../route.ts'
 
-/** As `sessionCursor` writes it. */
+/** The form of a cursor of `sessionCursor`. */
 const isCursor = /^[0-9a-z]{9}\.[\w-]{22}$/
 
 export const SessionEntry = closedObject({

@@ -22,13 +22,13 @@ import { createSeries } from '../series/series.ts'
 import { createUsage } from './usage.ts'
 import { createWatch } from './watch.ts'
 
-/** What processes tell each other: connections to an upstream are opened anew. */
+/** A message between processes: the connections to an upstream are opened anew. */
 interface Renewal {
   readonly hash: string
   readonly atOnce: boolean
 }
 
-/** What this process serves with. */
+/** The parts of this process that the list of processes shows. */
 interface Serving {
   readonly snapshot: () => Snapshot
   readonly control: Pick<Control, 'version'>
@@ -81,7 +81,7 @@ export function createLiveStatistics({
     }
   })
 
-  /** Of something that reads what is counted. */
+  /** Wraps a function that reads counts: calls that are not counted yet are counted first. */
   const settled =
     <Asked extends readonly unknown[], Told>(read: (...asked: Asked) => Told) =>
     (...asked: Asked): Told => {
@@ -116,7 +116,7 @@ export function createLiveStatistics({
     refusedLately: { ...refusedLately, read: settled(refusedLately.read) },
     watch,
     meter,
-    /** At every process. */
+    /** Opens the connections to an upstream anew, at every process. */
     renew(renewal: Renewal): void {
       pool.renew(renewal.hash, renewal.atOnce)
       if (bus.shared) void bus.tell(everyNode, 'renew', renewal)

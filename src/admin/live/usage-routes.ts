@@ -8,7 +8,7 @@ import { sessionsLookedAt } from '../../store/keys.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { usageCounts, type UsageOfDay } from './usage.ts'
 
-/** Of those with most calls, of all the days together. */
+/** The most upstreams, and the most tools, of all the days together. */
 const maxPartsListed = 100
 const maxDays = 62
 

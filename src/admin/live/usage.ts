@@ -14,7 +14,7 @@ const writeMs = 5_000
 const maxToolsCounted = 200
 const dayMs = 24 * 60 * 60 * 1000
 
-/** What is counted, and of which calls. */
+/** The numbers that are counted. */
 export const usageCounts = ['requests', 'toolCalls', 'toolErrors', 'errors', 'bytesIn', 'bytesOut'] as const
 type Counts = Record<(typeof usageCounts)[number], number>
 interface Part {
@@ -27,7 +27,7 @@ interface Day extends Counts {
   readonly tenant: string
   readonly day: string
   readonly upstreams: Parts
-  /** By upstream/name. */
+  /** The counts of tools, by upstream/name. */
   readonly tools: Parts
   isListed: boolean
   isChanged: boolean
@@ -41,7 +41,7 @@ interface Counted {
 }
 
 export interface UsageOfDay extends Readonly<Counts> {
-  /** Of UTC: 2026-07-28. */
+  /** The day in UTC, such as 2026-07-28. */
   readonly day: string
   readonly upstreams: ReadonlyMap<string, { readonly calls: number; readonly errors: number }>
   readonly tools: ReadonlyMap<string, { readonly calls: number; readonly errors: number }>
@@ -68,7 +68,7 @@ export function createUsage({
   readonly log: Log
 }) {
   const days = new Map<string, Day>()
-  /** What the last call of a route was counted with, by the route in the catalog. */
+  /** The counts of the last call of a route, by the route in the catalog. */
   const known = new WeakMap<object, Counted>()
   let today = ''
   let until = 0

@@ -14,7 +14,7 @@ import type { Clock } from '../../time/clock.ts'
 import type { Identified } from '../access.ts'
 import { AdminProblem } from '../problem.ts'
 
-/** What a token says of who holds it, as far as it decides about access. */
+/** The claims of a token that decide about access. */
 export type TokenHolder = Pick<Principal, 'issuer' | 'subject' | 'groups' | 'roles' | 'expiresAt'>
 
 type OidcConfig = NonNullable<AdminConfig['oidc']>
@@ -33,7 +33,7 @@ export function createTokenAdministrators({
   readonly wall: Pick<Clock, 'now'>
   readonly fetchFor: FetchFor
   readonly log: Log
-  /** What somebody is called in the log. */
+  /** Returns the name of a person for the log. */
   readonly nameOf: (tenant: string, name: string) => string
 }) {
   let current: { readonly config: OidcConfig; readonly cache: ReturnType<typeof createTokenCache> } | undefined
@@ -117,7 +117,7 @@ export function createTokenAdministrators({
 export const holderName = ({ subject, issuer }: Pick<Principal, 'subject' | 'issuer'>): string =>
   `${subject} (${issuer})`
 
-/** One of the values of each member that is given. */
+/** Whether the principal has one value of each member that is given. */
 function isMeant({ issuers, subjects, groups, roles }: OidcConfig['access'][number], principal: TokenHolder): boolean {
   const hasOne = (wanted: readonly string[] | undefined, own: readonly string[]): boolean =>
     wanted === undefined || wanted.some((each) => own.includes(each))

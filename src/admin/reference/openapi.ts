@@ -10,7 +10,7 @@ import { takesConditions } from '../configuration/conditions.ts'
 import { takesIdempotencyKey } from '../configuration/once.ts'
 import type { AdminRoute } from '../route.ts'
 
-/** What only the gateway's own checks read of a schema. */
+/** The keywords of schemas that only the gateway's own checks read. */
 const ownKeywords = new Set(['patternErrorMessage', 'refused'])
 
 const plain = (schema: TSchema | Shape): unknown =>

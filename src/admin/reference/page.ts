@@ -27,7 +27,7 @@ const escapes: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;'
 }
-/** Nothing that is no text becomes markup either. */
+/** Escapes a value; what is no text becomes empty. */
 const text = (value: unknown): string =>
   (typeof value === 'string' ? value : '').replaceAll(/[&<>"']/g, (each) => escapes[each] ?? '')
 
@@ -109,7 +109,10 @@ ${shown('Problem', treeOf(treeOf(components)['schemas'])['Problem'])}
 `
 }
 
-/** One page for all who reach the listener, with no version and no setting in it; made when it is first asked for. */
+/**
+ * Adds the reference: one page for everybody who reaches the listener, without version and settings; made with the
+ * first request.
+ */
 export function addReference(server: FastifyInstance, openApi: object): void {
   let made: { readonly page: Buffer; readonly zipped: Buffer; readonly etag: string } | undefined
 
@@ -129,7 +132,7 @@ export function addReference(server: FastifyInstance, openApi: object): void {
   })
 }
 
-/** Nothing runs, nothing is loaded, and no other style than the one above counts. */
+/** Headers with which nothing runs, nothing is loaded, and no other style counts. */
 const pageHeaders = {
   'Cache-Control': 'no-cache',
   'Content-Security-Policy':

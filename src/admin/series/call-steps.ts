@@ -21,7 +21,7 @@ interface Minute {
   readonly counts: Uint32Array
 }
 
-/** By the minute, modulo those that are kept. */
+/** The counts by minute, modulo the minutes that are kept. */
 export type Row = Map<number, Minute>
 
 /**
@@ -79,7 +79,7 @@ export function spanOf(now: number, minutes: number) {
   return { from: new Date((Math.floor(now / stepMs) - steps + 1) * stepMs).toISOString(), stepMs, steps }
 }
 
-/** All rows together, step by step. */
+/** Sums all rows, step by step. */
 export function stepsOf(rows: readonly Row[], now: number, minutes: number) {
   const count = minutes * stepsPerMinute
   const first = Math.floor(now / stepMs) - count + 1

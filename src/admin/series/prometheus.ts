@@ -11,10 +11,10 @@ import type { SeriesKind } from './series.ts'
 
 const timeoutMs = 15_000
 const maxAnswerBytes = 4 * 1024 * 1024
-/** Of a plot. */
+/** The steps of a plot. */
 const wantedSteps = 240
 const shortestStepSeconds = 60
-/** At once, in one process: each asks several things. */
+/** The most reads at once in one process: each sends several queries. */
 const maxReads = 4
 const places = createPlaces(maxReads, 'Prometheus is being asked too much at once.')
 
@@ -32,13 +32,13 @@ const openEnded = 'mcp_method_name!="subscriptions/listen"'
 type Labels = Readonly<Record<string, string>>
 interface Found {
   readonly labels: Labels
-  /** By step; undefined where there is none. */
+  /** The values by step; undefined where there is none. */
   readonly values: ReadonlyMap<number, number>
 }
 
 type PrometheusConfig = NonNullable<AdminConfig['prometheus']>
 
-/** What it said, or why it said nothing: where it is may stand in that. */
+/** Prometheus did not answer, or refused. The message may name its address. */
 export class PrometheusAway extends Error {}
 
 export type Prometheus = ReturnType<typeof createPrometheus>
@@ -163,7 +163,7 @@ const present = (names: readonly string[]): string[] => names.map((name) => `${n
 
 const matching = (matchers: readonly string[]): string => `{${matchers.join(', ')}}`
 
-/** As a regular expression of RE2 in a string of PromQL: every character stands for itself. */
+/** Writes values as a regular expression of RE2 in a string of PromQL: every character stands for itself. */
 const oneOf = (label: string, values: ReadonlySet<string>): string =>
   `${label}=~${JSON.stringify([...values].map((value) => value.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|'))}`
 

@@ -10,7 +10,7 @@ import { defineRoute, everyRole, type AdminServices } from '../route.ts'
 import { minutesKept } from './call-steps.ts'
 import { seriesKinds, type SeriesKind } from './series.ts'
 
-/** Of an answer: others are told together. */
+/** The most names of an answer: the others are summed. */
 const maxNamesTold = 20
 
 const counts = (description: string) => Type.Array(Type.Integer(), { description })

@@ -5,7 +5,7 @@ import { countedName, type CallOutcome, type ObservedCall } from '../../observe/
 import type { Clock } from '../../time/clock.ts'
 import { callsSince, countCall, errorsSince, minuteOf, minutesKept, spanOf, stepsOf, type Row } from './call-steps.ts'
 
-/** Of the process: those that are counted by themselves. Beyond, and beyond those of one tenant, they are `other`. */
+/** The most tenants that are counted by themselves; beyond, and beyond the names of one tenant, all are `other`. */
 const maxTenants = 64
 const maxRows = 192
 const maxNames = 40
@@ -61,18 +61,18 @@ export function createSeries(wall: Pick<Clock, 'now'>) {
     return row
   }
 
-  /** Those of the last call of a route, by the route in the catalog. */
+  /** The rows of the last call of a route, by the route in the catalog. */
   const known = new WeakMap<
     object,
     Readonly<Record<'tenant' | 'endpoint' | 'method', string>> & {
-      /** How often rows had been forgotten by then: they may have been among them. */
+      /** How often rows had been forgotten by then: these may have been among them. */
       readonly since: number
       readonly rows: readonly Row[]
     }
   >()
   let forgotten = 0
 
-  /** What had no call within the hour makes room. */
+  /** The minute in which rows without a call within the hour were forgotten. */
   let forgottenAt = -1
   function forgetIdle(): void {
     const now = minuteOf(wall.now())

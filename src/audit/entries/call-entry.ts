@@ -13,7 +13,7 @@ import { runSteps } from '../../time/turns.ts'
 
 /** Characters of what a caller chose. */
 const maxNameChars = 500
-/** Of arguments that are recorded as they are. */
+/** The longest arguments that are recorded as they are, in characters. */
 const maxArgumentChars = 16_384
 
 export interface AuditedPrincipal {

@@ -11,7 +11,7 @@ export type RefusedEntry = Pick<RefusedRequest, 'address' | 'id' | 'method'> & {
   readonly context?: { readonly principal: AuditedPrincipal } | undefined
 }
 
-/** What an administrator changed, or wanted to. */
+/** A change of an administrator, made or refused. */
 export interface AdministrativeChange {
   /** Name of the admin key. */
   readonly actor: string
@@ -20,13 +20,13 @@ export interface AdministrativeChange {
   readonly action: string
   /** undefined: the whole gateway. */
   readonly tenant: string | undefined
-  /** What was changed, without anything secret. */
+  /** The target of the change, without anything secret. */
   readonly target: string
   /** Digest of what was there before; undefined: nothing. */
   readonly before: string | undefined
   /** Digest of what is there now; undefined: nothing. */
   readonly after: string | undefined
-  /** From where the request came. */
+  /** The address from which the request came. */
   readonly address: string
 }
 

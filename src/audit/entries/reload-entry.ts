@@ -11,7 +11,7 @@ import { runSteps, type Steps } from '../../time/turns.ts'
 interface ReloadRecording {
   /** The name of the trail of what belongs to no tenant. */
   readonly itself: string
-  /** Of digests, since secrets are in what they are of. */
+  /** The keys of digests, since the configuration holds secrets. */
   readonly keys: Pick<AuditKeys, 'argumentKey'>
   readonly trailOf: (tenant: string) => { readonly trail: Pick<Trail, 'add'> } | undefined
 }
@@ -35,7 +35,7 @@ interface ChangedPart {
   readonly after: string | undefined
 }
 
-/** In steps: a configuration may be long. */
+/** Finds the changed parts, in steps: a configuration may be long. */
 function* changedParts(
   before: Snapshot,
   after: Snapshot,

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../protocol/messages.ts'
 import { type AuditedPrincipal, callerFields } from './call-entry.ts'
 
-/** Who opens or ends a session. */
+/** The caller who opens or ends a session. */
 export interface SessionCaller {
   readonly tenant: { readonly id: string }
   readonly endpoint: { readonly name: string }

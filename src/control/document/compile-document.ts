@@ -20,11 +20,11 @@ const folder = '/'
 /** Variables that would make another program of an allowed command. */
 const programVariables = /^(?:PATH|LD_.*|DYLD_.*|NODE_OPTIONS|PYTHONPATH|PYTHONHOME|BASH_ENV|ENV)$/
 
-/** What of the file the tenants of documents are judged and compiled with. */
+/** The part of the file that tenants of documents are judged and compiled with. */
 type DocumentContext = ReturnType<typeof contextOfFile>
 
 export const contextOfFile = ({ listen, publicUrl, audit, admin, vault, store }: Snapshot) => ({
-  /** Beside the tenants. */
+  /** The members beside the tenants. */
   members: {
     listen,
     ...(store.kind === 'redis' && { store: store.url }),
@@ -38,9 +38,9 @@ export const contextOfFile = ({ listen, publicUrl, audit, admin, vault, store }:
 })
 
 export interface JudgeWork {
-  /** Of the tenant. */
+  /** The id of the tenant. */
   readonly id: string
-  /** Of the document, as the store keeps it. */
+  /** The text of the document, as the store keeps it. */
   readonly text: string
   readonly context: DocumentContext
 }
@@ -55,7 +55,7 @@ interface Owned {
   readonly tenantHosts: readonly string[]
 }
 
-/** What can be compiled, or all that is wrong. */
+/** A document that can be compiled, or all problems of it. */
 export type JudgedDocument = (JudgedConfig & Barred & Owned) | { readonly problems: readonly Problem[] }
 
 export type Compiled = ({ readonly tenant: Tenant } & Barred) | { readonly problems: readonly Problem[] }
@@ -111,7 +111,7 @@ export function compileDocument(id: string, judged: JudgedDocument, context: Doc
   return { tenant: { ...tenant, auth, upstreams }, barred }
 }
 
-/** Those hosts of URLs that have to be public. */
+/** Returns the hosts of URLs that have to be public. */
 type PublicIn = (urls: ReadonlyArray<string | undefined>) => { readonly publicHosts?: readonly string[] }
 
 /**
@@ -140,7 +140,9 @@ const urlsIn = (auth: unknown): readonly string[] =>
     typeof value === 'object' ? urlsIn(value) : typeof value === 'string' && URL.canParse(value) ? value : []
   )
 
-/** Where a tenant-admin may have named an issuer, what it answers leads to no host that a tenant-admin may not name. */
+/**
+ * Confines an issuer that a tenant-admin may have named: its answers lead to no host that a tenant-admin may not name.
+ */
 function confined(
   { issuers, login, signIn, ...auth }: AuthConfig,
   hostsOf: (issuer: string) => { readonly hosts?: readonly string[] },
@@ -158,7 +160,9 @@ function confined(
   }
 }
 
-/** For its digests, which no API key may have, and its audience, which no token for an endpoint may have. */
+/**
+ * Returns the admin settings whose digests no API key may have, and whose audience no token for an endpoint may have.
+ */
 const adminOf = ({ listen, keys, oidc }: AdminConfig) => ({
   listen,
   behindTlsProxy: true,

@@ -13,7 +13,7 @@ export interface DraftWork {
   readonly before: string | undefined
   /** The tree that is wanted, as JSON, without the secrets that it keeps. */
   readonly wanted: string
-  /** Of an earlier version that is taken up again: hosts of it that a tenant-admin named first. */
+  /** The hosts of a restored version that a tenant-admin named first. */
   readonly hostsThen?: readonly string[] | undefined
 }
 
@@ -52,7 +52,7 @@ const onlyHostsOf = (tree: Tree, hosts: readonly string[]): readonly string[] =>
 const areSame = (some: readonly string[], others: readonly string[] = []): boolean =>
   new Set(some).symmetricDifference(new Set(others)).size === 0
 
-/** Of URLs that the gateway goes to. */
+/** Returns the hosts of URLs that the gateway connects to. */
 const hostsIn = (tree: Tree = {}): ReadonlySet<string> =>
   new Set(
     [tree['upstreams'], tree['auth']]

@@ -10,7 +10,7 @@ import { judgeDocument, type JudgedDocument, type JudgeWork } from './compile-do
 import { ControlError } from '../control-error.ts'
 import { draftOf, type DraftWork } from './draft.ts'
 
-/** Of all that is judged at once: so much takes a few milliseconds. */
+/** The characters that are judged here and not in a thread: so many take a few milliseconds. */
 const shortChars = 8_192
 
 type Work = { readonly draft: DraftWork } | { readonly judge: JudgeWork }

@@ -31,7 +31,7 @@ export function checkTenantAdmin(
   throw new ControlError('forbidden', 'Only a platform-admin may change this.', 'See errors.', problems)
 }
 
-/** What a platform-admin has reserved stays as it is, and so does the list of it, and what the tenant may use. */
+/** Checks that reserved parts, the list of them, and the tenant's resources are unchanged. */
 function checkReserved(before: Tree, next: Tree): void {
   for (const place of [...listOf(before['reserved']).map(String), 'reserved', 'grantableScopes', 'resources'])
     if (!isSame(partAt(before, place) ?? null, partAt(next, place) ?? null))
@@ -60,7 +60,7 @@ function unitsOf(tree: Tree): ReadonlyArray<readonly [unit: string, value: unkno
   ]
 }
 
-/** What refers to secrets of the gateway stays as it is, or goes. */
+/** Checks that references to secrets of the gateway are unchanged, or removed. */
 function checkReferences(before: ReadonlyMap<string, unknown>, next: ReturnType<typeof unitsOf>): void {
   for (const [unit, value] of next) {
     const old = before.get(unit)

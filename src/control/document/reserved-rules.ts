@@ -14,12 +14,12 @@ interface ReservedRule {
   readonly name: string
   readonly effect: unknown
   readonly who: Readonly<Record<string, readonly string[]>>
-  /** Those that it requires. */
+  /** The scopes that the rule requires. */
   readonly scopes: readonly string[]
   readonly tags: readonly string[]
   /** Members of the principal that its condition looks at; undefined: what it says stands elsewhere. */
   readonly looksAt: ReadonlySet<string> | undefined
-  /** Of its condition. */
+  /** Whether its condition holds where an argument is absent. */
   readonly holdsByAbsence: boolean
   readonly neverHolds: Condition['neverHolds']
 }
@@ -52,7 +52,7 @@ function conditionIn(when: unknown): Omit<Condition, 'holds'> | undefined {
   }
 }
 
-/** Those of the parts that are reserved: of the tenant, of endpoints, of upstreams. */
+/** Returns the rules of reserved parts: of the tenant, of endpoints, of upstreams. */
 function reservedRules({ reserved, policy, endpoints, upstreams }: Tree): ReservedRule[] {
   const places = new Set(textsIn(reserved))
   const reservedIn = (part: string, members: unknown): Array<[name: string, member: Tree]> =>

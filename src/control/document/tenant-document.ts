@@ -16,7 +16,7 @@ export interface TenantDocument {
   readonly byPlatform: boolean
   /** Hosts of its URLs that a tenant-admin named first. */
   readonly tenantHosts: readonly string[]
-  /** As the store keeps it. */
+  /** The text as the store keeps it. */
   readonly text: string
 }
 

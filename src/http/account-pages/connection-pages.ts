@@ -4,7 +4,7 @@ import { escaped } from '../../login/pages.ts'
 import type { ConnectionState } from '../../vault/connection-state.ts'
 
 export interface ShownConnection extends ConnectionState {
-  /** The label of the secret on the page. */
+  /** The label of the secret on the page; `help` says where to get one. */
   readonly label?: string | undefined
   readonly help?: string | undefined
 }

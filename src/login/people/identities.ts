@@ -19,7 +19,7 @@ interface IdentitiesOptions {
   readonly records: LoginRecords
   readonly signIn: Pick<ReturnType<typeof createSignIn>, 'again' | 'signOutUrl'>
   readonly config: LoginConfig
-  /** Measures durations. */
+  /** `clock` measures durations, `wall` tells the time of day. */
   readonly clock: Clock
   readonly wall: Pick<Clock, 'now'>
   /** The provider was asked, and the person is out until they sign in again. */

@@ -6,13 +6,13 @@ import type { LegacyCall } from '../call/call.ts'
 import { definitionsOf, type ClientCatalogs, type SessionViewer } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
 
-/** Of a method: the parameter that names what it is about. */
+/** The kind and the parameter of what each method is about. */
 const targets: Readonly<Record<string, readonly ['tool' | 'prompt' | 'resource', string]>> = {
   'tools/call': ['tool', 'name'],
   'prompts/get': ['prompt', 'name'],
   'resources/read': ['resource', 'uri']
 }
-/** What they begin, or are about, stays at one process, whatever the upstream is. */
+/** Methods whose effects stay at one process, whatever the upstream is. */
 const alwaysBound = /^(?:resources\/(?:un)?subscribe|tasks\/.*)$/
 
 /** Does the request have to run where those before it of its session ran? */

@@ -29,12 +29,12 @@ export interface RouteQuestion {
   readonly kind: RouteKind
   /** UPSTREAM/NAME. */
   readonly route: string
-  /** Of the call; undefined: they are not known yet. */
+  /** The arguments of the call; undefined: they are not known yet. */
   readonly args: unknown
-  /** Of the client. */
+  /** The address of the client. */
   readonly address?: string | undefined
   readonly now: Date
-  /** Of a tool, in the words of its server, which rules may look at; undefined: none, or its list is not known. */
+  /** The annotations of a tool, as its server lists them; undefined: none, or its list is not known. */
   readonly annotations?: JsonObject | undefined
 }
 
@@ -104,7 +104,7 @@ const deniedAnswer = (sentence: string): RouteAnswer => ({ outcome: 'denied', se
 const stoppedAnswer = (kill: Kill): RouteAnswer =>
   deniedAnswer(`Denied: a kill switch has stopped ${killedText(kill)}.`)
 
-/** What the upstream would get, with the arguments of the endpoint. */
+/** Returns the arguments that the upstream would get, with those of the endpoint. */
 function sentArguments(change: ToolChange | undefined, args: JsonObject): JsonObject | GatewayError {
   if (change === undefined) return args
   try {

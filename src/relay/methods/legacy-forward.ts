@@ -19,7 +19,7 @@ import type { SessionTasks } from '../tasks/session-tasks.ts'
 import type { ListPages } from './list-pages.ts'
 import type { Target } from './shared.ts'
 
-/** What the methods of a session work with. */
+/** The services of the methods of a session. */
 export interface LegacyServices {
   readonly catalogs: ClientCatalogs<SessionViewer>
   readonly connections: SessionConnections

@@ -93,7 +93,7 @@ async function listTasks(call: LegacyCall, services: LegacyServices): Promise<Re
   return { tasks: [] }
 }
 
-/** Where the cursor says to go on: the index of the member, and the member's own cursor. */
+/** Reads a cursor: the index of the member, and the member's own cursor. */
 function listPosition(
   { session, request }: LegacyCall,
   { tasks }: LegacyServices,

@@ -173,7 +173,7 @@ async function setLevel({ request, session }: LegacyCall, { sessions, connection
   return {}
 }
 
-/** All but those of tasks. Membership is support; everything else is method-not-found. */
+/** The methods but those of tasks. Membership is support; everything else is method-not-found. */
 export const legacyMethods: ReadonlyArray<readonly [method: string, handle: LegacyMethod]> = [
   ['ping', async () => ({})],
   ...lists.map((list): [string, LegacyMethod] => [

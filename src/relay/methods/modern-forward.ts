@@ -23,7 +23,7 @@ import type { SealedTaskIds, TaskProcess } from '../tasks/caller-tasks.ts'
 import type { ProcessTasks } from '../tasks/process-tasks.ts'
 import type { ListPages } from './list-pages.ts'
 
-/** What the methods of 2026-07-28 work with. */
+/** The services of the methods of 2026-07-28. */
 export interface ModernServices {
   readonly catalogs: CallerCatalogs
   readonly advertised: AdvertisedCapabilities
@@ -36,7 +36,7 @@ export interface ModernServices {
   readonly pages: ListPages
   readonly callLimits: CallLimits
   readonly wall: Pick<Clock, 'now'>
-  /** For durations. */
+  /** Measures durations. */
   readonly clock: Pick<Clock, 'now'>
 }
 
@@ -86,7 +86,10 @@ export function forwardModern(
   })
 }
 
-/** With errors of the upstream as the caller may get them: in codes of 2026-07-28, without the upstream's address. */
+/**
+ * Runs a call, with errors of the upstream as the caller may get them: in codes of 2026-07-28, without the upstream's
+ * address.
+ */
 export async function withModernErrors(
   { client }: ModernCall,
   definition: UpstreamDefinition,

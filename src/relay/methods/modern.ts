@@ -41,7 +41,7 @@ async function discover(call: ModernCall, { catalogs, advertised }: ModernServic
   }
 }
 
-/** What is listed depends on who asks, now or later, so no cache may show it to others. */
+/** Makes the result of a list. It depends on the caller, now or later, so that no cache may share it. */
 async function listResult(
   call: ModernCall,
   { catalogs, pages }: ModernServices,

@@ -11,11 +11,11 @@ import type { NameClash, ShortenedName } from '../catalog/public-names.ts'
 
 export interface EndpointReport {
   readonly path: string
-  /** For a caller whom no policy keeps from anything. */
+  /** The counts for a caller whom no policy restricts. */
   readonly counts: Readonly<Record<ListName, number>>
-  /** Of the text of `tools/list`, which hosts give to the model: an estimate, four characters each. */
+  /** The tokens of the text of `tools/list`, which hosts give to the model: an estimate, four characters each. */
   readonly toolTokens: number
-  /** What each upstream has part in that, where there are several; the largest first. */
+  /** The part of each upstream in that, where there are several; the largest first. */
   readonly parts: ReadonlyArray<{ readonly upstream: UpstreamName; readonly tools: number; readonly tokens: number }>
   readonly clashes: readonly NameClash[]
   readonly shortened: readonly ShortenedName[]

@@ -24,7 +24,7 @@ export interface Target {
   readonly definition: UpstreamDefinition
   /** The catalog in which the name was found. */
   readonly catalog: Catalog
-  /** From the upstream's own URIs to those that the client knows. */
+  /** The map from the upstream's own URIs to those that the client knows. */
   readonly uris: UriMap
 }
 
@@ -161,7 +161,7 @@ export function targetOf(call: RecordedContext, catalog: Catalog, route: Route):
   return { route, definition: definitionOf(call, route.upstream), catalog, uris: catalog.uriMap(route.upstream) }
 }
 
-/** In bytes as `jsonSizeOf` counts them: parts are left out in one turn of the event loop. */
+/** The longest result of which parts are left out, in bytes of `jsonSizeOf`: it takes one turn of the event loop. */
 const maxOmitBytes = 4_194_304
 
 /**

@@ -27,7 +27,7 @@ export function routeOfUnconnected(context: EndpointContext, name: string): Rout
   return undefined
 }
 
-/** Of a name that its upstream has not listed: it is whatever the caller wrote. */
+/** Returns the route of a name that its upstream has not listed: the name is as the caller wrote it. */
 export function unlistedRoute(endpoint: Endpoint, upstream: UpstreamName, name: string): Route {
   const member = endpoint.members.find((each) => each.upstream === upstream)
   const start = member === undefined ? '' : startOf(member, endpoint)

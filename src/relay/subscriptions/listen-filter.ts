@@ -20,7 +20,7 @@ const maxLength = 8_192
 /** `params.notifications`, complete. */
 export interface ListenFilter {
   readonly kinds: ReadonlySet<ListKind>
-  /** As the client writes them, each once. */
+  /** The URIs as the client writes them, each once. */
   readonly uris: readonly string[]
   readonly taskIds: readonly string[]
 }
@@ -67,7 +67,7 @@ export function notificationFilterOf({ kinds: listed, uris, taskIds }: ListenFil
   }
 }
 
-/** What a server has acknowledged of what it was asked for. Anything beyond that is ignored. */
+/** Returns the part of a filter that the server has acknowledged. Anything beyond that is ignored. */
 export function acknowledgedFilter(asked: UpstreamFilter, params: JsonObject): UpstreamFilter {
   const filter = params['notifications']
   const listed = (name: string): ReadonlySet<unknown> => {
@@ -101,16 +101,19 @@ function strings(filter: JsonObject, name: string): string[] {
 
 const invalid = (message: string): GatewayError => new GatewayError('invalid_params', message)
 
-/** What of a stream one connection serves: URIs and task ids as the upstream knows them -> as the client wrote them. */
+/**
+ * The part of a stream that one connection serves: URIs and task ids as the upstream knows them -> as the client wrote
+ * them.
+ */
 export interface ListenNames {
   readonly upstream: UpstreamName
-  /** That alone knows the tasks. */
+  /** The process that alone knows the tasks. */
   readonly process?: TaskProcess | undefined
   readonly uris: Map<string, string[]>
   readonly taskIds: Map<string, string>
 }
 
-/** Which upstream serves which part; URIs and task ids without one are left out. */
+/** Returns the part that each upstream serves; URIs and task ids without one are left out. */
 export function listenRoutes(
   view: Pick<Catalog, 'resource'>,
   { uris, taskIds }: ListenFilter,
@@ -147,10 +150,12 @@ export function listenRoutes(
 const maxStreams = 100
 /** URIs and task ids of one caller, over all of its streams. */
 const maxWatched = 10_000
-/** Of these and of the capabilities, which are held as long as the streams. */
+/** The most bytes of these and of the capabilities, which are held as long as the streams. */
 const maxBytes = 4 * 1024 * 1024
 
-/** How much one caller may listen to at once in this process: a stream costs a connection here and at each upstream. */
+/**
+ * Limits what one caller may listen to at once in this process: a stream costs a connection here and at each upstream.
+ */
 export function createListenLimit() {
   const taken = new Map<string, { streams: number; watched: number; bytes: number }>()
   const tooMany = (what: string): GatewayError =>

@@ -93,7 +93,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     }
   }
 
-  /** What the upstreams have agreed to by now, as the client wrote it. No later additions. */
+  /** Returns the filter that the upstreams have acknowledged by now, as the client wrote it. */
   function granted(): ListenFilter {
     const uris = new Set<string>()
     const taskIds = new Set<string>()
@@ -134,7 +134,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
       view = now
       queue.changed([...changed].filter((kind) => kinds.has(kind)))
     },
-    /** After a reload. */
+    /** Moves the stream to a new configuration; to be called after a reload. */
     move(context: EndpointContext) {
       call = { ...given, ...context }
     },

@@ -22,7 +22,7 @@ export type ListenStreams = ReturnType<typeof createListenStreams>
 /** Between two marks of the listings as used, in milliseconds. */
 const maxUseIntervalMs = 15_000
 
-/** What another process shows from now on: lists of an upstream, as its own clients are told of them. */
+/** Lists of an upstream that another process shows from now on. */
 interface ListsOfNode {
   readonly hash: string
   readonly kinds: readonly ListKind[]
@@ -127,12 +127,12 @@ export function createListenStreams(
         return { resultType: 'complete' }
       })
     },
-    /** On a connection that serves one conversation of a caller, its server said that lists have changed. */
+    /** Takes a report of changed lists on a connection that serves one conversation of a caller. */
     listsReported(conversation: string, { hash }: UpstreamDefinition, kinds: readonly ListKind[]) {
       const concerned = concernedBy(hash).filter(({ call }) => conversationScopeOf(call) === conversation)
       tellListChanges(concerned, () => kinds)
     },
-    /** After a reload. */
+    /** Moves the streams to a new configuration, and ends those of removed callers; to be called after a reload. */
     retain() {
       for (const stream of streams) {
         const { tenant, endpoint, principal } = stream.call

@@ -17,7 +17,7 @@ export interface UpstreamPart {
   readonly definition: UpstreamDefinition
   /** Resolves when the upstream has acknowledged, or will not. Never rejects. */
   readonly settled: Promise<void>
-  /** What the upstream agreed to; empty until it has. */
+  /** The filter that the upstream has acknowledged; empty until then. */
   readonly granted: UpstreamFilter
   end(): void
 }

@@ -25,9 +25,9 @@ import { tellUpdated } from './updates.ts'
 
 export interface SubscriptionRequest {
   readonly subscriber: Subscriber
-  /** Where the subscriber is served, opened by the caller. */
+  /** The connection that serves the subscriber, opened by the caller. */
   readonly connection: SubscribedScope & { readonly upstream: Upstream }
-  /** As the upstream knows it. */
+  /** The URI as the upstream knows it. */
   readonly uri: string
   /** Sends the subscriber's own request. Default: a request of the gateway's, a few of them at a time. */
   readonly send?: () => Promise<Result>
@@ -162,7 +162,9 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
       for (const [connection] of index.of(subscriber)) void reopen(connection)
     },
 
-    /** After a reload: moves the subscriptions of definitions that are gone to the connections that take over. */
+    /**
+     * Moves the subscriptions of removed definitions to the connections that take over; to be called after a reload.
+     */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>) {
       for (const connection of index.all()) {
         if (hashes.has(connection.definition.hash)) continue

@@ -11,7 +11,7 @@ import { createDelay, type Clock } from '../../time/clock.ts'
 export interface Subscriber {
   /** Gone: it is not subscribed any more. */
   readonly over: boolean
-  /** What its subscriptions are counted to. A listen stream's are part of its request. */
+  /** The memory that its subscriptions are counted to. A listen stream's are part of its request. */
   readonly memory?: HeldMemory
   /** Has a stream open, so that a connection that broke is opened again for it at once. */
   readonly listening: boolean
@@ -22,7 +22,7 @@ export interface Subscriber {
   updated(definition: UpstreamDefinition, params: JsonObject, shown: string | undefined): void
   /** Opens the connection again. @throws GatewayError upstream_unavailable, too_many */
   connect(definition: UpstreamDefinition): Promise<Upstream>
-  /** After a reload: the connection that takes over from one to this definition; undefined where none does. */
+  /** Returns the connection that takes over from one to this definition after a reload; undefined where none does. */
   successorOf(definition: UpstreamDefinition): SubscribedScope | undefined
 }
 
@@ -38,7 +38,7 @@ export interface SubscribedScope {
 }
 
 export interface Subscription {
-  /** With the URI as each of them wrote it. */
+  /** The subscribers, with the URI as each of them wrote it. */
   readonly subscribers: Map<Subscriber, string>
   /** The connection on which the server was asked for updates. */
   upstream: Upstream | undefined
@@ -56,7 +56,7 @@ export interface SubscribedConnection extends SubscribedScope {
   current: Upstream | undefined
   failures: number
   readonly retry: ReturnType<typeof createDelay>
-  /** For requests that no caller waits for: so many at a time. */
+  /** Limits requests that no caller waits for. */
   readonly background: Semaphore
 }
 
@@ -65,7 +65,7 @@ export type SubscriptionIndex = ReturnType<typeof createSubscriptionIndex>
 const maxPerSubscriber = 1_000
 const maxBackgroundRequests = 8
 
-/** Of a subscription beside its URIs: its entries here and at the connection. */
+/** The bytes of a subscription beside its URIs: its entries here and at the connection. */
 const subscriptionOverheadBytes = 2_048
 
 /** Two spellings of the URI, of up to two bytes a character. */
@@ -135,7 +135,7 @@ export function createSubscriptionIndex(clock: Clock) {
     all: () => [...connections.values()],
     /** URIs of a subscriber by connection. */
     of: (subscriber: Subscriber) => [...(bySubscriber.get(subscriber) ?? [])],
-    /** Before one more is added. @throws GatewayError too_many */
+    /** Checks that one more may be added. @throws GatewayError too_many */
     checkRoom(subscriber: Subscriber, uri: string, shown: string): void {
       const count = [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0)
       if (count >= maxPerSubscriber) {
@@ -199,7 +199,7 @@ export function listenerOf({ uris }: SubscribedConnection): Subscriber | undefin
   return undefined
 }
 
-/** Who subscribed to the resource, or to one that contains it, and as what it is shown to them. */
+/** Returns who subscribed to the resource, or to one that contains it, and as what it is shown to them. */
 export function subscribersOf({ uris }: SubscribedConnection, uri: string): Map<Subscriber, string | undefined> {
   const found = new Map<Subscriber, string | undefined>()
   for (const [subscribed, { subscribers }] of uris) {

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../protocol/messages.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { subscribersOf, type SubscribedConnection } from './subscription-index.ts'
 
-/** What is told of each URI, and what came since. */
+/** The notifications of each URI that are on their way, and those that came since. */
 type Telling = Map<string, JsonObject | undefined>
 
 const underWay = new WeakMap<SubscribedConnection, Telling>()

@@ -27,7 +27,7 @@ export function assumedLists(before: Snapshot, services: Pick<AdminServices, 'li
       (viewer.snapshot === before ? services.catalogOf : ofPlan)(viewer, ...rest)) satisfies AdminServices['catalogOf'],
     /** Upstreams of an endpoint whose tools are those of their definition of now. */
     mayChange: (place: EndpointPlace | undefined) => namesOf(place, (each) => assumed(each) !== undefined),
-    /** Those whose tools are missing. */
+    /** Returns the upstreams whose tools are not known. */
     unknown: (place: EndpointPlace | undefined) => namesOf(place, (each) => peek(each) === undefined)
   }
 }

@@ -10,16 +10,16 @@ import type { Steps } from '../../../time/turns.ts'
 import type { AdminServices } from '../../route.ts'
 import type { EndpointPlace } from '../rule-effects.ts'
 
-/** Of all endpoints of a plan: rules that callers and tools are compared with. Two seconds of work. */
+/** The most comparisons of callers and tools with rules in all endpoints of a plan. Two seconds of work. */
 const maxLooksOfPlan = 25_000_000
-/** What a tool costs besides, measured. */
+/** The further cost of a tool, measured. */
 const looksAtTool = 15
-/** So many are as much work as a character of a document. */
+/** The comparisons that are as much work as a character of a document. */
 const looksPerChar = 10
 
 export const charsOf = (looks: number): number => Math.min(looks, maxLooksOfPlan) / looksPerChar
 
-/** What a plan may still look at. */
+/** The comparisons that a plan may still make. */
 export interface LooksLeft {
   looks: number
 }
@@ -36,10 +36,10 @@ export function spend(left: LooksLeft, looks: number): boolean {
 /** An endpoint before a change and after it; undefined: it is not there. */
 export type Places = readonly [was: EndpointPlace | undefined, is: EndpointPlace | undefined]
 
-/** What rules and scopes leave to callers; undefined: they are not let in. */
+/** The access of callers by rules and scopes; undefined: they are not let in. */
 export interface Standing {
   readonly decide: Catalog['decide']
-  /** Of the scopes that rules ask for, those that they have. */
+  /** The scopes that rules require and that the callers have. */
   readonly scopes: ReadonlySet<string>
 }
 
@@ -63,13 +63,13 @@ const scopesAskedFor = (place: EndpointPlace): string[] => [
   ...new Set(rulesOf(place).flatMap(({ effect, scopes }) => (effect === 'requires' ? scopes : [])))
 ]
 
-/** What it costs to find out which rules are about a caller: each `who` is asked once. */
+/** Returns the cost of finding the rules that are about a caller: each `who` is asked once. */
 export const looksAtCaller = (place: EndpointPlace | undefined): number =>
   place === undefined
     ? 1
     : 1 + new Set(rulesOf(place).map(({ isAbout }) => isAbout)).size + scopesAskedFor(place).length
 
-/** What one class costs: each tool is compared with the rules that are not found by its name. */
+/** Returns the cost of one class: each tool is compared with the rules that are not found by its name. */
 export function looksAtClass(place: EndpointPlace | undefined, tools: number): number {
   if (place === undefined) return 1
   const found = rulesOf(place).filter(isFoundByName)

@@ -67,7 +67,7 @@ export interface ChangedEndpoint extends Pick<
   'endpoint' | 'gains' | 'loses' | 'others' | 'rulesChange'
 > {
   readonly places: Places
-  /** Also where nobody gains or loses anything. */
+  /** Whether the endpoint changes, also where nobody gains or loses anything. */
   readonly isOther: boolean
   readonly mayChange: readonly string[]
   /** What each caller costs, then each class of them; and of those with sessions to compare lists as much again. */

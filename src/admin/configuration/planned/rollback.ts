@@ -17,7 +17,7 @@ export const Rollback = closedObject({
   tenant: Type.Optional(Type.String({ description: 'Not given: all.' }))
 })
 
-/** How long a key is good, and which one it takes the place of: to shorten that is to revoke something, too. */
+/** Returns how long a key is good, and which one it replaces: to shorten that is to revoke something, too. */
 const trustIn = ({ expires, previousSha256, previousUntil }: Tree): Tree =>
   Object.fromEntries(
     Object.entries({ expires, previousSha256, previousUntil }).filter(([, value]) => value !== undefined)

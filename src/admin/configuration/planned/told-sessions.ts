@@ -46,7 +46,7 @@ export const classesToCompare = (
     : []
 
 interface AtEndpoint {
-  /** What comparing the lists of one class of callers costs. */
+  /** The cost of comparing the lists of one class of callers. */
   readonly looks: number
   /** Of callers whom nobody knows here it is not known what they see: they count as told. */
   readonly open: SessionsByOwner | undefined

@@ -55,7 +55,7 @@ const PutQuery = closedObject({
 
 type Params = Readonly<Record<string, string>>
 
-/** What can be stopped: below `/kills`, in words, and the kill of such a path. */
+/** The targets that can be stopped: the path below `/kills`, the words for it, and the kill of such a path. */
 const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (params: Params) => Kill]> = [
   [
     '/tools/{upstream}/{tool}',
@@ -158,7 +158,7 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
   ]
 }
 
-/** Without that by which the target is known again. */
+/** Returns the kills as entries, without the digests by which a target is recognised. */
 const entriesOf = (kills: readonly DatedKill[], tenant: Tenant | undefined): Array<Static<typeof KillEntry>> => {
   const alsoKilled = tenant && alsoKilledIn(tenant.unstopped ?? tenant)
   return kills.map((kill) => {

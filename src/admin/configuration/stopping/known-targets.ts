@@ -13,13 +13,13 @@ import { callersToday } from '../../callers/callers.ts'
 import { AdminProblem } from '../../problem.ts'
 import type { AdminServices } from '../../route.ts'
 
-/** Of the tools that somebody has called, with today. */
+/** The days whose called tools are known, with today. */
 const usageDays = 2
 /** Shorter names are the end of many others. */
 const shortestEnd = 3
 
 interface Asked {
-  /** As it is without its kill switches. */
+  /** The tenant without its kill switches. */
   readonly tenant: Tenant
   readonly services: AdminServices
   readonly charge: Administrator['charge']
