@@ -1018,7 +1018,30 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'the other process counts this one as gone'
     ],
-    ['session/bus/bus-outbox.ts maxWaiting', 'progress that waits for the store meanwhile', 'request', 'left out'],
+    [
+      'session/bus/bus-outbox.ts maxWaiting',
+      'messages ahead of an answer that wait until those before have left',
+      'request',
+      'left out'
+    ],
+    [
+      'http/legacy/session-homes.ts maxProgressBytes bytes',
+      'what a call waits to say to another process, beyond which its progress is left out',
+      'request',
+      'left out'
+    ],
+    [
+      'session/bus/bus-flow.ts shortBytes bytes',
+      'a message to another process that does not wait for long ones',
+      'message',
+      'it waits for its turn: tenants take turns, and the callers of each'
+    ],
+    [
+      'session/bus/bus-flow.ts maxUnreadBytes confirmMs',
+      'long messages to another process that it has not read; how long it is waited for',
+      'process',
+      'the next ones wait'
+    ],
     [
       'session/bus/bus-kept.ts keptMs maxKeptBytes',
       'answers, and what was said ahead of answers, kept for processes that missed it (for; of each of both)',

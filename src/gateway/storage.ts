@@ -35,7 +35,7 @@ export async function openStorage(state: GatewayState, { log, version, env, over
   state.snapshot = control.snapshot()
   memory.configure(state.snapshot.tenants)
 
-  const bus = await createBus({ store, sealer, node, clock: wallClock, log })
+  const bus = await createBus({ store, sealer, node, memory, clock: wallClock, log })
   const recording = { store, snapshot, run: newId(), live: createLiveEvents(), ...clocks, log }
   const audit = initial.audit && createAudit({ config: initial.audit, ...recording })
   await audit?.loaded

@@ -25,6 +25,11 @@ export interface AppendOptions {
   readonly isLazy?: boolean
 }
 
+export interface PublishOptions {
+  /** Of many or long messages, for which nothing else waits. They keep their order among themselves. */
+  readonly isBulk?: true
+}
+
 /**
  * Every call settles within a second in which this process can run: with its answer, or with GatewayError `unavailable`
  * where the store cannot be reached. An implementation never hangs, never queues calls for a store that is away, and
@@ -63,7 +68,7 @@ export interface Store {
    * To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost.
    * @returns to how many processes it goes; 0 only where nobody listens
    */
-  publish(channel: string, message: string): Promise<number>
+  publish(channel: string, message: string, options?: PublishOptions): Promise<number>
   /** Does not fail while the store is away: `live` stays false until it listens. @returns what stops listening */
   subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
   /** Called whenever messages may have been missed: local copies that rely on publish are then worth nothing. */

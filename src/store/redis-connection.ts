@@ -33,18 +33,27 @@ const settingsOf = ({ username, password, tls }: RedisAddress, role: string) => 
 })
 const retryMs = (times: number): number => backoffMs(times, { firstMs: 50, maxMs: longestPauseMs })
 
+interface RedisConnections {
+  readonly commands: Redis | Cluster
+  /** For long messages to others. */
+  readonly bulk: Redis | Cluster
+  /** Subscribed to channels. */
+  readonly messages: Redis
+}
+
 /**
- * Opens a connection for commands and one for messages.
  * @throws TypeError on an address that cannot be used; the message does not repeat it, for it may hold a password
  */
-export function openRedis(url: string, log: Log): { readonly commands: Redis | Cluster; readonly messages: Redis } {
+export function openRedis(url: string, log: Log): RedisConnections {
   const address = redisAddress(url)
   if (address === undefined) throw new TypeError(`The address of the store must look like ${redisAddressForms}.`)
-  const commands = address.kind === 'cluster' ? clusterOf(address) : connectionOf(address, 'commands')
-  const messages = connectionOf(address, 'messages')
+  const opened = (role: string): Redis | Cluster =>
+    address.kind === 'cluster' ? clusterOf(address, role) : connectionOf(address, role)
+  const [commands, bulk, messages] = [opened('commands'), opened('bulk'), connectionOf(address, 'messages')]
   logAway(commands, 'commands', log)
+  logAway(bulk, 'bulk', log)
   logAway(messages, 'messages', log)
-  return { commands, messages }
+  return { commands, bulk, messages }
 }
 
 /**
@@ -133,9 +142,9 @@ function patientConnection(connection: Redis): Redis {
   return connection
 }
 
-function clusterOf(address: RedisAddress): Cluster {
+function clusterOf(address: RedisAddress, role: string): Cluster {
   const cluster = new Cluster([...address.nodes], {
-    redisOptions: settingsOf(address, 'commands'),
+    redisOptions: settingsOf(address, role),
     enableOfflineQueue: false,
     clusterRetryStrategy: retryMs,
     // What may have been executed is not sent again; what a node has refused, since another one has the key, is.

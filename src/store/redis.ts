@@ -1,5 +1,5 @@
-// The store of several gateways: Redis, with one connection for commands and one for messages. While Redis is away
-// every call fails at once. Every key and channel begins with `gatehouse:`; keys are never listed or scanned.
+// The store of several gateways: Redis, with one connection for commands, one for long messages and one to hear messages.
+// While Redis is away every call fails at once. Every key and channel begins with `gatehouse:`; keys are never listed or scanned.
 
 import type { Cluster, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'
@@ -32,7 +32,7 @@ export async function createRedisStore({
   /** How often the message connection is checked. */
   readonly heartbeatMs?: number
 }): Promise<Store> {
-  const { commands, messages } = openRedis(url, log)
+  const { commands, bulk, messages } = openRedis(url, log)
   const listeners = createChannelListeners(log)
   const link = watchMessages(messages, listeners, heartbeatMs, log)
   let closed = false
@@ -73,7 +73,7 @@ export async function createRedisStore({
   commands.once('ready', () => {
     void advise(commands, clock, log)
   })
-  await Promise.all([firstAttempt(commands), firstAttempt(messages)])
+  await Promise.all([commands, bulk, messages].map(firstAttempt))
 
   return {
     get,
@@ -120,8 +120,8 @@ export async function createRedisStore({
     },
     removeMember: async (key, member) => void (await typed(key, () => commands.zrem(prefix + key, member))),
     members: (key, page) => typed(key, () => membersInRedis(commands, prefix + key, page)),
-    async publish(channel, message) {
-      return await ask(() => publish(commands, prefix + channel, message))
+    async publish(channel, message, { isBulk = false } = {}) {
+      return await ask(() => publish(isBulk ? bulk : commands, prefix + channel, message))
     },
     async subscribe(channel, listener) {
       const name = prefix + channel
@@ -147,10 +147,10 @@ export async function createRedisStore({
       if (closed) return
       closed = true
       link.close()
-      for (const result of await Promise.allSettled([commands.quit(), messages.quit()])) {
+      for (const result of await Promise.allSettled([commands, bulk, messages].map((each) => each.quit()))) {
         if (result.status === 'rejected') log.debug({ reason: reasonOf(result.reason) }, 'Redis did not say goodbye')
       }
-      for (const each of [commands, messages]) if (each.status !== 'end') each.disconnect()
+      for (const each of [commands, bulk, messages]) if (each.status !== 'end') each.disconnect()
     }
   }
 }

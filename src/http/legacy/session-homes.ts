@@ -15,7 +15,7 @@ import {
 import { type ContextOf, quotaKeyOf } from '../../relay/call/call.ts'
 import type { Bus } from '../../session/bus/bus.ts'
 import { ProcessGone } from '../../session/bus/bus-messages.ts'
-import type { BusCall } from '../../session/bus/bus-server.ts'
+import type { ServedCall } from '../../session/bus/bus-server.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { SessionBus } from '../../session/session-bus.ts'
 import type { Sessions } from '../../session/sessions.ts'
@@ -68,6 +68,8 @@ export interface SessionHomesOptions {
 
 /** Longer answers are sent in parts of so many characters. */
 const partChars = 2 * 1024 * 1024
+/** Of a call: while more waits to leave, progress is left out (2025-11-25 basic/utilities/progress: "rate limiting"). */
+const maxProgressBytes = 1024 * 1024
 /** Homes that are tried for one request, each of them the successor of one that is gone. */
 const maxHomes = 4
 
@@ -196,7 +198,7 @@ function createParts(memory: HeldMemory) {
 async function runForwarded(
   { sessions, live, memory, contextOf }: SessionHomesOptions,
   { tenant, endpoint, key, message, streams, ...carried }: ForwardedRequest,
-  { notify, signal }: BusCall,
+  { notify, waitingBytes, signal }: ServedCall,
   run: RunForwarded
 ): Promise<Answer> {
   const came = contextOfCarried(carried)
@@ -211,7 +213,8 @@ async function runForwarded(
     const session = live.use(found, held.share)
     const context: CallContext = { ...place, ...came, person, memory: held }
     const push = (each: JsonObject): boolean => {
-      if (streams) notify({ message: each } satisfies Ahead)
+      const isLeftOut = each['method'] === 'notifications/progress' && waitingBytes() > maxProgressBytes
+      if (streams && !isLeftOut) void notify({ message: each } satisfies Ahead)
       return streams
     }
     const answer = await run(context, session, { kind: 'request', ...message }, push, signal)
@@ -219,7 +222,7 @@ async function runForwarded(
     let text = stringOf(answer)
     const chars = text.length
     for (; text.length > partChars; text = text.slice(partChars))
-      notify({ part: text.slice(0, partChars) } satisfies Ahead)
+      await notify({ part: text.slice(0, partChars) } satisfies Ahead)
     return { text, chars }
   } finally {
     held.set(0)

@@ -1,7 +1,6 @@
 // What was said on requests of other processes in the last seconds, for senders that missed it while their way to the
 // store was broken.
 
-import { jsonSizeOf } from '../../limits/limits.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { BusMessages } from './bus-messages.ts'
 import type { OutboxWord } from './bus-outbox.ts'
@@ -11,13 +10,16 @@ export const keptMs = 5_000
 /** Of all answers that are kept, and of all that was said ahead of answers, as `jsonSizeOf` counts. */
 const maxKeptBytes = 4 * 1024 * 1024
 
-interface Kept {
+interface SaidMessage {
   readonly id: string
   readonly to: string
   readonly word: OutboxWord
   readonly body: unknown
   readonly seq: number
   readonly size: number
+}
+
+interface Kept extends SaidMessage {
   readonly until: number
 }
 
@@ -27,9 +29,9 @@ export function createKeptMessages(clock: Pick<Clock, 'now'>, trySend: BusMessag
   const ahead = createKept(clock)
   const answers = createKept(clock)
   return {
-    keep(to: string, id: string, word: OutboxWord, body: unknown, seq: number): void {
-      const kept = word === 'said' ? ahead : answers
-      kept.add({ id, to, word, body, seq })
+    keep(said: SaidMessage): void {
+      const kept = said.word === 'said' ? ahead : answers
+      kept.add(said)
     },
     /**
      * To who asked, and nobody else: in order, all that is kept after what it has heard.
@@ -65,14 +67,14 @@ function createKept({ now }: Pick<Clock, 'now'>) {
   }
 
   return {
-    add(given: Omit<Kept, 'size' | 'until'>): void {
-      const size = jsonSizeOf(given.body, maxKeptBytes)
+    add(given: SaidMessage): void {
+      const { size } = given
       for (const kept of all) {
         if (kept.until > now() && total + size <= maxKeptBytes) break
         forget(kept)
       }
       if (size > maxKeptBytes) return
-      const kept = { ...given, size, until: now() + keptMs }
+      const kept = { ...given, until: now() + keptMs }
       all.add(kept)
       total += size
       const same = byRequest.get(given.id) ?? []

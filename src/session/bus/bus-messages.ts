@@ -77,7 +77,7 @@ export interface BusMessagesOptions {
 const purpose = 'bus'
 const staleMs = 60_000
 /** Redis cuts off subscribers whose messages it has to hold. */
-const maxChars = 8 * 1024 * 1024
+export const maxChars = 8 * 1024 * 1024
 
 export type BusMessages = ReturnType<typeof createBusMessages>
 
@@ -105,7 +105,8 @@ export function createBusMessages({
   async function write(to: string, texts: readonly string[]): Promise<number> {
     const envelope = JSON.stringify({ from: node, at: clock.now(), n: ++sent, steadyAt: heard.now() })
     const said = texts.length === 1 ? texts[0]?.slice(1) : `"many":[${texts.join()}]}`
-    return await store.publish(nodeChannel(to), sealer.seal(purpose, [to], `${envelope.slice(0, -1)},${said}`))
+    const sealed = sealer.seal(purpose, [to], `${envelope.slice(0, -1)},${said}`)
+    return await store.publish(nodeChannel(to), sealed, { isBulk: true })
   }
 
   /**

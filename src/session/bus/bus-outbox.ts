@@ -1,17 +1,22 @@
-// What a process says on one request of another, in order: while the store is away it waits, and is said again when the
-// store is back. The other side drops what came already.
+// What a process says on one request of another, in order. What is long waits until what is before it has left, and
+// counts for its caller meanwhile; while the store is away all waits, and is said again when the store is back. The
+// other side drops what came already.
 
 import type { Log } from '../../observe/log.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
+import { type Flow, shortBytes } from './bus-flow.ts'
 import type { KeptMessages } from './bus-kept.ts'
-import type { BusMessages } from './bus-messages.ts'
+import { type BusMessages, maxChars } from './bus-messages.ts'
+import type { BusCaller } from './bus-server.ts'
 
 /** Between two attempts while the store is away. */
 const retryMs = 100
 /** For so long: after it the other side counts this process as gone. */
 const maxRetryMs = 15_000
-/** Messages ahead of the answer that wait; more are left out, the answer never. */
+/** Messages ahead of the answer that wait; more are left out, as is what its caller has no memory for. The answer never. */
 const maxWaiting = 1_000
 
 export type OutboxWord = 'said' | 'answer' | 'error'
@@ -21,8 +26,16 @@ interface Unsaid {
   /** Of the messages of this request: from 1 on. */
   readonly seq: number
   readonly body: unknown
+  /** As `jsonSizeOf` counts. */
+  readonly bytes: number
   readonly done: () => void
   readonly failed: (error: unknown) => void
+}
+
+export interface OutboxContext {
+  readonly clock: Clock
+  readonly log: Log
+  readonly memory: Pick<MemoryAccount, 'share'>
 }
 
 /**
@@ -30,20 +43,22 @@ interface Unsaid {
  * @param wanted `aborted`: nobody waits for the rest
  */
 export function createOutbox(
-  { send, keep }: Pick<BusMessages, 'send'> & Pick<KeptMessages, 'keep'>,
-  to: string,
-  id: string,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  { send, flow, keep }: Pick<BusMessages, 'send'> & { readonly flow: Flow } & Pick<KeptMessages, 'keep'>,
+  { to, id, whose }: { readonly to: string; readonly id: string; readonly whose: BusCaller },
+  { clock, log, memory }: OutboxContext,
   wanted: { readonly aborted: boolean }
 ) {
-  /** In their order; not empty while the store is away. */
+  /** In their order; not empty while what is long leaves, or the store is away. */
   const unsaid: Unsaid[] = []
+  /** By them. */
+  const held = holdMemory(memory.share(whose.tenant, whose.caller))
   let last = 0
-  let retrying = false
+  let working = false
 
-  async function write({ word, seq, body }: Unsaid): Promise<void> {
+  async function write({ word, seq, body, bytes }: Unsaid): Promise<void> {
+    const listening = await flow.pass(to, whose, bytes, () => send(to, word, id, body, { seq }))
     // Nobody listens: it will again when it is connected to the store, which this process was sooner.
-    if ((await send(to, word, id, body, { seq })) === 0) throw new GatewayError('unavailable', 'nobody listens')
+    if (listening === 0) throw new GatewayError('unavailable', 'nobody listens')
   }
   const isAway = (error: unknown): boolean => error instanceof GatewayError && error.code === 'unavailable'
 
@@ -57,31 +72,40 @@ export function createOutbox(
     one.done()
   }
 
-  async function retry(): Promise<void> {
-    retrying = true
-    const until = clock.now() + maxRetryMs
+  async function workOff(): Promise<void> {
+    if (working) return
+    working = true
     for (let next = unsaid[0]; next !== undefined; next = unsaid[0]) {
-      try {
-        await write(next)
-        next.done()
-      } catch (error) {
-        if (isAway(error) && clock.now() < until && !wanted.aborted) {
-          await pause(clock, retryMs)
-          continue
-        }
-        giveUp(next, error)
-      }
-      unsaid.shift()
+      await sayInTime(next, clock.now() + maxRetryMs)
+      unsaid.splice(unsaid.indexOf(next), 1)
+      held.set(held.bytes - next.bytes)
     }
-    retrying = false
+    working = false
+  }
+
+  /** Says it until it was said, or given up. */
+  async function sayInTime(one: Unsaid, until: number): Promise<void> {
+    for (;;) {
+      try {
+        await write(one)
+        return one.done()
+      } catch (error) {
+        if (!isAway(error) || clock.now() >= until || wanted.aborted) return giveUp(one, error)
+      }
+      await pause(clock, retryMs)
+    }
+  }
+
+  function wait(one: Unsaid, at = unsaid.length): void {
+    unsaid.splice(at, 0, one)
+    held.set(held.bytes + one.bytes)
+    void workOff()
   }
 
   /** Those that were sent side by side fail in their order. */
-  function wait(one: Unsaid, error: unknown): void {
+  function failed(one: Unsaid, error: unknown): void {
     if (!isAway(error) || wanted.aborted) return giveUp(one, error)
-    const at = unsaid.findLastIndex(({ seq }) => seq < one.seq)
-    unsaid.splice(at + 1, 0, one)
-    if (!retrying) void retry()
+    wait(one, unsaid.findLastIndex(({ seq }) => seq < one.seq) + 1)
   }
 
   return {
@@ -90,15 +114,21 @@ export function createOutbox(
      * @throws GatewayError upstream_protocol where the answer is too large: it can be said instead
      */
     say(word: OutboxWord, body: unknown): Promise<void> {
-      return new Promise((resolve, failed) => {
+      const bytes = jsonSizeOf(body, maxChars)
+      if (word === 'said' && (unsaid.length >= maxWaiting || !held.share.has(bytes))) {
+        log.debug({ word, waiting: unsaid.length }, 'a message to another process was left out')
+        return Promise.resolve()
+      }
+      return new Promise((resolve, reject) => {
         const done = (): void => resolve()
-        const one: Unsaid = { word, seq: ++last, body, done, failed }
+        const one: Unsaid = { word, seq: ++last, body, bytes, done, failed: reject }
         // Before it is known to have left: what comes after it must not be said again without it.
-        keep(to, id, word, body, one.seq)
-        if (unsaid.length === 0) return void write(one).then(done, (error: unknown) => wait(one, error))
-        if (word === 'said' && unsaid.length >= maxWaiting) return giveUp(one, 'too many wait')
-        unsaid.push(one)
+        keep({ id, to, word, body, seq: one.seq, size: bytes })
+        if (unsaid.length > 0 || bytes > shortBytes) return wait(one)
+        write(one).then(done, (error: unknown) => failed(one, error))
       })
-    }
+    },
+    /** How much waits until it has left, in bytes as `jsonSizeOf` counts. */
+    waitingBytes: (): number => held.bytes
   }
 }

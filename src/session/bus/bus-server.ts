@@ -1,11 +1,10 @@
 // The requests of other processes that this one answers.
 
 import { GatewayError } from '../../protocol/messages.ts'
-import type { Log } from '../../observe/log.ts'
-import type { Clock } from '../../time/clock.ts'
 import { busCallCancelled, type BusMessage, type BusMessages, encodeError, processSilent } from './bus-messages.ts'
 import { createKeptMessages } from './bus-kept.ts'
-import { createOutbox } from './bus-outbox.ts'
+import type { Flow } from './bus-flow.ts'
+import { createOutbox, type OutboxContext } from './bus-outbox.ts'
 
 /** What a message between processes is about, which decides who takes it. */
 export type BusKind =
@@ -44,7 +43,15 @@ export interface BusQuestion {
   readonly question: unknown
 }
 
-export type BusHandler = (question: unknown, call: BusCall) => Promise<unknown>
+/** How a request of another process is answered. */
+export interface ServedCall extends BusCall {
+  /** Resolves when it was said, or nobody could be told. */
+  readonly notify: (said: unknown) => Promise<void>
+  /** How much of what it was notified of has not left, as `jsonSizeOf` counts. */
+  readonly waitingBytes: () => number
+}
+
+export type BusHandler = (question: unknown, call: ServedCall) => Promise<unknown>
 
 interface ServedRequest {
   readonly id: string
@@ -63,7 +70,8 @@ interface ServedRequest {
  */
 export function createBusServer(
   { send, trySend, watch, isYoung }: BusMessages,
-  context: { readonly clock: Clock; readonly log: Log },
+  flow: Flow,
+  context: OutboxContext,
   take: (caller: BusCaller) => (() => void) | undefined
 ) {
   const handlers = new Map<BusKind, BusHandler>()
@@ -105,10 +113,11 @@ export function createBusServer(
       const work = async (): Promise<void> => {
         if (working || unwanted.aborted) return
         working = true
-        const outbox = createOutbox({ send, keep: kept.keep }, from, id, context, unwanted)
+        const outbox = createOutbox({ send, flow, keep: kept.keep }, { to: from, id, whose }, context, unwanted)
         try {
-          const notify = (said: unknown): void => void outbox.say('said', said)
-          const answer = await run(question, { notify, signal: ending.signal })
+          const notify = (said: unknown): Promise<void> => outbox.say('said', said)
+          const { waitingBytes } = outbox
+          const answer = await run(question, { notify, waitingBytes, signal: ending.signal })
           await outbox.say('answer', answer)
         } catch (error) {
           await outbox.say('error', encodeError(error))

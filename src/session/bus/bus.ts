@@ -2,6 +2,7 @@
 // alive. A request is never sent twice, and nothing is worked on that its sender has given up.
 
 import { createQuota, type Quota } from '../../limits/limits.ts'
+import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { everyNode, nodeChannel } from '../../store/keys.ts'
 import {
@@ -14,6 +15,7 @@ import {
   ProcessGone,
   processSilent
 } from './bus-messages.ts'
+import { createFlow } from './bus-flow.ts'
 import { askForMissed, createGap, type SentRequest } from './bus-gaps.ts'
 import { latelyMs } from './bus-heard.ts'
 import { createPeerWatch } from './bus-peers.ts'
@@ -36,6 +38,8 @@ interface ToldMessage {
 export interface BusOptions extends BusMessagesOptions {
   /** Requests at a time, in each direction: at most a quarter of them of one tenant, and a sixteenth of one caller. */
   readonly max?: number
+  /** For what waits to be said to other processes. */
+  readonly memory?: MemoryAccount
 }
 
 export async function createBus({ max = 1_024, ...options }: BusOptions) {
@@ -48,7 +52,10 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
   const sending = createQuota()
   let requests = 0
   const serving = createQuota()
-  const server = createBusServer(messages, options, (caller) => takePlace(serving, max, caller))
+  const flow = createFlow(options.clock, (to) => trySend(to, 'beat', ''))
+  const server = createBusServer(messages, flow, { memory: createMemoryAccount(), ...options }, (caller) =>
+    takePlace(serving, max, caller)
+  )
 
   /**
    * Asks another process, once; an abort of `signal` is passed on. All values are JSON.
@@ -129,6 +136,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     const { word, id, from, body } = message
     peers.heard(from)
     if (word === 'gone') messages.heard.forget(from)
+    if (word === 'alive') flow.alive(from)
     if (word === 'beat' && id === '') return trySend(from, 'alive', '')
     if (word === 'told') {
       const { kind, said } = body as ToldMessage
