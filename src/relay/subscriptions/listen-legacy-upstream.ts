@@ -3,11 +3,11 @@
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { hasCapability } from '../../protocol/methods.ts'
-import type { Runtime } from '../call/call.ts'
+import { quotaKeyOf, type Runtime } from '../call/call.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { boundedMeta, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
-import { coversUri, type Subscriber } from './subscription-index.ts'
+import { coversUri, personOf, type Subscriber } from './subscription-index.ts'
 
 /**
  * @param uris as the upstream knows them
@@ -31,6 +31,7 @@ export function openLegacyUpstreamPart(
   let over = false
 
   const subscriber: Subscriber = {
+    person: personOf({ tenant: target.call.tenant.id, caller: quotaKeyOf(target.call.principal) }),
     get over() {
       return over
     },

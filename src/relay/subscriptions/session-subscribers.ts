@@ -11,7 +11,7 @@ import type { SessionConnections } from '../connections/session-connections.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { UpstreamScope } from '../tasks/session-task-ids.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
-import type { SubscribedScope, Subscriber } from './subscription-index.ts'
+import { personOf, type SubscribedScope, type Subscriber } from './subscription-index.ts'
 
 /** The connections that serve a session at an upstream, for its subscriptions. */
 export const subscribedScopeOf = (definition: UpstreamDefinition, session: LiveSession): SubscribedScope => ({
@@ -45,6 +45,7 @@ export function createSessionSubscribers(
 
   const subscriberOf = ({ key, memory }: LiveSession): Subscriber => ({
     memory,
+    person: personOf(memory.share),
     get over() {
       return live.get(key) === undefined
     },

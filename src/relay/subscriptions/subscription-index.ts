@@ -6,6 +6,7 @@ import type { HeldMemory } from '../../limits/memory.ts'
 import { GatewayError, type JsonObject } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import { createDelay, type Clock } from '../../time/clock.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
 
 /** A session or a listen stream. */
 export interface Subscriber {
@@ -13,6 +14,8 @@ export interface Subscriber {
   readonly over: boolean
   /** The memory that its subscriptions are counted to. A listen stream's are part of its request. */
   readonly memory?: HeldMemory
+  /** Whose they are: all subscriptions of a person count together, too. */
+  readonly person: string
   /** Has a stream open, so that a connection that broke is opened again for it at once. */
   readonly listening: boolean
   /**
@@ -63,6 +66,8 @@ export interface SubscribedConnection extends SubscribedScope {
 export type SubscriptionIndex = ReturnType<typeof createSubscriptionIndex>
 
 const maxPerSubscriber = 1_000
+/** Over all sessions and listen streams of a person at this process. */
+const maxPerPerson = 10_000
 const maxBackgroundRequests = 8
 
 /** The bytes of a subscription beside its URIs: its entries here and at the connection. */
@@ -72,9 +77,20 @@ const subscriptionOverheadBytes = 2_048
 const subscriptionBytes = (uri: string, shown: string): number =>
   subscriptionOverheadBytes + 2 * (uri.length + shown.length)
 
+/** @param owner a caller of a tenant, as of its memory */
+export const personOf = ({ tenant, caller }: WorkOwner): string => JSON.stringify([tenant, caller])
+
 export function createSubscriptionIndex(clock: Clock) {
   const connections = new Map<string, SubscribedConnection>()
   const bySubscriber = new Map<Subscriber, Map<SubscribedConnection, Set<string>>>()
+  /** How many there are. */
+  const byPerson = new Map<string, number>()
+
+  function count({ person }: Subscriber, more: number): void {
+    const now = (byPerson.get(person) ?? 0) + more
+    if (now > 0) byPerson.set(person, now)
+    else byPerson.delete(person)
+  }
 
   const keyOf = ({ definition, scope }: Pick<SubscribedScope, 'definition' | 'scope'>): string =>
     `${definition.hash}\n${scope}`
@@ -104,6 +120,7 @@ export function createSubscriptionIndex(clock: Clock) {
     connection.uris.get(uri)?.subscribers.delete(subscriber)
     const { memory } = subscriber
     memory?.set(memory.bytes - subscriptionBytes(uri, shown))
+    count(subscriber, -1)
     const own = bySubscriber.get(subscriber)
     const uris = own?.get(connection)
     uris?.delete(uri)
@@ -137,11 +154,10 @@ export function createSubscriptionIndex(clock: Clock) {
     of: (subscriber: Subscriber) => [...(bySubscriber.get(subscriber) ?? [])],
     /** Checks that one more may be added. @throws GatewayError too_many */
     checkRoom(subscriber: Subscriber, uri: string, shown: string): void {
-      const count = [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0)
-      if (count >= maxPerSubscriber) {
-        const message = `This session has ${maxPerSubscriber} subscriptions, which is the limit.`
-        throw new GatewayError('too_many', `${message} End some of them first.`)
-      }
+      const own = [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0)
+      if (own >= maxPerSubscriber) throw tooMany('This session has', maxPerSubscriber)
+      if ((byPerson.get(subscriber.person) ?? 0) >= maxPerPerson)
+        throw tooMany('All sessions of this caller together have', maxPerPerson)
       const bytes = subscriptionBytes(uri, shown)
       const share = subscriber.memory?.share
       if (share?.has(bytes) === false) throw share.refusal(bytes, 'The subscription')
@@ -152,6 +168,7 @@ export function createSubscriptionIndex(clock: Clock) {
       const { memory } = subscriber
       const added = subscriptionBytes(uri, shown) - (before === undefined ? 0 : subscriptionBytes(uri, before))
       memory?.set(memory.bytes + added)
+      if (before === undefined) count(subscriber, 1)
       subscription.subscribers.set(subscriber, shown)
       const own = bySubscriber.get(subscriber) ?? new Map<SubscribedConnection, Set<string>>()
       bySubscriber.set(subscriber, own.set(connection, (own.get(connection) ?? new Set()).add(uri)))
@@ -190,6 +207,9 @@ export function createSubscriptionIndex(clock: Clock) {
     }
   }
 }
+
+const tooMany = (who: string, limit: number): GatewayError =>
+  new GatewayError('too_many', `${who} ${limit} subscriptions, which is the limit. End some of them first.`)
 
 /** A subscriber for which the connection is opened again when it breaks. */
 export function listenerOf({ uris }: SubscribedConnection): Subscriber | undefined {
