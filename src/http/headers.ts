@@ -120,6 +120,8 @@ const namedHeaders =
 const readableHeaders = 'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After, RateLimit, RateLimit-Policy'
 /** More than any tool mirrors (protocol/translate/param-headers.ts). */
 const maxParamHeaders = 64
+/** Of a list in a header, which strangers send, too: what comes after it is not read. */
+const maxListChars = 4_096
 const paramHeader = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,128}$/i
 
 const noCors: FastifyCorsOptions = { origin: false }
@@ -134,6 +136,7 @@ export function corsOptionsOf(headers: IncomingHttpHeaders, originAllowed: boole
   // Tools decide which `Mcp-Param-*` there are, and a wildcard would not cover Authorization: those that the browser
   // asks for are allowed by name.
   const params = wanted
+    .slice(0, maxListChars)
     .split(',')
     .map((name) => name.trim())
     .filter((name) => paramHeader.test(name))
@@ -201,10 +204,11 @@ const usual = 'application/json, text/event-stream'
 
 // A missing Accept stands for both formats, and so does `*/*`: some clients send none, and curl sends `*/*`.
 export function readAccept({ accept }: IncomingHttpHeaders): Accepts {
-  if (accept === undefined || accept === usual || accept.trim() === '') return { json: true, stream: true }
+  if (accept === undefined || accept === usual || accept.slice(0, maxListChars).trim() === '')
+    return { json: true, stream: true }
   let json = false
   let stream = false
-  for (const part of accept.split(',')) {
+  for (const part of accept.slice(0, maxListChars).split(',')) {
     const [type = '', ...params] = part.split(';').map((text) => text.trim().toLowerCase())
     if (params.some((param) => /^q=0(\.0*)?$/.test(param))) continue
     if (type === '*/*') json = stream = true

@@ -12,6 +12,9 @@ const maxWaitingRequests = 64
 /** In bytes: as much as Node reads of a socket at once. */
 const maxReadBytes = 65_536
 
+/** What watches over the process asks for these. */
+const isProbe = /^\/health\/(?:live|ready)(?:\?|$)/
+
 interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -49,7 +52,7 @@ export function serveOneByOne(server: Server, turns: RequestTurns, refuseUnbegun
       socket,
       headers: request.headers,
       url: request.url ?? '',
-      isProbe: request.url?.startsWith('/health/') === true,
+      isProbe: isProbe.test(request.url ?? ''),
       bytes: bytesOf(request),
       begin: () => begin(exchange),
       refuse(error) {

@@ -104,7 +104,8 @@ export function createRequestTurns(options: RequestTurnsOptions) {
     request.begin()
     const letIn = ownerOf(request).tenant
     shares.renameRunning(letIn)
-    shares.note(letIn)
+    // Who watches over the process takes nothing from a tenant that is alone.
+    if (request.isProbe !== true) shares.note(letIn)
   }
 
   function awaitTurn(): void {

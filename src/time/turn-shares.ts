@@ -6,6 +6,8 @@ import { createFairQueue, type WorkOwner } from './fair-queue.ts'
 
 /** The time after the work of one tenant in which the turns of others are still shared. */
 const sharedMs = 1_000
+/** The number of strangers in that time from which on they count as one more tenant. */
+const manyStrangers = 20
 /** The time of one tenant in one turn of the event loop, in milliseconds. */
 const shareMs = 0.5
 /** The most time that is carried over to later turns: the clock also counts what other processes had. */
@@ -25,7 +27,9 @@ export function createTurnShares(now: () => number = () => performance.now()) {
   const waiting = createFairQueue<{ readonly run: () => void; readonly tenant: string; readonly ms: number }>()
   let due: Array<() => void> = []
   let isTurnAwaited = false
-  let last = ''
+  let last: string | undefined
+  /** Strangers who came in the `sharedMs` that end then. */
+  let strangers = { count: 0, until: 0 }
   let sharedUntil = 0
   /** The work that runs: who pays for it, and since when it is not charged; undefined: nobody pays. */
   let running: { tenant: string; readonly spent: Spent; since: number } | undefined
@@ -37,6 +41,11 @@ export function createTurnShares(now: () => number = () => performance.now()) {
   }
   /** Whether the tenant has half of its share left: reading leaves the other half, so that requests can begin. */
   const hasHalf = (tenant: string): boolean => !isShared() || spentOf(tenant, spent) < shareMs / 2
+
+  function areStrangersMany(): boolean {
+    if (now() >= strangers.until) strangers = { count: 0, until: now() + sharedMs }
+    return ++strangers.count >= manyStrangers
+  }
 
   const sharesOf = (of: Spent) => ({
     /** May the tenant have more done in this turn? */
@@ -94,10 +103,11 @@ export function createTurnShares(now: () => number = () => performance.now()) {
   }
 
   return {
-    /** Work of the tenant has come; '' is nobody who is known. */
+    /** Work of the tenant has come; '' is nobody who is known: many of them are one more tenant. */
     note(tenant: string): void {
-      if (tenant === last || tenant === '') return
-      if (last !== '') sharedUntil = now() + sharedMs
+      if (tenant === '' && !areStrangersMany()) return
+      if (tenant === last) return
+      if (last !== undefined) sharedUntil = now() + sharedMs
       last = tenant
     },
     isShared,

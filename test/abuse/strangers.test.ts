@@ -53,30 +53,41 @@ t.test('connections without end from one address close none of whoever comes fro
   }
 })
 
-t.test('of what strangers send at once, who comes from elsewhere is answered among the first', async (t) => {
-  const gateway = await attacked(t, { limits: { queueMs: 300_000 } })
-  const port = Number(new URL(gateway.origin).port)
-  const answered: string[] = []
-  const open = async (name: string, from: string): Promise<Socket> => {
-    const socket = await connected(port, from)
-    t.teardown(() => socket.destroy())
-    return socket.on('data', (part: Buffer) => answered.push(`${name} ${part.toString('latin1', 9, 12)}`))
-  }
-  const { headers } = await legacyClient(gateway.neighbourUrl, keys.neighbour)
-  const noise: Socket[] = []
-  while (noise.length < 1_000)
-    noise.push(...(await Promise.all(Array.from({ length: 50 }, () => open('noisy', attacker)))))
-  const last = await open('last', newcomer)
-  // What is written while it is stopped is all there when it goes on.
-  gateway.signal('SIGSTOP')
-  noise.forEach((socket, id) =>
-    socket.write(ping(port, id, { ...headers, authorization: `Bearer gh_nobody_${id}_0123456789abcdefghij` }))
-  )
-  last.write(ping(port, -1, headers))
-  gateway.signal('SIGCONT')
-  await until('all are answered', () => answered.length > noise.length, 120_000)
-  t.equal(answered.filter((one) => one === 'noisy 401').length, noise.length, 'the others are refused')
-  const before = answered.indexOf('last 200')
-  // It is read last, and those that are answered in one turn of this process are found in no order.
-  t.ok(before >= 0 && before < noise.length / 2, `${before} were answered before it`)
-})
+type Noise = (port: number, id: number, headers: OutgoingHttpHeaders) => string
+const floods: Readonly<Record<string, readonly [status: string, of: Noise]>> = {
+  'with tokens that nobody knows': [
+    '401',
+    (port, id, headers) => ping(port, id, { ...headers, authorization: `Bearer gh_nobody_${id}_0123456789abcdefghij` })
+  ],
+  'of paths that look like those of probes': [
+    '404',
+    (port, id) => `GET /health/${id} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`
+  ]
+}
+
+for (const [what, [status, of]] of Object.entries(floods))
+  t.test(`of requests ${what}, sent at once, few are answered before who comes from elsewhere`, async (t) => {
+    const gateway = await attacked(t, { limits: { queueMs: 300_000 } })
+    const port = Number(new URL(gateway.origin).port)
+    const answered: string[] = []
+    const open = async (name: string, from: string): Promise<Socket> => {
+      const socket = await connected(port, from)
+      t.teardown(() => socket.destroy())
+      return socket.on('data', (part: Buffer) => answered.push(`${name} ${part.toString('latin1', 9, 12)}`))
+    }
+    const { headers } = await legacyClient(gateway.neighbourUrl, keys.neighbour)
+    const noise: Socket[] = []
+    while (noise.length < 1_000)
+      noise.push(...(await Promise.all(Array.from({ length: 50 }, () => open('noisy', attacker)))))
+    const last = await open('last', newcomer)
+    // What is written while it is stopped is all there when it goes on.
+    gateway.signal('SIGSTOP')
+    noise.forEach((socket, id) => socket.write(of(port, id, headers)))
+    last.write(ping(port, -1, headers))
+    gateway.signal('SIGCONT')
+    await until('all are answered', () => answered.length > noise.length, 120_000)
+    t.equal(answered.filter((one) => one === `noisy ${status}`).length, noise.length, 'the others are refused')
+    const before = answered.indexOf('last 200')
+    // It is read last, and those that are answered in one turn of this process are found in no order.
+    t.ok(before >= 0 && before < noise.length / 2, `${before} were answered before it`)
+  })

@@ -47,6 +47,24 @@ t.test('OPTIONS is answered on every URL, with its methods; only an allowed orig
   }
 })
 
+t.test('of lists in headers nothing is read beyond 4 KiB', async (t) => {
+  const { publicUrl } = await acmeGateway(t, { origins: [page] })
+  const url = `${publicUrl}/t/acme/mcp`
+  const allowedWith = async (before: string): Promise<string> => {
+    const wanted = `${before}mcp-param-region`
+    const headers = { origin: page, 'access-control-request-headers': wanted }
+    return String((await send(url, { method: 'OPTIONS', headers })).headers['access-control-allow-headers'])
+  }
+  t.match(await allowedWith(','.repeat(4_000)), 'mcp-param-region', 'the control')
+  t.notMatch(await allowedWith(','.repeat(8_000)), 'mcp-param-region')
+  const acceptedWith = async (before: string): Promise<number> => {
+    const headers = { ...jsonHeaders, authorization: `Bearer ${keyOf.ada}`, accept: `${before}application/json` }
+    return (await send(url, { headers, body: initializeBody() })).status
+  }
+  t.equal(await acceptedWith(','.repeat(4_000)), 200, 'the control')
+  t.equal(await acceptedWith(','.repeat(8_000)), 406)
+})
+
 t.test('OPTIONS makes no page of a path that is none', async (t) => {
   const { publicUrl } = await acmeGateway(t, { origins: [page] })
   for (const path of ['/', '/t/acme', '/t/acme/other', '/health/live', '/*', '/nowhere']) {

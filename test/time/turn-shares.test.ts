@@ -37,6 +37,21 @@ t.test('a lone tenant has no limit; with another one each has a share, for a sec
   t.end()
 })
 
+t.test('a tenant that is alone shares with strangers where many come in a second', (t) => {
+  const { clock, shares, work } = shared()
+  shares.note('calm')
+  for (let n = 0; n < 19; n++) shares.note('')
+  t.notOk(shares.isShared())
+  clock.ms += 1_000
+  for (let n = 0; n < 19; n++) shares.note('')
+  t.notOk(shares.isShared(), 'each second by itself')
+  shares.note('')
+  t.ok(shares.isShared())
+  work('', 0.6)
+  t.same(['', 'calm'].map(shares.has), [false, true])
+  t.end()
+})
+
 t.test('what was spent beyond a share is taken from those of later turns', async (t) => {
   const { shares, work } = shared()
   shares.note('noisy')
