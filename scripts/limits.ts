@@ -861,6 +861,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the rest waits for later turns: tenants take turns, and the callers of each'
     ],
     [
+      'time/turn-shares.ts manyStrangers',
+      'requests of strangers in a second from which on a lone tenant shares turns of the event loop with them',
+      'process',
+      'strangers take turns'
+    ],
+    ['http/headers.ts maxListChars', 'a list in a header, as `Accept`', 'request', 'the rest is not read'],
+    [
       'http/revalidation.ts checkedPerTurn',
       'open streams and calls whose callers are checked in one turn of the event loop',
       'process',
@@ -986,6 +993,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/sessions.ts copyMs', 'age of a copy of a session record', 'process', 'read from the store again'],
     ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],
+    [
+      'session/bus/bus-server.ts maxRequests',
+      'requests to and from other processes at a time; as many answers of clients and the like beside them',
+      'process; a tenant has a quarter, a caller a sixteenth',
+      '429'
+    ],
+    [
+      'session/bus/bus-server.ts fewDivisor fewReserve',
+      'of these: who has fewer than one in so many; the part that is left to such tenants, one in so many',
+      'tenant',
+      '429'
+    ],
     ['session/bus/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
     ['session/bus/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
@@ -1325,6 +1344,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/subscriptions/listen-stream.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
     ['relay/subscriptions/listen-upstream.ts maxMeta chars', '`_meta` of an update', 'message', 'left out'],
     ['relay/subscriptions/subscription-index.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
+    ['relay/subscriptions/subscription-index.ts maxPerPerson', 'the same', 'caller and process', 'refused'],
     ['relay/methods/legacy.ts maxUriLength chars', 'a subscribed URI', 'request', 'refused'],
     [
       'upstream/modern/listen-streams.ts maxSubscriptions',

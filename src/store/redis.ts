@@ -1,5 +1,6 @@
-// The store of several gateways: Redis, with one connection for commands, one for long messages and one to hear messages.
-// While Redis is away every call fails at once. Every key and channel begins with `gatehouse:`; keys are never listed or scanned.
+// The store of several gateways: Redis, with one connection for commands, one for long messages to others, and one to
+// hear messages. While Redis is away every call fails at once. Every key and channel begins with `gatehouse:`; keys are
+// never listed or scanned.
 
 import type { Cluster, Redis } from 'ioredis'
 import type { Log } from '../observe/log.ts'

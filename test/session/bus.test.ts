@@ -1,9 +1,10 @@
 // Requests between processes, over messages of a store that may lose them.
 
 import t from 'tap'
+import { createQuota } from '../../src/limits/limits.ts'
 import { parseJson } from '../../src/protocol/json.ts'
 import { GatewayError, RpcError } from '../../src/protocol/messages.ts'
-import type { BusCaller } from '../../src/session/bus/bus-server.ts'
+import { type BusCaller, takePlace } from '../../src/session/bus/bus-server.ts'
 import { nodeChannel } from '../../src/store/keys.ts'
 import { until } from '../kit/until.ts'
 import { ada, call, never, wire } from './bus-kit.ts'
@@ -430,6 +431,37 @@ t.test('a caller and a tenant have a quota of requests, on both sides', async (t
       async () => await short({ tenant: 'acme', caller: 'caller 0' }).catch(() => false)
     )
   }
+})
+
+t.test('answers of clients find places where the calls that wait for them have taken theirs', async (t) => {
+  const setup = await wire(t, { max: 32 })
+  const stop = new AbortController()
+  let begun = 0
+  setup.two.serve('request', () => {
+    begun++
+    return never()
+  })
+  setup.two.serve('response', async () => true)
+  const whose = { tenant: 'acme', caller: 'ada' }
+  const asks = () => setup.one.request('two', 'request', whose, {}, call({ signal: stop.signal }))
+  const running = [asks(), asks()].map((each) => each.catch(() => {}))
+  await until('both wait for an answer', () => begun === 2)
+  await t.rejects(asks(), { code: 'too_many' }, 'the control: there is no place for one more')
+  t.equal(await setup.one.request('two', 'response', whose, {}), true)
+  stop.abort()
+  await Promise.all(running)
+})
+
+t.test('tenants that have few requests find places where others have all of theirs', (t) => {
+  const [quota, max] = [createQuota(), 1_024]
+  const take = (tenant: string, caller: number) => takePlace(quota, max, { tenant, caller: `${caller}` })
+  let taken = 0
+  for (let tenant = 0; tenant < 8; tenant++)
+    for (let n = 0; n < 256; n++) if (take(`many ${tenant}`, n >> 4) !== undefined) taken++
+  t.ok(taken >= 896 && taken < 1_024, `${taken} are taken`)
+  t.ok(take('few', 0))
+  t.notOk(take('many 0', 99), 'the control')
+  t.end()
 })
 
 t.test('requests at a time and message size are limited, and a store without messages is an error', async (t) => {

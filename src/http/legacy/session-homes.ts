@@ -68,7 +68,7 @@ export interface SessionHomesOptions {
 
 /** Longer answers are sent in parts of so many characters. */
 const partChars = 2 * 1024 * 1024
-/** Of a call: while more waits to leave, progress is left out (2025-11-25 basic/utilities/progress: "rate limiting"). */
+/** Of a call: while more waits to leave, progress is left out, as 2025-11-25 basic/utilities/progress allows. */
 const maxProgressBytes = 1024 * 1024
 /** Homes that are tried for one request, each of them the successor of one that is gone. */
 const maxHomes = 4

@@ -7,12 +7,16 @@ import type { OutboxWord } from './bus-outbox.ts'
 
 /** For longer than a process is without Redis where that answers again. */
 export const keptMs = 5_000
-/** Of all answers that are kept, and of all that was said ahead of answers, as `jsonSizeOf` counts. */
+/**
+ * Of all answers that are kept, and of all that was said ahead of answers, as `jsonSizeOf` counts. Beyond, the tenant
+ * that has most loses its oldest.
+ */
 const maxKeptBytes = 4 * 1024 * 1024
 
 interface SaidMessage {
   readonly id: string
   readonly to: string
+  readonly tenant: string
   readonly word: OutboxWord
   readonly body: unknown
   readonly seq: number
@@ -53,9 +57,10 @@ export function createKeptMessages(clock: Pick<Clock, 'now'>, trySend: BusMessag
 }
 
 function createKept({ now }: Pick<Clock, 'now'>) {
-  /** The oldest comes first, here and of each request. */
+  /** The oldest comes first, here, of each request and of each tenant. */
   const all = new Set<Kept>()
   const byRequest = new Map<string, Kept[]>()
+  const byTenant = new Map<string, { readonly kept: Set<Kept>; bytes: number }>()
   let total = 0
 
   function forget(kept: Kept): void {
@@ -64,19 +69,43 @@ function createKept({ now }: Pick<Clock, 'now'>) {
     const same = byRequest.get(kept.id)
     same?.shift()
     if (same?.length === 0) byRequest.delete(kept.id)
+    const own = byTenant.get(kept.tenant)
+    if (own === undefined) return
+    own.kept.delete(kept)
+    own.bytes -= kept.size
+    if (own.kept.size === 0) byTenant.delete(kept.tenant)
+  }
+
+  /** @param adding what comes on top, and for whom */
+  function oldestOfLargest({ tenant, size }: SaidMessage): Kept | undefined {
+    let most = -1
+    let found: Kept | undefined
+    for (const [name, { kept, bytes }] of byTenant) {
+      const then = bytes + (name === tenant ? size : 0)
+      if (then > most) [most, found] = [then, kept.values().next().value]
+    }
+    return found
   }
 
   return {
     add(given: SaidMessage): void {
-      const { size } = given
       for (const kept of all) {
-        if (kept.until > now() && total + size <= maxKeptBytes) break
+        if (kept.until > now()) break
         forget(kept)
       }
-      if (size > maxKeptBytes) return
+      if (given.size > maxKeptBytes) return
+      while (total + given.size > maxKeptBytes) {
+        const oldest = oldestOfLargest(given)
+        if (oldest === undefined) break
+        forget(oldest)
+      }
       const kept = { ...given, until: now() + keptMs }
       all.add(kept)
-      total += size
+      total += given.size
+      const own = byTenant.get(given.tenant) ?? { kept: new Set<Kept>(), bytes: 0 }
+      byTenant.set(given.tenant, own)
+      own.kept.add(kept)
+      own.bytes += given.size
       const same = byRequest.get(given.id) ?? []
       same.push(kept)
       byRequest.set(given.id, same)

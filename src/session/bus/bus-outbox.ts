@@ -16,7 +16,7 @@ import type { BusCaller } from './bus-server.ts'
 const retryMs = 100
 /** For so long: after it the other side counts this process as gone. */
 const maxRetryMs = 15_000
-/** Messages ahead of the answer that wait; more are left out, as is what its caller has no memory for. The answer never. */
+/** Messages ahead of the answer that wait; more are left out, as is what its caller has no memory for. */
 const maxWaiting = 1_000
 
 export type OutboxWord = 'said' | 'answer' | 'error'
@@ -123,7 +123,7 @@ export function createOutbox(
         const done = (): void => resolve()
         const one: Unsaid = { word, seq: ++last, body, bytes, done, failed: reject }
         // Before it is known to have left: what comes after it must not be said again without it.
-        keep({ id, to, word, body, seq: one.seq, size: bytes })
+        keep({ id, to, tenant: whose.tenant, word, body, seq: one.seq, size: bytes })
         if (unsaid.length > 0 || bytes > shortBytes) return wait(one)
         write(one).then(done, (error: unknown) => failed(one, error))
       })

@@ -4,9 +4,9 @@
 import { createQuota } from '../../limits/limits.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
-import { type Bus, takePlace } from './bus.ts'
+import type { Bus } from './bus.ts'
 import { isLost, ProcessGone } from './bus-messages.ts'
-import type { BusCaller, BusKind } from './bus-server.ts'
+import { type BusCaller, type BusKind, takePlace } from './bus-server.ts'
 
 /** Between two attempts. */
 const retryMs = 250

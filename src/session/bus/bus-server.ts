@@ -1,5 +1,6 @@
 // The requests of other processes that this one answers.
 
+import { createQuota, type Quota } from '../../limits/limits.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { busCallCancelled, type BusMessage, type BusMessages, encodeError, processSilent } from './bus-messages.ts'
 import { createKeptMessages } from './bus-kept.ts'
@@ -53,6 +54,11 @@ export interface ServedCall extends BusCall {
 
 export type BusHandler = (question: unknown, call: ServedCall) => Promise<unknown>
 
+/** Requests at a time, in each direction. */
+export const maxRequests = 1_024
+/** They end work that is under way, or tell of it, and must not wait for work: they have as many places beside. */
+const shortKinds: ReadonlySet<BusKind> = new Set<BusKind>(['response', 'held', 'http-sse'])
+
 interface ServedRequest {
   readonly id: string
   readonly from: string
@@ -72,7 +78,7 @@ export function createBusServer(
   { send, trySend, watch, isYoung }: BusMessages,
   flow: Flow,
   context: OutboxContext,
-  take: (caller: BusCaller) => (() => void) | undefined
+  take: (kind: BusKind, caller: BusCaller) => (() => void) | undefined
 ) {
   const handlers = new Map<BusKind, BusHandler>()
   const served = new Map<string, ServedRequest>()
@@ -86,7 +92,7 @@ export function createBusServer(
       if (ended) return trySend(from, 'gone', id)
       const { kind, whose, question } = body as BusQuestion
       const run = handlers.get(kind)
-      const giveBack = run === undefined ? undefined : take(whose)
+      const giveBack = run === undefined ? undefined : take(kind, whose)
       if (giveBack === undefined || run === undefined) {
         const refusal = new GatewayError(
           'too_many',
@@ -181,3 +187,25 @@ export function createBusServer(
 
 /** What the sender has heard; one of an earlier version does not say, and wants the answer alone. */
 const lastOf = (body: unknown): number => (typeof body === 'number' ? body : Infinity)
+
+/** @returns what takes a place, and gives what gives it back; undefined where too many are taken */
+export function createBusPlaces(max: number): (kind: BusKind, whose: BusCaller) => (() => void) | undefined {
+  const [long, short] = [createQuota(), createQuota()]
+  return (kind, whose) => takePlace(shortKinds.has(kind) ? short : long, max, whose)
+}
+
+/** A tenant has few where it has fewer than one place in so many. */
+const fewDivisor = 64
+/** One place in so many is left to tenants that have few. */
+const fewReserve = 8
+
+/** At most a quarter of all for one tenant, and a sixteenth for one caller. */
+export function takePlace(quota: Quota, max: number, { tenant, caller }: BusCaller): (() => void) | undefined {
+  const ofTenant = `tenant ${tenant}`
+  const hasFew = quota.amountOf(ofTenant) < max / fewDivisor
+  return quota.take(1, [
+    ['all', hasFew ? max : max - Math.floor(max / fewReserve)],
+    [ofTenant, Math.ceil(max / 4)],
+    [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
+  ])
+}

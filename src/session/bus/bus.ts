@@ -1,7 +1,6 @@
 // Requests from process to process: the one that holds a call answers. Both sides prove all the time that they are
 // alive. A request is never sent twice, and nothing is worked on that its sender has given up.
 
-import { createQuota, type Quota } from '../../limits/limits.ts'
 import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { everyNode, nodeChannel } from '../../store/keys.ts'
@@ -25,7 +24,9 @@ import {
   type BusHandler,
   type BusKind,
   type BusQuestion,
-  createBusServer
+  createBusPlaces,
+  createBusServer,
+  maxRequests
 } from './bus-server.ts'
 
 export type Bus = Awaited<ReturnType<typeof createBus>>
@@ -36,26 +37,24 @@ interface ToldMessage {
 }
 
 export interface BusOptions extends BusMessagesOptions {
-  /** Requests at a time, in each direction: at most a quarter of them of one tenant, and a sixteenth of one caller. */
+  /** Requests at a time, in each direction. */
   readonly max?: number
   /** For what waits to be said to other processes. */
   readonly memory?: MemoryAccount
 }
 
-export async function createBus({ max = 1_024, ...options }: BusOptions) {
+export async function createBus({ max = maxRequests, ...options }: BusOptions) {
   const { store, node, log } = options
   const messages = createBusMessages(options)
   const { send, trySend, watch, heardAt } = messages
   const peers = createPeerWatch(options.clock, async (to) => (store.live ? await send(to, 'beat', '') : undefined))
   const sent = new Map<string, SentRequest>()
   const listeners = new Map<BusKind, (said: never, from: string) => void>()
-  const sending = createQuota()
+  const sending = createBusPlaces(max)
   let requests = 0
-  const serving = createQuota()
   const flow = createFlow(options.clock, (to) => trySend(to, 'beat', ''))
-  const server = createBusServer(messages, flow, { memory: createMemoryAccount(), ...options }, (caller) =>
-    takePlace(serving, max, caller)
-  )
+  const serving = { memory: createMemoryAccount(), ...options }
+  const server = createBusServer(messages, flow, serving, createBusPlaces(max))
 
   /**
    * Asks another process, once; an abort of `signal` is passed on. All values are JSON.
@@ -73,7 +72,7 @@ export async function createBus({ max = 1_024, ...options }: BusOptions) {
     if (signal.aborted) throw busCallCancelled()
     // The answer would not arrive.
     if (!store.live) throw unreachable()
-    const giveBack = takePlace(sending, max, whose)
+    const giveBack = sending(kind, whose)
     if (giveBack === undefined)
       throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
     const id = `${node}-${++requests}`
@@ -220,14 +219,6 @@ async function listen(
   )
   return await Promise.all(subscriptions)
 }
-
-/** At most a quarter of all for one tenant, and a sixteenth for one caller. */
-export const takePlace = (quota: Quota, max: number, { tenant, caller }: BusCaller) =>
-  quota.take(1, [
-    ['all', max],
-    [`tenant ${tenant}`, Math.ceil(max / 4)],
-    [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
-  ])
 
 const unreachable = (): GatewayError =>
   new GatewayError('unavailable', 'The process that holds the call cannot be reached. Retry in a second.', {
