@@ -190,5 +190,17 @@ export const callRecordOf = (
   bodyBytes: bodyBytes ?? messageBytes?.[0],
   replyHeaders,
   maxAnswerBytes: endpoint.maxResultBytes,
-  ...sender
+  id: sender.id,
+  revision: sender.revision,
+  software: sender.software,
+  session: sender.session,
+  // What nearly every call is given on its way has its place from the first: a property that comes later moves others.
+  startedAt: undefined,
+  clock: undefined,
+  route: undefined,
+  allowedBy: undefined,
+  waitMs: undefined,
+  upstreamMs: undefined,
+  failure: undefined,
+  answerBytes: undefined
 })

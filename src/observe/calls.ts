@@ -48,7 +48,7 @@ export interface CallRecord {
   /** In every answer as `X-Request-Id`, and in the data of every error of the gateway. */
   readonly requestId?: string
   /** As its caller numbers it, where an error is to be measured. */
-  readonly id?: RequestId
+  readonly id?: RequestId | undefined
   /** Of the request, where its body holds no other. */
   readonly bodyBytes?: number | undefined
   readonly revision?: Revision | undefined
@@ -68,10 +68,10 @@ export interface CallRecord {
   caller?: ObservedPrincipal
   /** Of its arguments and its result, where the tenant wants some. */
   sample?: CallSample
-  startedAt?: number
+  startedAt?: number | undefined
   /** What measures it. */
-  clock?: { now(): number }
-  route?: RecordedRoute
+  clock?: { now(): number } | undefined
+  route?: RecordedRoute | undefined
   /** What was stopped while it was not known yet where the call leads; undefined: nothing. */
   stopped?: Pick<Tenant, 'kills'> | undefined
   /** The rule by which a name is as unknown to the caller as what nobody has; `default` where no rule allows it. */
@@ -79,13 +79,13 @@ export interface CallRecord {
   /** The rules by which its tenant and its endpoint allow it; undefined where neither has a policy. */
   allowedBy?: readonly string[] | undefined
   /** From its start until it was sent to its upstream. */
-  waitMs?: number
+  waitMs?: number | undefined
   /** From then until the upstream had answered, what its user was asked included. */
-  upstreamMs?: number
+  upstreamMs?: number | undefined
   /** The result says that the tool has failed: the upstream's own does, or one that the gateway has made. */
   failure?: { readonly code: 'tool_error' | ErrorCode; readonly message?: string } | undefined
   /** Of the answer as it is sent, in bytes. */
-  answerBytes?: number
+  answerBytes?: number | undefined
   /** Notifications that the client was sent ahead of the answer, progress above all. */
   notifications?: number
   /** Server requests that were put to the client. */
@@ -188,10 +188,13 @@ export async function observe<T>(call: ObservedCall, observers: CallObservers, r
   const { clock, audit, metrics, traces, shownCaller } = observers
   const { record } = call
   const startedAt = clock.now()
-  if (record !== undefined) Object.assign(record, { startedAt, clock })
-  if (record !== undefined && shownCaller !== undefined) record.caller = shownCaller(call.tenant.id, call.principal)
-  const trace = record && traces?.begin(call)
-  if (record !== undefined && trace !== undefined) record.trace = trace
+  if (record !== undefined) {
+    record.startedAt = startedAt
+    record.clock = clock
+    if (shownCaller !== undefined) record.caller = shownCaller(call.tenant.id, call.principal)
+    const trace = traces?.begin(call)
+    if (trace !== undefined) record.trace = trace
+  }
   const sample = call.tenant.logSample && sampleOf(call.tenant.logSample, call.request, record?.requestId)
   if (record !== undefined && sample !== undefined) record.sample = sample
   let err: unknown
