@@ -9,6 +9,7 @@ import { readAudit } from '../../src/audit/segments.ts'
 import { auditIndexKey, auditSegmentKey } from '../../src/store/keys.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { cli } from '../cli/kit.ts'
+import { adminEvents } from '../kit/admin-events.ts'
 import { adminGateway, adminKeys, adminSection, globexKey } from '../kit/admin.ts'
 import { configOf, key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -36,7 +37,9 @@ t.test('the gateway itself and removed tenants have trails, for those who are fo
   t.equal((await rig.call('DELETE', '/v1/tenants/team', { headers: { 'If-Match': '*' } })).status, 204)
   const globex = { auth: { keys: [{ name: 'gus', key: globexKey }] }, upstreams: {} }
   const top = { ...options.top, limits: { drainMs: 4_000 } }
+  const events = await adminEvents(t, rig.adminUrl, '/v1/audit/trails/(gateway)', adminKeys.auditor)
   rig.reload(configOf({ ...options, tenants: { globex }, top }))
+  await until('it is told as it is made', () => events.text.includes('configuration.reload'))
 
   const get = async (path: string, by: string) => await rig.call('GET', path, { key: by })
   const trails = (await get('/v1/audit/trails', adminKeys.auditor)).json as Records

@@ -103,7 +103,7 @@ runs on it (use audit.file there).`,
   },
   {
     name: 'audit verify',
-    summary: 'find out whether an audit log was altered',
+    summary: 'find out whether an audit log was altered or cut off',
     operands: '<file>',
     options: [
       {
