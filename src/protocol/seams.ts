@@ -143,8 +143,8 @@ export interface Upstream {
   close(): Promise<void>
   /** Like `close`, but a session that is kept is left to the process that comes next. Default: `close`. */
   readonly leave?: (() => Promise<void>) | undefined
-  /** Takes no more of what the server says outside of calls: the process that comes next does. Default: nothing. */
-  readonly rest?: (() => void) | undefined
+  /** Stops taking what the server sends outside of calls: the next process takes it. Default: does nothing. */
+  readonly stopListening?: (() => void) | undefined
   /** Like `close`, but at once and without telling the server. Idempotent. */
   destroy(reason: Error): void
 }

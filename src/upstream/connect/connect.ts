@@ -188,7 +188,7 @@ class LinkedUpstream implements Upstream {
   readonly notify: Upstream['notify']
   readonly close: Upstream['close']
   readonly leave: Upstream['leave']
-  readonly rest: Upstream['rest']
+  readonly stopListening: Upstream['stopListening']
   readonly destroy: Upstream['destroy']
   private readonly link: Link
   private readonly first: HandshakeResult
@@ -213,7 +213,7 @@ class LinkedUpstream implements Upstream {
     this.notify = link.rpc.notify
     this.close = link.close
     this.leave = link.leave
-    this.rest = link.rest
+    this.stopListening = link.stopListening
     this.destroy = link.destroy
   }
 

@@ -155,7 +155,7 @@ export function openStreamable(
     close: () => (closing ??= finish(session.close)),
     ...(link.handshake.place && {
       leave: () => (closing ??= finish(session.leave)),
-      rest: session.stop
+      stopListening: session.stop
     }),
     destroy
   }

@@ -72,7 +72,7 @@ export function createPooledConnection(
   stop: AbortController,
   { connections, clock, log, bulkhead, breaker, metrics, ended: requestEnded }: PoolState
 ): PooledConnection {
-  let own: Pick<Upstream, 'close' | 'leave' | 'rest' | 'destroy'> | undefined
+  let own: Pick<Upstream, 'close' | 'leave' | 'stopListening' | 'destroy'> | undefined
   let ended: Error | undefined
   let whenIdle: 'close' | 'leave' | undefined
   let isTold = false
@@ -138,8 +138,8 @@ export function createPooledConnection(
     ready: opening.then(
       (upstream) => {
         connection.openedAt = connection.touchedAt = clock.now()
-        const { request, close, leave, rest, destroy } = upstream
-        own = { close, leave, rest, destroy }
+        const { request, close, leave, stopListening, destroy } = upstream
+        own = { close, leave, stopListening, destroy }
         // In place, because its getters are to stay: a repeated handshake may bring other answers.
         const send: Upstream['request'] = (outgoing, client, signal) => {
           if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
@@ -196,7 +196,7 @@ export function createPooledConnection(
     leaveWhenIdle() {
       // One that is being opened may have one in a moment.
       if (own === undefined ? handshake.place === undefined : own.leave === undefined) return
-      own?.rest?.()
+      own?.stopListening?.()
       finishWhenIdle('leave')
     },
     close: () => finish('close'),

@@ -36,8 +36,8 @@ export interface Link {
   close(): Promise<void>
   /** See `Upstream.leave`. */
   readonly leave?: Upstream['leave']
-  /** See `Upstream.rest`. */
-  readonly rest?: Upstream['rest']
+  /** See `Upstream.stopListening`. */
+  readonly stopListening?: Upstream['stopListening']
   destroy(reason: Error): void
 }
 
