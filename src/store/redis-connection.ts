@@ -15,10 +15,7 @@ const silentSocketMs = 1_000
 const connectMs = 1_000
 const longestPauseMs = 1_000
 
-/**
- * Returns settings with which nothing is queued or sent twice: a caller that got `unavailable` may rely on nothing
- * being written later.
- */
+/** Nothing is queued or sent twice: a caller that got `unavailable` may rely on nothing being written later. */
 const settingsOf = ({ username, password, tls }: RedisAddress, role: string) => ({
   connectionName: `gatehouse-${role}`,
   connectTimeout: connectMs,

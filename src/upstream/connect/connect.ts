@@ -106,7 +106,7 @@ export function createConnector(options: ConnectorOptions) {
       // Not counted in connectMs, because the upstream has no part in it.
       const started =
         definition.type === 'stdio'
-          ? await supervisor.turn(definition, { use, quotaKey: handshake.quotaKey }, signal)
+          ? await supervisor.waitToStart(definition, { use, quotaKey: handshake.quotaKey }, signal)
           : undefined
       const limit = deadline(clock, connectMs, signal)
       try {

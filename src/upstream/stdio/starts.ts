@@ -49,25 +49,25 @@ export function createStarts(
 
   return {
     /**
-     * Waits for the turn of a start: tenants take turns, and so do the callers of each.
+     * Waits until a start may begin: tenants take turns, and so do the callers of each.
      * @returns to be called when the server has answered, or will not
      * @throws GatewayError too_many where its turn does not come soon, cancelled where the signal is aborted
      */
-    async turn(
+    async waitToStart(
       { name, tenant }: Pick<StdioDefinition, 'name' | 'tenant'>,
       caller: string,
       signal?: AbortSignal
     ): Promise<() => void> {
       if (starting < atOnce) return begin()
       const limit = deadline(clock, maxWaitMs, signal)
-      const turn = new Promise<() => void>((resolve) => {
+      const begun = new Promise<() => void>((resolve) => {
         waiting.add({ begin: () => !limit.signal.aborted && resolve(begin()) }, { tenant, caller })
       })
       try {
-        return await abortable(turn, limit.signal, () => (limit.passed() ? lateError(name) : givenUp(name)))
+        return await abortable(begun, limit.signal, () => (limit.passed() ? lateError(name) : givenUp(name)))
       } catch (error) {
         // Its turn may have come at the same moment.
-        void turn.then((end) => end())
+        void begun.then((end) => end())
         throw error
       } finally {
         limit.close()

@@ -68,7 +68,7 @@ export function createSupervisor(options: SupervisorOptions) {
         running.size < maxProcesses / perWarm && refusal(definition, starter, all()) === undefined
       if (!hasRoom()) return false
       await ready(definition)
-      await starts.turn(definition, '')
+      await starts.waitToStart(definition, '')
       await checkProgram(definition)
       return hasRoom()
     },
@@ -143,11 +143,11 @@ export function createSupervisor(options: SupervisorOptions) {
       return child
     },
     /** Asked before `spawn`: waits for processes that are ending, where they are in the way, and see `createStarts`. */
-    async turn(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
+    async waitToStart(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
       await ready(definition)
       if (warm.next(definition) === undefined && refusal(definition, starter, notEnding()) !== undefined) warm.giveUp()
       await room(definition, starter, signal)
-      const end = await starts.turn(definition, starter.quotaKey ?? '', signal)
+      const end = await starts.waitToStart(definition, starter.quotaKey ?? '', signal)
       try {
         // Last: what waits may wait for long.
         await checkProgram(definition)
