@@ -508,6 +508,26 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the oldest are forgotten'
     ],
     [
+      'policy/call-limits.ts maxBucketsTold',
+      'buckets of limits of calls of which it is told how full they are',
+      'process',
+      'those used before count as unused'
+    ],
+    [
+      'admin/live/running.ts lookMs',
+      'time between two looks at calls that run',
+      'process',
+      'what ends before is not told as running'
+    ],
+    ['admin/live/running.ts fromMs', 'time from which on a call is told as running', 'call', 'it is told as it ends'],
+    [
+      'admin/live/running.ts maxCallsTold',
+      'calls that are told as running',
+      'tenant and process',
+      'the others are counted'
+    ],
+    ['admin/audit/exported.ts stalledMs', 'time in which an export is read on', 'answer', 'it is cut off'],
+    [
       'admin/configuration/planned/endpoint-plans.ts maxToldNamed',
       'sessions that a plan names of those that are told',
       'endpoint',

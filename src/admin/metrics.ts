@@ -63,6 +63,7 @@ export function readingsOf({
       'gatehouse.sessions': held.live.size,
       'gatehouse.streams': held.streams.size + held.modernRelay.listenStreams + held.httpSse.streams.size,
       'gatehouse.connections': held.connections.openCount,
+      'gatehouse.connections.limit': held.connections.max,
       'gatehouse.memory.held': held.memory.held,
       'gatehouse.memory.budget': held.memory.budgetBytes,
       'gatehouse.tenants': tenants.length,

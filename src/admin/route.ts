@@ -13,6 +13,7 @@ import { tenantId, type TenantId } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics/metrics.ts'
 import type { CacheUses } from '../auth/token-cache.ts'
+import type { CallLimits } from '../policy/call-limits.ts'
 import type { CatalogCache } from '../relay/catalog/client-catalogs.ts'
 import type { Listings } from '../relay/catalog/listings.ts'
 import type { Sessions } from '../session/sessions.ts'
@@ -56,6 +57,7 @@ export interface AdminServices {
   readonly catalogOf: CatalogCache
   readonly pool: Pick<Pool, 'connect' | 'stateOf' | 'statesOf' | 'stderrOf'>
   readonly sessions: Pick<Sessions, 'index' | 'end'>
+  readonly callLimits: Pick<CallLimits, 'usesOf'>
   readonly control: Control
   readonly vault: Pick<Vault, 'connections'>
   /** Names this process among several. */

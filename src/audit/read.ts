@@ -57,6 +57,28 @@ export async function readAuditBackwards(
   return { lines, nextCursor: null }
 }
 
+/**
+ * All records that are wanted, the oldest segment first: lines with their ends, those of a segment at a time.
+ * @throws GatewayError unavailable
+ */
+export async function* auditLines(
+  store: Store,
+  tenant: string,
+  { kind, since = -Infinity, until = Infinity }: Pick<WantedRecords, 'kind' | 'since' | 'until'>
+): AsyncGenerator<string, void, undefined> {
+  for (const entry of await store.entries(auditIndexKey(tenant))) {
+    const found = (await store.entries(auditSegmentKey(tenant, ...segmentOf(entry)))).join('').split('\n').slice(0, -1)
+    const wanted = found.filter((line) => {
+      const { time, kind: own } = headOf(line)
+      return time >= since && time < until && (kind === undefined || own === kind)
+    })
+    if (wanted.length > 0) yield `${wanted.join('\n')}\n`
+    // No segment after this one begins so early.
+    if (headOf(found[0] ?? '').time > until + segmentMs + longestDelayMs) return
+    await nextTurn()
+  }
+}
+
 /** As a chain makes them (chain.ts): to read whole lines would take long, and most are not wanted. */
 const headOfLine = /^\{"chain":"[^"]*","seq":\d+,"prev":"[^"]*","time":"([^"]*)","kind":"([^"]*)"/
 

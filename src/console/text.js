@@ -224,6 +224,8 @@ export const text = {
       processBytes: 'Memory of stdio processes',
       memoryBytes: 'Memory for calls'
     },
+    limitOf: (/** @type {string} */ limit, /** @type {string} */ unit) => `Limit ${limit}: calls in a ${unit}`,
+    atLimit: (/** @type {number} */ count) => `nothing left for ${amount(count)}`,
     noLimit: (/** @type {string} */ used) => `${used}, no limit`,
     memory: 'Memory for calls',
     processes: 'stdio processes',
@@ -251,9 +253,19 @@ export const text = {
     dropped: (/** @type {number} */ count) => `${count} calls came too fast to be shown.`,
     none: 'No call yet',
     noneWhy:
-      'Calls are shown as they end. What ended before this page was opened is not kept here; the log and the audit log have it.',
+      'Calls that run for a while are shown above, and all as they end. What ended before this page was opened is not kept here; the log and the audit log have it.',
     noneFound: 'No call has these words',
     caption: 'Calls, the newest first',
+    running: (/** @type {number} */ count) =>
+      count === 0 ? 'No call runs' : `${counted(count, 'call runs', 'calls run')} now`,
+    runningCaption: 'Calls that run, the longest first',
+    begun: 'Begun',
+    soFar: 'So far',
+    waitsFor: 'Waits for',
+    waits: { gateway: 'the gateway', upstream: 'the upstream', client: 'the client or its user' },
+    moreRun: (/** @type {number} */ count) => `${counted(count, 'more runs', 'more run')}.`,
+    soFarTimeline: (/** @type {string} */ ms, /** @type {string} */ what) =>
+      `It has run for ${ms}, and waits for ${what}`,
     time: 'Time',
     called: 'What',
     outcome: 'Outcome',
@@ -684,7 +696,9 @@ export const text = {
     what: 'What',
     outcome: 'Outcome',
     from: 'From',
-    download: (/** @type {number} */ count) => `Download these ${counted(count, 'record', 'records')}`,
+    export: 'Download all of this kind and time',
+    exporting: 'The records are read …',
+    stopExport: 'Stop the download',
     one: (/** @type {string} */ kind) => `Record: ${kind}`,
     json: 'As JSON',
     members: {

@@ -43,6 +43,14 @@ export async function openAdmin(
   if (admin === undefined || statistics === undefined || metrics === undefined) return undefined
   const { createAdminServer } = await import('../admin/server.ts')
   const parts = { ...shown, ...statistics, metrics, state, vault, node, fault, descriptors, version }
+  const { tellRunningCalls } = await import('../admin/live/running.ts')
+  const tellNoMore = tellRunningCalls({ ...recording, running: calls.running, node })
   const { listen, close } = createAdminServer(parts)
-  return { listen: () => listen(admin.listen), close }
+  return {
+    listen: () => listen(admin.listen),
+    close: () => {
+      tellNoMore()
+      return close()
+    }
+  }
 }

@@ -4,7 +4,7 @@
 import type { Tenant } from '../config/snapshot.ts'
 import { createQuota } from '../limits/limits.ts'
 import { createOpenSet } from '../limits/open-set.ts'
-import type { CallRecord } from '../observe/calls.ts'
+import type { CallRecord, ObservedCall } from '../observe/calls.ts'
 import type { Log } from '../observe/log.ts'
 import { killOfRoute } from '../policy/kills.ts'
 import { GatewayError, type Message, type RequestId, type TenantId } from '../protocol/messages.ts'
@@ -17,8 +17,7 @@ export type CallsInFlight = ReturnType<typeof createCallsInFlight>
 
 interface RunningCall {
   readonly controller: AbortController
-  readonly tenant: TenantId
-  readonly record: CallRecord
+  readonly call: ObservedCall & { readonly tenant: Pick<Tenant, 'id'>; readonly record: CallRecord }
 }
 
 const callStopped = (): GatewayError =>
@@ -32,16 +31,17 @@ export function createCallsInFlight() {
   const quota = createQuota()
   const running = createOpenSet<RunningCall>()
   return {
-    /** The calls that run, for the drain and for kill switches: the tenant of each, and what is known of it so far. */
+    /** The calls that run, for the drain, kill switches and whoever looks at them: with what is known of each so far. */
     running,
     /** Yields the tenant of each call that runs. */
     *tenants(): Iterable<string> {
-      for (const { tenant } of running) yield tenant
+      for (const { call } of running) yield call.tenant.id
     },
     /** Ends those whose tool, upstream or tenant is stopped. */
     endStopped(tenants: ReadonlyMap<TenantId, Tenant>): void {
-      for (const { controller, tenant: id, record } of running) {
-        const tenant = tenants.get(id)
+      for (const { controller, call } of running) {
+        const { record } = call
+        const tenant = tenants.get(call.tenant.id)
         if (tenant === undefined) continue
         // It waits for a list, and goes on with the configuration that it began with.
         if (record.route === undefined) record.stopped = tenant

@@ -1,7 +1,7 @@
-// What happens right now, for whoever listens: calls as they end, audit records as they are made. Where nobody does it
-// costs nothing.
+// What happens right now, for whoever listens: calls as they end, those that run, audit records as they are made. Where
+// nobody does it costs nothing.
 
-export type LiveKind = 'call' | 'audit'
+export type LiveKind = 'call' | 'running' | 'audit'
 
 export interface LiveListener {
   readonly kind: LiveKind
@@ -25,6 +25,10 @@ export function createLiveEvents() {
         text ??= make()
         each.take(tenant, text)
       }
+    },
+    isListenedTo(kind: LiveKind): boolean {
+      for (const each of listeners) if (each.kind === kind) return true
+      return false
     },
     /** @returns what stops it; idempotent */
     listen(listener: LiveListener): () => void {

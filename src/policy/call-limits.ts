@@ -1,6 +1,7 @@
 // How many calls are made, of whom and of what: the limits of a tenant. Which of them a call is within is found once
 // for each caller and route, by the rules' own matchers; a call then takes a token of each.
 
+import { LRUCache } from 'lru-cache'
 import type { Principal } from '../auth/principal.ts'
 import type { CallLimit, CallLimitsConfig, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -11,6 +12,7 @@ import type { Bucket } from '../store/refill.ts'
 import type { Store } from '../store/port.ts'
 import type { Clock } from '../time/clock.ts'
 import { countersOf, rateLimitHeaders, type Counter, type Window } from './counters.ts'
+import { limitUses, type LimitUse } from './limit-uses.ts'
 import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
 import { anyMatcher } from '../protocol/glob.ts'
 import { principalMatcher, routeMatcher, type RouteKind, type Rule } from './rules.ts'
@@ -32,6 +34,10 @@ interface Applied {
   window: Window
   bucket: Bucket
 }
+
+/** Buckets that were used here last: what is told of limits is told of these. */
+const maxBucketsTold = 10_000
+type Used = LRUCache<string, Applied>
 
 /** The limits that a call has to be within. */
 interface Limits {
@@ -58,12 +64,14 @@ export function createCallLimits({
   let buckets: LeasedBuckets | undefined
   const perTenant = new WeakMap<Tenant, ReturnType<typeof createLimitsOf>>()
   const running = new Map<string, number>()
+  const used: Used = new LRUCache({ max: maxBucketsTold })
 
   function bucketOf(applied: Applied): Bucket {
     const now = wall.now()
     if (now >= applied.window.until) {
       applied.window = applied.counter.windowAt(now)
       applied.bucket = makeBucket(applied.counter, applied.whose, applied.window, now)
+      used.set(applied.bucket.key, applied)
     }
     return applied.bucket
   }
@@ -130,11 +138,14 @@ export function createCallLimits({
     within<T>(call: LimitedCall, kind: RouteKind, route: JudgedRoute, run: () => Promise<T>): Promise<T> {
       const { tenant, principal } = call
       if (tenant.limits === undefined) return run()
-      const limitsOf = perTenant.get(tenant) ?? createLimitsOf(tenant, tenant.limits, wall)
+      const limitsOf = perTenant.get(tenant) ?? createLimitsOf(tenant, tenant.limits, wall, used)
       perTenant.set(tenant, limitsOf)
       const limits = limitsOf(principal, kind, route)
       return limits === undefined ? run() : runWithin(limits, call, run)
     },
+    /** How much of each limit of a tenant is used, as far as this process knows. */
+    usesOf: (tenant: Tenant): LimitUse[] =>
+      limitUses(tenant, used.values(), wall.now(), (bucket) => buckets?.remaining(bucket) ?? bucket.capacity),
     close: async (): Promise<void> => await buckets?.close()
   }
 }
@@ -150,7 +161,7 @@ const makeBucket = ({ tenant, limit, unit, capacity, perMs }: Counter, whose: st
 const rememberedMs = 30_000
 const hourMs = 3_600_000
 
-function createLimitsOf(tenant: Tenant, limits: CallLimitsConfig, wall: { now(): number }) {
+function createLimitsOf(tenant: Tenant, limits: CallLimitsConfig, wall: { now(): number }, used: Used) {
   const factsOf = createRouteFacts(tenant.tags)
   const compiled = Object.entries(limits).map(([name, limit]) => ({
     name,
@@ -173,7 +184,9 @@ function createLimitsOf(tenant: Tenant, limits: CallLimitsConfig, wall: { now():
       applied: own.flatMap(({ counters, whose }) =>
         counters.map((counter) => {
           const window = counter.windowAt(now)
-          return { counter, whose, window, bucket: makeBucket(counter, whose, window, now) }
+          const applied = { counter, whose, window, bucket: makeBucket(counter, whose, window, now) }
+          used.set(applied.bucket.key, applied)
+          return applied
         })
       ),
       concurrent: own.flatMap(({ name, limit: { concurrent }, whose }) =>

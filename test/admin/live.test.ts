@@ -130,6 +130,37 @@ t.test('a stream has to be asked for, and another tenant is as unknown as ever',
   })
 })
 
+t.test('calls that run are told with what they wait for, to whoever asks for them, until they end', async (t) => {
+  const { adminUrl, ada, gus } = await start(t)
+  const path = '/v1/tenants/acme/calls?running=true'
+  const [both, ended] = await Promise.all([adminEvents(t, adminUrl, path), adminEvents(t, adminUrl, '/v1/calls')])
+  const waiting = [ada, gus].map((client) => client.request('tools/call', { name: 'up__slow', arguments: {} }))
+  const running = await both.next(
+    'the slow call',
+    ({ event, data }) => event === 'running' && data['tenant'] === 'acme'
+  )
+  t.match(running.data, {
+    process: /./,
+    tenant: 'acme',
+    leftOut: 0,
+    calls: [{ apiKey: 'test', upstream: 'up', tool: 'slow', method: 'tools/call', waitsFor: 'upstream', time: /^20/ }]
+  })
+  const { calls } = running.data as unknown as { calls: Array<Record<string, unknown>> }
+  t.equal(calls.length, 1, 'none of another tenant')
+  t.ok(Number(calls[0]?.['ms']) >= 250)
+  t.notOk('outcome' in (calls[0] ?? {}), 'it has none yet')
+  await adminCall(adminUrl, 'PUT', '/v1/tenants/acme/kills/tools/up/slow')
+  const over = await both.next('its end', isCall)
+  t.equal(over.data['requestId'], calls[0]?.['requestId'])
+  await both.next('that nothing runs', ({ event, data }) => event === 'running' && String(data['calls']) === '')
+  await adminCall(adminUrl, 'PUT', '/v1/tenants/globex/kills/tools/up/slow')
+  await Promise.all(waiting)
+  t.notOk(
+    ended.events.some(({ event }) => event === 'running'),
+    'only where it was asked for'
+  )
+})
+
 t.test('audit records are told as they are made, and read page by page as they are kept', async (t) => {
   const { adminUrl, ada, gus, echo, call } = await start(t)
   const stream = await adminEvents(t, adminUrl, '/v1/tenants/acme/audit', adminKeys.auditor)
@@ -174,6 +205,21 @@ t.test('audit records are told as they are made, and read page by page as they a
   t.same(await timed('since=2100-01-01T00:00:00Z'), [])
   t.same(await timed('until=2000-01-01T00:00:00Z'), [])
   t.match((await page('since=yesterday')).json, { status: 400, detail: /since/ })
+
+  const exported = (query: string, key = adminKeys.auditor) =>
+    call('GET', `/v1/tenants/acme/audit/export${query}`, { key })
+  const linesOf = (text: string) =>
+    text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as unknown]))
+  const { headers, text } = await exported('')
+  t.match(headers, {
+    'content-type': /^application\/jsonl/,
+    'content-disposition': /filename\*=UTF-8''audit-acme.jsonl$/
+  })
+  t.same(linesOf(text), all.toReversed(), 'all of it, the oldest first')
+  t.same(linesOf((await exported(`?since=${middle}`)).text), all.filter(isSince).toReversed())
+  t.equal((await exported('?until=2000-01-01T00:00:00Z')).text, '')
+  t.equal((await exported('?until=never')).status, 400)
+  for (const key of [adminKeys.viewer, adminKeys.globex]) t.match((await exported('', key)).status, /^40[34]$/)
 
   const verified = await call('GET', '/v1/tenants/acme/audit/verification', { key: adminKeys.auditor })
   t.match(verified.json, { isWhole: true, chains: 1, keys: [{ isOwn: true }], problems: [] })

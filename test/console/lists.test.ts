@@ -1,5 +1,6 @@
 // Lists that are longer than a page of them, in a real browser: read on to their end, which is said.
 
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { adminKeys } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
@@ -58,4 +59,38 @@ t.test('the history of a tenant is read to its end, which says what is kept', as
   t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
   await patch(null)
+})
+
+t.test('all records of a kind and time are downloaded, also those that are not shown', async (t) => {
+  for (let made = 0; made < 240; made += 40)
+    await Promise.all(Array.from({ length: 40 }, () => rig.ada.request('tools/call', { name: 'tickets__echo' })))
+  const { page, complaints } = await rig.signedIn('audit?tenant=acme&kind=call', adminKeys.auditor)
+  const rows = page.getByRole('table').getByRole('rowheader')
+  await rows.first().waitFor()
+  t.equal(await rows.count(), 100)
+  const begun = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download all of this kind and time' }).click()
+  const download = await begun
+  t.equal(download.suggestedFilename(), 'audit-acme.jsonl')
+  const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\n')
+  t.ok(lines.length > 240, `${lines.length} records`)
+  const kept: unknown[] = []
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const { json } = await rig.call(
+      'GET',
+      `/v1/tenants/acme/audit?kind=call&limit=200&cursor=${cursor}`.replace(/&cursor=$/, '')
+    )
+    const answer = json as { items: unknown[]; nextCursor: string | null }
+    kept.push(...answer.items)
+    cursor = answer.nextCursor
+  }
+  t.same(
+    lines.map((line) => JSON.parse(line) as unknown),
+    kept.toReversed()
+  )
+  await page.route('**/audit/export?*', (route) => route.fulfill({ status: 409, json: { detail: 'Not now.' } }))
+  await page.getByRole('button', { name: 'Download all of this kind and time' }).click()
+  await page.getByRole('alert').getByText('Not now.').waitFor()
+  t.match(complaints.splice(0), [/status of 409/])
+  t.same(await violationsInBothThemes(page), [])
 })

@@ -1,7 +1,9 @@
 // The overview, in a real browser: plots by the keyboard, dates where they span days, a focus that stays, limits of a
 // tenant, and processes that differ.
 
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
@@ -58,18 +60,31 @@ t.test('the focus stays at a problem whose figures change', async (t) => {
 
 t.test('whose the limits are sees how much of them is in use', async (t) => {
   const headers = { 'If-Match': '*' }
-  const put = await rig.call('PATCH', '/v1/tenants/team', { body: { resources: { sessions: 4 } }, headers })
+  const limits = { steady: { perMinute: 10, burst: 4 }, daily: { perDay: 2, per: ['principal'] } }
+  const put = await rig.call('PATCH', '/v1/tenants/team', { body: { resources: { sessions: 4 }, limits }, headers })
   t.equal(put.status, 200, put.text)
+  for (let calls = 0; calls < 2; calls++) await rig.tom.request('tools/call', { name: 'tickets__echo', arguments: {} })
   const { page, complaints } = await rig.signedIn('overview?tenant=team')
   const team = page.getByRole('region', { name: 'How much team has in use' })
   await team.getByText('1 of 4').waitFor()
   t.equal(await team.getByRole('meter', { name: 'Sessions' }).getAttribute('value'), '0.25')
   t.match(await team.innerText(), /Streams\s+\d+, no limit/)
+  t.match(await team.innerText(), /Limit daily: calls in a day nothing left for 1\s+2 of 2/)
+  t.equal(await team.getByRole('meter', { name: 'Limit daily: calls in a day' }).getAttribute('value'), '1')
+  t.match(await team.innerText(), /Limit steady: calls in a minute\s+[12] of 4/)
   t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
   const own = await rig.signedIn('overview', adminKeys.acme)
   await own.page.getByRole('region', { name: 'How much acme has in use' }).getByRole('meter').first().waitFor()
   t.equal(await own.page.getByRole('region', { name: /^How much team/ }).count(), 0)
+  const idle = connect(Number(new URL(rig.url()).port), '127.0.0.1')
+  t.teardown(() => idle.destroy())
+  await once(idle, 'connect')
+  const all = await rig.signedIn('overview')
+  const connections = all.page.getByRole('meter', { name: 'Connections of clients' })
+  const part = Number(await connections.getAttribute('value'))
+  t.ok(part > 0 && part < 0.5, `a part of the connections is open: ${part}`)
+  t.same(all.complaints, [])
   t.same(own.complaints, [])
 })
 

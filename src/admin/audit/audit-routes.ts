@@ -4,7 +4,7 @@
 import type { Static } from 'typebox'
 import { gatewayItself } from '../../audit/audit.ts'
 import { loadAuditKeys } from '../../audit/keys.ts'
-import { readAuditBackwards, verifyStoredAudit, type Verifying } from '../../audit/read.ts'
+import { auditLines, readAuditBackwards, verifyStoredAudit, type Verifying } from '../../audit/read.ts'
 import { keptHeads } from '../../audit/segments.ts'
 import type { AuditConfig } from '../../config/snapshot.ts'
 import { closedObject } from '../../config/schema/parts.ts'
@@ -17,16 +17,21 @@ import { foreignCursor, page, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import { AdminStream, defineRoute, maySee, type AdminRequest, type AdminRoute, type AdminServices } from '../route.ts'
 import { perEvent, streamOf } from '../live/routes.ts'
+import { Heads, Trails, Verification, verificationEvents } from './answers.ts'
+import { exported } from './exported.ts'
 
 /** At once, in one process, by administrators of tenants, and by those of all. Each reads its segments in turn. */
 const maxVerifications = 8
 const maxVerificationsByPlatform = 4
 /** Of them, those of one tenant. */
 const maxVerificationsOfTenant = 1
-const placesFor = (max: number) =>
-  createPlaces(max, 'Too many audit logs are being verified.', maxVerificationsOfTenant)
+const placesFor = (max: number, message = 'Too many audit logs are being verified.') =>
+  createPlaces(max, message, maxVerificationsOfTenant)
 /** Whoever may have altered a log keeps nobody else from verifying it: not their own auditors, not those of all. */
 const [placesOfTenants, placesOfPlatform] = [placesFor(maxVerifications), placesFor(maxVerificationsByPlatform)]
+const tooManyExports = 'Too many audit logs are being exported.'
+const exportsOfTenants = placesFor(maxVerifications, tooManyExports)
+const exportsOfPlatform = placesFor(maxVerificationsByPlatform, tooManyExports)
 
 const readers = ['platform-admin', 'tenant-admin', 'auditor'] as const
 const readersOfTrails = ['platform-admin', 'auditor'] as const
@@ -55,50 +60,16 @@ function timeOf(member: string, text: string | undefined): number | undefined {
 
 const time = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }))
 
-const Verification = closedObject({
-  isWhole: Type.Boolean({
-    description: 'false: only the newest 64 segments, of about a mebibyte each, were read.'
-  }),
-  records: Type.Integer(),
-  chains: Type.Integer({ description: 'Runs of processes.' }),
-  signatures: Type.Integer(),
-  keys: Type.Array(closedObject({ key: Type.String(), isOwn: Type.Boolean() }), {
-    description:
-      'Public keys that the records name, and whether each is the one that this gateway signs with. Another one is ' +
-      'that of an earlier configuration, or of whoever wrote the records anew.'
-  }),
-  problems: Type.Array(Type.String(), { description: 'What was altered, removed, inserted or cut off.' }),
-  notes: Type.Array(Type.String(), { description: 'What may be as it should be.' })
-})
-
-const Heads = pageSchema(
-  closedObject({
-    chain: Type.String({ description: 'The run of a process.' }),
-    seq: Type.Integer({ description: 'Its records so far.' }),
-    hash: Type.String({ description: 'SHA-256 of the last one, base64url.' }),
-    time: Type.String({ description: 'RFC 3339.' }),
-    retentionMs: Type.Optional(Type.Integer({ description: 'For how long its records are kept.' })),
-    madeRoom: Type.Boolean({ description: 'Its oldest records had to go for those of others.' })
-  })
-)
-
-const Trails = pageSchema(
-  closedObject({
-    trail: Type.String({ description: `The id of a tenant, or \`${gatewayItself}\`: of what is of no tenant.` }),
-    of: Type.Enum(['gateway', 'tenant', 'removed tenant'] as const)
-  })
-)
-
-const recordsQuery = closedObject({
+const wantedRecords = {
   kind: Type.Optional(Type.String({ maxLength: 32, description: 'Only of this kind, such as `change`.' })),
   since: time('Only those made at this time or later (RFC 3339).'),
-  until: time('Only those made before this time (RFC 3339).'),
+  until: time('Only those made before this time (RFC 3339).')
+}
+
+const recordsQuery = closedObject({
+  ...wantedRecords,
   ...pageQuery
 })
-
-const verificationEvents =
-  '`event: read` with each segment (`{ "segments", "of" }`), then one `event: report`, whose `data` is the ' +
-  'answer without events, or `event: problem` with `detail`.'
 
 /** Trails outlast their tenants: those of removed ones are read by whoever could read them before. */
 async function trailsFor(administrator: Administrator, { snapshot, store }: AdminServices) {
@@ -146,12 +117,32 @@ const routesOfTrail = ({ of, roles, whose }: TrailRoutes) => [
       const { since, until, ...rest } = query
       recorded(services)
       const trail = await trailOf(request, services)
-      if (wantsEvents) return streamOf(services, 'audit', new Set([trail]))
+      if (wantsEvents) return streamOf(services, ['audit'], new Set([trail]))
       kept(services)
       const range = { since: timeOf('since', since), until: timeOf('until', until) }
       const found = await readAuditBackwards(services.store, trail, { ...rest, ...range })
       if (found === undefined) throw foreignCursor()
       return { items: found.lines.map((line) => JSON.parse(line) as object), nextCursor: found.nextCursor }
+    }
+  ),
+  defineRoute(
+    {
+      method: 'GET',
+      path: `${of}/export`,
+      roles,
+      summary:
+        `All audit records of ${whose} that the store has, of a kind and time, as lines of JSON: segment by segment, ` +
+        'the oldest first. An answer that is cut off has no end.',
+      query: closedObject(wantedRecords),
+      response: Type.String({ description: 'JSON Lines (`application/jsonl`), as `audit verify` reads them.' })
+    },
+    async (request, services) => {
+      const { administrator, query } = request
+      kept(services)
+      const trail = await trailOf(request, services)
+      const wanted = { kind: query.kind, since: timeOf('since', query.since), until: timeOf('until', query.until) }
+      const free = (administrator.tenants === undefined ? exportsOfPlatform : exportsOfTenants).take(trail)
+      return exported(auditLines(services.store, trail, wanted), `audit-${trail}.jsonl`, free)
     }
   ),
   defineRoute(

@@ -1,5 +1,7 @@
-// What goes on: calls as they end.
+// What goes on: calls as they end, and those that run.
 
+import { closedObject } from '../../config/schema/parts.ts'
+import { Type } from '../../config/schema/type.ts'
 import type { LiveKind } from '../../observe/live.ts'
 import { AdminProblem } from '../problem.ts'
 import { AdminStream, defineRoute, everyRole, type AdminServices } from '../route.ts'
@@ -10,17 +12,36 @@ export const perEvent =
 
 export const streamOf = (
   services: Pick<AdminServices, 'watch'>,
-  kind: LiveKind,
+  kinds: readonly LiveKind[],
   tenants: ReadonlySet<string> | undefined
 ): AdminStream =>
-  new AdminStream((send) =>
-    services.watch.listen({
-      kind,
-      tenants,
-      take: (_tenant, text) => send(kind, text),
-      missed: (count) => send('dropped', JSON.stringify({ count }))
+  new AdminStream((send) => {
+    const stops = kinds.map((kind) =>
+      services.watch.listen({
+        kind,
+        tenants,
+        take: (_tenant, text) => send(kind, text),
+        // What runs is told again.
+        missed: (count) => kind !== 'running' && send('dropped', JSON.stringify({ count }))
+      })
+    )
+    return () => stops.forEach((stop) => stop())
+  })
+
+const callsQuery = closedObject({
+  running: Type.Optional(
+    Type.Enum(['true'], {
+      description:
+        'Also those that run: once a second, an `event: running` for each process and tenant that has or had some, ' +
+        'with `process`, `tenant`, `calls` (what the log will say as far as it is known, `time` of their beginning, ' +
+        '`ms` so far, and `waitsFor`: `gateway`, `upstream` or `client`; the hundred that run longest, from a ' +
+        'quarter of a second on) and `leftOut`, the number of the others.'
     })
   )
+})
+
+const kindsOf = ({ running }: { readonly running?: 'true' | undefined }): LiveKind[] =>
+  running === undefined ? ['call'] : ['call', 'running']
 
 const onlyEvents = (): AdminProblem =>
   new AdminProblem('not_acceptable', 'This is a stream of events.', 'Send Accept: text/event-stream.')
@@ -37,11 +58,12 @@ export const liveRoutes = [
       path: '/v1/calls',
       roles: everyRole,
       summary: `Calls of the tenants that the key is for, as they end: ${callsSummary}`,
+      query: callsQuery,
       events: perEvent
     },
-    ({ administrator: { tenants }, wantsEvents }, services) => {
+    ({ administrator: { tenants }, query, wantsEvents }, services) => {
       if (!wantsEvents) throw onlyEvents()
-      return streamOf(services, 'call', tenants)
+      return streamOf(services, kindsOf(query), tenants)
     }
   ),
   defineRoute(
@@ -50,11 +72,12 @@ export const liveRoutes = [
       path: '/v1/tenants/{tenant}/calls',
       roles: everyRole,
       summary: `Calls of a tenant, as they end: ${callsSummary}`,
+      query: callsQuery,
       events: perEvent
     },
-    ({ tenant, wantsEvents }, services) => {
+    ({ tenant, query, wantsEvents }, services) => {
       if (!wantsEvents) throw onlyEvents()
-      return streamOf(services, 'call', new Set([tenant.id]))
+      return streamOf(services, kindsOf(query), new Set([tenant.id]))
     }
   )
 ] as const

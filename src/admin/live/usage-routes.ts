@@ -47,6 +47,19 @@ const UsageSchema = closedObject({
     },
     { description: 'What the tenant takes up now, and how much it may (`resources` of [config.md](config.md)).' }
   ),
+  limits: Type.Array(
+    closedObject({
+      limit: Type.String({ description: 'Its name.' }),
+      unit: Type.String({ description: '`second`, `minute`, `hour`, `day` or `month`.' }),
+      used: Type.Integer({ description: 'By whoever has used most of it, where callers are counted apart.' }),
+      max: Type.Integer({ description: 'How much may be used at once: of a rate its burst.' }),
+      atLimit: Type.Integer({ description: 'How many have nothing left, of those who are counted apart.' })
+    }),
+    {
+      description:
+        'Of its limits of calls ([call-limits.md](call-limits.md)), as far as the process that answers knows.'
+    }
+  ),
   sessions: count(`Open now, at all processes, ${sessionsLookedAt} at most.`),
   running: count('Calls that run now at the process that answers.'),
   days: Type.Array(closedObject({ day: Type.String({ description: 'Of UTC, such as 2026-07-28.' }), ...counts }), {
@@ -109,11 +122,12 @@ export const usageRoute = defineRoute(
     query: closedObject({ days: integer(1, maxDays, 7, 'How many, with today.') }),
     response: UsageSchema
   },
-  async ({ tenant, query }, { snapshot, usage, sessions, held }): Promise<Static<typeof UsageSchema>> => {
+  async ({ tenant, query }, { snapshot, usage, sessions, callLimits, held }): Promise<Static<typeof UsageSchema>> => {
     const days = await usage.read(tenant.id, query.days)
     const open = await sessions.index.list(tenant.id, sessionsLookedAt)
     return {
       resources: resourcesOf(tenant, snapshot().limits, held, open.length),
+      limits: callLimits.usesOf(tenant),
       sessions: open.length,
       running: [...held.calls.tenants()].filter((each) => each === tenant.id).length,
       days: days.map((each) => ({

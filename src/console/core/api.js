@@ -99,6 +99,19 @@ export async function request(target, { method = 'GET', body, etag, type = 'appl
   }
 }
 
+/**
+ * What may be very long, for a file: the browser keeps it on the disk.
+ * @param {string} target
+ * @param {AbortSignal} signal
+ * @returns {Promise<Blob>}
+ * @throws {ProblemError}
+ */
+export async function download(target, signal) {
+  const response = await fetched(target, { headers: authorized(), signal })
+  if (!response.ok) throw await problemIn(response)
+  return await received(() => response.blob(), signal)
+}
+
 /** @param {string} target @param {AbortSignal} [signal] @returns {Promise<any>} */
 export const get = async (target, signal) => (await request(target, signal && { signal })).body
 

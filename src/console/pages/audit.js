@@ -1,5 +1,5 @@
-// Who did what: audit records found by kind and time, opened one by one, taken along as lines of JSON; and whether they
-// are whole.
+// Who did what: audit records found by kind and time, opened one by one, taken along as lines of JSON, all of them; and
+// whether they are whole.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -15,6 +15,7 @@ import { JsonText } from '../parts/schema.js'
 import { Table } from '../parts/table.js'
 import { dateTime } from '../parts/time.js'
 import { text } from '../text.js'
+import { Export, queryOf } from './audit/export.js'
 
 const said = text.audit
 const kinds = ['call', 'refused', 'session', 'login', 'change', 'lost', 'begin', 'checkpoint', 'end']
@@ -54,6 +55,7 @@ export function Page() {
         <//>
         ${time('since', since)} ${time('until', until)}
       </div>
+      <${Export} ...${{ kind, since, until }} />
       <${Records} key=${[kind, since, until].join(' ')} ...${{ kind, since, until }} />
     </section>`
 }
@@ -134,9 +136,8 @@ function Records({ kind, since, until }) {
   const found = useSignal(/** @type {any[]} */ ([]))
   const cursor = useSignal(/** @type {string | null} */ (''))
   const opened = useSignal(/** @type {any} */ (undefined))
-  const iso = (name, value) => (value ? { [name]: new Date(value).toISOString() } : {})
   async function readOn(signal) {
-    const query = { limit: String(perPage), ...(kind && { kind }), ...iso('since', since), ...iso('until', until) }
+    const query = { limit: String(perPage), ...queryOf({ kind, since, until }) }
     let items = /** @type {any[]} */ ([])
     let at = cursor.peek()
     for (let requests = 0; requests < maxRequests && items.length < perPage && at !== null; requests++) {
@@ -188,25 +189,9 @@ function Records({ kind, since, until }) {
                   { title: said.from, cell: ({ from }) => from }
                 ]}
               />
-              <div class="row">
-                ${older}
-                <button type="button" class="push" onClick=${() => download(records)}>
-                  ${said.download(records.length)}
-                </button>
-              </div>`}
+              <div class="row">${older}</div>`}
     <//>
     ${opened.value && html`<${RecordDialog} record=${opened.value} onClose=${() => (opened.value = undefined)} />`}`
-}
-
-/** Oldest first, as the log has them. @param {object[]} records */
-function download(records) {
-  const lines = records.toReversed().map((each) => `${JSON.stringify(each)}\n`)
-  const url = URL.createObjectURL(new Blob(lines, { type: 'application/jsonl' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = `audit-${tenant.value}.jsonl`
-  link.click()
-  URL.revokeObjectURL(url)
 }
 
 function RecordDialog({ record, onClose }) {

@@ -1,8 +1,9 @@
-// Calls as they end, at every process: found by anything that is shown of them, held still, and opened one by one.
+// Calls that run, and calls as they end, at every process: found by anything that is shown of them, held still, and
+// opened one by one.
 
 import { useSignal } from '@preact/signals'
 import { Component } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { path } from '../core/api.js'
 import { listen } from '../core/events.js'
 import { html } from '../core/html.js'
@@ -12,6 +13,7 @@ import { FilterField } from '../parts/table.js'
 import { clockTime, duration } from '../parts/time.js'
 import { text } from '../text.js'
 import { calledIn, CallDialog, wordsOf } from './live/call.js'
+import { createRunning, Running } from './live/running.js'
 
 const said = text.live
 
@@ -32,30 +34,38 @@ export function Page() {
   const isPaused = useSignal(false)
   const opened = useSignal(/** @type {any} */ (undefined))
   const calls = useRef(/** @type {any[]} */ ([]))
-  const still = useRef(/** @type {any[]} */ ([]))
+  const still = useRef(
+    /** @type {{ ended: any[], running: { calls: any[], leftOut: number } } | undefined} */ (undefined)
+  )
+  const running = useMemo(createRunning, [])
   const missed = useRef(0)
 
   useEffect(() => {
     const controller = new AbortController()
     const target = tenant.value === '' ? '/v1/calls' : path`/v1/tenants/${tenant.value}/calls`
+    let hadRunning = false
     let last = 0
     let isDue = false
     const take = (event, data) => {
       if (event === 'dropped') dropped.value += JSON.parse(data).count
+      if (event === 'running') running.told(JSON.parse(data))
       if (event !== 'call') return
       const call = JSON.parse(data)
+      running.ended(call.requestId)
       calls.current.push({ ...call, key: ++last })
       missed.current++
       isDue = true
     }
-    void listen(target, {
+    void listen(`${target}?running=true`, {
       signal: controller.signal,
       onEvent: take,
       onState: (name, problem) => (state.value = { name, problem })
     })
     const timer = setInterval(() => {
-      if (!isDue) return
+      const hasRunning = running.now().calls.length > 0
+      if (!isDue && !hasRunning && !hadRunning) return
       isDue = false
+      hadRunning = hasRunning
       if (calls.current.length > maxKept) calls.current = calls.current.slice(-maxKept)
       drawn.value++
     }, drawMs)
@@ -67,16 +77,17 @@ export function Page() {
   useEffect(() => setParams({ filter: filter.value || undefined }), [filter.value])
 
   function pause() {
-    still.current = calls.current.slice()
+    still.current = { ended: calls.current.slice(), running: running.now() }
     missed.current = 0
     isPaused.value = !isPaused.value
   }
 
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
-  const kept = isPaused.value ? still.current : calls.current
-  const isWanted = (call) =>
-    (!isFailedOnly.value || call.outcome !== 'ok') &&
-    words.every((word) => (call.words ??= wordsOf(call)).includes(word))
+  const held = isPaused.value ? still.current : undefined
+  const kept = held?.ended ?? calls.current
+  const now = held?.running ?? running.now()
+  const hasWords = (call) => words.every((word) => (call.words ??= wordsOf(call)).includes(word))
+  const isWanted = (call) => (!isFailedOnly.value || call.outcome !== 'ok') && hasWords(call)
   const found = kept.filter(isWanted)
   const { name, problem } = state.value
   return html`<div class="row" data-drawn=${drawn.value}>
@@ -95,6 +106,8 @@ export function Page() {
       >
     </div>
     ${problem && html`<${ProblemNote} problem=${problem} />`}
+    ${!isFailedOnly.value && html`<${Running} calls=${now.calls.filter(hasWords)} leftOut=${now.leftOut} onOpen=${(call) => (opened.value = call)} />`}
+    <h2 class="unseen">${said.caption}</h2>
     ${dropped.value > 0 && html`<p class="note warn">${said.dropped(dropped.value)}</p>`}
     ${
       found.length === 0

@@ -120,7 +120,7 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
         refuseCall(session.calls.size, snapshot.limits.callsPerSession, 'session')
         leave = calls.enter(context)
         session.calls.add(entry)
-        notRunning = calls.running.add({ controller, tenant: tenant.id, record })
+        notRunning = calls.running.add({ controller, call })
         // Its sender may have given up already, while the session was looked for.
         if (forwarded?.aborted === true) entry.end(forwarded.reason as Error)
         forwarded?.addEventListener('abort', () => entry.end(forwarded.reason as Error), { once: true })

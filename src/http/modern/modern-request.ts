@@ -60,7 +60,6 @@ export async function runModernRequest(
     if (!over) controller.abort(new GatewayError('cancelled', 'The caller closed the connection.'))
   })
   const record = callRecordOf(context, { id, revision: latestModern, software: envelope.software, session: undefined })
-  const notRunning = calls.running.add({ controller, tenant: tenant.id, record })
   const unwatch = revalidator.watch({
     credential: context,
     beat() {
@@ -82,8 +81,9 @@ export async function runModernRequest(
     },
     ask: refuseServerRequest
   }
+  const call = { snapshot, tenant, endpoint, principal, request, record, client, signal }
+  const notRunning = calls.running.add({ controller, call })
   try {
-    const call = { snapshot, tenant, endpoint, principal, request, record, client, signal }
     const text = await observe(call, observers, async () => {
       const result = await perform(call)
       const answer = await answerText(context, result, responseMessage(id, withServerInfo(result, serverInfo)))

@@ -118,6 +118,12 @@ export const instruments = {
     description: 'Memory that callers and upstreams make the process hold, as the limits count it.',
     attributes: []
   },
+  'gatehouse.connections.limit': {
+    kind: 'upDownCounter',
+    unit: '{connection}',
+    description: 'How many there may be.',
+    attributes: []
+  },
   'gatehouse.memory.budget': {
     kind: 'upDownCounter',
     unit: 'By',

@@ -57,7 +57,7 @@ function notifiedOf(steps) {
 }
 
 /** Shown by themselves, or for this page alone. */
-const hidden = new Set(['key', 'words', 'time', 'ms', 'waitMs', 'upstreamMs', 'steps'])
+const hidden = new Set(['key', 'words', 'waitsFor', 'time', 'ms', 'waitMs', 'upstreamMs', 'steps'])
 
 const shownOf = (call) => Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
 const valueText = (value) => (Array.isArray(value) ? value.join(', ') : String(value))
@@ -92,7 +92,9 @@ function Trace({ id }) {
 export function CallDialog({ call, onClose }) {
   return html`<${Dialog} title=${said.one(calledIn(call))} onClose=${onClose} isWide>
     <section class="part">
-      <h3>${said.timeline(duration(call.ms))}</h3>
+      <h3>
+        ${call.waitsFor ? said.soFarTimeline(duration(call.ms), said.waits[call.waitsFor]) : said.timeline(duration(call.ms))}
+      </h3>
       <ol class="waterfall">
         ${hopsOf(call).map(
           ({ name, from, ms, isInner }) =>

@@ -39,11 +39,20 @@ export function Use() {
         return html`<div class="cards">
           <div class="card">
             <${Meter} name=${said.memory} used=${held} most=${budget} format=${text.bytes} />
-            <${Meter} name=${said.processes} used=${count('processes')} most=${limits.processes} format=${String} />
+            <${Meter}
+              name=${said.processes}
+              used=${count('processes')}
+              most=${limits.processes}
+              format=${text.amount}
+            />
+            <${Meter}
+              name=${said.connections}
+              used=${count('connections')}
+              most=${count('connections_limit')}
+              format=${text.amount}
+            />
           </div>
           <dl class="card facts">
-            <dt>${said.connections}</dt>
-            <dd>${count('connections')}</dd>
             <dt>${said.sessions}</dt>
             <dd>${count('sessions')}</dd>
             <dt>${said.streams}</dt>
@@ -108,23 +117,37 @@ export function TenantUse({ id }) {
   return html`<section class="part" aria-label=${said.useOf(id)}>
     <h2>${said.useOf(id)}</h2>
     <${Loading} loaded=${usage}>
-      ${({ resources }) =>
+      ${({ resources, limits }) =>
         html`<div class="card meters">
           ${Object.entries(said.resources).map(([name, title]) => {
             const { used, limit } = resources[name]
             const format = name.endsWith('Bytes') ? text.bytes : text.amount
             return html`<${Meter} key=${name} name=${title} used=${used} most=${limit} format=${format} />`
           })}
+          ${limits.map(
+            ({ limit, unit, used, max, atLimit }) =>
+              html`<${Meter}
+                key=${`${limit} ${unit}`}
+                name=${said.limitOf(limit, unit)}
+                used=${used}
+                most=${max}
+                format=${text.amount}
+                note=${atLimit > 0 ? said.atLimit(atLimit) : undefined}
+              />`
+          )}
         </div>`}
     <//>
   </section>`
 }
 
-/** @param {{ name: string, used: number, most: number | null, format: (amount: number) => string }} props most: null: any */
-function Meter({ name, used, most, format }) {
+/** @param {{ name: string, used: number, most: number | null, format: (amount: number) => string, note?: string }} props most: null: any */
+function Meter({ name, used, most, format, note }) {
   const told = most === null ? said.noLimit(format(used)) : said.of(format(used), format(most))
   return html`<div class="meter">
-    <div class="row"><span>${name}</span><span class="push number">${told}</span></div>
+    <div class="row">
+      <span>${name}${note && html` <span class="mark bad">${note}</span>`}</span
+      ><span class="push number">${told}</span>
+    </div>
     ${
       most !== null &&
       html`<meter

@@ -1,0 +1,76 @@
+// Calls that run now, for those who listen: what is known of each so far, and what it waits for. They are looked at
+// once a second while somebody listens, and do nothing for it themselves.
+
+import { callLine, rounded } from '../../observe/call-text.ts'
+import type { CallRecord, ObservedCall } from '../../observe/calls.ts'
+import type { LiveEvents } from '../../observe/live.ts'
+import { every, type Clock } from '../../time/clock.ts'
+
+/** Between two looks, in milliseconds. */
+const lookMs = 1_000
+/** What has ended before is told as it ends. In milliseconds. */
+const fromMs = 250
+/** Of a tenant, at one process, those that run longest; the others are counted. */
+const maxCallsTold = 100
+
+export type RunningCalls = Iterable<{ readonly call: ObservedCall }>
+
+interface RunningOptions {
+  readonly live: LiveEvents
+  readonly running: RunningCalls
+  /** The process. */
+  readonly node: string
+  readonly clock: Clock
+  readonly wall: Pick<Clock, 'now'>
+}
+
+/** @returns what ends it */
+export function tellRunningCalls({ live, running, node, clock, wall }: RunningOptions): () => void {
+  /** Those of whom the last look had some: that there are none any more is told, too. */
+  let told = new Set<string>()
+
+  function look(): void {
+    if (!live.isListenedTo('running')) return
+    const byTenant = Map.groupBy([...slow(running)], ({ call }) => call.tenant.id)
+    const now = wall.now()
+    for (const tenant of new Set([...byTenant.keys(), ...told])) {
+      const all = byTenant.get(tenant) ?? []
+      live.happened('running', tenant, () => {
+        const calls = all.toSorted((a, b) => b.ms - a.ms).slice(0, maxCallsTold)
+        const shown = calls.map(({ call, record, ms }) => runningCall(call, record, ms, now))
+        return JSON.stringify({ process: node, tenant, calls: shown, leftOut: all.length - shown.length })
+      })
+    }
+    told = new Set(byTenant.keys())
+  }
+  const timer = every(clock, lookMs, look)
+  return () => timer.close()
+}
+
+interface SlowCall {
+  readonly call: ObservedCall
+  readonly record: CallRecord
+  readonly ms: number
+}
+
+function* slow(running: RunningCalls): Generator<SlowCall> {
+  for (const { call } of running) {
+    const { record } = call
+    // Another process runs it, or it was not let begin.
+    if (record?.startedAt === undefined || record.clock === undefined) continue
+    const ms = rounded(record.clock.now() - record.startedAt)
+    if (ms >= fromMs) yield { call, record, ms }
+  }
+}
+
+function runningCall(call: ObservedCall, record: CallRecord, ms: number, now: number): object {
+  const { outcome: _none, ...line } = callLine(call, { outcome: 'ok', ms, rule: undefined })
+  return { time: new Date(now - ms).toISOString(), ...line, waitsFor: waitedFor(record), steps: record.steps }
+}
+
+/** `gateway`: a place, a list, a connection; or its answer is on its way. */
+function waitedFor({ waitMs, upstreamMs, rounds = 1, steps = [] }: CallRecord): 'gateway' | 'upstream' | 'client' {
+  if (steps.some(({ kind, ms }) => kind === 'asked' && ms === undefined)) return 'client'
+  const answered = upstreamMs === undefined ? 0 : 1 + steps.filter(({ kind }) => kind === 'round').length
+  return waitMs !== undefined && answered < rounds ? 'upstream' : 'gateway'
+}
