@@ -31,7 +31,7 @@ export function createCallsInFlight() {
   const quota = createQuota()
   const running = createOpenSet<RunningCall>()
   return {
-    /** The calls that run, for the drain, kill switches and whoever looks at them: with what is known of each so far. */
+    /** The calls that run, for the drain, kill switches and whoever looks at them, with what is known of each. */
     running,
     /** Yields the tenant of each call that runs. */
     *tenants(): Iterable<string> {
