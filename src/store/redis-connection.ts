@@ -179,10 +179,7 @@ export async function publish(commands: Redis | Cluster, channel: string, messag
   return Math.max(1, await (nodes[hash % nodes.length] ?? commands).publish(channel, message))
 }
 
-/**
- * All commands or none: a counter or log made without its end would stay for good.
- * @returns the reply at this place
- */
+/** All commands or none: a log made without its end would stay for good. @returns the reply at this place */
 export async function transaction(commands: ChainableCommander, at: number): Promise<unknown> {
   const [error, reply] = (await commands.exec())?.[at] ?? [new Error('transaction discarded')]
   if (error !== null) throw error
