@@ -160,6 +160,19 @@ t.test('no issuer, no open door and no tag decides what a reserved rule means', 
   t.equal((await call('PUT', issuer, { key: adminKeys.globex, body: {} })).status, 201)
 })
 
+t.test('a tag by which a reserved limit counts stays', async (t) => {
+  const { call, upstreamUrl } = await start(t, {
+    upstreams: { up: { url: 'http://127.0.0.1:9/mcp', tags: { costly: ['*'], own: ['*'] } } },
+    limits: { costly: { perMinute: 5, what: { tags: ['costly'] } }, own: { perMinute: 5, what: { tags: ['own'] } } },
+    reserved: ['limits/costly']
+  })
+  const change = (tags: object) => call('PATCH', `${path}/upstreams/up`, { ...ofTenant, body: { tags } })
+  t.match(await change({ costly: null }), { status: 403, json: { detail: /the tag "costly".*limit costly/ } })
+  t.equal((await change({ own: null })).status, 200, 'the control: another one is the tenant’s')
+  const body = { url: upstreamUrl, tags: { costly: ['*'] } }
+  t.equal((await call('PUT', `${path}/upstreams/new`, { key: adminKeys.globex, body })).status, 201)
+})
+
 t.test('a tag that a reserved rule looks at is not shed by removing the upstream and adding it again', async (t) => {
   for (const effect of ['requires', 'deny'] as const) {
     const rule = { name: 'step-up', effect, what: { tags: ['destructive'] } }

@@ -53,7 +53,7 @@ function conditionIn(when: unknown): Omit<Condition, 'holds'> | undefined {
 }
 
 /** Returns the rules of reserved parts: of the tenant, of endpoints, of upstreams. */
-function reservedRules({ reserved, policy, endpoints, upstreams }: Tree): ReservedRule[] {
+function reservedRules({ reserved, policy, endpoints, upstreams, limits }: Tree): ReservedRule[] {
   const places = new Set(textsIn(reserved))
   const reservedIn = (part: string, members: unknown): Array<[name: string, member: Tree]> =>
     Object.entries(treeOf(members)).flatMap(([name, member]) =>
@@ -71,7 +71,9 @@ function reservedRules({ reserved, policy, endpoints, upstreams }: Tree): Reserv
       ...requiredBy([name, endpoint]),
       ...Object.entries(treeOf(endpoint['tools'])).flatMap(([tool, change]) => requiredBy([tool, treeOf(change)]))
     ]),
-    ...reservedIn('upstreams', upstreams).flatMap(requiredBy)
+    ...reservedIn('upstreams', upstreams).flatMap(requiredBy),
+    // What a limit counts by a tag is counted no more where the tag goes.
+    ...reservedIn('limits', limits).map(([name, { what }]): Tree => ({ name: `limit ${name}`, effect: 'deny', what }))
   ].map(reservedRule)
 }
 
