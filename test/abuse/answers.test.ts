@@ -2,7 +2,8 @@
 
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { legacyClient, open } from '../kit/client.ts'
+import { legacyClient } from '../kit/client.ts'
+import { listenEvents } from '../kit/events.ts'
 import { modernMessage, modernRequest } from '../kit/modern-client.ts'
 import { startModern } from '../kit/modern-server.ts'
 import { dial } from '../kit/raw-http.ts'
@@ -99,24 +100,36 @@ t.test('lines of processes that do not end', async (t) => {
   await survived(t, gateway, neighbour)
 })
 
-t.test('events that wait for a reader who stays away', async (t) => {
+t.test('events that wait for readers who stay away', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const gateway = await limited(t, { up: { type: 'http', url: upstream.url, isolation: 'session' } })
   const neighbour = await gateway.neighbour()
-  const clients = await Promise.all(Array.from({ length: 20 }, () => legacyClient(gateway.url, keys.attacker)))
+  const clients = await Promise.all(Array.from({ length: 100 }, () => legacyClient(gateway.url, keys.attacker)))
+  const lastIds: Array<string | undefined> = []
   for (const client of clients) {
     await client.request('tools/call', { name: 'up__echo', arguments: {} })
-    const stream = await open(gateway.url, {
-      method: 'GET',
-      headers: { ...client.headers, accept: 'text/event-stream' }
-    })
-    stream.destroy()
+    const stream = await listenEvents(gateway.url, client)
+    lastIds.push(await until('it can be come back to', () => stream.lastId()))
+    stream.cut()
   }
   await until('the upstream can be heard', () => upstream.allListening())
-  const data = 'x'.repeat(1_000_000)
-  for (let at = 0; at < 8; at++)
+  const say = (data: string): void =>
     upstream.broadcast({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'error', data } })
+  const sent = 8
+  for (let at = 0; at < sent; at++) say('x'.repeat(1_000_000))
   await clients[0]?.request('tools/call', { name: 'up__echo', arguments: {} })
   await survived(t, gateway, neighbour)
+
+  // They come back one after the other: what one of them has read makes no room for what is lost already.
+  let told = 0
+  for (const [at, client] of clients.entries()) {
+    const stream = await listenEvents(gateway.url, client, lastIds[at])
+    await until('it is there', () => stream.text() !== '')
+    say('the last')
+    await stream.next('the last', ({ params }) => params?.data === 'the last')
+    told += stream.messages().filter(({ params }) => params?.data?.length === 1_000_000).length
+    stream.cut()
+  }
+  t.ok(told > 0 && told < clients.length * sent, `${told} of ${clients.length * sent} were kept for them`)
 })
