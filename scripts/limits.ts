@@ -1028,7 +1028,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/bus/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
     ['session/bus/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
-      'session/bus/bus-batches.ts maxBatchChars chars',
+      'session/bus/bus-flow.ts maxBatchChars chars',
       'messages of one turn of the event loop that leave for a process together',
       'process',
       'the next ones leave after them'
@@ -1068,6 +1068,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'what a call waits to say to another process, beyond which its progress is left out',
       'request',
       'left out'
+    ],
+    [
+      'session/bus/bus-reading.ts longChars chars',
+      'a message of another process that is read in one step',
+      'message',
+      'it is read in steps, at the expense of its caller'
     ],
     [
       'session/bus/bus-flow.ts shortBytes bytes',
@@ -2319,6 +2325,7 @@ upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
 session/bus/bus-gaps.ts retryMs
+session/bus/bus-reading.ts whoseChars
 session/bus/bus-gaps.ts askAgainMs
 http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost

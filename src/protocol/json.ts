@@ -56,11 +56,15 @@ export function parseShort(text: string, limits: JsonLimits): unknown {
   return needsScan(text, limits.maxDepth) ? finished(jsonSteps(text, limits)) : JSON.parse(text)
 }
 
-/** A text that this gateway has written, of messages that were within the limits. @throws SyntaxError */
+/** Of messages that were within the limits. */
+const ownLimits = { maxDepth: 2 * maxDepth, maxValues: Infinity }
+
+/** A text that this gateway has written. @throws SyntaxError */
 export const parseOwnJson = (text: string): unknown =>
-  needsScan(text, Infinity)
-    ? finished(jsonSteps(text, { maxDepth: 2 * maxDepth, maxValues: Infinity }))
-    : JSON.parse(text)
+  needsScan(text, Infinity) ? finished(parseOwnJsonSteps(text)) : JSON.parse(text)
+
+/** The same in steps. */
+export const parseOwnJsonSteps = (text: string): ReturnType<typeof jsonSteps> => jsonSteps(text, ownLimits)
 
 const longNumber = /[\d.]{16}|\d[eE][+-]?\d{3}/
 /** Characters of a string that are looked at one by one; nearly all names end before. */

@@ -2,7 +2,7 @@
 // a task. They run at the home of their session, whichever process they come to. A home that is gone is replaced, once.
 
 import { bytesPerChar, type HeldMemory, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
-import { jsonSizeOf } from '../../limits/limits.ts'
+import { jsonSizeSteps } from '../../limits/limits.ts'
 import type { Log } from '../../observe/log.ts'
 import { type JsonText, stringOf } from '../../protocol/json-text.ts'
 import {
@@ -23,6 +23,7 @@ import { sessionHomeKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { CallContext } from '../admission.ts'
 import { requestOverheadBytes, reserveAnswer } from '../request-memory.ts'
+import { runSteps } from '../../time/turns.ts'
 import { type CarriedContext, carriedContext, contextOfCarried } from './carried.ts'
 
 type RequestMessage = Message & { readonly kind: 'request' }
@@ -208,7 +209,8 @@ async function runForwarded(
   if (place === undefined || found === undefined) throw sessionGone()
   const person = quotaKeyOf(principal)
   const held = holdMemory(memory.share(tenant, person))
-  held.require(requestOverheadBytes + jsonSizeOf(message.request), 'The request')
+  const bytes = await runSteps(jsonSizeSteps(message.request), held.share)
+  held.require(requestOverheadBytes + bytes, 'The request')
   try {
     const session = live.use(found, held.share)
     const context: CallContext = { ...place, ...came, person, memory: held }

@@ -1,9 +1,12 @@
 // Long messages to a process leave while few of them are on their way, of tenants and callers by turns: Redis cuts off
 // whoever reads more slowly than others write to it. How far a process has read it says itself: it answers `alive` to a
 // `beat` that was sent after them.
+// Messages of one turn of the event loop to one process leave together: to seal, publish, receive and open each by
+// itself costs more than what it says.
 
 import { createFairQueue } from '../../time/fair-queue.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
+import { nextTurn } from '../../time/turns.ts'
 import type { BusCaller } from './bus-server.ts'
 
 /** Shorter ones do not wait, in bytes. */
@@ -83,6 +86,48 @@ export function createFlow(clock: Pick<Clock, 'timer'>, ask: (to: string) => voi
     alive(from: string): void {
       const way = ways.get(from)
       if (way !== undefined) read(from, way)
+    }
+  }
+}
+
+/** Of messages that leave together. A longer one leaves by itself. */
+const maxBatchChars = 256 * 1024
+
+interface Batch {
+  readonly texts: string[]
+  chars: number
+  readonly sent: PromiseWithResolvers<number>
+}
+
+/** @param write sends texts to a process, in their order, and says how many listen */
+export function createBatches(write: (to: string, texts: readonly string[]) => Promise<number>) {
+  const waiting = new Map<string, Batch>()
+
+  function leave(to: string, { texts, sent }: Batch): void {
+    waiting.delete(to)
+    write(to, texts).then(sent.resolve, sent.reject)
+  }
+
+  return {
+    /** @returns how many listen. Rejects as `write` does */
+    add(to: string, text: string): Promise<number> {
+      let batch = waiting.get(to)
+      if (batch !== undefined && batch.chars + text.length > maxBatchChars) {
+        leave(to, batch)
+        batch = undefined
+      }
+      if (batch === undefined) {
+        const made: Batch = { texts: [], chars: 0, sent: Promise.withResolvers() }
+        batch = made
+        waiting.set(to, made)
+        void nextTurn().then(() => waiting.get(to) === made && leave(to, made))
+      }
+      batch.texts.push(text)
+      batch.chars += text.length
+      return batch.sent.promise
+    },
+    flush(): void {
+      for (const [to, batch] of waiting) leave(to, batch)
     }
   }
 }

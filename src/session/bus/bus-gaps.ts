@@ -3,6 +3,7 @@
 import { type Clock, pause } from '../../time/clock.ts'
 import type { Store } from '../../store/port.ts'
 import type { BusMessage } from './bus-messages.ts'
+import type { BusCaller } from './bus-server.ts'
 import { keptMs } from './bus-kept.ts'
 
 /** Between two looks whether messages arrive again. */
@@ -12,6 +13,7 @@ const askAgainMs = 500
 
 export interface SentRequest {
   readonly to: string
+  readonly whose: BusCaller
   readonly isWorking: () => boolean
   /** Has what may have been missed said again. */
   readonly askAgain: () => Promise<unknown>

@@ -9,8 +9,9 @@ import type { Store } from '../../store/port.ts'
 import type { Sealer } from '../../store/seal.ts'
 import { type Clock, patientTimer, steadyClock, type Timer } from '../../time/clock.ts'
 import { errorTable } from '../../protocol/error-table.ts'
-import { createBatches } from './bus-batches.ts'
+import { createBatches } from './bus-flow.ts'
 import { createHeard } from './bus-heard.ts'
+import { type BusHead, headOf } from './bus-reading.ts'
 import { createReplayGuard } from './replay-guard.ts'
 
 /**
@@ -147,9 +148,10 @@ export function createBusMessages({
      * @param to this process, or every one
      * @returns those that are not to be dropped. @throws Error where they cannot be read
      */
-    open(to: string, sealed: string): readonly BusMessage[] {
+    open(to: string, sealed: string): ReadonlyArray<BusMessage | BusHead> {
       const text = sealer.open(purpose, [to], sealed)
-      const envelope = text === undefined ? undefined : (parseOwnJson(text) as BusEnvelope)
+      const read = (whole: string): BusEnvelope | BusHead => headOf(whole) ?? (parseOwnJson(whole) as BusEnvelope)
+      const envelope = text === undefined ? undefined : read(text)
       const problem =
         envelope === undefined
           ? 'no process of this gateway has sent it'
@@ -159,7 +161,8 @@ export function createBusMessages({
               ? undefined
               : 'it came before'
       if (envelope !== undefined && problem === undefined) {
-        const { from, steadyAt, many } = envelope
+        const { from, steadyAt } = envelope
+        const many = 'many' in envelope ? envelope.many : undefined
         heard.note(from, steadyAt)
         return many === undefined ? [envelope] : many.map((message) => ({ ...message, from }))
       }

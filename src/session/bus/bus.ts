@@ -7,6 +7,7 @@ import { everyNode, nodeChannel } from '../../store/keys.ts'
 import {
   busCallCancelled,
   type BusMessage,
+  type BusMessages,
   type BusMessagesOptions,
   createBusMessages,
   decodeError,
@@ -17,6 +18,7 @@ import {
 import { createFlow } from './bus-flow.ts'
 import { askForMissed, createGap, type SentRequest } from './bus-gaps.ts'
 import { latelyMs } from './bus-heard.ts'
+import { type BusHead, createReading } from './bus-reading.ts'
 import { createPeerWatch } from './bus-peers.ts'
 import {
   type BusCall,
@@ -104,6 +106,7 @@ export async function createBus({ max = maxRequests, ...options }: BusOptions) {
       const unfollow = peers.follow(to, onGone)
       sent.set(id, {
         to,
+        whose,
         isWorking: () => working,
         askAgain,
         settle,
@@ -150,7 +153,7 @@ export async function createBus({ max = maxRequests, ...options }: BusOptions) {
   }
 
   askForMissed(options, sent)
-  const unsubscribers = await listen(options, messages.open, receive)
+  const unsubscribers = await listen(options, messages.open, createReading(receive, sent, trySend).take)
 
   return {
     request,
@@ -199,22 +202,24 @@ const isTooLarge = (error: unknown): boolean => error instanceof GatewayError &&
 /** To what is said to this process, and to every one. */
 async function listen(
   { store, node, log }: BusOptions,
-  open: (to: string, sealed: string) => readonly BusMessage[],
-  receive: (message: BusMessage) => void
+  open: BusMessages['open'],
+  take: (message: BusMessage | BusHead, onFault: (fault: unknown) => void) => void
 ): Promise<ReadonlyArray<() => Promise<void>>> {
+  // The process that waits for it finds out by the silence.
+  const onFault = (err: unknown): void =>
+    log.warn({ err }, 'dropped a message of another process that could not be read')
   function attempt<T>(read: () => T): T | undefined {
     try {
       return read()
     } catch (err) {
-      // The process that waits for it finds out by the silence.
-      log.warn({ err }, 'dropped a message of another process that could not be read')
+      onFault(err)
       return undefined
     }
   }
   const subscriptions = [node, everyNode].map((to) =>
     store.subscribe(nodeChannel(to), (sealed) => {
       // One that cannot be read does not take those that came with it.
-      for (const message of attempt(() => open(to, sealed)) ?? []) attempt(() => receive(message))
+      for (const message of attempt(() => open(to, sealed)) ?? []) attempt(() => take(message, onFault))
     })
   )
   return await Promise.all(subscriptions)
