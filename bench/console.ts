@@ -18,6 +18,8 @@ const points = 100_000
 const bounds: Readonly<Record<string, { readonly least?: number; readonly most?: number }>> = {
   firstPageKiB: { most: 150 },
   interactiveMs: { most: 1_000 },
+  // Of those that were sent: what is drawn five times a second is counted a little later.
+  arrivedPerSecond: { least: 0.95 * callsPerSecond },
   framesPerSecond: { least: 59 },
   plotFramesPerSecond: { least: 59 }
 }
@@ -174,7 +176,8 @@ const titles: Readonly<Record<string, readonly [what: string, unit: string]>> = 
   interactiveMs: ['it takes input after', 'ms'],
   plotsMs: ['its plots are drawn after', 'ms'],
   openingCpuMs: ['CPU time of the page until then', 'ms'],
-  callsPerSecond: ['calls passing on the page Live', '/s'],
+  callsPerSecond: ['calls that are made while the page Live is open', '/s'],
+  arrivedPerSecond: ['of them, those that arrive in the page', '/s'],
   framesPerSecond: ['frames meanwhile', '/s'],
   frameP50Ms: ['from frame to frame, half', 'ms'],
   frameP99Ms: ['99 % of them', 'ms'],
@@ -191,7 +194,7 @@ const isMissed = (name: string, value: number): boolean => {
   return !(value >= least && value <= most)
 }
 
-/** @returns figures for machines, a table, and which figures are not what they have to be; of a busy machine, none */
+/** @returns figures for machines, a table, and which figures are not what they have to be */
 export async function consoleFigures(): Promise<{
   readonly figures: Readonly<Record<string, number>>
   readonly section: Section
@@ -206,12 +209,15 @@ export async function consoleFigures(): Promise<{
     for (let round = 0; round < openings; round++) seen.push(await opened(rig))
     const page = await livePage(rig)
     const stop = traffic(rig)
-    await page.locator('.calls').waitFor()
+    await page.getByRole('table', { name: 'Calls, the newest first' }).waitFor()
+    const arrived = async () => Number(await page.locator('[data-arrived]').getAttribute('data-arrived'))
     const developer = await developerOf(page)
     const before = await cpuMs(developer)
+    const arrivedBefore = await arrived()
     const startedAt = performance.now()
     const live = await page.evaluate<Frames>(framesOf(watchedMs))
     const tookMs = performance.now() - startedAt
+    const arrivedMeanwhile = (await arrived()) - arrivedBefore
     const spent = (await cpuMs(developer)) - before
     const rate = (stop() * 1_000) / tookMs
     const ofLive = between(live)
@@ -223,6 +229,7 @@ export async function consoleFigures(): Promise<{
       plotsMs: median(seen.map(({ plots }) => plots)),
       openingCpuMs: median(seen.map((each) => each.cpuMs)),
       callsPerSecond: rate,
+      arrivedPerSecond: (arrivedMeanwhile * 1_000) / tookMs,
       liveCpuMsPerSecond: (spent * 1_000) / tookMs,
       framesPerSecond: ofLive.perSecond,
       frameP50Ms: ofLive.p50Ms,
@@ -233,13 +240,13 @@ export async function consoleFigures(): Promise<{
       plotCpuMsPerFrame: plot.cpuMsPerFrame,
       plotLongTasks: plot.longTasks.length
     }
-    const missed = wasBusy ? [] : Object.keys(figures).filter((name) => isMissed(name, figures[name] ?? Number.NaN))
+    const missed = Object.keys(figures).filter((name) => isMissed(name, figures[name] ?? Number.NaN))
     const rows = Object.entries(titles).map(([name, [what, unit]]) => {
       const { least, most } = bounds[name] ?? {}
       const bound = least === undefined ? (most === undefined ? '' : `at most ${most}`) : `at least ${least}`
       return [what, `${figures[name]?.toFixed(1)} ${unit}`.trim(), bound, missed.includes(name) ? 'missed' : '']
     })
-    const notes = wasBusy ? ['The machine had other work: none is judged.'] : []
+    const notes = wasBusy ? ['The machine had other work, which makes it slower.'] : []
     return { figures, missed, section: { head: ['the console', 'median', 'bound', ''], rows, notes } }
   } finally {
     for (const end of ends) await end()

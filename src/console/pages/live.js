@@ -39,12 +39,12 @@ export function Page() {
   )
   const running = useMemo(createRunning, [])
   const missed = useRef(0)
+  const arrived = useRef(0)
 
   useEffect(() => {
     const controller = new AbortController()
     const target = tenant.value === '' ? '/v1/calls' : path`/v1/tenants/${tenant.value}/calls`
     let hadRunning = false
-    let last = 0
     let isDue = false
     const take = (event, data) => {
       if (event === 'dropped') dropped.value += JSON.parse(data).count
@@ -52,7 +52,7 @@ export function Page() {
       if (event !== 'call') return
       const call = JSON.parse(data)
       running.ended(call.requestId)
-      calls.current.push({ ...call, key: ++last })
+      calls.current.push({ ...call, key: ++arrived.current })
       missed.current++
       isDue = true
     }
@@ -90,7 +90,7 @@ export function Page() {
   const isWanted = (call) => (!isFailedOnly.value || call.outcome !== 'ok') && hasWords(call)
   const found = kept.filter(isWanted)
   const { name, problem } = state.value
-  return html`<div class="row" data-drawn=${drawn.value}>
+  return html`<div class="row" data-drawn=${drawn.value} data-arrived=${arrived.current}>
       <${FilterField} label=${said.filter} value=${filter} shown=${found.length} all=${kept.length} />
       <label class="check"
         ><input
