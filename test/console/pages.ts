@@ -203,6 +203,19 @@ t.test('everybody sees what their role may see, and nobody is offered what it ma
   await page.getByText('There is no such tenant, or this key is not for it.').first().waitFor()
 })
 
+/** What each page shows once its data is there, and the dialogs that it opens. */
+const measured: ReadonlyArray<readonly [place: string, data: string, open: string | undefined]> = [
+  ['overview', '.plot canvas', undefined],
+  ['live', '.calls td button', '.calls td button'],
+  ['upstreams?tenant=acme', 'main a', undefined],
+  ['tenants?tenant=team&endpoint=default', '.members code', 'section.card button.main'],
+  ['people?tenant=acme', 'main tbody td button', 'main tbody td button'],
+  ['catalog?tenant=team', 'main tbody button', 'main tbody button'],
+  ['policy?tenant=team', 'main h2', undefined],
+  ['audit?tenant=acme', 'main tbody td button', 'main tbody td button'],
+  ['connect?tenant=team', 'main pre', undefined]
+]
+
 t.test('from 360 pixels to 4K nothing is wider than the screen but tables, which scroll by themselves', async (t) => {
   const { page } = await rig.signedIn('overview')
   for (const [width, height] of [
@@ -210,15 +223,27 @@ t.test('from 360 pixels to 4K nothing is wider than the screen but tables, which
     [3_840, 2_160]
   ] as const) {
     await page.setViewportSize({ width, height })
-    for (const name of [
-      ...['overview', 'live', 'upstreams?tenant=team', 'tenants?tenant=team&endpoint=default', 'people?tenant=team'],
-      ...['catalog?tenant=team', 'policy?tenant=team', 'audit?tenant=acme', 'connect?tenant=team']
-    ]) {
+    for (const [name, data, open] of measured) {
       await page.goto(`${rig.adminUrl}/console/#/${name}`)
-      await page.locator('main h2, main .table-scroll, main .empty, main .note').first().waitFor()
+      if (name === 'live') {
+        await page.getByText('Listening').waitFor()
+        await rig.traffic()
+      }
+      await page.locator(data).first().waitFor()
+      await page.getByText('Loading …').first().waitFor({ state: 'detached' })
       t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${name} at ${width}`)
       const narrow = "[...document.querySelectorAll('main p')].filter((each) => each.offsetWidth > 1600).length"
       t.equal(await page.evaluate(narrow), 0, `lines of ${name} at ${width} are short enough to be read`)
+      if (open === undefined) continue
+      await page.locator(open).first().click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('Loading …').first().waitFor({ state: 'detached' })
+      const box = await dialog.boundingBox()
+      t.ok(box !== null && box.x >= 0 && box.x + box.width <= width, `the dialog of ${name} at ${width}`)
+      const wide = "[...document.querySelectorAll('.dialog-body')].filter((each) => each.scrollWidth > each.clientWidth).length"
+      t.equal(await page.evaluate(wide), 0, `nothing in the dialog of ${name} at ${width} is wider than it`)
+      await page.keyboard.press('Escape')
+      await dialog.waitFor({ state: 'detached' })
     }
   }
 })
