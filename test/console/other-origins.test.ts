@@ -36,7 +36,9 @@ t.test('a page of another origin changes nothing; the console itself does', asyn
     t.equal(await page.evaluate(`localStorage.getItem('gatehouse-console-token')`), null, 'it has no token')
     const statuses = await page.evaluate<number[]>(
       `Promise.all([${[
-        ...['text/plain', 'application/json', 'application/x-www-form-urlencoded'].map((type) => sent(keys, 'POST', type)),
+        ...['text/plain', 'application/json', 'application/x-www-form-urlencoded'].map((type) =>
+          sent(keys, 'POST', type)
+        ),
         // Were the token known, the browser would still not let another origin send it.
         sent(keys, 'POST', 'application/json', { 'Gatehouse-Console': token }),
         sent(kill, 'PUT', 'application/json'),

@@ -240,7 +240,8 @@ t.test('from 360 pixels to 4K nothing is wider than the screen but tables, which
       await dialog.getByText('Loading …').first().waitFor({ state: 'detached' })
       const box = await dialog.boundingBox()
       t.ok(box !== null && box.x >= 0 && box.x + box.width <= width, `the dialog of ${name} at ${width}`)
-      const wide = "[...document.querySelectorAll('.dialog-body')].filter((each) => each.scrollWidth > each.clientWidth).length"
+      const wide =
+        "[...document.querySelectorAll('.dialog-body')].filter((each) => each.scrollWidth > each.clientWidth).length"
       t.equal(await page.evaluate(wide), 0, `nothing in the dialog of ${name} at ${width} is wider than it`)
       await page.keyboard.press('Escape')
       await dialog.waitFor({ state: 'detached' })
