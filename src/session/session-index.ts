@@ -2,6 +2,7 @@
 // opened, so that every process lists those of all. What names a session here opens none.
 
 import { loggedSessionChars } from '../observe/call-text.ts'
+import type { Log } from '../observe/log.ts'
 import { hash } from 'node:crypto'
 import type { Resources } from '../config/snapshot.ts'
 import type { TenantId } from '../protocol/messages.ts'
@@ -60,11 +61,37 @@ const keyIn = (member: string): string => member.slice(member.indexOf(' ') + 1)
 /** Returns the place of a session in the list, also once it has ended. */
 export const sessionCursor = (session: ListedSession): string => memberOf(session).split(' ', 1)[0] ?? ''
 
+interface IndexOptions {
+  readonly store: Store
+  readonly clock: { now(): number }
+  readonly snapshot: () => SessionSettings
+  readonly log: Log
+}
+
 /** @param epochOf sessions of an earlier epoch have ended */
 export function createSessionIndex(
-  { store, clock, snapshot }: { store: Store; clock: { now(): number }; snapshot: () => SessionSettings },
+  { store, clock, snapshot, log }: IndexOptions,
   epochOf: (tenant: TenantId) => Promise<number>
 ) {
+  /** What fails now, and was told. */
+  const failing = new Set<string>()
+
+  /** No caller is refused because a list for administrators cannot be kept. Never rejects. */
+  async function kept(what: string, change: Promise<unknown>): Promise<void> {
+    try {
+      await change
+      failing.delete(what)
+    } catch (err) {
+      if (failing.has(what)) return
+      failing.add(what)
+      log.warn(
+        { err },
+        `the list of open sessions, for administrators, cannot be kept (${what}); sessions go on. Does the user of ` +
+          'Redis have all commands that docs/storage.md lists?'
+      )
+    }
+  }
+
   async function open(tenant: TenantId, members: readonly string[]): Promise<ListedSession[]> {
     const epoch = await epochOf(tenant)
     const { sessionIdleMs, sessionMaxMs } = snapshot().limits
@@ -121,20 +148,21 @@ export function createSessionIndex(
       return text === undefined ? undefined : decodeSessionRecord(text)
     },
 
-    /** The session was opened, or is in use. @throws GatewayError unavailable */
+    /** The session was opened, or is in use. Never rejects. */
     async add(session: ListedSession): Promise<void> {
       const { admin, limits } = snapshot()
       if (admin === undefined) return
       const { tenant } = session.record.owner
       const from = timeText(clock.now() - limits.sessionMaxMs)
-      await store.addMember(openSessionsKey(tenant), memberOf(session), { ttlMs: limits.sessionMaxMs, from })
-      await sweep(tenant)
+      const options = { ttlMs: limits.sessionMaxMs, from }
+      await kept('additions', store.addMember(openSessionsKey(tenant), memberOf(session), options))
+      await kept('what is over', sweep(tenant))
     },
 
-    /** The session has ended. @throws GatewayError unavailable */
+    /** The session has ended. Never rejects. */
     async remove(session: ListedSession): Promise<void> {
       if (snapshot().admin === undefined) return
-      await store.removeMember(openSessionsKey(session.record.owner.tenant), memberOf(session))
+      await kept('removals', store.removeMember(openSessionsKey(session.record.owner.tenant), memberOf(session)))
     },
 
     pages,
