@@ -18,6 +18,7 @@ import type { Client, Upstream } from '../src/protocol/seams.ts'
 import { createCallLimits } from '../src/policy/call-limits.ts'
 import { createLegacyRelay } from '../src/relay/legacy-relay.ts'
 import { createLiveSessions } from '../src/session/live-sessions.ts'
+import { createBus } from '../src/session/bus/bus.ts'
 import { createSessions } from '../src/session/sessions.ts'
 import { createSqliteStore } from '../src/store/sqlite.ts'
 import { createSealer } from '../src/store/seal.ts'
@@ -127,6 +128,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     connect: async () => upstream,
     endSession: async () => {},
     touch() {},
+    lent() {},
     peek: () => undefined,
     use: () => upstream,
     find: () => undefined,
@@ -159,11 +161,13 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     observers: { clock, log },
     callLimits: createCallLimits({ store, clock, wall: clock, node: 'here', log })
   }
+  const sealer = await createSealer({ store, randomBytes, timer: clock.timer, log })
   const relay = createLegacyRelay({
     runtime,
     pool,
     store,
-    sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }),
+    sealer,
+    bus: await createBus({ store, sealer, node: 'bench', clock, log }),
     serverRequestQuotas: createServerRequestQuotas(),
     sessions,
     live,

@@ -159,9 +159,17 @@ export const workloads: readonly Workload[] = [
   audited('audit', 'W1 with the audit log in the store', false),
   audited('audit-required', 'the same, each call answered after its record', true),
   acrossReplicas('replica', 'tasks/get at a replica that has to ask another one, over Redis; CPU of both', task),
-  acrossReplicas('hop', 'a call that another replica owns (bus over Redis); CPU of both', call, [
-    { via: 'bare-b', path: legacyPath, client: call, owner: 'bare-a' }
-  ])
+  {
+    ...acrossReplicas(
+      'hop',
+      'a call of a session that lives at another replica, at a server over HTTP; CPU of both',
+      call,
+      [{ via: 'bare-b', path: legacyPath, client: call, owner: 'bare-a' }]
+    ),
+    // It is sent from there, in the session that the other one has.
+    aim: 1.1,
+    least: 1.4
+  }
 ]
 
 function acrossReplicas(name: string, what: string, client: Way['client'], between: readonly Way[] = []): Workload {

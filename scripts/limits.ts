@@ -986,6 +986,37 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     [
+      'relay/connections/lent-sessions.ts lentMs',
+      'time for which such a session is lent to another process, which asks again after half of it',
+      'session, upstream and process',
+      'calls go to the home of the session'
+    ],
+    [
+      'relay/connections/lent-sessions.ts toldPerSecond',
+      'what a server says on the stream of such a session that these processes are told',
+      'session and upstream',
+      'stays at the home of the session'
+    ],
+    ['relay/connections/lent-sessions.ts toldBurst', 'the same, at once', 'session and upstream', 'the same'],
+    [
+      'relay/connections/borrowed-sessions.ts lookMs',
+      'time between looks whether calls have ended in sessions of a process that stops',
+      'process',
+      '-'
+    ],
+    [
+      'relay/connections/borrowed-sessions.ts callsAtHome',
+      'call with which a process that is not the home asks for it',
+      'session, upstream and process',
+      '-'
+    ],
+    [
+      'relay/connections/borrowed-sessions.ts refusedMs',
+      'time until it asks again, where nothing was lent',
+      'session, upstream and process',
+      '-'
+    ],
+    [
       'upstream/http/streamable-session.ts firstStreamMs',
       'wait of the first call for the GET stream of its upstream session, where the client can be asked',
       'session and upstream',
@@ -1663,7 +1694,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream connection',
       'the connection ends'
     ],
-    ['upstream/http/streamable-link.ts maxAtOnce', 'calls sent again at once after a lost session', 'upstream', 'wait'],
+    [
+      'upstream/http/sessions/session-replay.ts maxAtOnce',
+      'calls sent again at once after a lost session',
+      'upstream',
+      'wait'
+    ],
     [
       'upstream/http/streamable-calls.ts maxResumes',
       'resumptions in a row that bring nothing',

@@ -55,6 +55,7 @@ export async function createGateway(initial: Snapshot, options: GatewayOptions):
   async function shutDown(): Promise<void> {
     const { readyDelayMs, drainMs: allMs } = state.snapshot.limits
     state.leaving = true
+    const borrowers = relay.recall()
     await server.leave(readyDelayMs, steadyClock)
     const drainMs = Math.max(0, allMs - readyDelayMs)
     state.draining = true
@@ -64,12 +65,14 @@ export async function createGateway(initial: Snapshot, options: GatewayOptions):
     modern.endStreams()
     const httpSseClosed = httpSse.close()
     const timing = { drainMs, cutMs, clock: steadyClock, log }
-    const finish = startDrain(calls, bus, () => modernRelay.parkedCalls, timing)
+    const finish = startDrain(calls, bus, () => modernRelay.parkedCalls + borrowers(), timing)
     await closed
     await httpSseClosed.then(finish)
     for (const each of [admin, control]) await each?.close()
-    for (const each of [revalidator, streams]) each.close()
+    revalidator.close()
     await bus.close()
+    // What others say on them comes until then, and is stored for whoever resumes them.
+    streams.close()
     await modernRelay.close()
     for (const each of [sealer, relay]) each.close()
     await pool.close()

@@ -35,10 +35,11 @@ export function createRelays(
   const callLimits = createCallLimits({ store, ...clocks, node, log })
   const clientInfo = { name: 'gatehouse', version }
   const runtime = { ...clocks, callLimits, random, newId, clientInfo, log, memory, observers }
-  const relay = createLegacyRelay({ runtime, pool, store, sealer, sessions, live, serverRequestQuotas, contextOf })
+  const relaying = { runtime, pool, sealer, contextOf, bus }
+  const relay = createLegacyRelay({ ...relaying, store, sessions, live, serverRequestQuotas })
   const { shared } = relay
   const parkedMs = overrides?.parkedMs
-  const modernRelay = createModernRelay({ runtime, pool, sealer, shared, contextOf, node, bus, parkedMs })
+  const modernRelay = createModernRelay({ ...relaying, shared, node, parkedMs })
   return { runtime, relay, modernRelay }
 }
 

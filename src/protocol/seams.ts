@@ -74,6 +74,36 @@ export interface UpstreamSession {
   readonly turn: number
 }
 
+/** Such a session, in which another process may send requests meanwhile. */
+export interface LentSession extends UpstreamSession {
+  /** Where the ids of its requests begin in the order that `secret` makes. */
+  readonly ids: number
+}
+
+/** A connection that sends requests in the session of another connection, which alone begins, renews and ends it. */
+export interface SessionLoan {
+  readonly session: LentSession
+  /**
+   * The server has forgotten this session (404). @returns the one in its place; undefined where there is none
+   * @throws GatewayError upstream_*, unavailable
+   */
+  renew(forgotten: UpstreamSession['id']): Promise<LentSession | undefined>
+}
+
+/** What connections that have one session say to each other. */
+export interface SessionSharing {
+  /** Id of the session; undefined: it has none. */
+  id(): string | undefined
+  /** @param forgotten the server does not know this one any more. @returns undefined: nobody may be in it */
+  lend(forgotten?: UpstreamSession['id']): Promise<LentSession | undefined>
+  /** Ids that it may still give to requests; undefined: the session is its own. */
+  idsLeft(): number | undefined
+  /** Takes what another of these connections has heard of the server, outside of the answers to its own requests. */
+  hear(message: JsonObject): void
+  /** Does a client wait for it? */
+  isBusy(): boolean
+}
+
 /** Where the session of a connection is kept. None of these rejects: what cannot be read or written is not kept. */
 export interface SessionPlace {
   load(): Promise<UpstreamSession | undefined>
@@ -123,6 +153,8 @@ export interface Upstream {
    * Is its session one that another process began, which may have been told what is not known here? Default: no.
    */
   readonly isContinued?: boolean | undefined
+  /** Of one that has a session, or is in that of another one. Default: it shares nothing. */
+  readonly sharing?: SessionSharing | undefined
   /**
    * Calls that the gateway gave up and the server may still work on: server requests without a call may be about them.
    * @returns resolves when it has answered all of them or no longer can; undefined where there are none
@@ -161,6 +193,11 @@ export interface UpstreamEvents {
   notification(notification: Notification): void
   /** A server request that names no call: as `Client.ask`, to the owner of the connection. */
   ask(request: ServerRequest, options?: ServerRequestOptions): Promise<unknown>
+  /**
+   * The server said this outside of the streams of calls. Default: the connection takes it.
+   * @returns is it taken elsewhere, now or later?
+   */
+  overheard?(message: unknown): boolean
   /** The connection ended by itself. At most once; the object is of no use afterwards. */
   closed(reason: Error): void
   /** It serves no new calls any more, whoever ended it. */
@@ -191,6 +228,8 @@ export interface HandshakeParams {
   readonly quotaKey?: string
   /** Where a session that a server over HTTP gives is kept, and taken up. Default: it ends with the connection. */
   readonly place?: SessionPlace | undefined
+  /** In place of a handshake. */
+  readonly loan?: SessionLoan
 }
 
 /** Those of RFC 5424 (specification, server/utilities/logging). */

@@ -4,6 +4,7 @@ import { isConfiguredPrincipal, type Principal } from '../auth/principal.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createMemoryAccount } from '../limits/memory.ts'
 import type { Notification, Result } from '../protocol/messages.ts'
+import type { Bus } from '../session/bus/bus.ts'
 import type { LiveSession, LiveSessions } from '../session/live-sessions.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Store } from '../store/port.ts'
@@ -35,9 +36,9 @@ import { createPagesAsked, type PagesAsked } from './client/pages-asked.ts'
 import { createEndedSessions } from './connections/ended-sessions.ts'
 import { createKeptSessions } from './connections/kept-sessions.ts'
 import { createLogLevels } from './connections/log-level.ts'
-import { createSessionConnections } from './connections/session-connections.ts'
+import { createSharedConnections } from './connections/shared-connections.ts'
 import { reportEndpoint } from './methods/report.ts'
-import { isBoundRequest } from './methods/bound-requests.ts'
+import { isBoundRequest, sendableTo } from './methods/bound-requests.ts'
 import { legacyMethods } from './methods/legacy.ts'
 import type { LegacyServices } from './methods/legacy-forward.ts'
 import { legacyTaskMethods } from './methods/legacy-tasks.ts'
@@ -60,6 +61,7 @@ export function createLegacyRelay({
   sealer,
   sessions,
   live,
+  bus,
   serverRequestQuotas,
   contextOf: contextNow
 }: {
@@ -69,6 +71,7 @@ export function createLegacyRelay({
   readonly sealer: Sealer
   readonly sessions: Sessions
   readonly live: LiveSessions
+  readonly bus: Bus
   readonly serverRequestQuotas: ServerRequestQuotas
   readonly contextOf: ContextOf
 }) {
@@ -87,11 +90,11 @@ export function createLegacyRelay({
   const sessionLists = createOwnLists(listings, clock, log)
   const catalogOf = createCatalogCache(listings, log)
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
-  const levels = createLogLevels(log)
-  const kept = createKeptSessions(store, sealer, runtime, sessions.keepers)
+  const [levels, kept] = [createLogLevels(log), createKeptSessions(store, sealer, runtime, sessions.keepers)]
   const endedSessions = createEndedSessions({ ...runtime, pool, kept, contextOf: contextNow, sessions })
   const events = clients.events(sessionLists, catalogs, (session, ...update) => subscribers.updated(session, ...update))
-  const connections = createSessionConnections({ pool, live, listings, levels, kept, clientInfo, events })
+  const own = { pool, live, listings, levels, kept, clientInfo, events }
+  const { connections, borrowed, recall } = createSharedConnections(own, bus, sessionLists, runtime)
   const subscribers = createSessionSubscribers(subscriptions, live, connections, catalogs, clients, contextOf, wall)
   const inputLoop = createInputLoop({ clock, store, newId, listings, serverRequestQuotas, tasks })
   const services: LegacyServices = {
@@ -152,6 +155,8 @@ export function createLegacyRelay({
     },
     /** Does the request have to run where those before it of its session ran? */
     isBound: (call: Parameters<typeof isBoundRequest>[0]): boolean => isBoundRequest(call, catalogs, listings),
+    /** For such a call at another process than that: a connection on which it runs here all the same. */
+    borrowFor: (call: LegacyCall) => borrowed.use(call.session, sendableTo(call, catalogs), call),
     /** A notification of a client that is about none of its requests. */
     notify: (session: LiveSession, said: Notification): void => notifyServers(services, session, said),
     /** A client that keeps its stream open keeps its connections. */
@@ -164,6 +169,8 @@ export function createLegacyRelay({
     },
     /** Has this process connections of the session's own? */
     holds: connections.has,
+    /** Before this process stops. @returns how many others have calls in sessions that it has at servers */
+    recall,
     /** Another process is the home of the session now, and goes on with its upstream sessions. */
     leave: connections.leave,
     /** Opens the listings of an endpoint before anybody asks. */
@@ -194,9 +201,7 @@ export function createLegacyRelay({
         }
       }
     },
-    close(): void {
-      for (const each of [endedSessions, listings, subscriptions, tasks]) each.close()
-    }
+    close: (): void => [endedSessions, listings, subscriptions, tasks, borrowed].forEach((each) => each.close())
   }
 }
 

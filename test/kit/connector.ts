@@ -4,6 +4,7 @@
 import pino from 'pino'
 import { type Notification, RpcError, type ServerRequest, tenantId, upstreamName } from '../../src/protocol/messages.ts'
 import { type Connector, createConnector } from '../../src/upstream/connect/connect.ts'
+import type { UpstreamCredentials } from '../../src/upstream/rpc/credential.ts'
 import { createEgressGuard } from '../../src/egress/guard.ts'
 import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import { createPool, type Pool } from '../../src/upstream/pool/pool.ts'
@@ -88,6 +89,7 @@ export function testConnector(
     resources?: Resources
     sockets?: Parameters<typeof createEgress>[1]
     env?: Record<string, string | undefined>
+    credentials?: UpstreamCredentials
   } = {}
 ): TestConnector {
   const logged: LogLine[] = []
@@ -115,7 +117,8 @@ export function testConnector(
     egress: createEgress(createEgressGuard(), overrides.sockets),
     clock,
     random: () => 0,
-    log
+    log,
+    ...(overrides.credentials && { credentials: overrides.credentials })
   })
   return {
     connector,

@@ -26,6 +26,7 @@ import { keyPrincipal } from '../../src/auth/principal.ts'
 import type { Client, ListKind, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import { createCallLimits } from '../../src/policy/call-limits.ts'
 import { createLegacyRelay, type LegacyRelay } from '../../src/relay/legacy-relay.ts'
+import { createBus } from '../../src/session/bus/bus.ts'
 import { createLiveSessions, type LiveSession } from '../../src/session/live-sessions.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { createSealer } from '../../src/store/seal.ts'
@@ -195,6 +196,7 @@ export async function relaySetup(
   sessions.onEnded((key) => live.drop(key))
   const tenant = snapshot.tenants.get(tenantId('acme'))
   if (tenant === undefined) throw new Error('no tenant')
+  const sealer = await createSealer({ store, randomBytes, timer: clock.timer, log })
   const setup: RelaySetup = {
     store,
     log: lines,
@@ -215,7 +217,8 @@ export async function relaySetup(
       },
       pool,
       store,
-      sealer: await createSealer({ store, randomBytes, timer: clock.timer, log }),
+      sealer,
+      bus: await createBus({ store, sealer, node: 'here', clock, log }),
       serverRequestQuotas: createServerRequestQuotas(),
       sessions,
       live,

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import type { SessionPlace, UpstreamSession } from '../../src/protocol/seams.ts'
-import { createRequestIds, numbersFrom } from '../../src/upstream/rpc/request-ids.ts'
+import { createLentIds, createRequestIds, lentIds, numbersFrom } from '../../src/upstream/rpc/request-ids.ts'
 import {
   handClock,
   handshake,
@@ -220,5 +220,31 @@ t.test('those that have a session in turn use other ids', (t) => {
     { numRuns: runs(500) }
   )
   t.pass()
+  t.end()
+})
+
+t.test('those that are in a session at the same time use other ids, too', (t) => {
+  const step = fc.record({ who: fc.nat(4), count: fc.integer({ min: 1, max: 300 }) })
+  fc.assert(
+    fc.property(fc.string(), fc.nat(126), fc.array(step, { maxLength: 20 }), (secret, turn, steps) => {
+      const home = createRequestIds(numbersFrom(secret), turn)
+      const lend = () => createLentIds(numbersFrom(secret), home.lend())
+      const borrowers = Array.from({ length: 3 }, lend)
+      const ids: number[] = []
+      for (const { who, count } of steps) {
+        for (let n = 0; n < count; n++) {
+          const id = who > 2 ? home() : borrowers[who]?.next()
+          if (id !== undefined) ids.push(id)
+          else borrowers[who] = lend()
+        }
+      }
+      return new Set(ids).size === ids.length && ids.every((id) => id > 0 && id < 2 ** 31)
+    }),
+    { numRuns: runs(200) }
+  )
+  const { next, left } = createLentIds(numbersFrom('secret'), 0)
+  let given = 0
+  while (next() !== undefined) given++
+  t.same([left(), given > lentIds - 2], [0, true], 'a series has an end')
   t.end()
 })

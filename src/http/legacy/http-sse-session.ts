@@ -12,7 +12,8 @@ import type { Clock } from '../../time/clock.ts'
 import type { CallContext, Credential, RequestContext } from '../admission.ts'
 import { maxBacklogBytes } from '../backlog.ts'
 import { createSseWriter, sseHeaders } from '../reply.ts'
-import { checkBatch, invalidMessage, refuseInitialize, settleInvalidResponse, type LegacyOptions } from './messages.ts'
+import { checkBatch, refuseInitialize } from './batches.ts'
+import { invalidMessage, settleInvalidResponse, type LegacyOptions } from './messages.ts'
 
 /** What the id in the messages URL stands for. */
 export interface HttpSseSession {

@@ -23,7 +23,8 @@ import {
 import { answerEarly, initializeHttpSse } from './http-sse-handshake.ts'
 import { forwardHttpSsePosts, httpSseIdOf } from './http-sse-forward.ts'
 import { measureSession, ownerOf } from './initialize.ts'
-import { createSessionMessages, isRequest, type LegacyOptions } from './messages.ts'
+import { isRequest } from './batches.ts'
+import { createSessionMessages, type LegacyOptions } from './messages.ts'
 
 export interface HttpSseOptions extends LegacyOptions {
   readonly randomBytes: (size: number) => Buffer

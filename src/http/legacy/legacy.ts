@@ -10,15 +10,9 @@ import type { RequestContext } from '../admission.ts'
 import { batchedContext, refuseIdsInFlight } from '../calls-in-flight.ts'
 import { checkRevision, checkTakesStream, formatsOf, readAccept, type Accepts } from '../headers.ts'
 import { sendAccepted, sendText, sseHeaders } from '../reply.ts'
+import { checkBatch, refuseInitialize } from './batches.ts'
 import { initializeResult, measureSession, observeHandshake, ownerOf, readInitializeParams } from './initialize.ts'
-import {
-  checkBatch,
-  createSessionMessages,
-  invalidMessage,
-  mayBeResponse,
-  refuseInitialize,
-  settleInvalidResponse
-} from './messages.ts'
+import { createSessionMessages, invalidMessage, mayBeResponse, settleInvalidResponse } from './messages.ts'
 import { answerGet } from './get-stream.ts'
 import { answerPost, sessionExists, type StreamableOptions } from './streams.ts'
 

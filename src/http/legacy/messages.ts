@@ -14,8 +14,7 @@ import {
   RpcError,
   type JsonObject,
   type Message,
-  type RequestId,
-  type Revision
+  type RequestId
 } from '../../protocol/messages.ts'
 import { errorObject } from '../../protocol/translate/error-object.ts'
 import type { ErrorCode } from '../../protocol/error-table.ts'
@@ -129,7 +128,10 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
       }
       try {
         // The process that runs it writes about it.
-        if (refusal === undefined && forwarded === undefined && homes.isElsewhere(session) && relay.isBound(call)) {
+        const isElsewhere = refusal === undefined && forwarded === undefined && homes.isElsewhere(session)
+        const isBound = isElsewhere && relay.isBound(call)
+        const borrowed = isBound ? relay.borrowFor(call) : undefined
+        if (isBound && borrowed === undefined) {
           const sent = homes.forward(context, session, message, streams, { notify: push, signal })
           const answer = await sent.catch((error: unknown) => {
             // One that the other process has begun is in its log.
@@ -141,7 +143,7 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
         }
         return await observe(call, observers, async () => {
           if (refusal !== undefined) throw refusal
-          const result = await relay.call(call)
+          const result = await relay.call(borrowed === undefined ? call : { ...call, borrowed })
           const text = await answerText(context, result, responseMessage(id, result))
           return cappedAnswer(record, request, id, result, text)
         })
@@ -222,29 +224,3 @@ export async function settleInvalidResponse(
 
 /** @returns whether an invalid message may have been meant as the response to a server request */
 export const mayBeResponse = (message: unknown): boolean => isObject(message) && message['method'] === undefined
-
-/**
- * Batches came with 2025-03-26 and went with 2025-06-18.
- * @param revision undefined before it is negotiated
- * @throws GatewayError invalid_request
- */
-export function checkBatch(batch: readonly unknown[], revision: Revision | undefined, maxMessages: number): void {
-  if (revision !== '2025-03-26')
-    throw new GatewayError(
-      'invalid_request',
-      'This session does not speak revision 2025-03-26, the only one with batches; send one message per request.'
-    )
-  if (batch.length === 0 || batch.length > maxMessages)
-    throw new GatewayError('invalid_request', `A batch has 1 to ${maxMessages} messages.`)
-}
-
-type Classified = Message | { readonly kind: 'invalid' }
-
-/** @throws GatewayError invalid_request */
-export function refuseInitialize(batch: readonly Classified[]): void {
-  if (batch.some((message) => isRequest(message, 'initialize')))
-    throw new GatewayError('invalid_request', 'initialize must not be part of a batch.')
-}
-
-export const isRequest = (message: Classified, method: string): message is Message & { kind: 'request' } =>
-  message.kind === 'request' && message.request.method === method

@@ -20,7 +20,7 @@ import {
   type TenantId,
   type UpstreamName
 } from '../../protocol/messages.ts'
-import type { Client } from '../../protocol/seams.ts'
+import type { Client, Upstream } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { Clock } from '../../time/clock.ts'
 
@@ -104,6 +104,8 @@ export interface Call extends EndpointContext {
 /** One request of a session: revisions up to 2025-11-25. */
 export interface LegacyCall extends Call {
   readonly session: LiveSession
+  /** It runs on this connection, in a session of another process (connections/borrowed-sessions.ts). */
+  readonly borrowed?: { readonly upstream: Upstream; readonly definition: UpstreamDefinition; readonly scope: string }
 }
 
 /** One request of 2026-07-28, which belongs to no session. */

@@ -24,6 +24,7 @@ import { quotaKeyOf, scopeOf, sessionScopeOf, type EndpointContext } from '../ca
 import type { Listings, SharedConnectionEvents } from '../catalog/listings.ts'
 import { declaredAtHandshake } from '../client/declared-capabilities.ts'
 import type { KeptSessions } from './kept-sessions.ts'
+import type { LentSessions } from './lent-sessions.ts'
 import type { LogLevels } from './log-level.ts'
 
 /** An open connection, and those that come after it in its scope. */
@@ -68,23 +69,19 @@ export interface SessionConnectionEvents extends SharedConnectionEvents {
 
 export type SessionConnections = ReturnType<typeof createSessionConnections>
 
-export function createSessionConnections({
-  pool,
-  live,
-  listings,
-  levels,
-  kept,
-  clientInfo,
-  events
-}: {
+export interface SessionConnectionsParts {
   readonly pool: Pool
   readonly live: LiveSessions
   readonly listings: Listings
   readonly levels: LogLevels
   readonly kept: KeptSessions
+  readonly lent: Pick<LentSessions, 'overheard'>
   readonly clientInfo: Implementation
   readonly events: SessionConnectionEvents
-}) {
+}
+
+export function createSessionConnections(parts: SessionConnectionsParts) {
+  const { pool, live, listings, levels, kept, lent, clientInfo, events } = parts
   // Key of a session -> hash of the definition -> the newest connection.
   const open = new Map<string, Map<string, Upstream>>()
 
@@ -132,6 +129,7 @@ export function createSessionConnections({
         if (owner === undefined) return await noClient.ask(request)
         return await events.serverRequest(owner, definition, request, options)
       },
+      overheard: (message) => lent.overheard(session(), definition.hash, current?.sharing, message),
       closed() {
         const { hash } = definition
         if (own && open.get(key)?.get(hash) === current) open.get(key)?.delete(hash)
@@ -190,6 +188,11 @@ export function createSessionConnections({
       for (const upstream of open.get(key)?.values() ?? []) {
         if (only === undefined || upstream.name === only) upstream.notify(notification)
       }
+    },
+    /** The session's own connection, which other processes use, too. */
+    find(session: LiveSession, hash: UpstreamDefinition['hash']): Upstream | undefined {
+      kept.used(session, hash)
+      return open.get(session.key)?.get(hash)
     },
     /** Keeps a listening client's connections from being closed as idle. */
     touch(session: LiveSession): void {

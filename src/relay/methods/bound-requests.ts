@@ -1,7 +1,8 @@
 // Requests that need what one process alone has, where several processes serve one session.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { isModernRevision } from '../../protocol/messages.ts'
+import { isModernRevision, metaOf } from '../../protocol/messages.ts'
+import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { definitionsOf, type ClientCatalogs, type SessionViewer } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
@@ -15,9 +16,25 @@ const targets: Readonly<Record<string, readonly ['tool' | 'prompt' | 'resource',
 /** Methods whose effects stay at one process, whatever the upstream is. */
 const alwaysBound = /^(?:resources\/(?:un)?subscribe|tasks\/.*)$/
 
+type Bound = Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 'snapshot'>
+
+/**
+ * Of a request that has to run where those before it of its session ran, but for its session at an upstream.
+ * @returns where it may be sent by any process that is in that session, too; undefined: nowhere
+ */
+export function sendableTo(call: Bound, catalogs: ClientCatalogs<SessionViewer>): UpstreamDefinition | undefined {
+  const { method, params } = call.request
+  const target = targets[method]
+  // What is about a task belongs to the process that keeps it.
+  const isOfTask = params?.['task'] !== undefined || metaOf(params)[relatedTaskKey] !== undefined
+  const name = target && !isOfTask ? params?.[target[1]] : undefined
+  const route = target && typeof name === 'string' ? catalogs.of(call)[target[0]](name) : undefined
+  return route && definitionsOf(call).find((definition) => definition.name === route.upstream)
+}
+
 /** Does the request have to run where those before it of its session ran? */
 export function isBoundRequest(
-  call: Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 'snapshot'>,
+  call: Bound,
   catalogs: ClientCatalogs<SessionViewer>,
   listings: Pick<Listings, 'peek' | 'sessionless'>
 ): boolean {

@@ -1,6 +1,6 @@
 // The way of a request of a session to its upstream, and of the answer back.
 
-import { type Request, type Result, RpcError } from '../../protocol/messages.ts'
+import { GatewayError, type Request, type Result, RpcError } from '../../protocol/messages.ts'
 import type { CallLimits } from '../../policy/call-limits.ts'
 import { mapRelatedTask } from '../../protocol/translate/tasks.ts'
 import type { Sessions } from '../../session/sessions.ts'
@@ -44,6 +44,10 @@ export function connect(
   { definition }: Target,
   { connections }: LegacyServices
 ): SessionConnection | Promise<SessionConnection> {
+  const { borrowed } = call
+  if (borrowed?.definition.hash === definition.hash) return borrowed
+  // Any other connection would be taken from the process that has the session.
+  if (borrowed !== undefined) throw listsChanged()
   return (
     connections.ready(definition, call.session) ??
     abortable(connections.lease(definition, call, call.session), call.signal).catch((error: unknown) => {
@@ -92,3 +96,8 @@ export async function forwardLegacy(
 ): Promise<Result> {
   return await send(call, await connect(call, target, services), request, services)
 }
+
+const listsChanged = (): GatewayError =>
+  new GatewayError('unavailable', 'The lists of this endpoint have just changed. The request was not sent: retry.', {
+    headers: { 'Retry-After': '1' }
+  })

@@ -25,6 +25,10 @@ export type BusKind =
   | 'renew'
   | 'process'
   | 'lists'
+  | 'lend'
+  | 'take'
+  | 'recall'
+  | 'overheard'
 
 export interface BusCall {
   /** Ahead of the answer, in order. JSON. */

@@ -177,7 +177,7 @@ export async function createBus({ max = maxRequests, ...options }: BusOptions) {
     hear(kind: BusKind, listener: (said: never, from: string) => void): void {
       listeners.set(kind, listener)
     },
-    peers: { knows: peers.knows, wasThere: peers.wasThere },
+    peers: { knows: peers.knows, wasThere: peers.wasThere, follow: peers.follow },
     isWorking: server.isWorking,
     endWork: server.endWork,
     /** Whether other processes are on the same store. */

@@ -184,6 +184,7 @@ class LinkedUpstream implements Upstream {
   readonly serverRequestsNameCall: boolean | undefined
   readonly hasSession: boolean | undefined
   readonly abandonedCalls: Upstream['abandonedCalls']
+  readonly sharing: Upstream['sharing']
   readonly request: Upstream['request']
   readonly notify: Upstream['notify']
   readonly close: Upstream['close']
@@ -206,6 +207,7 @@ class LinkedUpstream implements Upstream {
     this.transport = link.transport
     this.serverRequestsNameCall = link.serverRequestsNameCall
     this.hasSession = link.hasSession?.()
+    this.sharing = link.sharing
     this.abandonedCalls = link.rpc.abandonedCalls
     const request = credential === undefined ? link.rpc.request : presentedRequest(credential, link.rpc.request)
     const masked = mask === undefined ? request : maskedRequest(mask, request, memory)

@@ -1,4 +1,4 @@
-// A link to a server over HTTP in the session that another process had there.
+// A link to a server over HTTP in the session that another process had there, or has.
 
 import { endSession } from '../http/post-queue.ts'
 import { openStreamable } from '../http/streamable-link.ts'
@@ -19,7 +19,7 @@ const reasons = {
 
 /**
  * @param begin opens a link in a new session
- * @returns a link in the session that is kept, or else a new one
+ * @returns a link in the session that is lent or kept, or else a new one
  * @throws GatewayError upstream_*
  */
 export async function continuedLink(
@@ -29,7 +29,8 @@ export async function continuedLink(
   signal: AbortSignal,
   begin: () => Promise<Link>
 ): Promise<Link> {
-  const { place } = context.handshake
+  const { place, loan } = context.handshake
+  if (definition.type === 'http' && loan !== undefined) return openStreamable(definition, egress, context)
   if (definition.type !== 'http' || place === undefined) return await begin()
   const kept = await place.load()
   if (kept === undefined) return await begin()

@@ -3,21 +3,21 @@
 
 import { randomBytes, randomInt } from 'node:crypto'
 import { createOpenTable } from '../../limits/open-table.ts'
-import { createSemaphore } from '../../limits/limits.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
-import { type Request, type Result, modernOnlyCodes } from '../../protocol/messages.ts'
-import { type Client, noClient, type UpstreamSession } from '../../protocol/seams.ts'
+import { GatewayError, modernOnlyCodes } from '../../protocol/messages.ts'
+import type { SessionSharing, UpstreamSession } from '../../protocol/seams.ts'
 import { noReason, pause } from '../../time/clock.ts'
 import { closedError, failureError, lostError, upstreamError } from '../rpc/errors.ts'
-import { createRequestIds, maxStart, numbersFrom } from '../rpc/request-ids.ts'
-import { type RpcClient, createRpcClient } from '../rpc/rpc-client.ts'
+import { createSessionIds, maxStart } from '../rpc/request-ids.ts'
+import { createRpcClient } from '../rpc/rpc-client.ts'
 import { endMs, endSession, sessionOf, type SessionNames } from './post-queue.ts'
 import { type HttpSession, StreamableCall, type StreamableCallContext } from './streamable-calls.ts'
 import { createStreamableSession, type Continuation } from './streamable-session.ts'
+import { createBorrowedSession } from './sessions/borrowed-session.ts'
+import { createSessionReplay } from './sessions/session-replay.ts'
 import { type Egress, socketClaimOf } from './socket-pool.ts'
 import { openTarget, traceHeaderText } from './target.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
-import type { Log } from '../../observe/log.ts'
 import type { Link } from '../rpc/link.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
@@ -48,15 +48,17 @@ export function openStreamable(
   let closing: Promise<void> | undefined
   /** The last one. `late`: it was given up; resolves when the id of its session has come, or after `endMs`. */
   let handshake: { id: number; identified: Promise<void>; late: Promise<void> | undefined } | undefined
+  const { place, loan } = link.handshake
   const series = {
     secret: kept?.secret ?? randomBytes(16).toString('base64url'),
     turn: kept === undefined ? 0 : kept.turn + 1
   }
+  const ids = createSessionIds(series, randomInt(maxStart))
 
   const rpc = createRpcClient({
     definition,
     link,
-    nextId: createRequestIds(numbersFrom(series.secret), series.turn, randomInt(maxStart)),
+    nextId: () => ids.next() ?? noIds(name),
     streamPerCall: true,
     revision: () => session.handshakeResult?.revision,
     transport: {
@@ -77,8 +79,10 @@ export function openStreamable(
   })
   const replay = createSessionReplay(name, rpc, log)
   const endLater = (over: SessionNames): void => void endSession(definition, egress, link, over)
-  const of = { rpc, series, endLater }
-  const session = createStreamableSession(definition, target, link, of, replay, ending.signal, lost)
+  const session =
+    loan === undefined
+      ? createStreamableSession(definition, target, link, { rpc, series, endLater }, replay, ending.signal, lost)
+      : createBorrowedSession(definition, target, link, loan, rpc, ids, lost)
   const calls: StreamableCallContext = {
     target,
     rpc,
@@ -91,6 +95,17 @@ export function openStreamable(
     upgraded,
     check(suspect) {
       if (!retired) session.check(suspect)
+    }
+  }
+  const sharing: SessionSharing = {
+    id: () => session.current.id,
+    hear: (message) => rpc.receive(message),
+    isBusy: rpc.isBusy,
+    idsLeft: ids.left,
+    async lend(forgotten) {
+      // A server may bind its session to the credential that began it.
+      const lent = link.credential === undefined ? await session.lend(forgotten) : undefined
+      return lent && { ...lent, ids: ids.lend() }
     }
   }
 
@@ -147,13 +162,14 @@ export function openStreamable(
     serverRequestsNameCall: true,
     hasSession: () => session.current.id !== undefined,
     isContinued: () => kept !== undefined && session.current.id === kept.id,
+    sharing,
     rpc: { ...rpc, request: replay.request },
     transport: 'streamable-http',
     handshakeResult: () => session.handshakeResult,
     handshake: session.begin,
     goOn: async (signal) => (kept === undefined ? 'gone' : await session.goOn(kept, signal)),
     close: () => (closing ??= finish(session.close)),
-    ...(link.handshake.place && {
+    ...((place ?? loan) && {
       leave: () => (closing ??= finish(session.leave)),
       stopListening: session.stop
     }),
@@ -161,60 +177,9 @@ export function openStreamable(
   }
 }
 
-/** Requests to a server that has just lost its sessions. */
-const maxAtOnce = 8
-
-/**
- * What a session was told and a new one has to be told again: its log level and its subscriptions (2025-11-25
- * server/utilities/logging, server/resources "Subscriptions").
- */
-function createSessionReplay(name: string, rpc: RpcClient, log: Log) {
-  let level: Request | undefined
-  // No limit of its own, which one of the client sessions behind the connection could use up for all: it never holds
-  // more than the relay's subscriptions, which are limited for each session. URIs only, nothing else of a client's
-  // request.
-  const subscriptions = new Set<string>()
-  const limited = createSemaphore(maxAtOnce)
-  let rounds = 0
-
-  function granted(request: Request): void {
-    const uri = request.params?.['uri']
-    if (request.method === 'logging/setLevel') level = request
-    else if (typeof uri === 'string') subscriptions.add(uri)
-  }
-
-  return {
-    subscriptions,
-    request(request: Request, client: Client, signal: AbortSignal): Promise<Result> {
-      const { method, params } = request
-      if (method === 'resources/unsubscribe') subscriptions.delete(params?.['uri'] as string)
-      const result = rpc.request(request, client, signal)
-      if (method === 'resources/subscribe' || method === 'logging/setLevel') {
-        result.then(
-          () => granted(request),
-          () => {}
-        )
-      }
-      return result
-    },
-    /** What the server refuses now is logged; nobody waits for it. */
-    repeat(signal: AbortSignal): void {
-      const round = ++rounds
-      const send = (request: Request, holds: () => boolean): void => {
-        limited(async () => {
-          // Another session has begun meanwhile, the connection has ended, or the client unsubscribed.
-          if (round === rounds && !signal.aborted && holds()) await rpc.request(request, noClient, signal)
-        }).catch((err: unknown) =>
-          log.warn(
-            { err, upstream: name, method: request.method },
-            'the new session refused what the old one had granted'
-          )
-        )
-      }
-      const known = level
-      if (known !== undefined) send(known, () => known === level)
-      for (const uri of subscriptions)
-        send({ method: 'resources/subscribe', params: { uri } }, () => subscriptions.has(uri))
-    }
-  }
+/** Whoever lends a session is asked for more of them long before. */
+function noIds(name: string): never {
+  throw new GatewayError('unavailable', `Requests to upstream ${name} are too many at once. Retry in a second.`, {
+    headers: { 'Retry-After': '1' }
+  })
 }

@@ -1,9 +1,7 @@
 // The session of a connection over Streamable HTTP: its handshake, its GET stream, and its renewal once the server has
 // forgotten it (2025-11-25 basic/transports "Session Management").
 
-import { GatewayError, isObject, type ServerCapabilities } from '../../protocol/messages.ts'
 import { deadline, settledWithin } from '../../time/clock.ts'
-import { upstreamError } from '../rpc/errors.ts'
 import { createRestartDelay } from '../rpc/restart-delay.ts'
 import { type HandshakeResult, initialize } from '../rpc/link.ts'
 import { openGetStream } from './get-stream.ts'
@@ -17,9 +15,12 @@ import {
   sessionOf,
   type SessionNames
 } from './post-queue.ts'
+import { checkId, isSessionId, notBegunAgain } from './sessions/session-errors.ts'
+import { createSessionCheck, lentOf } from './sessions/lent-session.ts'
+import { announce, type SessionReplay } from './sessions/session-replay.ts'
 import type { HttpTarget } from './target.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import type { UpstreamEvents, UpstreamSession } from '../../protocol/seams.ts'
+import type { UpstreamSession } from '../../protocol/seams.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpSession } from './streamable-calls.ts'
@@ -30,13 +31,6 @@ import type { HttpSession } from './streamable-calls.ts'
  */
 const firstStreamMs = 1_000
 const asking = ['elicitation', 'sampling', 'roots'] as const
-
-/** What a new session has to be told again. */
-interface SessionReplay {
-  repeat(signal: AbortSignal): void
-  /** URIs. */
-  readonly subscriptions: ReadonlySet<string>
-}
 
 /** Of a session that another connection had: all but `known` ask for a new one. */
 export type Continuation = 'known' | 'gone' | 'unknown' | 'unclear' | 'held'
@@ -70,7 +64,6 @@ export function createStreamableSession(
   /** Is the session in the store, as far as is known? */
   let isKept = false
   let renewal: Promise<void> | undefined
-  let checking = false
   let stream: ReturnType<typeof openGetStream> | undefined
   let isStopped = false
 
@@ -118,7 +111,7 @@ export function createStreamableSession(
     if (isStopped) return
     stream?.stop()
     stream = openGetStream(target, session.headers, link, {
-      message: (value) => rpc.receive(value),
+      message: (value) => (events.overheard?.(value) === true ? undefined : rpc.receive(value)),
       reconnected: announceAll,
       sessionLost: () => renewInBackground(session)
     })
@@ -162,17 +155,13 @@ export function createStreamableSession(
     announceAll()
   }
 
-  /** Some servers answer 400, not 404, once they have forgotten a session: asks, and renews it then. */
-  function check(suspect: HttpSession): void {
-    if (checking || state.current !== suspect) return
-    checking = true
-    void pingRefusal(target, suspect, deadline(clock, connectMs, ended)).then((status) => {
-      checking = false
-      if (status === 400 || status === 404) renewInBackground(suspect)
-      // It may have it still.
+  const check = createSessionCheck(
+    (suspect) => pingRefusal(target, suspect, deadline(clock, connectMs, ended)),
+    (suspect, status) => {
+      renewInBackground(suspect)
       if (status === 400) endLater({ id: suspect.id, revision: state.handshakeResult?.revision })
-    })
-  }
+    }
+  )
 
   /** Tells the server that the session is over, unless another process has it now. In bounded time; never rejects. */
   async function close(): Promise<void> {
@@ -186,13 +175,17 @@ export function createStreamableSession(
   return Object.assign(state, {
     begin,
     goOn,
+    async lend(forgotten?: string): Promise<UpstreamSession | undefined> {
+      if (forgotten !== undefined && forgotten === state.current.id) await renew(state.current).catch(() => {})
+      return isKept && !isStopped ? lentOf(state, series) : undefined
+    },
     /** The server answered the handshake with this session id. @param isWanted does anybody still wait for it? */
     identify(id: string | undefined, isWanted: boolean): void {
       if (isWanted) sessionId = id
       else if (isSessionId(id)) endLater({ id })
     },
     renew,
-    check,
+    check: (suspect: HttpSession): void => (state.current === suspect ? check(suspect) : undefined),
     queue,
     stop(): void {
       isStopped = true
@@ -206,33 +199,3 @@ export function createStreamableSession(
 
 const canBeAsked = ({ handshake: { capabilities } }: LinkContext): boolean =>
   asking.some((capability) => capabilities[capability] !== undefined)
-
-/** 2025-11-25 "Session Management" 1. */
-const isSessionId = (id: string | undefined): id is string => id !== undefined && /^[\x21-\x7e]{1,4096}$/.test(id)
-
-/** @throws GatewayError upstream_protocol */
-function checkId(name: UpstreamDefinition['name'], id: string | undefined): void {
-  if (id === undefined || isSessionId(id)) return
-  throw upstreamError(name, 'upstream_protocol', `Upstream ${name} issued a session id that is not visible ASCII.`)
-}
-
-/** The 404 proves that whatever waits for the new session was not executed, however the handshake ended. */
-function notBegunAgain(name: UpstreamDefinition['name'], late: string, cause: unknown): GatewayError {
-  const why = `it did not start a new one${late === '' ? reasonIn(cause) : late}`
-  const text = `Upstream ${name} forgot its session (HTTP 404), and ${why}; the request was not executed.`
-  return upstreamError(name, 'upstream_unavailable', text, cause)
-}
-
-/** Of a refused handshake. One that broke says that its own outcome is unknown, which is not that of the call. */
-const reasonIn = (cause: unknown): string =>
-  cause instanceof GatewayError && cause.data['outcome'] === undefined ? ` (${cause.message.replace(/\.$/, '')})` : ''
-
-/** Notifications may have been missed. */
-function announce(events: UpstreamEvents, capabilities: ServerCapabilities, { subscriptions }: SessionReplay): void {
-  for (const kind of ['tools', 'prompts', 'resources'] as const) {
-    if (isObject(capabilities[kind])) events.listChanged(kind, 'gateway')
-  }
-  for (const uri of subscriptions) {
-    events.notification({ method: 'notifications/resources/updated', params: { uri } })
-  }
-}

@@ -41,6 +41,14 @@ export function createOpenConnections(clock: Pick<Clock, 'now'>) {
       const touched = only === undefined ? ofScope(scope) : [current.get(connectionKeyOf(only, scope))]
       for (const connection of touched) if (connection !== undefined) connection.touchedAt = now
     },
+    lent({ id }: Pick<Upstream, 'id'>, scope: string, ms: number): void {
+      const now = clock.now()
+      for (const connection of [...ofScope(scope), ...retired]) {
+        if (connection.upstream?.id !== id) continue
+        connection.touchedAt = now
+        connection.lentUntil = Math.max(connection.lentUntil, now + ms)
+      }
+    },
     peek(definition: UpstreamDefinition, scope: string): Upstream | undefined {
       const key = connectionKeyOf(definition, scope)
       return current.get(key)?.upstream ?? [...retired].find((each) => each.key === key)?.upstream

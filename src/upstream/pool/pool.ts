@@ -49,10 +49,9 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       const { definition, key, inFlight, touchedAt, openedAt } = connection
       // While it answers nothing, that it is open proves nothing.
       if (!breaker.isSilent(definition.hash)) backoff.alive(definition, key, now - openedAt)
-      if (inFlight === 0 && now - touchedAt >= definition.idleMs) void connection.close()
+      if (inFlight === 0 && now >= connection.lentUntil && now - touchedAt >= definition.idleMs) void connection.close()
     }
-    backoff.sweep()
-    breaker.sweep()
+    for (const each of [backoff, breaker]) each.sweep()
     sweeper?.refresh()
   }
 
@@ -130,6 +129,8 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
 
     /** A client still listens: the connections of the scope, or that to one upstream, are not idle. */
     touch: connections.touch,
+    /** Others are in the session of a connection for so long. */
+    lent: connections.lent,
     /** The open connection of this definition and scope, or one that was given up while calls still run on it. */
     peek: connections.peek,
 
@@ -177,8 +178,7 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
     },
 
     destroy(): void {
-      const reason = new GatewayError('shutting_down', 'The gateway is stopping.')
-      for (const connection of stopAll()) connection.destroy(reason)
+      for (const each of stopAll()) each.destroy(new GatewayError('shutting_down', 'The gateway is stopping.'))
     }
   }
 }

@@ -25,6 +25,8 @@ export interface PooledConnection {
   /** When it was last acquired, kept open for a listener, or had a call end. */
   touchedAt: number
   inFlight: number
+  /** Others are in its session until then: it ends it no sooner, unless it has to at once. In ms since the epoch. */
+  lentUntil: number
   /** It ended by itself, or serves no new calls: those in flight may go on, after which it is destroyed. */
   end(reason: Error): void
   /** The one that comes after it begins a session of its own at the server. */
@@ -82,7 +84,7 @@ export function createPooledConnection(
     connection.touchedAt = clock.now()
     if (--connection.inFlight > 0) return
     if (ended !== undefined) connection.destroy(ended)
-    else if (whenIdle !== undefined) void connection[whenIdle]()
+    else if (whenIdle !== undefined) finishWhenIdle(whenIdle)
   }
 
   async function probed(send: () => Promise<Result>): Promise<Result> {
@@ -126,9 +128,12 @@ export function createPooledConnection(
   }
 
   function finishWhenIdle(how: 'close' | 'leave'): void {
-    if (connection.inFlight === 0) return void connection[how]()
-    retire()
     whenIdle = how
+    retire()
+    if (connection.inFlight > 0) return
+    const lentMs = how === 'close' ? connection.lentUntil - clock.now() : 0
+    if (lentMs <= 0) void connection[how]()
+    else clock.timer(lentMs, () => finishWhenIdle(how)).unref()
   }
 
   const connection: PooledConnection = {
@@ -186,6 +191,7 @@ export function createPooledConnection(
     openedAt: clock.now(),
     touchedAt: clock.now(),
     inFlight: 0,
+    lentUntil: 0,
     end(reason) {
       ended ??= reason
       if (connection.inFlight === 0) connection.destroy(reason)

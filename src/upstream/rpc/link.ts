@@ -31,6 +31,8 @@ export interface Link {
   hasSession?(): boolean
   /** See `Upstream.isContinued`. */
   isContinued?(): boolean
+  /** See `Upstream.sharing`. */
+  readonly sharing?: Upstream['sharing']
   /** Does the handshake. Once. */
   handshake(signal: AbortSignal): Promise<HandshakeResult>
   close(): Promise<void>

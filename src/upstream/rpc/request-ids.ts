@@ -2,6 +2,7 @@
 // it has: whoever can write one line of a server's output could answer the next call of anybody, if ids were counted.
 
 import { hash } from 'node:crypto'
+import type { LentSession, UpstreamSession } from '../../protocol/seams.ts'
 
 /** Servers that keep an id in 32 bits answer a larger one with another id. */
 const mask = 0x7fff_ffff
@@ -12,6 +13,15 @@ const idsInTurn = 2 ** 24
  * they hardly have the same ids.
  */
 export const maxStart = 2 ** 23
+
+/** In a series that is lent to another connection. */
+export const lentIds = 2 ** 10
+
+export interface RequestIds {
+  (): number
+  /** Gives a series of `lentIds` ids away. @returns where it begins, for `createLentIds` */
+  lend(): number
+}
 
 /** @returns the same numbers between 0 and 1 for the same secret: 16 of them, again and again */
 export function numbersFrom(secret: string): () => number {
@@ -27,21 +37,79 @@ export function numbersFrom(secret: string): () => number {
  * (2025-11-25 basic "Requests": an id MUST NOT have been used before in the session), and of the connections that have
  * one session in turn, made from the same numbers, each has others
  */
-export function createRequestIds(random: () => number, turn = 0, start = 0): () => number {
-  const secret = (): number => Math.floor(random() * 2 ** 32)
-  const rounds = Array.from({ length: 4 }, () => ({ add: secret(), factor: secret() | 1 }))
-  let count = (secret() + turn * idsInTurn + start) & mask
+export function createRequestIds(random: () => number, turn = 0, start = 0): RequestIds {
+  const { first, idOf } = createOrder(random)
+  let count = (first + turn * idsInTurn + start) & mask
 
-  return function next(): number {
+  function next(): number {
     count = (count + 1) & mask
-    let id = count
-    // Each step can be reversed, so that different counts give different ids: a sum, a product with an odd number, and
-    // the upper bits on the lower ones.
-    for (const { add, factor } of rounds) {
-      id = Math.imul((id + add) & mask, factor) & mask
-      id ^= id >>> 16
-    }
+    const id = idOf(count)
     // Many servers take 0 for no id.
     return id === 0 ? next() : id
+  }
+  const lend = (): number => {
+    const from = count
+    count = (count + lentIds) & mask
+    return from
+  }
+  return Object.assign(next, { lend })
+}
+
+/**
+ * Ids of a series that another connection has given away: none of those that it gives itself, before or after.
+ * @param random the same numbers as there
+ * @returns `next`: undefined once there are none left
+ */
+export function createLentIds(random: () => number, from: number) {
+  const { idOf } = createOrder(random)
+  let given = 0
+  function next(): number | undefined {
+    if (given >= lentIds) return undefined
+    const id = idOf((from + ++given) & mask)
+    return id === 0 ? next() : id
+  }
+  return { next, left: () => lentIds - given }
+}
+
+/** The secret order. @returns `idOf`: of each place in it another id */
+function createOrder(random: () => number): { readonly first: number; idOf(count: number): number } {
+  const secret = (): number => Math.floor(random() * 2 ** 32)
+  const rounds = Array.from({ length: 4 }, () => ({ add: secret(), factor: secret() | 1 }))
+  return {
+    first: secret(),
+    idOf(count) {
+      let id = count
+      // Each step can be reversed, so that different counts give different ids: a sum, a product with an odd number,
+      // and the upper bits on the lower ones.
+      for (const { add, factor } of rounds) {
+        id = Math.imul((id + add) & mask, factor) & mask
+        id ^= id >>> 16
+      }
+      return id
+    }
+  }
+}
+
+export type SessionIds = ReturnType<typeof createSessionIds>
+
+/** Of a connection over HTTP, which gives some away, or has those of another one. */
+export function createSessionIds({ secret, turn }: Pick<UpstreamSession, 'secret' | 'turn'>, start: number) {
+  const own = createRequestIds(numbersFrom(secret), turn, start)
+  let lent: ReturnType<typeof createLentIds> | undefined
+  let isOver = false
+  return {
+    /** @returns undefined where none are left */
+    next: (): number | undefined => (lent === undefined ? own() : lent.next()),
+    /** @returns undefined where they have no end */
+    left: (): number | undefined => (isOver ? 0 : lent?.left()),
+    /** Those that are left are for requests that are on their way. */
+    end(): void {
+      isOver = true
+    },
+    lend: own.lend,
+    use(session: LentSession): void {
+      isOver = false
+      lent = createLentIds(numbersFrom(session.secret), session.ids)
+    }
   }
 }

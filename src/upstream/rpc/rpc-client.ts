@@ -11,7 +11,7 @@ import { createRequestIds } from './request-ids.ts'
 import { createTextSender } from './send-text.ts'
 import { createServerRequests } from './server-requests.ts'
 import { createOpenTable } from '../../limits/open-table.ts'
-import type { Client, SentAgain } from '../../protocol/seams.ts'
+import { type Client, noClient, type SentAgain } from '../../protocol/seams.ts'
 import type { RpcClientOptions } from './transport.ts'
 
 export type RpcClient = ReturnType<typeof createRpcClient>
@@ -129,7 +129,6 @@ export function createRpcClient(options: RpcClientOptions) {
   }
 
   const fail = (id: number, error: Error): void => void settle(id, () => error)
-
   const post = (notification: Notification): void => transport.post(JSON.stringify(notificationMessage(notification)))
 
   return {
@@ -154,6 +153,7 @@ export function createRpcClient(options: RpcClientOptions) {
     again: (id: number, why: SentAgain): void => calls.get(id)?.client.again?.(why),
     fail,
     isOpen: (id: number): boolean => calls.has(id),
+    isBusy: (): boolean => [...calls].some(({ client }) => client !== noClient),
     onlyOpen: (): number | undefined => (calls.size === 1 ? [...calls][0]?.id : undefined),
     /** The server has forgotten its requests. */
     withdrawServerRequests: serverRequests.withdrawAll,

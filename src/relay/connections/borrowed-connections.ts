@@ -1,0 +1,113 @@
+// A connection into a session at a server over HTTP that another process lends: what it is opened with, what becomes of
+// what the server says outside of calls, and whether that process is there.
+
+import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Implementation, JsonObject, ServerRequest } from '../../protocol/messages.ts'
+import type { LentSession, ServerRequestOptions, Upstream } from '../../protocol/seams.ts'
+import type { Bus } from '../../session/bus/bus.ts'
+import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Pool } from '../../upstream/pool/pool.ts'
+import { type EndpointContext, quotaKeyOf } from '../call/call.ts'
+import { createPacedReports } from '../catalog/freshness.ts'
+import { declaredAtHandshake } from '../client/declared-capabilities.ts'
+import type { LoanAnswer, LoanQuestion, Overheard } from './lent-sessions.ts'
+
+export interface Loan {
+  readonly session: LiveSession
+  readonly definition: HttpDefinition
+  context: EndpointContext
+  /** The process that lends. */
+  home: string
+  /** In ms since the epoch. 0: nothing is lent. */
+  until: number
+  /** When the home may be asked for it. */
+  dueAt: number
+  /** When it was told last that this process is in its session. */
+  heldAt: number
+  /** That went to the home, or on a connection. */
+  calls: number
+  isAsking: boolean
+  /** Open ones: the newest, and those before it on which calls still run. */
+  readonly connections: Set<Upstream>
+}
+
+export const nothingLent = () => ({ home: '', until: 0, dueAt: 0, heldAt: 0, calls: 0, isAsking: false })
+
+export interface BorrowedSessionsOptions {
+  readonly pool: Pick<Pool, 'acquire' | 'use' | 'peek' | 'leave' | 'release'>
+  readonly bus: Bus
+  readonly live: Pick<LiveSessions, 'get' | 'onDrop'>
+  readonly clientInfo: Implementation
+  readonly clock: Clock
+  readonly log: Log
+  /** A server request on the connection that names no call. */
+  readonly ask: (
+    session: LiveSession,
+    definition: UpstreamDefinition,
+    request: ServerRequest,
+    options: ServerRequestOptions | undefined
+  ) => Promise<unknown>
+}
+
+/** None of those that the session has of its own. */
+export const borrowedScopeOf = (sessionKey: string): string => `borrowed:${sessionKey}`
+
+export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }: BorrowedSessionsOptions) {
+  /** @throws GatewayError where the home is gone, or does not know the question */
+  async function question({ session, definition, home }: Loan, asked: Partial<LoanQuestion>): Promise<LoanAnswer> {
+    const whose = { tenant: session.tenant, caller: quotaKeyOf(session.session.record.owner) }
+    const about = { key: session.key, hash: definition.hash, from: bus.node, ...asked }
+    return (await bus.request(home, 'lend', whose, about)) as LoanAnswer
+  }
+
+  /** @throws GatewayError upstream_unavailable, too_many */
+  async function connect(loan: Loan, lent: LentSession): Promise<Upstream> {
+    const { session, definition, context } = loan
+    const { record } = session.session
+    const said = (message: JsonObject): void =>
+      void bus.tell(loan.home, 'overheard', { key: session.key, hash: definition.hash, message } satisfies Overheard)
+    const report = createPacedReports(clock, (kinds) => {
+      for (const kind of kinds) said({ method: `notifications/${kind}/list_changed` })
+    })
+    const handshake = {
+      clientInfo,
+      capabilities: declaredAtHandshake(definition, context.endpoint, record),
+      quotaKey: quotaKeyOf(record.owner),
+      loan: { session: lent, renew: async (forgotten: string) => (await question(loan, { forgotten })).lent }
+    }
+    return await pool.acquire(definition, borrowedScopeOf(session.key), handshake, {
+      listChanged(kind, noticedBy) {
+        if (noticedBy === 'server') report(kind)
+      },
+      notification: ({ method, params }) => said(params === undefined ? { method } : { method, params }),
+      ask: (request, options) => ask(session, definition, request, options),
+      closed: () => void (loan.until = 0)
+    })
+  }
+
+  return { question, connect }
+}
+
+/** Looks whether the processes that have lent something are there. */
+export function createFollowedHomes({ peers }: Pick<Bus, 'peers'>, onGone: (home: string) => void) {
+  const followed = new Map<string, () => void>()
+  return {
+    follow(home: string): void {
+      if (!followed.has(home))
+        followed.set(
+          home,
+          peers.follow(home, () => onGone(home))
+        )
+    },
+    /** Of the others nothing is lent any more. */
+    keep(homes: ReadonlySet<string>): void {
+      for (const [home, unfollow] of followed) {
+        if (homes.has(home)) continue
+        followed.delete(home)
+        unfollow()
+      }
+    }
+  }
+}

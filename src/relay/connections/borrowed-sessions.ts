@@ -1,0 +1,169 @@
+// Connections of this process into sessions at servers over HTTP that another process has: the home of the client's
+// session, which lends them for some seconds at a time (lent-sessions.ts). Calls that come here are sent on them, each
+// on a POST of its own. Where nothing is lent, or no longer, a call goes to the home as before.
+
+import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { SessionSharing, Upstream } from '../../protocol/seams.ts'
+import type { LiveSession } from '../../session/live-sessions.ts'
+import { every, pause } from '../../time/clock.ts'
+import { lentIds } from '../../upstream/rpc/request-ids.ts'
+import { type EndpointContext, scopeOf } from '../call/call.ts'
+import {
+  borrowedScopeOf,
+  type BorrowedSessionsOptions,
+  createBorrowedConnections,
+  createFollowedHomes,
+  type Loan,
+  nothingLent
+} from './borrowed-connections.ts'
+import { lentMs, type Recall } from './lent-sessions.ts'
+import type { SessionConnection } from './session-connections.ts'
+
+/** Calls of a session that go to its home before one asks to have the session: most sessions make few. */
+const callsAtHome = 2
+/** Where the home has lent nothing, or did not answer: an earlier version never does. */
+const refusedMs = 30_000
+/** Until it is looked again whether calls in the sessions of a home that stops have ended. */
+const lookMs = 50
+/** Of the ids: new ones are asked for while there are more calls in flight than a session may have. */
+const spareIds = lentIds / 4
+
+export type BorrowedSessions = ReturnType<typeof createBorrowedSessions>
+
+export function createBorrowedSessions(options: BorrowedSessionsOptions) {
+  const { pool, bus, live, clock, log } = options
+  const { question, connect } = createBorrowedConnections(options)
+  const loans = new WeakMap<LiveSession, Map<UpstreamDefinition['hash'], Loan>>()
+  /** With open connections. */
+  const open = new Set<Loan>()
+  const homes = createFollowedHomes(bus, (home) => void giveBack(home))
+
+  function loanOf(session: LiveSession, definition: HttpDefinition, context: EndpointContext): Loan {
+    const ofSession = loans.get(session) ?? new Map<string, Loan>()
+    loans.set(session, ofSession)
+    const known = ofSession.get(definition.hash)
+    if (known !== undefined) return Object.assign(known, { context })
+    const loan: Loan = { session, definition, context, ...nothingLent(), connections: new Set() }
+    ofSession.set(definition.hash, loan)
+    return loan
+  }
+
+  /** In the background: nobody waits for it. */
+  async function borrow(loan: Loan): Promise<void> {
+    const { session, definition } = loan
+    const askedAt = clock.now()
+    loan.isAsking = true
+    loan.dueAt = askedAt + lentMs / 2
+    loan.heldAt = askedAt
+    const scope = borrowedScopeOf(session.key)
+    try {
+      const current = sharingOf(loan)
+      const has = hasIds(current, spareIds * 2) ? current?.id() : undefined
+      const { lent, same = false } = await question(loan, { has })
+      if (!same) {
+        // It may be another session than before: what runs there goes on to its end.
+        pool.leave(scope)
+        if (lent === undefined) throw new Error('its home lends nothing')
+        loan.connections.add(await connect(loan, lent))
+        open.add(loan)
+      }
+      loan.until = askedAt + lentMs
+      homes.follow(loan.home)
+    } catch (err) {
+      Object.assign(loan, { until: 0, dueAt: askedAt + refusedMs })
+      const { tenant, name: upstream } = definition
+      log.debug({ err, tenant, upstream }, 'calls go to the process that has the session at the upstream')
+    } finally {
+      loan.isAsking = false
+    }
+  }
+
+  /** As long as calls run here, whoever has their session must not end it as idle. */
+  async function hold(loan: Loan, sharing: SessionSharing): Promise<void> {
+    const { home } = loan.session.session.record
+    loan.heldAt = clock.now()
+    // Another one has it by now, which lends it anew for the calls that are to come.
+    if (home !== loan.home) Object.assign(loan, { home, until: 0, dueAt: 0 })
+    await question(loan, { has: sharing.id(), isRunning: true }).catch((err: unknown) => {
+      loan.until = 0
+      log.debug({ err, tenant: loan.session.tenant }, 'the process that has the session at an upstream is not there')
+    })
+  }
+
+  const sharingOf = ({ session, definition }: Loan) => pool.peek(definition, borrowedScopeOf(session.key))?.sharing
+  const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.idsLeft() ?? 0) > count
+
+  const isBusy = ({ sharing }: Upstream): boolean => sharing?.isBusy() === true
+
+  function check(loan: Loan): void {
+    const { connections, definition, session } = loan
+    const newest = pool.peek(definition, borrowedScopeOf(session.key))
+    for (const each of connections) if (each !== newest && !isBusy(each)) connections.delete(each)
+    if (connections.size === 0) open.delete(loan)
+    if (loan.isAsking || clock.now() < loan.heldAt + lentMs / 2) return
+    const busy = [...connections].find(isBusy)?.sharing
+    if (busy !== undefined) void hold(loan, busy)
+  }
+  const checks = every(clock, lentMs / 4, () => {
+    open.forEach(check)
+    homes.keep(new Set([...open].filter(({ until }) => until > clock.now()).map(({ home }) => home)))
+  })
+
+  /** The home is gone, or stops: the next call goes there, and finds who follows. @returns what was lent */
+  function giveBack(home: string): Upstream[] {
+    const lent = [...open].filter((loan) => loan.home === home)
+    for (const loan of lent) {
+      Object.assign(loan, { until: 0, dueAt: clock.now() + refusedMs })
+      // What the next home lends is used on another connection: that of this one has an end.
+      pool.leave(borrowedScopeOf(loan.session.key))
+    }
+    return lent.flatMap(({ connections }) => [...connections])
+  }
+
+  bus.serve('recall', async (asked) => {
+    const lent = giveBack((asked as Recall).home)
+    // A call that has just been given a connection is not running yet.
+    do await pause(clock, lookMs)
+    while (lent.some(isBusy))
+    return {}
+  })
+
+  live.onDrop((key) => {
+    pool
+      .release(borrowedScopeOf(key))
+      .catch((err: unknown) => log.debug({ err }, 'connections into a session that has ended did not close cleanly'))
+  })
+
+  return {
+    /**
+     * For a call of a session that lives at another process.
+     * @param definition undefined: it is for no one upstream
+     * @returns undefined: it has to go there
+     */
+    use(
+      session: LiveSession,
+      definition: UpstreamDefinition | undefined,
+      context: EndpointContext
+    ): SessionConnection | undefined {
+      if (definition?.type !== 'http' || definition.isolation !== 'session') return undefined
+      const loan = loanOf(session, definition, context)
+      const { home } = session.session.record
+      if (loan.home !== home) Object.assign(loan, { home, until: 0, dueAt: 0, calls: 0 })
+      const now = clock.now()
+      const upstream = now < loan.until ? pool.use(definition, borrowedScopeOf(session.key)) : undefined
+      loan.calls++
+      if (now >= loan.dueAt && !loan.isAsking && loan.calls >= callsAtHome) void borrow(loan)
+      if (upstream === undefined || !hasIds(upstream.sharing, spareIds)) return undefined
+      return { upstream, definition, scope: scopeOf(definition, session) }
+    },
+    /** The connection of a session that lives elsewhere. */
+    find(session: LiveSession, hash: string): Upstream | undefined {
+      const loan = loans.get(session)?.get(hash)
+      return loan && pool.peek(loan.definition, borrowedScopeOf(session.key))
+    },
+    close(): void {
+      checks.close()
+      homes.keep(new Set())
+    }
+  }
+}
