@@ -194,7 +194,7 @@ t.test(
     await stop()
     t.equal(
       lines.filter(({ msg }) => String(msg).startsWith('Redis cannot be reached')).length,
-      2,
+      3,
       'told once for each connection, not at every try'
     )
 
