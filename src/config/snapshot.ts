@@ -4,6 +4,7 @@
 import type { AuthConfig, IssuerConfig } from './auth/auth-config.ts'
 import type { EndpointName, Era, TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
+import type { KillInForce } from './policy/kill.ts'
 import type { Networks } from './policy/networks.ts'
 import type { PrincipalText } from './auth/principal-text.ts'
 import type { Caller, Person, StdioAuth, UpstreamAuth } from './auth/upstream-auth.ts'
@@ -85,14 +86,6 @@ export interface HttpDefinition extends UpstreamBase {
 
 export type UpstreamDefinition = StdioDefinition | HttpDefinition
 
-/** A kill switch: what those who run the gateway have stopped at once. */
-export type Kill =
-  | { readonly kind: 'tool'; readonly upstream: string; readonly tool: string }
-  | { readonly kind: 'upstream'; readonly upstream: string }
-  | { readonly kind: 'principal'; readonly issuer: string; readonly subject: string }
-  | { readonly kind: 'key'; readonly key: string }
-  | { readonly kind: 'tenant' }
-
 export interface EndpointMember {
   readonly upstream: UpstreamName
   /** Put before each name, with `separator` between; empty: names stay as they are. */
@@ -153,7 +146,7 @@ export interface Tenant {
   /** Undefined: no argument or result is in the log. */
   readonly logSample?: ConfigInput['tenants'][string]['logSample'] | undefined
   /** Done already to the rest of it; told by explain, and looked at for calls in flight; and what it is without. */
-  readonly kills?: readonly Kill[]
+  readonly kills?: readonly KillInForce[]
   readonly unstopped?: Tenant
 }
 

@@ -1,7 +1,8 @@
 // Puts kill switches and takes them back: of any tenant that there is, whoever manages it. What a platform-admin has
 // stopped no tenant-admin starts again.
 
-import type { Kill, Tenant } from '../config/snapshot.ts'
+import type { Kill } from '../config/policy/kill.ts'
+import type { Tenant } from '../config/snapshot.ts'
 import { upstreamName } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { ControlError } from './control-error.ts'

@@ -4,12 +4,13 @@
 import { frozenMap } from '../config/compile.ts'
 import { isTree, listOf } from '../config/shape.ts'
 import type { AuthConfig } from '../config/auth/auth-config.ts'
-import type { Kill, Tenant } from '../config/snapshot.ts'
+import type { Kill, KillInForce } from '../config/policy/kill.ts'
+import type { Tenant } from '../config/snapshot.ts'
 import type { PolicyConfig } from '../config/policy/policy-config.ts'
 import { endpointName, upstreamName } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { ControlError } from './control-error.ts'
-import { alsoKilledIn, type SameTarget } from './same-targets.ts'
+import { alsoStoppedIn, type SameTarget } from './same-targets.ts'
 import type { KeptText } from './version-records.ts'
 
 /** Of the names of lists of kills in the journal. */
@@ -67,10 +68,15 @@ export function withKill(kills: readonly DatedKill[], kill: DatedKill): readonly
 /** The tenant without what is stopped. */
 export function stoppedTenant(tenant: Tenant, dated: readonly DatedKill[]): Tenant {
   if (dated.length === 0) return tenant
-  const alsoKilled = alsoKilledIn(tenant)
-  const kills = dated.flatMap((each) => [stoppedThing(each), ...alsoKilled(stoppedThing(each), each.same)])
-  const names = new Set<string>(kills.flatMap((kill) => (kill.kind === 'upstream' ? [kill.upstream] : [])))
-  const isWhole = kills.some(({ kind }) => kind === 'tenant')
+  const alsoStopped = alsoStoppedIn(tenant)
+  const kills = dated.map((each): KillInForce => {
+    const kill = stoppedThing(each)
+    return { kill, also: alsoStopped(kill, each.same) }
+  })
+  const names = new Set<string>(
+    kills.flatMap(({ kill, also }) => (kill.kind === 'upstream' ? [kill.upstream, ...also] : []))
+  )
+  const isWhole = kills.some(({ kill }) => kill.kind === 'tenant')
   const left = [...tenant.upstreams].filter(([name]) => !isWhole && !names.has(name))
   return {
     ...tenant,
@@ -87,27 +93,39 @@ export function stoppedTenant(tenant: Tenant, dated: readonly DatedKill[]): Tena
   }
 }
 
-function stoppedAuth(auth: AuthConfig, kills: readonly Kill[], isWhole: boolean): AuthConfig {
-  const keys = new Set(kills.flatMap((kill) => (kill.kind === 'key' ? [kill.key] : [])))
-  const callers = kills.filter((kill) => kill.kind === 'principal')
+function stoppedAuth(auth: AuthConfig, kills: readonly KillInForce[], isWhole: boolean): AuthConfig {
+  const keys = new Set(
+    kills.flatMap(({ kill, also }) => {
+      if (kill.kind === 'key') return [kill.key, ...also]
+      return kill.kind === 'principal' ? [...also] : []
+    })
+  )
+  const callers = kills.map(({ kill }) => kill).filter((kill) => kill.kind === 'principal')
   const stopped = isWhole ? 'everybody' : callers.map(({ issuer, subject }) => ({ issuer, subject }))
   return { ...auth, keys: auth.keys.filter(({ name }) => !keys.has(name)), stopped }
 }
 
-/** Lists and calls ask the same evaluator: what is stopped is as unknown as what nobody has. */
-function stoppedPolicy(policy: PolicyConfig | undefined, kills: readonly Kill[]): PolicyConfig | undefined {
-  const rules = kills.flatMap((kill) =>
-    kill.kind === 'tool'
-      ? [
-          {
-            name: 'kill switch',
-            effect: 'deny' as const,
-            who: {},
-            what: { upstreams: [kill.upstream], names: [kill.tool], kinds: ['tool' as const] },
-            scopes: []
-          }
-        ]
-      : []
+/**
+ * Lists and calls ask the same evaluator: what is stopped is as unknown as what nobody has. One rule for all tools that
+ * are stopped at the same upstreams: a tool of a server with many names must not become as many rules.
+ */
+function stoppedPolicy(policy: PolicyConfig | undefined, kills: readonly KillInForce[]): PolicyConfig | undefined {
+  const tools = new Map<string, Map<ReadonlySet<string>, string[]>>()
+  for (const { kill, also } of kills) {
+    if (kill.kind !== 'tool') continue
+    const ofUpstream = tools.get(kill.upstream) ?? new Map<ReadonlySet<string>, string[]>()
+    const names = ofUpstream.get(also) ?? []
+    names.push(kill.tool)
+    tools.set(kill.upstream, ofUpstream.set(also, names))
+  }
+  const rules = [...tools].flatMap(([upstream, groups]) =>
+    [...groups].map(([also, names]) => ({
+      name: 'kill switch',
+      effect: 'deny' as const,
+      who: {},
+      what: { upstreams: [upstream, ...also], names, kinds: ['tool' as const] },
+      scopes: []
+    }))
   )
   if (rules.length === 0) return policy
   return { ...policy, default: policy?.default ?? 'allow', rules: [...rules, ...(policy?.rules ?? [])] }

@@ -3,7 +3,8 @@
 
 import { hash } from 'node:crypto'
 import { reservedIssuerPrefix, type KeyConfig } from '../config/auth/auth-config.ts'
-import type { Kill, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
+import type { Kill } from '../config/policy/kill.ts'
+import type { Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import { upstreamName } from '../protocol/messages.ts'
 
 /** By what a target is known besides its name, as it was when it was stopped. */
@@ -45,7 +46,12 @@ function grouped<T>(
   entries: Iterable<readonly [key: string | undefined, value: T]>
 ): ReadonlyMap<string, readonly T[]> {
   const groups = new Map<string, T[]>()
-  for (const [key, value] of entries) if (key !== undefined) groups.set(key, [...(groups.get(key) ?? []), value])
+  for (const [key, value] of entries) {
+    if (key === undefined) continue
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [value])
+    else group.push(value)
+  }
   return groups
 }
 
@@ -78,21 +84,32 @@ export function sameTarget(kill: Kill, tenant: Tenant | undefined): SameTarget |
 
 /**
  * @param tenant as it is without its kill switches
- * @returns the kills of what has come under other names since a kill switch was put on it
+ * @returns the names under which what a kill switch was put on has come since; kills of one target get the same set
  */
-export function alsoKilledIn(tenant: Tenant): (kill: Kill, same: SameTarget | undefined) => Kill[] {
+export function alsoStoppedIn(tenant: Tenant): (kill: Kill, same: SameTarget | undefined) => ReadonlySet<string> {
   let upstreams: ReturnType<typeof upstreamsByServer> | undefined
   let keys: ReturnType<typeof keysBySecret> | undefined
-  return (kill, { server, besides = [], secrets = [] } = {}) => {
+  const known = new Map<string, ReadonlySet<string>>()
+
+  function namesOf({ server, besides = [], secrets = [] }: SameTarget): string[] {
     if (secrets.length > 0) {
       keys ??= keysBySecret(tenant)
-      const names = new Set(secrets.flatMap((secret) => keys?.get(secret) ?? []))
-      return [...names].flatMap((key) => (key === keyOf(kill) ? [] : [{ kind: 'key', key }]))
+      return secrets.flatMap((secret) => keys?.get(secret) ?? [])
     }
-    if (server === undefined || (kill.kind !== 'upstream' && kill.kind !== 'tool')) return []
+    if (server === undefined) return []
     upstreams ??= upstreamsByServer(tenant)
-    return (upstreams.get(server) ?? []).flatMap((upstream) =>
-      upstream === kill.upstream || besides.includes(upstream) ? [] : [{ ...kill, upstream }]
-    )
+    const others = new Set(besides)
+    return upstreams.get(server)?.filter((upstream) => !others.has(upstream)) ?? []
+  }
+
+  return (kill, same) => {
+    const name = kill.kind === 'upstream' || kill.kind === 'tool' ? kill.upstream : keyOf(kill)
+    if (name === undefined || same === undefined) return none
+    const target = JSON.stringify([name, same])
+    const names = known.get(target) ?? new Set(namesOf(same).filter((each) => each !== name))
+    known.set(target, names)
+    return names
   }
 }
+
+const none: ReadonlySet<string> = new Set()

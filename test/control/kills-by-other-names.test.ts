@@ -2,6 +2,11 @@
 
 import { hash } from 'node:crypto'
 import t from 'tap'
+import { compileConfig } from '../../src/config/load.ts'
+import { type DatedKill, stoppedTenant } from '../../src/control/kills.ts'
+import { sameTarget } from '../../src/control/same-targets.ts'
+import { killOfRoute } from '../../src/policy/kills.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until, type Teardown } from '../kit/until.ts'
@@ -89,6 +94,34 @@ t.test('a stopped tool does not come back at a second upstream of the same serve
   t.match(call.json, { error: { message: /Unknown tool/ } })
   const why = await rig.call('POST', `${path}/endpoints/default/explain`, { body: { name: 'again/echo' } })
   t.match(why.json, { outcome: 'denied', sentence: /kill switch has stopped the tool echo of again/ })
+})
+
+t.test('a thousand stopped tools of a server with 256 names are one rule, and 256 names kept once', (t) => {
+  const url = 'https://files.example.com/mcp'
+  const names = Array.from({ length: 256 }, (_, at) => `u${at}`)
+  const tenantWith = (upstreams: readonly string[]) => {
+    const tenant = { auth: 'none', upstreams: Object.fromEntries(upstreams.map((name) => [name, { url }])) }
+    const config = JSON.stringify({ tenants: { team: tenant } })
+    return compileConfig(config, { path: 'x', env: {} }).tenants.get(tenantId('team'))
+  }
+  const [first, many] = [tenantWith(['u0']), tenantWith(names)]
+  if (first === undefined || many === undefined) throw new Error('it does not compile')
+  const kills = Array.from({ length: 1_000 }, (_, at): DatedKill => {
+    const kill = { kind: 'tool', upstream: 'u0', tool: `t${at}` } as const
+    const same = sameTarget(kill, first)
+    return { ...kill, at: '2026-01-01T00:00:00Z', by: 'a', role: 'tenant-admin', ...(same && { same }) }
+  })
+  const { kills: inForce = [], policy } = stoppedTenant(many, kills)
+  t.match([policy?.rules.length, inForce.length, new Set(inForce.map(({ also }) => also)).size], [1, 1_000, 1])
+  const { upstreams, names: tools } = policy?.rules[0]?.what ?? {}
+  t.match([upstreams?.length, tools?.length], [256, 1_000])
+  t.same(killOfRoute({ kills: inForce }, { upstream: 'u255', name: 't999' }), {
+    kind: 'tool',
+    upstream: 'u255',
+    tool: 't999'
+  })
+  t.equal(killOfRoute({ kills: inForce }, { upstream: 'u255', name: 'other' }), undefined, 'another tool goes on')
+  t.end()
 })
 
 t.test('a stopped key does not come back under another name', async (t) => {

@@ -4,13 +4,14 @@
 import type { Static } from 'typebox'
 import { closedObject } from '../../../config/schema/parts.ts'
 import { Type } from '../../../config/schema/type.ts'
-import type { Kill, Tenant } from '../../../config/snapshot.ts'
+import type { Kill } from '../../../config/policy/kill.ts'
+import type { Tenant } from '../../../config/snapshot.ts'
 import { reservedIssuerPrefix } from '../../../config/auth/auth-config.ts'
 import { killedText } from '../../../policy/kills.ts'
 import { tenantId } from '../../../protocol/messages.ts'
 import { ControlError } from '../../../control/control-error.ts'
 import { isSameKill, stoppedThing, type DatedKill } from '../../../control/kills.ts'
-import { alsoKilledIn } from '../../../control/same-targets.ts'
+import { alsoStoppedIn } from '../../../control/same-targets.ts'
 import { changeHash, recordChange, recordRefusedChange } from '../../changes.ts'
 import { pageSchema, page, pageQuery } from '../../paging.ts'
 import { noSuch } from '../../problem.ts'
@@ -160,15 +161,13 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
 
 /** Returns the kills as entries, without the digests by which a target is recognised. */
 const entriesOf = (kills: readonly DatedKill[], tenant: Tenant | undefined): Array<Static<typeof KillEntry>> => {
-  const alsoKilled = tenant && alsoKilledIn(tenant.unstopped ?? tenant)
+  const alsoStopped = tenant && alsoStoppedIn(tenant.unstopped ?? tenant)
   return kills.map((kill) => {
     const { same, ...told } = kill
-    const also = alsoKilled?.(stoppedThing(kill), same) ?? []
-    return { ...told, also: also.map(nameOf), besides: [...(same?.besides ?? [])] }
+    const also = alsoStopped?.(stoppedThing(kill), same) ?? []
+    return { ...told, also: [...also], besides: [...(same?.besides ?? [])] }
   })
 }
-
-const nameOf = (kill: Kill): string => (kill.kind === 'key' ? kill.key : 'upstream' in kill ? kill.upstream : '')
 
 export const killRoutes: readonly AdminRoute[] = [
   defineRoute(

@@ -3,7 +3,8 @@
 
 import { reservedIssuerPrefix } from '../../../config/auth/auth-config.ts'
 import { didYouMean } from '../../../config/problems.ts'
-import type { Kill, Tenant } from '../../../config/snapshot.ts'
+import type { Kill } from '../../../config/policy/kill.ts'
+import type { Tenant } from '../../../config/snapshot.ts'
 import { isLiteral } from '../../../protocol/glob.ts'
 import { upstreamName } from '../../../protocol/messages.ts'
 import { storedListing } from '../../../relay/catalog/past/past-listings.ts'
