@@ -160,7 +160,10 @@ function Question({ request: { method, params = /** @type {any} */ ({}) }, onRes
     <p>${message}</p>
     ${
       mode === 'url'
-        ? safe && html`<p>${said.opens} <a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></p>`
+        ? html`<p>
+            ${said.opens}
+            ${safe ? html`<a href=${url} target="_blank" rel="noopener noreferrer">${url}</a>` : html`<code>${wordsOf(url)}</code>`}
+          </p>`
         : html`<${SchemaFields}
             schema=${requestedSchema ?? {}}
             value=${content.value}
