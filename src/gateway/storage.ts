@@ -5,7 +5,6 @@ import { createControl } from '../control/control.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { memoryAccountOfProcess } from '../limits/memory.ts'
 import { createLiveEvents } from '../observe/live.ts'
-import { timedStore } from '../observe/metrics/timed-store.ts'
 import { openTelemetry } from '../observe/telemetry.ts'
 import { createBus } from '../session/bus/bus.ts'
 import { createRandomBytes } from '../session/random-bytes.ts'
@@ -14,6 +13,7 @@ import { openStore } from '../store/open-store.ts'
 import { createSealer } from '../store/seal.ts'
 import { steadyClock, wallClock } from '../time/clock.ts'
 import { clocks, type GatewayOptions, type GatewayState } from './state.ts'
+import { timedStore } from './timed-store.ts'
 
 export type GatewayStorage = Awaited<ReturnType<typeof openStorage>>
 
