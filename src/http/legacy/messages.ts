@@ -129,6 +129,8 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
       try {
         // The process that runs it writes about it.
         const isElsewhere = refusal === undefined && forwarded === undefined && homes.isElsewhere(session)
+        // This process was the home before, and finds out here, if not sooner.
+        if (isElsewhere && relay.holds(session.key)) relay.leave(session.key)
         const isBound = isElsewhere && relay.isBound(call)
         const borrowed = isBound ? relay.borrowFor(call) : undefined
         if (isBound && borrowed === undefined) {

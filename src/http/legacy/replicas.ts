@@ -1,7 +1,6 @@
 // The other processes that serve the same sessions, as the handlers of sessions use them.
 
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
-import type { LiveSession } from '../../session/live-sessions.ts'
 import { createSessionBus } from '../../session/session-bus.ts'
 import { sessionsChannel } from '../../store/keys.ts'
 import { steadyClock } from '../../time/clock.ts'
@@ -22,20 +21,7 @@ export function createReplicas(options: SessionHomesOptions, relay: Relay) {
     notified: relay.notify
   })
   if (bus.shared) void letMove(options, relay)
-  const homes = createSessionHomes(options, sessionBus)
-  return {
-    bus,
-    sessionBus,
-    homes: {
-      ...homes,
-      /** Does the request have to run at another process? Who was the home before finds out here, if not sooner. */
-      isElsewhere(session: LiveSession): boolean {
-        const isElsewhere = homes.isElsewhere(session)
-        if (isElsewhere && relay.holds(session.key)) relay.leave(session.key)
-        return isElsewhere
-      }
-    }
-  }
+  return { bus, sessionBus, homes: createSessionHomes(options, sessionBus) }
 }
 
 /** A home that hung, or stops, hears that another process has taken a session over: a server has one stream for it. */

@@ -111,6 +111,7 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
   return {
     memory,
     contextOf,
+    /** Whether the requests of the session have to run at another process. */
     isElsewhere: (session: LiveSession): boolean => shared && session.session.record.home !== node,
     /**
      * Runs the request at the home of its session. What precedes the answer is pushed here.
