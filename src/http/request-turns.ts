@@ -61,6 +61,8 @@ export function createRequestTurns(options: RequestTurnsOptions) {
   const { connections, memory, state, clock, log, delay = createLoopDelay(clock), shares = turnShares } = options
   /** @returns what it costs of the turn */
   const waiting = createFairQueue<() => number>()
+  /** One has a place in `waiting` for each: the tenants that they name take turns, and the networks at each of these. */
+  const strangers = createFairQueue<() => number>()
   let begun = 0
   let isTurnAwaited = false
   /** Since the last line of the log; undefined while none are refused. */
@@ -86,17 +88,19 @@ export function createRequestTurns(options: RequestTurnsOptions) {
     clock.timer(loggedMs, noteRefused).unref()
   }
 
-  /**
-   * Who was let in on its connection before, where that was at this tenant. Else a stranger: those take turns, too, by
-   * the network that they come from and the tenant that they name.
-   */
+  /** Who was let in on its connection before, where that was at this tenant. Else a stranger, by its network. */
   function ownerOf(request: ReadyRequest): WorkOwner {
     const last = connections.ownerOf(request.socket)
     const named = tenantIn(request.url)
     if (named === last.tenant && named !== '') return last
-    const { snapshot } = state
-    const network = networkOf(clientAddressOf(request, snapshot) ?? '')
-    return { tenant: '', caller: `${snapshot.tenants.has(named) ? named : ''} ${network}` }
+    return { tenant: '', caller: networkOf(clientAddressOf(request, state.snapshot) ?? '') }
+  }
+
+  function wait(run: () => number, owner: WorkOwner, { url }: ReadyRequest): void {
+    if (owner.tenant !== '') return waiting.add(run, owner)
+    const named = tenantIn(url)
+    strangers.add(run, { tenant: state.snapshot.tenants.has(named) ? named : '', caller: owner.caller })
+    waiting.add(() => strangers.next()?.() ?? 0, owner)
   }
 
   /** Its owner pays for it already; a stranger only until it is let in, then its tenant pays for all of it. */
@@ -150,7 +154,7 @@ export function createRequestTurns(options: RequestTurnsOptions) {
         refuse(share.refusal(bytes, 'The request'))
         return false
       }
-      waiting.add(() => {
+      const run = (): number => {
         shares.begin(tenant)
         share.move(-bytes)
         if (isProbe || !isLate(since)) {
@@ -159,7 +163,8 @@ export function createRequestTurns(options: RequestTurnsOptions) {
         }
         refuseLate(request)
         return refusalCost
-      }, owner)
+      }
+      wait(run, owner, request)
       return true
     }
   }

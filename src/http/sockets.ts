@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net'
 import { networkOf } from '../limits/client-network.ts'
 import { areDescriptorsFree, outOfDescriptors } from '../limits/descriptors.ts'
+import { createLargestGroup } from '../limits/largest-group.ts'
 import { createFairEviction } from '../limits/limits.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
@@ -52,7 +53,7 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
   const relievedAt = Math.floor(maxLetIn * 0.9)
   const open = new Map<Socket, Connection>()
   /** Those on which nobody was let in yet, by their networks. */
-  const strangers = createFairEviction<Connection>({ perOwner: max, perTenant: max, max: 0 })
+  const strangers = createLargestGroup<Connection>()
   const letIn = createFairEviction<Connection>({ perOwner: maxLetIn, perTenant: maxLetIn, max: maxLetIn })
   let count = 0
   let full = false
@@ -73,10 +74,10 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
     if (caller === undefined) return
     letIn.delete(caller.tenant, caller.person, connection)
     connection.caller = undefined
-    strangers.add(connection.network, '', connection)
+    strangers.add(connection.network, connection)
   }
 
-  const isNoStranger = (connection: Connection): void => strangers.delete(connection.network, '', connection)
+  const isNoStranger = (connection: Connection): void => strangers.delete(connection.network, connection)
 
   function giveUp(connection: Connection): void {
     forget(connection)
@@ -138,12 +139,12 @@ export function createConnections(descriptors: number, memoryBytes: number, log:
       const network = networkOf(socket.remoteAddress ?? '')
       if (open.size >= max) {
         noteFull()
-        const [oldest] = strangers.evictFrom(network, '') ?? []
+        const oldest = strangers.toGiveUp(network)
         if (oldest !== undefined) giveUp(oldest)
       }
       const connection: Connection = { socket, network, caller: undefined, responses: [] }
       open.set(socket, connection)
-      strangers.add(network, '', connection)
+      strangers.add(network, connection)
       socket.once('close', () => forget(connection))
     },
     /**

@@ -126,6 +126,17 @@ t.test('strangers at one tenant take turns by the networks that they come from',
   t.same(done.slice(4), ['c1', 'a4'])
 })
 
+t.test('however many networks strangers at one tenant come from, those at another wait for none of them', async (t) => {
+  const { done, add, shares, letIn } = turnsFor()
+  letIn.tenant = ''
+  shares.note('acme')
+  shares.note('globex')
+  for (let n = 0; n < 2_000; n++) add(`a${n}`, false, '/t/acme/mcp', `2001:db8:0:${n.toString(16)}::1`)
+  add('b1', false, '/t/globex/mcp', '203.0.113.7')
+  await turn()
+  t.same(done.slice(2), ['a2', 'b1'])
+})
+
 t.test('on a connection of a tenant, a request that names another one is that of a stranger', (t) => {
   const { add, shares } = turnsFor()
   shares.note('acme')
