@@ -41,7 +41,7 @@ async function answeredAtOnce(type: string, text: string, size: number): Promise
     (at % 2 === 0 ? attacker : colleague).request('tools/call', params)
   )
   await until('all of the calls wait', () => asking.length === calls)
-  gateway.signal('SIGSTOP')
+  await gateway.pause()
   const head = `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n`
   const [before, after] = type === 'text/event-stream' ? ['data: ', '\n\n'] : ['', '']
   // The same for all: only its beginning names the call.

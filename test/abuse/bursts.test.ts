@@ -67,8 +67,7 @@ const bursts: Record<string, Burst> = {
 async function burst({ request }: Burst): Promise<Set<string>> {
   const all: Opened[] = []
   while (all.length < connections) all.push(...(await Promise.all(Array.from({ length: 100 }, open))))
-  // What is written while it is stopped is all there when it goes on.
-  gateway.signal('SIGSTOP')
+  await gateway.pause()
   all.forEach(({ socket }, id) => socket.write(request(id)))
   gateway.signal('SIGCONT')
   await until('all are answered', () => all.every((each) => each.status().length === 3), 60_000)
@@ -104,7 +103,7 @@ t.test('while the requests of one tenant wait, those of another do not wait for 
   let before: number | undefined
   for (const { socket } of all) socket.once('data', () => answered++)
   own.socket.once('data', () => (before = answered))
-  gateway.signal('SIGSTOP')
+  await gateway.pause()
   all.forEach(({ socket }, id) => socket.write(request(id)))
   own.socket.write(ask(2))
   gateway.signal('SIGCONT')

@@ -56,8 +56,7 @@ t.test('of what comes at once, the request of a neighbour that came last is answ
     for (let n = 0; n < 90; n++) noise.push(await open('noisy', 'noisy'))
     const [first, last] = [await open('first', 'calm'), await open('last', 'calm')]
     answered = []
-    // What is written while it is stopped is all there when it goes on.
-    gateway.signal('SIGSTOP')
+    await gateway.pause()
     first(ping(1))
     noise.forEach((send, id) => send(messageOf(id)))
     last(messageOf(-1))

@@ -53,6 +53,8 @@ export interface Attacked extends Running {
    * processes take their part.
    */
   longestTurnMs(mostMs: number, during: () => Promise<unknown>): Promise<number>
+  /** Stops the process (SIGSTOP), and waits until it stands: what is written then is all there when it goes on. */
+  pause(): Promise<void>
   /** What the turns of its event loop took since that was asked for last. */
   turns(): Promise<Turns>
   /** The largest resident set so far, in bytes. */
@@ -137,6 +139,11 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     url: `${origin}/t/acme/mcp`,
     neighbourUrl,
     configFile: file,
+    async pause() {
+      running.signal('SIGSTOP')
+      const state = (): string => / ([A-Za-z]) /.exec(readFileSync(`/proc/${running.pid}/stat`, 'latin1'))?.[1] ?? ''
+      await until('it is stopped', () => state() === 'T')
+    },
     log: () => running.stderr.map(logLine).filter((line) => line !== undefined),
     neighbour: () => startNeighbour(t, neighbourUrl),
     async longestTurnMs(mostMs, during) {

@@ -31,8 +31,7 @@ t.test(
     }
     while (all.length < connections) await Promise.all(Array.from({ length: 100 }, open))
     const headers = Object.entries(session.headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    // What is written while it is stopped is all there when it goes on.
-    gateway.signal('SIGSTOP')
+    await gateway.pause()
     for (const [id, { socket }] of all.entries()) {
       const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list' })
       const length = `Content-Length: ${body.length}\r\n`
