@@ -37,6 +37,7 @@ export type Revalidator = ReturnType<typeof createRevalidator>
  */
 export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
   const watches = createOpenSet<Watch>()
+  let closed = false
   const heartbeat = every(
     clock,
     intervalMs,
@@ -53,6 +54,7 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
     let count = 0
     for (const watch of [...watches]) {
       if (count > 0 && count % checkedPerTurn === 0) await nextTurn()
+      if (closed) return
       if (watch.ended) continue
       count++
       run(watch)
@@ -103,6 +105,7 @@ export function createRevalidator(clock: Clock, intervalMs: number, log: Log) {
       await Promise.all(checks)
     },
     close(): void {
+      closed = true
       heartbeat.close()
     }
   }

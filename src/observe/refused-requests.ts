@@ -31,7 +31,7 @@ export interface RefusalObservers {
 }
 
 /** Of the pages and registrations of a login front: who has it may go on where another one began. */
-const loginId = /^(\/login\/[^/]+\/(?:auth|consents|interaction|reg)\/)[^/]+/i
+const loginId = /^((?:\/login\/[^/]+)?\/(?:auth|consents|interaction|reg)\/)[^/]+/i
 
 /** As it is logged: without its query, and without ids of the login front. */
 export function loggedPath(url: string): string {

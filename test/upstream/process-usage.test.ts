@@ -76,9 +76,18 @@ t.test('a server that clears its environment is within the same limits', { skip 
 
 t.test('memory that the processes of a server share is counted once, and what is read from files is not', async (t) => {
   const status = 'Name:\tx\nRssAnon:\t    1024 kB\nRssFile:\t   90000 kB\nRssShmem:\t    4096 kB\n'
-  const proc = t.testdir({ 7: { status }, 8: { status }, 9: { status }, self: {} })
-  const usage = createUsageReader((pid) => Promise.resolve(pid === '9' ? undefined : 'mark'), proc)
-  t.same([...(await usage(['mark']))], [['mark', { bytes: 6 * MiB, processes: 2 }]])
+  const plain = 'Name:\tx\nVmRSS:\t    3072 kB\n'
+  const proc = t.testdir({ 7: { status }, 8: { status }, 9: { status: plain }, 10: { status }, self: {} })
+  const marks = new Map([
+    ['7', 'a'],
+    ['8', 'a'],
+    ['9', 'b']
+  ])
+  const usage = createUsageReader((pid) => Promise.resolve(marks.get(pid)), proc)
+  t.same(Object.fromEntries(await usage(['a', 'b'])), {
+    a: { bytes: 6 * MiB, processes: 2 },
+    b: { bytes: 3 * MiB, processes: 1 }
+  })
 })
 
 t.test('where the servers of a tenant take more than it may, the largest is ended', { skip }, async (t) => {

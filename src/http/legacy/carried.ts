@@ -31,8 +31,15 @@ export function carriedContext(context: CallContext): CarriedContext {
   }
 }
 
-/** The same at the process that it came to. */
-export const contextOfCarried = ({ principal, ...carried }: CarriedContext) => ({
-  ...carried,
-  principal: { ...principal, scopes: new Set(principal.scopes) } satisfies Principal
-})
+/** The same at the process that it came to. What a later version sends besides is left out. */
+export const contextOfCarried = (carried: CarriedContext) => {
+  const { requestId, principal, address, traceHeaders, bodyBytes, messageBytes } = carried
+  return {
+    requestId,
+    principal: { ...principal, scopes: new Set(principal.scopes) } satisfies Principal,
+    address,
+    traceHeaders,
+    bodyBytes,
+    messageBytes
+  }
+}

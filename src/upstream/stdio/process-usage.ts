@@ -47,9 +47,10 @@ export function createUsageReader(markIn: MarkReader, proc = '/proc') {
       const status = await readFile(`${proc}/${pid}/status`, 'latin1').catch(() => '')
       const { own = 0, shared = 0, processes = 0 } = sums.get(mark) ?? {}
       sums.set(mark, {
-        own: own + bytesOf(status, 'RssAnon'),
+        // Some sandboxes of containers (gVisor) tell no kinds: all that is resident counts there.
+        own: own + (bytesOf(status, 'RssAnon') ?? bytesOf(status, 'VmRSS') ?? 0),
         // The same pages are counted in each process that has them.
-        shared: Math.max(shared, bytesOf(status, 'RssShmem')),
+        shared: Math.max(shared, bytesOf(status, 'RssShmem') ?? 0),
         processes: processes + 1
       })
     }
@@ -57,6 +58,7 @@ export function createUsageReader(markIn: MarkReader, proc = '/proc') {
   }
 }
 
-function bytesOf(status: string, field: 'RssAnon' | 'RssShmem'): number {
-  return Number(new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1_024
+function bytesOf(status: string, field: 'RssAnon' | 'RssShmem' | 'VmRSS'): number | undefined {
+  const kibibytes = new RegExp(`^${field}:\\s*(\\d+) kB`, 'm').exec(status)?.[1]
+  return kibibytes === undefined ? undefined : Number(kibibytes) * 1_024
 }
