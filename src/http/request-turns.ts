@@ -61,7 +61,7 @@ export function createRequestTurns(options: RequestTurnsOptions) {
   const { connections, memory, state, clock, log, delay = createLoopDelay(clock), shares = turnShares } = options
   /** @returns what it costs of the turn */
   const waiting = createFairQueue<() => number>()
-  /** One has a place in `waiting` for each: the tenants that they name take turns, and the networks at each of these. */
+  /** Each has a place in `waiting`: the tenants that they name take turns, and the networks at each of these. */
   const strangers = createFairQueue<() => number>()
   let begun = 0
   let isTurnAwaited = false

@@ -17,29 +17,25 @@ export interface CarriedContext extends Pick<
   readonly principal: CarriedPrincipal
 }
 
-export function carriedContext(context: CallContext): CarriedContext {
-  const { requestId, principal, address, traceHeaders, bodyBytes, messageBytes } = context
-  const { scopes, ...rest } = principal
+export function carriedContext({ principal: { scopes, ...principal }, ...context }: CallContext): CarriedContext {
+  return { ...carriedFields(context), principal: { ...principal, scopes: [...scopes] } }
+}
+
+/** The same at the process that it came to. */
+export const contextOfCarried = ({ principal, ...carried }: CarriedContext) => ({
+  ...carriedFields(carried),
+  principal: { ...principal, scopes: new Set(principal.scopes) } satisfies Principal
+})
+
+/** At both ends: a process of a later version may send more. */
+function carriedFields(context: Omit<CarriedContext, 'principal'>): Omit<CarriedContext, 'principal'> {
+  const { requestId, address, traceHeaders, bodyBytes, messageBytes } = context
   return {
     requestId,
-    principal: { ...rest, scopes: [...scopes] },
     ...(address !== undefined && { address }),
     // Strangers choose it: what nobody can use is not worth the way.
     ...(traceHeaders !== undefined && parentIn(traceHeaders) !== undefined && { traceHeaders }),
     ...(bodyBytes !== undefined && { bodyBytes }),
     ...(messageBytes !== undefined && { messageBytes })
-  }
-}
-
-/** The same at the process that it came to. What a later version sends besides is left out. */
-export const contextOfCarried = (carried: CarriedContext) => {
-  const { requestId, principal, address, traceHeaders, bodyBytes, messageBytes } = carried
-  return {
-    requestId,
-    principal: { ...principal, scopes: new Set(principal.scopes) } satisfies Principal,
-    address,
-    traceHeaders,
-    bodyBytes,
-    messageBytes
   }
 }
