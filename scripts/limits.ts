@@ -2252,6 +2252,7 @@ observe/otlp/log-export.ts maxRetryMs
 hosts/doctor/exchange.ts maxBodyChars
 hosts/doctor/endpoint-hops.ts largeMessageBytes
 session/session-index.ts readAtOnce
+session/session-index.ts membersAtOnce
 control/version-records.ts readAtOnce
 control/idempotency.ts underWayMs
 admin/configuration/planned/caller-classes.ts looksAtTool

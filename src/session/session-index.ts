@@ -37,6 +37,8 @@ interface ListedSession {
 
 /** Records that are read at once. */
 const readAtOnce = 50
+/** Members that are read at once where their records are not: some 120 KiB. */
+const membersAtOnce = 1_000
 const handleLength = 22
 /** The length of a time in base 36: enough until the year 5188. */
 const timeLength = 9
@@ -61,23 +63,28 @@ const keyIn = (member: string): string => member.slice(member.indexOf(' ') + 1)
 /** Returns the place of a session in the list, also once it has ended. */
 export const sessionCursor = (session: ListedSession): string => memberOf(session).split(' ', 1)[0] ?? ''
 
-interface IndexOptions {
-  readonly store: Store
-  readonly clock: { now(): number }
-  readonly snapshot: () => SessionSettings
-  readonly log: Log
+/** Members, those of the newest sessions first. @throws GatewayError unavailable */
+async function* membersOf(
+  store: Store,
+  tenant: TenantId,
+  max: number,
+  after?: string
+): AsyncGenerator<readonly string[], void> {
+  let before = after
+  for (;;) {
+    const found = await store.members(openSessionsKey(tenant), { max, ...(before !== undefined && { before }) })
+    if (found.length > 0) yield found
+    if (found.length < max) return
+    before = found.at(-1)
+    await nextTurn()
+  }
 }
 
-/** @param epochOf sessions of an earlier epoch have ended */
-export function createSessionIndex(
-  { store, clock, snapshot, log }: IndexOptions,
-  epochOf: (tenant: TenantId) => Promise<number>
-) {
-  /** What fails now, and was told. */
+/** No caller is refused because a list for administrators cannot be kept: what fails is told once, until it works. */
+function createWarnings(log: Log) {
   const failing = new Set<string>()
-
-  /** No caller is refused because a list for administrators cannot be kept. Never rejects. */
-  async function kept(what: string, change: Promise<unknown>): Promise<void> {
+  /** Never rejects. */
+  return async (what: string, change: Promise<unknown>): Promise<void> => {
     try {
       await change
       failing.delete(what)
@@ -91,54 +98,84 @@ export function createSessionIndex(
       )
     }
   }
+}
 
-  async function open(tenant: TenantId, members: readonly string[]): Promise<ListedSession[]> {
+interface IndexOptions {
+  readonly store: Store
+  readonly clock: { now(): number }
+  readonly snapshot: () => SessionSettings
+  readonly log: Log
+}
+
+/** @param epochOf sessions of an earlier epoch have ended */
+export function createSessionIndex(
+  { store, clock, snapshot, log }: IndexOptions,
+  epochOf: (tenant: TenantId) => Promise<number>
+) {
+  const kept = createWarnings(log)
+  /** @returns the sessions that are open, and the members of the list that stand for none any more */
+  async function judged(tenant: TenantId, members: readonly string[]) {
     const epoch = await epochOf(tenant)
     const { sessionIdleMs, sessionMaxMs } = snapshot().limits
     const texts = await Promise.all(members.map((member) => store.get(keyIn(member))))
     const now = clock.now()
-    return texts.flatMap((text, at) => {
+    const open: ListedSession[] = []
+    const over: string[] = []
+    for (const [at, member] of members.entries()) {
+      const text = texts[at]
       const record = text === undefined ? undefined : decodeSessionRecord(text)
-      const isOpen =
-        record?.owner.tenant === tenant &&
-        record.epoch === epoch &&
-        now - record.touchedAt <= sessionIdleMs &&
-        now - record.openedAt <= sessionMaxMs
-      return isOpen ? { key: keyIn(members[at] ?? ''), record } : []
-    })
+      const isOver =
+        record?.owner.tenant !== tenant ||
+        record.epoch < epoch ||
+        now - record.touchedAt > sessionIdleMs ||
+        now - record.openedAt > sessionMaxMs
+      if (isOver) over.push(member)
+      // Of a later epoch: the tenant came back just now.
+      else if (record.epoch === epoch) open.push({ key: keyIn(member), record })
+    }
+    return { open, over }
   }
 
-  /** Open sessions, the newest first, a few at a time. @throws GatewayError unavailable */
+  async function drop(tenant: TenantId, members: readonly string[]): Promise<void> {
+    await Promise.all(members.map((member) => store.removeMember(openSessionsKey(tenant), member)))
+  }
+
+  /** Open sessions, the newest first, a few at a time; what is found over goes. @throws GatewayError unavailable */
   async function* pages(tenant: TenantId, after?: string): AsyncGenerator<readonly ListedSession[], void> {
-    let before = after
-    for (;;) {
-      const members = await store.members(openSessionsKey(tenant), {
-        max: readAtOnce,
-        ...(before !== undefined && { before })
-      })
-      if (members.length > 0) yield await open(tenant, members)
-      if (members.length < readAtOnce) return
-      before = members.at(-1)
-      await nextTurn()
+    for await (const found of membersOf(store, tenant, readAtOnce, after)) {
+      const { open, over } = await judged(tenant, found)
+      void kept('what is over', drop(tenant, over))
+      yield open
     }
   }
 
-  /** As many as there are tenants: how far this process is with its look at all members, for those that are over. */
-  const sweeps = new Map<TenantId, { additions: number; before?: string | undefined }>()
+  interface Sweep {
+    additions: number
+    /** How far this process is with its look at all members, for those that are over. */
+    before?: string | undefined
+    isRunning: boolean
+  }
+  /** As many as there are tenants. */
+  const sweeps = new Map<TenantId, Sweep>()
 
+  function sweepOf(tenant: TenantId): Sweep {
+    const known = sweeps.get(tenant) ?? { additions: 0, isRunning: false }
+    sweeps.set(tenant, known)
+    return known
+  }
+
+  /** Looks at the next few members. */
   async function sweep(tenant: TenantId): Promise<void> {
-    const state = sweeps.get(tenant) ?? { additions: 0 }
-    sweeps.set(tenant, state)
-    if (++state.additions % additionsPerSweep !== 0) return
-    const { before } = state
-    const members = await store.members(openSessionsKey(tenant), {
-      max: readAtOnce,
-      ...(before !== undefined && { before })
-    })
-    state.before = members.length < readAtOnce ? undefined : members.at(-1)
-    const still = new Set((await open(tenant, members)).map((each) => each.key))
-    const over = members.filter((member) => !still.has(keyIn(member)))
-    await Promise.all(over.map((member) => store.removeMember(openSessionsKey(tenant), member)))
+    const state = sweepOf(tenant)
+    if (state.isRunning) return
+    state.isRunning = true
+    try {
+      const { value: found = [] } = await membersOf(store, tenant, readAtOnce, state.before).next()
+      state.before = found.length < readAtOnce ? undefined : found.at(-1)
+      await drop(tenant, (await judged(tenant, found)).over)
+    } finally {
+      state.isRunning = false
+    }
   }
 
   return {
@@ -156,7 +193,8 @@ export function createSessionIndex(
       const from = timeText(clock.now() - limits.sessionMaxMs)
       const options = { ttlMs: limits.sessionMaxMs, from }
       await kept('additions', store.addMember(openSessionsKey(tenant), memberOf(session), options))
-      await kept('what is over', sweep(tenant))
+      // Nobody waits for it: it is not the work of this caller.
+      if (++sweepOf(tenant).additions % additionsPerSweep === 0) void kept('what is over', sweep(tenant))
     },
 
     /** The session has ended. Never rejects. */
@@ -184,9 +222,9 @@ export function createSessionIndex(
 
     /** @returns the open session of the tenant with this handle. @throws GatewayError unavailable */
     async find(tenant: TenantId, handle: string): Promise<ListedSession | undefined> {
-      for await (const page of pages(tenant)) {
-        const found = page.find(({ key }) => sessionHandle(key) === handle)
-        if (found !== undefined) return found
+      for await (const found of membersOf(store, tenant, membersAtOnce)) {
+        const member = found.find((each) => each.startsWith(`.${handle} `, timeLength))
+        if (member !== undefined) return (await judged(tenant, [member])).open[0]
       }
       return undefined
     }

@@ -3,6 +3,8 @@
 import t from 'tap'
 import { openSessionsKey } from '../../src/store/keys.ts'
 import { sessionCursor, sessionHandle } from '../../src/session/session-index.ts'
+import { unavailable } from '../../src/store/port.ts'
+import { until } from '../kit/until.ts'
 import { ada, client, endpoint, sessionsInStore } from './kit.ts'
 
 t.test('an older session is listed however many were opened and ended after it', async (t) => {
@@ -73,3 +75,60 @@ t.test(
     )
   }
 )
+
+t.test('a session is found by its name here with one record read, however many there are', async (t) => {
+  const read: string[] = []
+  const { sessions } = await sessionsInStore(t, { sessionsPerPrincipal: 10_000 }, (store) => ({
+    ...store,
+    get(key) {
+      if (key.startsWith('session:')) read.push(key)
+      return store.get(key)
+    }
+  }))
+  const { session } = await sessions.open(ada, endpoint, client)
+  for (let n = 0; n < 1_200; n++) await sessions.open(ada, endpoint, client)
+  read.length = 0
+  t.equal((await sessions.index.find(ada.tenant, sessionHandle(session.key)))?.key, session.key)
+  t.same(read, [session.key])
+  t.equal(await sessions.index.find(ada.tenant, 'x'.repeat(22)), undefined)
+  t.equal(read.length, 1)
+})
+
+t.test('whoever reads the list takes out of it what is over', async (t) => {
+  const { sessions, store, clock } = await sessionsInStore(t, { sessionsPerPrincipal: 1_000 })
+  for (let n = 0; n < 120; n++) await sessions.open(ada, endpoint, client)
+  clock.advance(20 * 60_000)
+  const { session } = await sessions.open(ada, endpoint, client)
+  clock.advance(20 * 60_000)
+  const kept = async (): Promise<number> => (await store.members(openSessionsKey(ada.tenant), { max: 5_000 })).length
+  t.equal(await kept(), 121)
+  t.same(
+    (await sessions.index.list(ada.tenant, 1_000)).map(({ key }) => key),
+    [session.key]
+  )
+  await until('they are gone', async () => (await kept()) === 1)
+})
+
+t.test('a look for what is over that fails is no matter of the caller in whose request it began', async (t) => {
+  let failed = 0
+  let isAway = false
+  const { sessions, store, clock } = await sessionsInStore(t, { sessionsPerPrincipal: 1_000 }, (store) => ({
+    ...store,
+    async members(key, options) {
+      if (!isAway) return await store.members(key, options)
+      failed++
+      throw unavailable('The store is away.')
+    }
+  }))
+  isAway = true
+  for (let n = 0; n < 60; n++) await sessions.open(ada, endpoint, client)
+  t.equal(failed, 2)
+  await t.rejects(sessions.index.list(ada.tenant, 10), { code: 'unavailable' }, 'who asks for the list is told')
+  isAway = false
+  clock.advance(40 * 60_000)
+  for (let n = 0; n < 60; n++) await sessions.open(ada, endpoint, client)
+  await until('some that are over are gone', async () => {
+    const kept = await store.members(openSessionsKey(ada.tenant), { max: 5_000 })
+    return kept.length < 120
+  })
+})
