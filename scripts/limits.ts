@@ -2257,6 +2257,7 @@ control/version-records.ts readAtOnce
 control/idempotency.ts underWayMs
 admin/configuration/planned/caller-classes.ts looksAtTool
 admin/configuration/planned/caller-classes.ts looksPerChar
+admin/live/sessions.ts charsPerRecord
 cli/api-key.ts dayMs
 cli/store/verify.ts dayMs
 store/keys.ts tombstoneTtlMs

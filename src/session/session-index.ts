@@ -206,6 +206,20 @@ export function createSessionIndex(
     pages,
 
     /**
+     * The number of open sessions, by their members: of more than `readAtOnce` some may have idled out a while ago.
+     * @throws GatewayError unavailable
+     */
+    async count(tenant: TenantId, max: number): Promise<number> {
+      await kept('what is over', sweep(tenant))
+      let count = 0
+      for await (const found of membersOf(store, tenant, Math.min(max, membersAtOnce))) {
+        count += found.length
+        if (count >= max) return max
+      }
+      return count
+    },
+
+    /**
      * Open sessions, the newest first.
      * @param max of the answer
      * @param after the cursor of the last one that is known already

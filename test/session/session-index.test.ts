@@ -132,3 +132,25 @@ t.test('a look for what is over that fails is no matter of the caller in whose r
     return kept.length < 120
   })
 })
+
+t.test('sessions are counted without their records, those that have idled out by and by left out', async (t) => {
+  let read = 0
+  const { sessions, clock } = await sessionsInStore(t, { sessionsPerPrincipal: 10_000 }, (store) => ({
+    ...store,
+    get(key) {
+      if (key.startsWith('session:')) read++
+      return store.get(key)
+    }
+  }))
+  for (let n = 0; n < 130; n++) await sessions.open(ada, endpoint, client)
+  read = 0
+  t.equal(await sessions.index.count(ada.tenant, 10_000), 130)
+  t.equal(await sessions.index.count(ada.tenant, 100), 100)
+  t.ok(read <= 100, `${read} records were read, to find those that are over`)
+  clock.advance(40 * 60_000)
+  await sessions.open(ada, endpoint, client)
+  const counts: number[] = []
+  for (let n = 0; n < 5; n++) counts.push(await sessions.index.count(ada.tenant, 10_000))
+  t.equal(counts.at(-1), 1, `${counts.join(', ')}`)
+  t.ok((counts[0] ?? 0) > 50)
+})

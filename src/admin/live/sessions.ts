@@ -14,6 +14,12 @@ import { administrators, defineRoute, everyRole } from '../route.ts'
 /** The form of a cursor of `sessionCursor`. */
 const isCursor = /^[0-9a-z]{9}\.[\w-]{22}$/
 
+/** What the record of a session costs to read, in characters of a document: measured. */
+const charsPerRecord = 20
+
+/** Returns what an administrator pays for so many records that are read at once. */
+export const charsOfRecords = (count: number): number => count * charsPerRecord
+
 export const SessionEntry = closedObject({
   id: Type.String({
     description: 'Names it here; the log calls it by the first 8 characters. Not the `Mcp-Session-Id` of its client.'

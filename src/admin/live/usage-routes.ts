@@ -60,7 +60,9 @@ const UsageSchema = closedObject({
         'Of its limits of calls ([call-limits.md](call-limits.md)), as far as the process that answers knows.'
     }
   ),
-  sessions: count(`Open now, at all processes, ${sessionsLookedAt} at most.`),
+  sessions: count(
+    `Open now, at all processes, ${sessionsLookedAt} at most. Of more than 50, some may have idled out a while ago.`
+  ),
   running: count('Calls that run now at the process that answers.'),
   days: Type.Array(closedObject({ day: Type.String({ description: 'Of UTC, such as 2026-07-28.' }), ...counts }), {
     description: 'The newest first, today with it.'
@@ -124,11 +126,11 @@ export const usageRoute = defineRoute(
   },
   async ({ tenant, query }, { snapshot, usage, sessions, callLimits, held }): Promise<Static<typeof UsageSchema>> => {
     const days = await usage.read(tenant.id, query.days)
-    const open = await sessions.index.list(tenant.id, sessionsLookedAt)
+    const open = await sessions.index.count(tenant.id, sessionsLookedAt)
     return {
-      resources: resourcesOf(tenant, snapshot().limits, held, open.length),
+      resources: resourcesOf(tenant, snapshot().limits, held, open),
       limits: callLimits.usesOf(tenant),
-      sessions: open.length,
+      sessions: open,
       running: [...held.calls.tenants()].filter((each) => each === tenant.id).length,
       days: days.map((each) => ({
         day: each.day,

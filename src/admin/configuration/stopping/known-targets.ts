@@ -11,6 +11,7 @@ import { storedListing } from '../../../relay/catalog/past/past-listings.ts'
 import { sessionsLookedAt } from '../../../store/keys.ts'
 import type { Administrator } from '../../access.ts'
 import { callersToday } from '../../callers/callers.ts'
+import { charsOfRecords } from '../../live/sessions.ts'
 import { AdminProblem } from '../../problem.ts'
 import type { AdminServices } from '../../route.ts'
 
@@ -104,7 +105,7 @@ async function checkCaller({ issuer, subject }: Kill & { readonly kind: 'princip
   )
 }
 
-async function* subjectsOf(issuer: string, { tenant, services }: Asked): Places {
+async function* subjectsOf(issuer: string, { tenant, services, charge }: Asked): Places {
   const { callers, sessions, vault } = services
   const ofIssuer = (people: ReadonlyArray<{ readonly issuer: string; readonly subject: string }>): string[] =>
     people.filter((each) => each.issuer === issuer).map((each) => each.subject)
@@ -112,6 +113,13 @@ async function* subjectsOf(issuer: string, { tenant, services }: Asked): Places 
   if (issuer === `${reservedIssuerPrefix}anonymous` && tenant.auth.mode === 'none') yield ['anonymous']
   yield ofIssuer(callersToday(callers, tenant.id))
   for (const { who } of policiesOf(tenant)) yield (who.subjects ?? []).filter(isLiteral)
-  yield ofIssuer((await sessions.index.list(tenant.id, sessionsLookedAt)).map(({ record }) => record.owner))
   yield ofIssuer((await vault.connections.list(tenant.id)).map(({ person }) => person))
+  const open = await sessions.index.count(tenant.id, sessionsLookedAt)
+  charge(charsOfRecords(open))
+  let looked = 0
+  for await (const page of sessions.index.pages(tenant.id)) {
+    yield ofIssuer(page.map(({ record }) => record.owner))
+    looked += page.length
+    if (looked >= open) return
+  }
 }
