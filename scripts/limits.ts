@@ -535,7 +535,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'store/keys.ts sessionsLookedAt',
-      'sessions that a plan, and what a tenant uses, look at',
+      'sessions that a plan, a kill switch of a caller, and what a tenant uses, look at',
       'tenant',
       'those opened before are left out'
     ]

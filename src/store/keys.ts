@@ -91,7 +91,7 @@ export const everyNode = 'all'
 /** A hundred years, for counters and logs, which need a time to live. */
 export const foreverMs = 100 * 365 * 24 * 60 * 60 * 1000
 export const tenantsKept = 10_000
-/** Of a tenant, that a plan and what it uses look at: those opened last. */
+/** Of a tenant, that a plan, a kill switch of a caller and what it uses look at: those opened last. */
 export const sessionsLookedAt = 10_000
 /** Of a tenant: sessions for which servers over HTTP keep one, those that began one last. */
 export const upstreamSessionsListed = 5_000

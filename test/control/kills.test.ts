@@ -1,6 +1,7 @@
 // Kill switches: what is stopped at one process is stopped at the other, calls in flight included, in both eras, and
 // after a restart; and what is not stopped goes on.
 
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { type DatedKill, withKill } from '../../src/control/kills.ts'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
@@ -23,7 +24,7 @@ async function start(t: Teardown) {
   const startOne = () => adminGateway(t, options)
   const [one, other] = await Promise.all([startOne(), startOne()])
   const kill = (path: string, method = 'PUT') => other.call(method, `/v1/tenants/acme/kills/${path}`)
-  return { one, other, upstream, second, kill, startOne }
+  return { one, other, upstream, second, kill, startOne, storeUrl: store.url }
 }
 
 const namesIn = ({ json }: Answer): string[] =>
@@ -137,6 +138,31 @@ t.test('a stopped caller is out, with sessions and streams, and nobody else is',
     t.equal((await ada.request('ping')).status, 404, 'the session of before has ended')
   }
 })
+
+t.test(
+  'all sessions of a stopped caller end, and those that were left when it was stopped at the next PUT',
+  async (t) => {
+    const { one, other, kill, storeUrl } = await start(t)
+    const countOf = async (): Promise<number> =>
+      ((await other.call('GET', '/v1/tenants/acme/usage')).json as { sessions: number }).sessions
+    await legacyClient(one.url(), keys.ben)
+    for (let n = 0; n < 130; n++) await legacyClient(one.url(), keys.ada)
+    await legacyClient(one.url(), keys.ben)
+    t.equal(await countOf(), 132)
+    const raw = new Redis(storeUrl)
+    t.teardown(() => raw.disconnect())
+    const [list = ''] = await raw.keys('gatehouse:open-sessions:*')
+    await raw.rename(list, 'aside')
+    t.equal((await kill('keys/ada')).status, 204)
+    await raw.rename('aside', list)
+    t.equal(await countOf(), 132, 'as a process leaves them that died before it had ended any')
+    t.equal((await kill('keys/ada')).status, 204)
+    await until('they have ended', async () => (await countOf()) === 2)
+    const { items } = (await other.call('GET', '/v1/tenants/acme/sessions')).json as { items: object[] }
+    t.match(items, [{ subject: 'ben' }, { subject: 'ben' }])
+    t.equal(one.log.concat(other.log).filter(({ change }) => change !== undefined).length, 1, 'one change was recorded')
+  }
+)
 
 t.test('a stopped tenant lets nobody in, and no other tenant notices', async (t) => {
   const { one, other, kill, upstream } = await start(t)

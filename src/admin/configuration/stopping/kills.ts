@@ -12,7 +12,9 @@ import { tenantId } from '../../../protocol/messages.ts'
 import { ControlError } from '../../../control/control-error.ts'
 import { isSameKill, stoppedThing, type DatedKill } from '../../../control/kills.ts'
 import { alsoStoppedIn } from '../../../control/same-targets.ts'
+import { sessionsLookedAt } from '../../../store/keys.ts'
 import { changeHash, recordChange, recordRefusedChange } from '../../changes.ts'
+import { charsOfRecords } from '../../live/sessions.ts'
 import { pageSchema, page, pageQuery } from '../../paging.ts'
 import { noSuch } from '../../problem.ts'
 import {
@@ -86,17 +88,45 @@ const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (par
   ]
 ]
 
-async function endSessionsOf(tenant: string, kill: Kill, { sessions }: AdminServices): Promise<void> {
-  if (kill.kind === 'tool' || kill.kind === 'upstream') return
-  for await (const page of sessions.index.pages(tenantId(tenant)))
-    for (const session of page) {
-      const { issuer, subject } = session.record.owner
-      const isTheirs =
+/** Ends sessions a page at a time, and tells after each. @throws GatewayError unavailable */
+async function* sessionEnds(tenant: string, kill: Kill, { sessions }: AdminServices): AsyncGenerator<void, void> {
+  for await (const page of sessions.index.pages(tenantId(tenant))) {
+    const theirs = page.filter(({ record: { owner } }) => {
+      const { issuer, subject } = owner
+      return (
         kill.kind === 'tenant' ||
         (kill.kind === 'key' && issuer === `${reservedIssuerPrefix}key` && subject === kill.key) ||
         (kill.kind === 'principal' && issuer === kill.issuer && subject === kill.subject)
-      if (isTheirs) await sessions.end(session)
-    }
+      )
+    })
+    await Promise.all(theirs.map((session) => sessions.end(session)))
+    yield
+  }
+}
+
+const holdsSessions = ({ kind }: Kill): boolean => kind !== 'tool' && kind !== 'upstream'
+
+/** Nobody waits for more than the first page: whoever is stopped is out already. @throws GatewayError unavailable */
+async function endSessionsOf(tenant: string, kill: Kill, services: AdminServices): Promise<void> {
+  const ends = sessionEnds(tenant, kill, services)
+  if ((await ends.next()).done !== true) void endOthers(ends, tenant, kill, services)
+}
+
+/** Never rejects. */
+async function endOthers(
+  ends: AsyncGenerator<void, void>,
+  tenant: string,
+  kill: Kill,
+  { log }: AdminServices
+): Promise<void> {
+  try {
+    for await (const _page of ends);
+  } catch (err) {
+    log.error(
+      { err, tenant, kind: kill.kind },
+      'not all sessions of what was stopped have ended; nobody can use them. Stop it once more to end the others'
+    )
+  }
 }
 
 /** Nobody has to say twice what is stopped already. @throws AdminProblem not_found */
@@ -123,14 +153,19 @@ async function setKill(
       if (error instanceof ControlError && error.code === 'forbidden') recordRefusedChange(services, change, error.code)
       throw error
     })
-  if (!isChanged) return
-  const recorded = recordChange(services, {
-    ...change,
-    before: verb === 'put' ? undefined : changeHash(kill),
-    after: verb === 'put' ? changeHash(kill) : undefined
-  })
-  if (verb === 'put') await endSessionsOf(tenant, kill, services)
-  await recorded
+  const endsSessions = verb === 'put' && holdsSessions(kill)
+  // Of what is stopped already it can be asked again and again, and nobody waits for all of it.
+  if (endsSessions && !isChanged)
+    administrator.charge(charsOfRecords(await services.sessions.index.count(tenantId(tenant), sessionsLookedAt)))
+  const recorded =
+    isChanged &&
+    recordChange(services, {
+      ...change,
+      before: verb === 'put' ? undefined : changeHash(kill),
+      after: verb === 'put' ? changeHash(kill) : undefined
+    })
+  // Also where it was stopped before: a process may have died while it ended sessions.
+  await Promise.all([recorded, endsSessions && endSessionsOf(tenant, kill, services)])
 }
 
 const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[] => {
