@@ -224,7 +224,7 @@ export const text = {
       processBytes: 'Memory of stdio processes',
       memoryBytes: 'Memory for calls'
     },
-    limitOf: (/** @type {string} */ limit, /** @type {string} */ unit) => `Limit ${limit}: calls in a ${unit}`,
+    limitOf: (/** @type {string} */ limit, /** @type {string} */ unit) => `Limit ${limit}: calls per ${unit}`,
     atLimit: (/** @type {number} */ count) => `nothing left for ${amount(count)}`,
     noLimit: (/** @type {string} */ used) => `${used}, no limit`,
     memory: 'Memory for calls',

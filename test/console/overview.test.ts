@@ -60,7 +60,7 @@ t.test('the focus stays at a problem whose figures change', async (t) => {
 
 t.test('whose the limits are sees how much of them is in use', async (t) => {
   const headers = { 'If-Match': '*' }
-  const limits = { steady: { perMinute: 10, burst: 4 }, daily: { perDay: 2, per: ['principal'] } }
+  const limits = { steady: { perHour: 10, burst: 4 }, daily: { perDay: 2, per: ['principal'] } }
   const put = await rig.call('PATCH', '/v1/tenants/team', { body: { resources: { sessions: 4 }, limits }, headers })
   t.equal(put.status, 200, put.text)
   for (let calls = 0; calls < 2; calls++) await rig.tom.request('tools/call', { name: 'tickets__echo', arguments: {} })
@@ -69,9 +69,9 @@ t.test('whose the limits are sees how much of them is in use', async (t) => {
   await team.getByText('1 of 4').waitFor()
   t.equal(await team.getByRole('meter', { name: 'Sessions' }).getAttribute('value'), '0.25')
   t.match(await team.innerText(), /Streams\s+\d+, no limit/)
-  t.match(await team.innerText(), /Limit daily: calls in a day nothing left for 1\s+2 of 2/)
-  t.equal(await team.getByRole('meter', { name: 'Limit daily: calls in a day' }).getAttribute('value'), '1')
-  t.match(await team.innerText(), /Limit steady: calls in a minute\s+[12] of 4/)
+  t.match(await team.innerText(), /Limit daily: calls per day nothing left for 1\s+2 of 2/)
+  t.equal(await team.getByRole('meter', { name: 'Limit daily: calls per day' }).getAttribute('value'), '1')
+  t.match(await team.innerText(), /Limit steady: calls per hour\s+2 of 4/)
   t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
   const own = await rig.signedIn('overview', adminKeys.acme)

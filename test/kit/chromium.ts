@@ -38,7 +38,8 @@ export async function startChromium(t: Teardown): Promise<TestBrowser> {
         ...{ colorScheme: 'light', javaScriptEnabled: true, ...options, viewport, reducedMotion: 'reduce' },
         ...(state && { storageState: state }),
         // Of hosts on the web, as tests play them.
-        ignoreHTTPSErrors: true
+        ignoreHTTPSErrors: true,
+        timezoneId: zoneAtNoon()
       })
       before = context
       const page = await context.newPage()
@@ -53,4 +54,11 @@ export async function startChromium(t: Teardown): Promise<TestBrowser> {
       return { page, complaints }
     }
   }
+}
+
+/** A time zone in which it is between 12:00 and 13:00: the last hour is of today there, and the last day is of two. */
+function zoneAtNoon(): string {
+  const ahead = 12 - new Date().getUTCHours()
+  // POSIX counts to the west.
+  return `Etc/GMT${ahead > 0 ? '-' : '+'}${Math.abs(ahead)}`
 }
