@@ -1,7 +1,7 @@
 // Audit records in the store: lines in segments of about a mebibyte, which an index lists in their order, so that
 // records can be read page by page and the oldest be deleted as a whole.
 
-import type { JsonObject } from '../protocol/messages.ts'
+import { isObject, type JsonObject } from '../protocol/messages.ts'
 import { auditHeadsKey, auditIndexKey, auditSegmentKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import { isChainHead, type ChainHead } from './chain.ts'
@@ -100,7 +100,7 @@ export function createSegments(
       const oldest = wall.now() - ttlMs
       const last = new Map<string, ChainHead>()
       for (const entry of await store.entries(auditHeadsKey(tenant))) {
-        const head: unknown = JSON.parse(entry)
+        const head = entryIn(entry)
         // Of a chain that is older the records are gone, too.
         if (isChainHead(head) && head.chain !== chain && Date.parse(head.time) > oldest) last.set(head.chain, head)
       }
@@ -111,6 +111,15 @@ export function createSegments(
       deleted.clear()
       return { retentionMs: ttlMs, ...(heads.length > 0 && { heads }), ...(gone.length > 0 && { deleted: gone }) }
     }
+  }
+}
+
+/** What is none is left out: whatever stands in the store, signing goes on, and verifying answers. */
+function entryIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 
@@ -128,9 +137,9 @@ export async function keptHeads(store: Store, tenant: string): Promise<KeptHead[
   const last = new Map<string, ChainHead>()
   const madeRoom = new Set<string>()
   for (const entry of await store.entries(auditHeadsKey(tenant))) {
-    const known = JSON.parse(entry) as ChainHead | MadeRoom
+    const known = entryIn(entry)
     if (isChainHead(known)) last.set(known.chain, known)
-    else if ('deleted' in known) madeRoom.add(known.deleted)
+    else if (isObject(known)) madeRoom.add(String(known['deleted']))
   }
   return [...last.values()].map((head) => ({ ...head, madeRoom: madeRoom.has(head.chain) }))
 }

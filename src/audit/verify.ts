@@ -14,6 +14,7 @@ import {
   splitSignature
 } from './chain.ts'
 import { namedKey } from './keys.ts'
+import { namedHead, verdictsOn, type KnownHead } from './known-heads.ts'
 import type { KeptHead } from './segments.ts'
 
 /** The records of a chain that are distinguished from repeated ones, which a repeated write leaves. */
@@ -56,13 +57,6 @@ interface ChainState {
   readonly hashes: Map<number, string>
 }
 
-/** The head of a chain as another chain names it, or the gateway. */
-interface KnownHead extends ChainHead {
-  readonly retentionMs: number
-  readonly knownBy: 'another run' | 'the gateway'
-  readonly madeRoom?: boolean
-}
-
 /** The extent of a log that is not there as a whole. */
 export interface AuditExtent {
   /** Earlier records are kept, and not read: what begins in the middle, and runs that are not there, are no faults. */
@@ -88,15 +82,14 @@ export async function verifyAudit(
   now: number,
   extent: Partial<AuditExtent> = {}
 ): Promise<AuditReport> {
-  const { isPart = false, readFrom = Infinity, hashes = hashesKept, retentionMs: kept = Infinity } = extent
+  const { isPart = false, readFrom = Infinity, hashes = hashesKept, retentionMs: longestMs = Infinity } = extent
   const { heads: ofGateway = [] } = extent
-  const keptMs = (ms: unknown): number => Math.min(msOrEver(ms), kept)
+  const keptMs = (ms: unknown): number => Math.min(msOrEver(ms), longestMs)
   const chains = new Map<string, ChainState>()
-  const heads = new Map<string, KnownHead>()
-  const know = (head: ChainHead, retentionMs: unknown, knownBy: KnownHead['knownBy']): unknown =>
-    heads.set(head.chain, { ...head, retentionMs: keptMs(head.retentionMs ?? retentionMs), knownBy })
-  // Earlier versions did not say how long records are kept: then nobody knows whether what is gone was removed.
-  for (const head of ofGateway) know(head, 0, 'the gateway')
+  /** The furthest head of each chain that signed records name. */
+  const named = new Map<string, KnownHead>()
+  const goneAt = ({ time, retentionMs }: ChainHead, otherwise: unknown): number =>
+    Date.parse(time) + keptMs(retentionMs ?? otherwise)
   /** The chains of which records were deleted for those of others. */
   const deleted = new Set<string>()
   const keys = new Set<string>()
@@ -175,26 +168,10 @@ export async function verifyAudit(
   function learn({ heads: others, deleted: gone, retentionMs, time }: JsonObject): void {
     if (Date.parse(String(time)) > readFrom) return
     for (const other of Array.isArray(others) ? (others as unknown[]) : []) {
-      if (!isChainHead(other) || (heads.get(other.chain)?.seq ?? 0) >= other.seq) continue
-      know(other, retentionMs, 'another run')
+      if (!isChainHead(other)) continue
+      named.set(other.chain, namedHead(named.get(other.chain), other, goneAt(other, retentionMs)))
     }
     for (const chain of Array.isArray(gone) ? (gone as unknown[]) : []) deleted.add(String(chain))
-  }
-
-  function checkHead({ chain, seq, hash, time, retentionMs, knownBy, madeRoom }: KnownHead): void {
-    const state = chains.get(chain)
-    const last = state?.last.seq ?? 0
-    if (state !== undefined) {
-      if (last < seq)
-        wrong(`${chain} is cut off after record ${last}: ${knownBy} knew ${seq}, ${seq - last} are missing`)
-      else if ((state.hashes.get(seq) ?? hash) !== hash)
-        wrong(`record ${seq} of ${chain} is not the one that ${knownBy} knew`)
-    } else if (isPart) return
-    else if (deleted.has(chain) || madeRoom === true)
-      list(notes, `${chain} is gone: its ${seq} records had to make room for others`)
-    else if (Date.parse(time) + retentionMs < now)
-      list(notes, `${chain} is gone: its ${seq} records were beyond their time`)
-    else wrong(`${chain} is missing: ${knownBy} knew it with ${seq} records`)
   }
 
   function checkWhole(chain: string, state: ChainState): void {
@@ -224,7 +201,15 @@ export async function verifyAudit(
     records++
     read(line)
   }
-  for (const head of heads.values()) checkHead(head)
+  // Earlier versions did not say how long records are kept: then nobody knows whether what is gone was removed.
+  const kept = ofGateway.map((head): KnownHead => ({
+    ...head,
+    goneAt: goneAt(head, 0),
+    knownBy: 'the gateway',
+    madeRoom: head.madeRoom
+  }))
+  for (const { isWrong, text } of verdictsOn([...named.values(), ...kept], chains, { deleted, isPart, now }))
+    list(isWrong ? problems : notes, text)
   for (const [chain, state] of chains) checkWhole(chain, state)
   if (records === 0) wrong('there are no records')
   return { records, chains: chains.size, signatures, keys: [...keys], problems, notes }

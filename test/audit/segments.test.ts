@@ -2,8 +2,8 @@
 
 import t from 'tap'
 import { verifyStoredAudit } from '../../src/audit/read.ts'
-import { segmentOf } from '../../src/audit/segments.ts'
-import { auditIndexKey, auditSegmentKey } from '../../src/store/keys.ts'
+import { createSegments, keptHeads, segmentOf } from '../../src/audit/segments.ts'
+import { auditHeadsKey, auditIndexKey, auditSegmentKey } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
 import { until } from '../kit/until.ts'
 import { auditAlone, ok, parse, report, type AuditRecord } from './kit.ts'
@@ -116,3 +116,13 @@ t.test(
     await t.rejects(verifyStoredAudit(store, 'acme', clock.now(), stopped), { message: 'enough' })
   }
 )
+
+t.test('entries of the store that are no heads are skipped', async (t) => {
+  const { store, clock } = await auditAlone(t)
+  const head = { chain: 'acme/a', seq: 3, hash: 'x', time: new Date(clock.now()).toISOString() }
+  for (const entry of ['null', '[]', '"x"', '{', '7', '{"deleted":7}', JSON.stringify(head)])
+    await store.append(auditHeadsKey('acme'), entry, { ttlMs: hourMs, keep: 100 })
+  t.same(await keptHeads(store, 'acme'), [{ ...head, madeRoom: false }])
+  const other = createSegments(store, 'acme', 'acme/b', { ttlMs: hourMs, bytes: 1 }, clock)
+  t.match(await other.others(), { heads: [head] }, 'and others are named all the same')
+})

@@ -5,6 +5,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { createChain } from '../../src/audit/chain.ts'
 import { auditPublicKey } from '../../src/audit/keys.ts'
+import type { KeptHead } from '../../src/audit/segments.ts'
 import { verifyAudit } from '../../src/audit/verify.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -23,11 +24,16 @@ function run(name: string, key = privateKey, named = publicKey) {
   }
 }
 
-async function report(lines: readonly string[], now = startedAt + 60 * 60_000, isTrusted = true) {
+async function report(
+  lines: readonly string[],
+  now = startedAt + 60 * 60_000,
+  isTrusted = true,
+  heads: readonly KeptHead[] = []
+) {
   const given = (async function* all() {
     yield* lines
   })()
-  return await verifyAudit(given, isTrusted ? [auditPublicKey(publicKey)] : undefined, now)
+  return await verifyAudit(given, isTrusted ? [auditPublicKey(publicKey)] : undefined, now, { heads })
 }
 
 t.test('a whole run has no problem and no note', async (t) => {
@@ -171,6 +177,44 @@ t.test('a run that is gone is a fault, but not where its time was over, or where
   t.same([later.problems, later.notes], [[], ['acme/old is gone: its 2 records were beyond their time']])
   const crowded = await report(after({ heads, retentionMs: 90 * dayMs, deleted: ['acme/old'] }))
   t.same([crowded.problems, crowded.notes], [[], ['acme/old is gone: its 2 records had to make room for others']])
+})
+
+t.test('no entry of the store excuses what a signed record names, and none hides what another one knows', async (t) => {
+  const old = run('old')
+  const lines = [old.begin(), ...old.calls(2), old.end()]
+  const { begin, end } = run('new')
+  const naming = [begin(), end({ heads: [old.chain.head], retentionMs: 90 * dayMs })]
+  const own = { ...old.chain.head, retentionMs: 90 * dayMs, madeRoom: false }
+  const { retentionMs: _, ...ofEarlierVersion } = own
+  const forged: ReadonlyArray<readonly [what: string, head: KeptHead]> = [
+    ['without how long it is kept', ofEarlierVersion],
+    ['that it made room', { ...own, madeRoom: true }],
+    ['far ahead, and made room', { ...own, seq: 1_000_000, madeRoom: true }],
+    ['far ahead, and long over', { ...own, seq: 1_000_000, time: '2020-01-01T00:00:00Z' }]
+  ]
+  const missing = ['acme/old is missing: another run knew it with 4 records']
+  for (const [what, head] of forged) {
+    const { problems, notes } = await report(naming, undefined, true, [head])
+    t.same(problems, missing, what)
+    t.notMatch(notes.join(), /is gone/, what)
+    const both = await report(naming.slice(0, 1), undefined, true, [own, head])
+    t.same(
+      both.problems,
+      ['acme/old is missing: the gateway knew it with 4 records'],
+      `${what}, against what is kept elsewhere`
+    )
+  }
+  const cut = await report([...lines.slice(0, 2), ...naming], undefined, true, [{ ...own, seq: 2, madeRoom: true }])
+  t.match(cut.problems, [/^acme\/old is cut off after record 2: another run knew 4/])
+  const other = await report([...lines, ...naming], undefined, true, [{ ...own, seq: 3, hash: 'x' }])
+  t.same(other.problems, ['record 3 of acme/old is not the one that the gateway knew'])
+  t.same((await report([...lines, ...naming], undefined, true, [own])).problems, [], 'the control: all of it is there')
+  const alone = await report(naming.slice(0, 1), undefined, true, [{ ...own, madeRoom: true }])
+  t.same(alone.problems, [], 'the control: what the store alone knew may have made room')
+  // A head that came to the store later, and that a run then signed.
+  const { begin: begin2, end: end2 } = run('later')
+  const fed = [...naming, begin2(), end2({ heads: [{ ...own, seq: 9, time: '2020-01-01T00:00:00Z', madeRoom: true }] })]
+  t.match((await report(fed)).problems, [/^acme\/old is missing: another run knew it/])
 })
 
 t.test('two runs with two keys are believed without a key, and one key is not enough for both', async (t) => {

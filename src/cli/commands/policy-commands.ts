@@ -128,7 +128,7 @@ file is read, --head has it from a file. What is made after an export is missing
 records name, problems and notes sentences, at most a hundred each; isTrusted: with --key.`,
     examples: [
       'gatehouse audit verify audit.jsonl',
-      'gatehouse audit export --config g.yaml --tenant acme | gatehouse audit verify - --tenant acme',
+      'gatehouse audit heads acme --json > h.json; gatehouse audit export … | gatehouse audit verify - --head h.json',
       'gatehouse audit export --config g.yaml | gatehouse audit verify -'
     ],
     async run(given, io) {
