@@ -50,8 +50,8 @@ export async function readConfig(path: string): Promise<string> {
     throw wholeFileError(
       path,
       'this is the file of a host, such as an mcp.json, and no configuration',
-      `Serve it as it is with: gatehouse serve --mcp-json ${path}. Make a configuration of it with: gatehouse import ` +
-        `${path}`
+      `Serve it as it is with: gatehouse serve --mcp-json ${path}. Make a configuration of it with: ` +
+        `gatehouse import ${path}`
     )
   return text
 }

@@ -33,7 +33,7 @@ function turnsFor({ standing = 0 } = {}) {
   const memory = createMemoryAccount()
   const turns = createRequestTurns({ connections, memory, state, delay, clock, log, shares })
   const done: string[] = []
-  const add = (name: string, isProbe = false, url = '/t/acme/mcp', from: string | undefined = undefined): boolean =>
+  const add = (name: string, isProbe = false, url = '/t/acme/mcp', from?: string): boolean =>
     turns.add({
       socket: Object.assign(new EventEmitter(), { remoteAddress: '10.0.0.1' }) as unknown as Socket,
       headers: from === undefined ? {} : { 'x-forwarded-for': from },

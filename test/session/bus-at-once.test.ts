@@ -171,7 +171,7 @@ t.test('an answer that is said again does not come ahead of what has not left ye
   let toOne = 0
   setup.two.serve('modern', async (_question, { notify }) => {
     setup.fail = (channel) => (channel === 'node:one' && toOne++ === 0 ? 'lost' : undefined)
-    notify('first')
+    void notify('first')
     // In a turn of its own: it leaves before it is known that the other one did not.
     await new Promise((resolve) => {
       setImmediate(resolve)

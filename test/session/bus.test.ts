@@ -12,7 +12,7 @@ import { ada, call, never, wire } from './bus-kit.ts'
 t.test('a request is answered, after what is said ahead of the answer', async (t) => {
   const { one, two, published } = await wire(t)
   two.serve('modern', async (question, { notify }) => {
-    for (const n of [1, 2]) notify({ n })
+    for (const n of [1, 2]) void notify({ n })
     return { question, text: 'ü\u{1f600}' }
   })
   const said: unknown[] = []
@@ -35,7 +35,7 @@ t.test('what is said while the store is away is said when it is back, in its ord
   let failed = 0
   setup.two.serve('modern', async (_question, { notify }) => {
     setup.fail = (channel) => (channel === toOne ? (fates[failed++] ?? 'lost') : undefined)
-    for (const n of [1, 2, 3]) notify({ n })
+    for (const n of [1, 2, 3]) void notify({ n })
     return { n: 4 }
   })
   const said: unknown[] = []
@@ -133,7 +133,7 @@ t.test('what was said ahead of the answer and was lost is said again, in its ord
   setup.lose = (channel) => isLosing && channel === toOne
   setup.two.serve('modern', async (_question, { notify }) => {
     for (const [n, { promise }] of steps.entries()) {
-      notify(n)
+      void notify(n)
       await promise
     }
     return 'done'
@@ -166,7 +166,7 @@ t.test('a question to the client that was lost is said again when messages arriv
   const answered = Promise.withResolvers<void>()
   setup.two.serve('modern', async (_question, { notify }) => {
     setup.lose = (channel) => channel === toOne
-    notify('the question')
+    void notify('the question')
     await answered.promise
     return 'done'
   })
@@ -342,7 +342,7 @@ t.test('a message that arrives twice counts once, and a replayed one not at all'
   const setup = await wire(t)
   let worked = 0
   setup.two.serve('modern', async (_question, { notify }) => {
-    notify(++worked)
+    void notify(++worked)
     return 'done'
   })
   setup.times = 2

@@ -151,6 +151,6 @@ t.test('sessions are counted without their records, those that have idled out by
   await sessions.open(ada, endpoint, client)
   const counts: number[] = []
   for (let n = 0; n < 5; n++) counts.push(await sessions.index.count(ada.tenant, 10_000))
-  t.equal(counts.at(-1), 1, `${counts.join(', ')}`)
+  t.equal(counts.at(-1), 1, counts.join(', '))
   t.ok((counts[0] ?? 0) > 50)
 })

@@ -28,8 +28,6 @@ const lookMs = 50
 /** Of the ids: new ones are asked for while there are more calls in flight than a session may have. */
 const spareIds = lentIds / 4
 
-export type BorrowedSessions = ReturnType<typeof createBorrowedSessions>
-
 export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   const { pool, bus, live, clock, log } = options
   const { question, connect } = createBorrowedConnections(options)

@@ -49,7 +49,7 @@ export interface BusQuestion {
 }
 
 /** How a request of another process is answered. */
-export interface ServedCall extends BusCall {
+export interface ServedCall extends Pick<BusCall, 'signal'> {
   /** Resolves when it was said, or nobody could be told. */
   readonly notify: (said: unknown) => Promise<void>
   /** How much of what it was notified of has not left, as `jsonSizeOf` counts. */

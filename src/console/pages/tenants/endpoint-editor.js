@@ -27,7 +27,7 @@ const compact = (object) =>
 
 /**
  * @param {{
- *   tenant: string, name: string, endpoint: any | undefined, upstreams: string[], isEditable: boolean,
+ *   tenant: string, name: string, endpoint: any, upstreams: string[], isEditable: boolean,
  *   onPlan: (endpoint: object | undefined) => void
  * }} props endpoint: as it is configured; undefined: there is none yet
  */
