@@ -530,7 +530,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     [
       'admin/configuration/planned/endpoint-plans.ts maxToldNamed',
       'sessions that a plan names of those that are told',
-      'endpoint',
+      'plan',
       'the others are counted'
     ],
     [

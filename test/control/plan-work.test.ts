@@ -17,6 +17,7 @@ import { endpointName, tenantId, upstreamName } from '../../src/protocol/message
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { createVisibleCatalogs, type Viewer } from '../../src/relay/catalog/visible.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
 import { listing } from '../kit/listing.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -159,4 +160,36 @@ t.test('a plan is paid for by a tenant-admin before its callers are looked at', 
   t.equal((await rig.call('POST', '/v1/plan', { key, body: { tenants } })).status, 200)
   t.equal((await rig.call('GET', path, { key })).status, 429)
   t.equal((await rig.call('GET', path)).status, 200, 'nobody else pays')
+})
+
+t.test('a plan of several tenants names a thousand sessions in all, those of the first tenant first', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const rig = await adminGateway(t, { upstreams: {}, top: { limits: { sessionsPerPrincipal: 2_000 } } })
+  const opened = { one: 600, two: 500, three: 0 }
+  for (const [name, sessions] of Object.entries(opened)) {
+    const key = `gh_key_of_${name}_0123456789`
+    const body = { auth: { keys: [{ name: 'ci', key }] }, upstreams: { up: { url: upstream.url } } }
+    const put = await rig.call('PUT', `/v1/tenants/${name}`, { body })
+    t.equal(put.status, 201, put.text)
+    for (let n = 0; n < sessions; n++) await legacyClient(rig.url('default', name), key)
+  }
+  const answer = await rig.call('POST', '/v1/plan', { body: { tenants: { one: null, two: null, three: null } } })
+  t.equal(answer.status, 200, answer.text)
+  const { tenants } = answer.json as {
+    tenants: ReadonlyArray<{
+      readonly tenant: string
+      readonly endpoints: ReadonlyArray<{ readonly sessions: number; readonly toldSessions: readonly unknown[] }>
+    }>
+  }
+  const told = Object.fromEntries(tenants.map(({ tenant, endpoints: [first] }) => [tenant, first?.sessions]))
+  t.same(told, opened, 'all are counted')
+  let left = 1_000
+  for (const { endpoints } of tenants) {
+    const [first] = endpoints
+    const named = first?.toldSessions.length ?? 0
+    t.equal(named, Math.min(left, first?.sessions ?? 0))
+    left -= named
+  }
+  t.equal(left, 0)
 })

@@ -9,7 +9,8 @@ import { tenantId } from '../../protocol/messages.ts'
 import { sessionsLookedAt } from '../../store/keys.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { callersToday } from '../callers/callers.ts'
-import { administrators, AdminReply, defineRoute } from '../route.ts'
+import { charsOfRecords } from '../live/sessions.ts'
+import { administrators, AdminReply, defineRoute, type AdminServices } from '../route.ts'
 import { callersOf } from './access-changes.ts'
 import { etagOf, versionFor } from './conditions.ts'
 import { rulesTried, testResults } from './policy-tests.ts'
@@ -22,6 +23,7 @@ import {
   EndpointPlan,
   endpointPlans,
   kindOfChange,
+  namesOfPlan,
   withClasses
 } from './planned/endpoint-plans.ts'
 import { PlanBody, changeOfPlan } from './planned/plan-change.ts'
@@ -79,6 +81,18 @@ function* brokenTests(
   return broken
 }
 
+/** @returns how many of each tenant, where it has any: the bound is of the whole plan */
+async function sessionsToRead(tenants: readonly string[], { index }: AdminServices['sessions']) {
+  const counts = new Map<string, number>()
+  let left = sessionsLookedAt
+  for (const id of tenants) {
+    const count = left === 0 ? 0 : await index.count(tenantId(id), left)
+    if (count > 0) counts.set(id, count)
+    left -= count
+  }
+  return counts
+}
+
 export const planRoutes = [
   defineRoute(
     {
@@ -111,16 +125,14 @@ export const planRoutes = [
       const lists = assumedLists(before, services)
       const assumed = { catalogOf: lists.catalogOf, lists }
       const tested = { snapshot: after, catalogOf: lists.catalogOf }
-      const left = looksOfPlan()
+      const left = { ...looksOfPlan(), ...namesOfPlan() }
       const drafts = await Promise.all(
         changes.map(async ({ tenant: id, ...change }) => {
           const [old, now] = [before, after].map((each) => each.tenants.get(tenantId(id)))
           const turn = { tenant: id, caller: 'plan' }
           const seen = callersToday(services.callers, id)
           const changed = await runSteps(changedEndpoints([before, after], id, assumed), turn)
-          const sessionsNow = await sessions.index.list(tenantId(id), sessionsLookedAt)
-          const open = openSessions(sessionsNow)
-          return { id, change, old, now, turn, changed, open, callers: callersOf([old, now], seen) }
+          return { id, change, old, now, turn, changed, callers: callersOf([old, now], seen) }
         })
       )
       const sum = (looks: readonly number[]): number => looks.reduce((all, each) => all + each, 0)
@@ -133,29 +145,36 @@ export const planRoutes = [
           changed: await runSteps(withClasses(changed, callers, assumed, left), rest.turn)
         }))
       )
-      const ofClasses = classed.flatMap(({ changed, open }) =>
-        changed.map(({ endpoint, places, looks, classes }) => {
-          const compared = classesToCompare(places, classes, open.get(endpoint))
+      const toRead = await sessionsToRead(
+        classed.flatMap(({ id, changed }) => (changed.length > 0 ? [id] : [])),
+        sessions
+      )
+      const ofClasses = classed.flatMap(({ id, changed }) =>
+        changed.map(({ places, looks, classes }) => {
+          const compared = toRead.has(id) ? classesToCompare(places, classes) : []
           return looks.class * (classes.classes.length + compared.length)
         })
       )
       const ofTests = drafts.flatMap(({ now }) =>
         now === undefined ? [] : [...now.endpoints.values()].map((endpoint) => rulesTried(now, endpoint))
       )
-      // Once: after a first payment a second one could be refused, each time anew.
-      request.administrator.charge(charsOf(sum([...ofCallers, ...ofClasses])) + sum(ofTests))
-      const tenants = await Promise.all(
-        classed.map(async ({ id, change, old, now, turn, changed, open }): Promise<Static<typeof TenantPlan>> => {
-          return {
-            tenant: id,
-            change: changeOf(change.before, change.after),
-            callersChange: differs(old?.auth, now?.auth),
-            endpoints: await runSteps(endpointPlans(changed, open, assumed, left), turn),
-            brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now(), tested), turn),
-            upstreams: upstreamPlans(old, now)
-          }
+      const ofSessions = charsOfRecords(sum([...toRead.values()]))
+      // Once, and before sessions are read: after a first payment a second one could be refused, each time anew.
+      request.administrator.charge(charsOf(sum([...ofCallers, ...ofClasses])) + sum(ofTests) + ofSessions)
+      const tenants: Array<Static<typeof TenantPlan>> = []
+      // One after the other: the first ones name their sessions first, and the store is not asked for all at once.
+      for (const { id, change, old, now, turn, changed } of classed) {
+        const count = toRead.get(id) ?? 0
+        const open = openSessions(count === 0 ? [] : await sessions.index.list(tenantId(id), count))
+        tenants.push({
+          tenant: id,
+          change: changeOf(change.before, change.after),
+          callersChange: differs(old?.auth, now?.auth),
+          endpoints: await runSteps(endpointPlans(changed, open, assumed, left), turn),
+          brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now(), tested), turn),
+          upstreams: upstreamPlans(old, now)
         })
-      )
+      }
       const body: Static<typeof PlanResult> = { version, tenants }
       return new AdminReply(body, { ETag: etagOf(version) })
     }

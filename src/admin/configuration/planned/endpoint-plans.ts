@@ -25,8 +25,15 @@ import {
 } from './caller-classes.ts'
 import { toldSessions, type OpenSessions } from './told-sessions.ts'
 
-/** Sessions of a plan that are named, of each endpoint. */
+/** Sessions of a plan that are named, of all endpoints. */
 const maxToldNamed = 1_000
+
+interface NamesLeft {
+  /** The sessions that the plan may still name. */
+  named: number
+}
+
+export const namesOfPlan = (): NamesLeft => ({ named: maxToldNamed })
 
 export const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
 export const EndpointPlan = closedObject({
@@ -48,11 +55,14 @@ export const EndpointPlan = closedObject({
   }),
   sessions: Type.Integer({
     description:
-      `Open ones, of the ${sessionsLookedAt} of the tenant that were opened last, that are told of changed lists, or ` +
-      'end: all of the endpoint where it changes otherwise than by rules, or an upstream is connected anew; else ' +
+      `Open ones, of the ${sessionsLookedAt} that were opened last (where a plan is of several tenants, of the first ` +
+      'ones first), that are told of changed lists, or end: all of the endpoint where it changes otherwise than by ' +
+      'rules, or an upstream is connected anew; else ' +
       'those whose lists differ, and those of callers who have not called today at the process that answers.'
   }),
-  toldSessions: Type.Array(SessionEntry, { description: `Which these are, the first ${maxToldNamed} of them.` })
+  toldSessions: Type.Array(SessionEntry, {
+    description: `Which these are: the first ${maxToldNamed} of the whole plan.`
+  })
 })
 
 export const changeOf = (before: unknown, after: unknown): 'made' | 'changed' | 'removed' =>
@@ -144,7 +154,7 @@ export function* endpointPlans(
   changed: ReadonlyArray<ClassedEndpoint>,
   open: OpenSessions,
   services: PlanServices,
-  left: LooksLeft
+  left: LooksLeft & NamesLeft
 ): Steps<Array<Static<typeof EndpointPlan>>> {
   const plans: Array<Static<typeof EndpointPlan>> = []
   for (const { endpoint, places, gains, loses, others, rulesChange, isOther, mayChange, looks, classes } of changed) {
@@ -152,6 +162,8 @@ export function* endpointPlans(
     const callers = yield* callerChanges(places, looks.class, classes, services, left)
     if (!isOther && callers.differ === 0) continue
     const told = yield* toldSessions(places, classes, { looks: looks.class, open: open.get(endpoint) }, services, left)
+    const named = told.slice(0, left.named)
+    left.named -= named.length
     plans.push({
       endpoint,
       change: changeOf(was, is),
@@ -163,7 +175,7 @@ export function* endpointPlans(
       mayChange: [...mayChange],
       unknown: services.lists.unknown(is),
       sessions: told.length,
-      toldSessions: told.slice(0, maxToldNamed).map(shownSession)
+      toldSessions: named.map(shownSession)
     })
   }
   return plans

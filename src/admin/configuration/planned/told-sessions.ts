@@ -35,15 +35,9 @@ function differenceAt([was, is]: Places): 'all' | ReturnType<typeof differenceOf
   return isConnectedAnew ? 'all' : differenceOf(was, is)
 }
 
-/** Classes of callers with sessions at an endpoint: each has its lists compared. */
-export const classesToCompare = (
-  places: Places,
-  { classes }: CallerClasses,
-  open: SessionsByOwner = new Map()
-): readonly CallerClass[] =>
-  differenceAt(places) === 'policy'
-    ? classes.filter((each) => each.is !== undefined && sessionsOf(each.callers, open).length > 0)
-    : []
+/** Classes of callers whose lists are compared where they have sessions at the endpoint. */
+export const classesToCompare = (places: Places, { classes }: CallerClasses): readonly CallerClass[] =>
+  differenceAt(places) === 'policy' ? classes.filter(({ is }) => is !== undefined) : []
 
 interface AtEndpoint {
   /** The cost of comparing the lists of one class of callers. */
@@ -66,12 +60,12 @@ export function* toldSessions(
   const told = new Set<Session>()
   const judged = new Set<Session>()
   const tell = (sessions: readonly Session[]): void => sessions.forEach((session) => told.add(session))
-  const toCompare = new Set(classesToCompare(places, known, open))
+  const toCompare = new Set(classesToCompare(places, known))
   for (const each of known.classes) {
     const own = sessionsOf(each.callers, open)
     for (const session of own) judged.add(session)
     if (each.is === undefined) tell(own)
-    if (!toCompare.has(each)) continue
+    if (own.length === 0 || !toCompare.has(each)) continue
     yield
     const [principal] = each.callers
     const [old, now] = places.map((place) => place && services.catalogOf({ ...place, principal }, undefined))
