@@ -126,6 +126,8 @@ function compileTenant(
               type: 'http' as const,
               transport: transports[upstream.type],
               url: new URL(upstream.url).href,
+              // What is off leaves the hash as versions had it that did not know the key.
+              lendSessions: upstream.lendSessions || undefined,
               ...withPrincipalHeaders(upstream.headers, principalHeaders.get(name))
             }
       const secrets = references.flatMap(({ tool, texts }) => (tool.startsWith(`${name}/`) ? texts : []))

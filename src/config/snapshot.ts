@@ -82,6 +82,8 @@ export interface HttpDefinition extends UpstreamBase {
   readonly publicHosts?: readonly string[]
   /** The time without any answer after which the gateway checks whether the server still answers; 0: never. */
   readonly checkAfterMs: number
+  /** May other replicas send calls in the session that one of them has there? Default: no. */
+  readonly lendSessions?: boolean | undefined
 }
 
 export type UpstreamDefinition = StdioDefinition | HttpDefinition

@@ -193,6 +193,9 @@ t.test('the hash follows everything that defines the connection and nothing else
   ]
   for (const [key, value] of changes) t.not(hash(withValue([...files, key], value)), before, key)
   t.not(hash(withValue([...tickets, 'headers'], { 'X-Api-Key': 'abd' }), 'tickets'), hash(base(), 'tickets'))
+  const lending = (value: boolean) => hash(withValue([...tickets, 'lendSessions'], value), 'tickets')
+  t.equal(lending(false), hash(base(), 'tickets'), 'as versions that do not know the key make it')
+  t.not(lending(true), lending(false))
   const other = compiled({ tenants: { other: (base()['tenants'] as Record<string, unknown>)['acme'] } })
   t.not(other.tenants.get(tenantId('other'))?.upstreams.get(upstreamName('files'))?.hash, before, 'another tenant')
 })

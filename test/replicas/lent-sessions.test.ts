@@ -14,11 +14,12 @@ import { sessionAt, startReplicas } from './rig.ts'
 const [server, scripted] = [await startStateful(t), await startUpstream()]
 t.teardown(() => scripted.close())
 const upstreams = {
-  state: { type: 'http', url: server.url },
+  state: { type: 'http', url: server.url, lendSessions: true },
   // A connection is idle after half a second, and a call may take a second.
-  up: { type: 'http', url: scripted.url, idleMs: 500, timeoutMs: 1_000 }
+  up: { type: 'http', url: scripted.url, lendSessions: true, idleMs: 500, timeoutMs: 1_000 },
+  unlent: { type: 'http', url: server.url }
 }
-const endpoints = { default: { upstreams: ['state', 'up'], prefix: '' } }
+const endpoints = { default: { upstreams: ['state', 'up'], prefix: '' }, unlent: { upstreams: ['unlent'], prefix: '' } }
 const rig = await startReplicas(t, { upstreams, endpoints }, [{}, {}, {}])
 const [home, guest, third] = [0, 1, 2].map((node) => rig.at(node)) as [string, string, string]
 
@@ -100,6 +101,16 @@ t.test('calls at other replicas go to the server from there, in one session, und
   t.ok(ids.length > 70, `${ids.length} requests`)
   t.equal(saidIn('one').filter(({ method }) => method === 'GET').length, 1, 'one replica listens')
   t.same([...new Set(saidIn('one').map(({ revision }) => revision))], ['2025-11-25'])
+})
+
+t.test('no session is lent where the configuration does not say so', async (t) => {
+  const [atHome, atGuest] = [0, 1].map((node) => rig.at(node, 't/acme/unlent/mcp')) as [string, string]
+  const client = await sessionAt(atHome)
+  t.equal(await tool(atHome, client, 'set', { value: 'unlent' }), 'unlent')
+  for (let n = 0; n < 20; n++) {
+    const hop = await messagesOf(async () => t.equal(await tool(atGuest, client, 'get'), 'unlent'))
+    t.ok(hop >= 2, `call ${n} goes to its home, in ${hop} messages`)
+  }
 })
 
 t.test('what a server asks during such a call is answered through any replica', async (t) => {

@@ -195,6 +195,16 @@ export const HttpSchema = closedObject(
       'When the server has answered nothing for this long while a request waits, a handshake finds out whether it ' +
         'still answers. If not, further calls are refused at once until it does. 0: never.'
     ),
+    lendSessions: defaulted(
+      Type.Boolean({
+        default: false,
+        description:
+          'Whether other replicas may send calls in the session that one replica has at the server for a session of ' +
+          'a client, in place of passing them to that replica ' +
+          '([reliability.md](reliability.md#several-replicas-in-one-session-of-a-server-over-http)). Not for servers ' +
+          'behind a balancer that binds sessions to addresses.'
+      })
+    ),
     ...common(10_000)
   },
   { title: 'HTTP upstream', description: 'A server that speaks MCP over HTTP.' }

@@ -144,6 +144,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
       context: EndpointContext
     ): SessionConnection | undefined {
       if (definition?.type !== 'http' || definition.isolation !== 'session') return undefined
+      if (definition.lendSessions !== true) return undefined
       const loan = loanOf(session, definition, context)
       const { home } = session.session.record
       if (loan.home !== home) Object.assign(loan, { home, until: 0, dueAt: 0, calls: 0 })
