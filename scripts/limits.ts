@@ -2301,6 +2301,7 @@ admin/live/problems.ts nearly
 admin/live/event-streams.ts lastWordMs
 admin/paging.ts maxNameLength
 control/same-targets.ts digestChars
+control/same-targets.ts maxParameters
 admin/paging.ts keptNameLength
 admin/live/watch.ts renewMs
 admin/live/watch.ts believedMs

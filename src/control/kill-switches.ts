@@ -6,8 +6,8 @@ import type { Tenant } from '../config/snapshot.ts'
 import { upstreamName } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { ControlError } from './control-error.ts'
-import { isOfPlatform, isSameKill, killsPrefix, withKill, type DatedKill } from './kills.ts'
-import { sameTarget } from './same-targets.ts'
+import { isOfPlatform, isSameKill, killTexts, withKill, type DatedKill } from './kills.ts'
+import { bothTargets, sameTarget, type SameTarget } from './same-targets.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
 type WantedTexts = ReadonlyMap<string, string | undefined>
@@ -71,27 +71,30 @@ export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }:
         if (!isKnown(tenant)) throw noSuchThing('tenant')
         const before = killsOf(tenant)
         const known = tenantOf(tenant)
-        const target = sameTarget(kill, known)
-        const dated = {
-          ...kill,
-          ...{ at: new Date(wall.now()).toISOString(), by: author.name, role: author.role },
-          ...(target !== undefined && { same: target })
-        }
         const byPlatform = author.role === 'platform-admin'
-        const same = before.find((each) => isSameKill(each, kill))
-        const left = before.filter((each) => each !== same)
-        if (verb === 'put' && same === undefined) checkTarget(kill, known)
+        // Several where an earlier version has put one again that it could not recognise.
+        const same = before.filter((each) => isSameKill(each, kill))
+        const left = before.filter((each) => !same.includes(each))
+        const target = same.reduce((all: SameTarget | undefined, each) => bothTargets(all, each.same), undefined)
+        const dated = { ...kill, at: new Date(wall.now()).toISOString(), by: author.name, role: author.role }
+        let after: readonly DatedKill[] | undefined
         if (verb === 'delete') {
-          if (same === undefined) throw noSuchThing('kill switch')
-          if (isOfPlatform(same) && !byPlatform)
+          if (same.length === 0) throw noSuchThing('kill switch')
+          if (same.some(isOfPlatform) && !byPlatform)
             throw new ControlError('forbidden', 'A platform-admin has put this kill switch.', 'Ask a platform-admin.')
+          after = left
+        } else {
+          if (same.length === 0) checkTarget(kill, known)
+          // What both have stopped is the platform-admin's to start.
+          const kept = same.find(isOfPlatform) ?? (byPlatform ? undefined : same[0])
+          // Kill switches of earlier versions say nothing of the target.
+          const isTold = kept !== undefined && target !== undefined
+          const all = isTold ? target : bothTargets(target, sameTarget(kill, known))
+          if (kept === undefined || same.length > 1 || all !== target)
+            after = withKill(left, { ...(kept ?? dated), ...(all && { same: all }) })
         }
-        // What both have stopped is the platform-admin's to start.
-        const isTakenOver = same !== undefined && !isOfPlatform(same) && byPlatform
-        const after = verb === 'put' ? withKill(isTakenOver ? left : before, dated) : left
         isChanged = after !== undefined
-        if (after === undefined) return new Map()
-        return new Map([[killsPrefix + tenant, after.length === 0 ? undefined : JSON.stringify(after)]])
+        return after === undefined ? new Map() : killTexts(tenant, before, after)
       })
       return isChanged
     }

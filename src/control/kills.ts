@@ -2,7 +2,7 @@
 // back, and put into the snapshot of every process.
 
 import { frozenMap } from '../config/compile.ts'
-import { isTree, listOf } from '../config/shape.ts'
+import { isTree, listOf, treeOf } from '../config/shape.ts'
 import type { AuthConfig } from '../config/auth/auth-config.ts'
 import type { Kill, KillInForce } from '../config/policy/kill.ts'
 import type { Tenant } from '../config/snapshot.ts'
@@ -15,6 +15,8 @@ import type { KeptText } from './version-records.ts'
 
 /** Of the names of lists of kills in the journal. */
 export const killsPrefix = 'kills/'
+/** Of the names of what is known besides of what these stop. */
+export const targetsPrefix = 'kill-targets/'
 /** Of a tenant, by its own administrators; and as many by those of the platform, to whom they leave room. */
 const maxKills = 1_000
 /** Of these as JSON. */
@@ -33,28 +35,70 @@ export type KillsByTenant = ReadonlyMap<string, { readonly version: number; read
 
 /** @param known those of before, which stay the same objects where they have not changed */
 export function killsIn(texts: ReadonlyMap<string, KeptText>, known: KillsByTenant): KillsByTenant {
-  const found = [...texts].flatMap(([name, { version, text }]) => {
+  const found = [...texts].flatMap(([name, { version: own, text }]) => {
     if (text === undefined || !name.startsWith(killsPrefix)) return []
     const id = name.slice(killsPrefix.length)
+    const targets = texts.get(targetsPrefix + id)
+    const version = Math.max(own, targets?.version ?? 0)
     const before = known.get(id)
     if (before?.version === version) return [[id, before] as const]
-    const value: unknown = JSON.parse(text)
-    return [[id, { version, kills: listOf(value).filter(isTree) as unknown as DatedKill[] }] as const]
+    const sameOf = treeOf(targets?.text === undefined ? undefined : JSON.parse(targets.text))
+    const kills = listOf(JSON.parse(text)).filter(isTree) as unknown as DatedKill[]
+    const whole = kills.map(({ same: _same, ...kill }): DatedKill => {
+      const same = Object.hasOwn(sameOf, keyOfKill(kill)) ? sameOf[keyOfKill(kill)] : undefined
+      return { ...kill, ...(isTree(same) && { same: same as SameTarget }) }
+    })
+    return [[id, { version, kills: whole }] as const]
   })
   return new Map(found)
 }
 
-export const stoppedThing = ({ at: _at, by: _by, role: _role, same: _same, ...kill }: DatedKill): Kill => kill
+/**
+ * By what targets are known is kept beside the list: earlier versions compare kills by all that they hold.
+ * @returns new texts by name; undefined: removed
+ */
+export function killTexts(
+  tenant: string,
+  before: readonly DatedKill[],
+  after: readonly DatedKill[]
+): ReadonlyMap<string, string | undefined> {
+  const targets = after.flatMap((kill) => (kill.same === undefined ? [] : [[keyOfKill(kill), kill.same] as const]))
+  const hasTargets = [...before, ...after].some(({ same }) => same !== undefined)
+  const list = after.map(({ same: _same, ...kill }) => kill)
+  const texts: Array<[name: string, text: string | undefined]> = [
+    [killsPrefix + tenant, list.length === 0 ? undefined : JSON.stringify(list)]
+  ]
+  if (hasTargets)
+    texts.push([targetsPrefix + tenant, targets.length === 0 ? undefined : JSON.stringify(Object.fromEntries(targets))])
+  return new Map(texts)
+}
+
+/** Without what a later version adds. */
+export function stoppedThing(kill: Kill): Kill {
+  switch (kill.kind) {
+    case 'tool':
+      return { kind: 'tool', upstream: kill.upstream, tool: kill.tool }
+    case 'upstream':
+      return { kind: 'upstream', upstream: kill.upstream }
+    case 'principal':
+      return { kind: 'principal', issuer: kill.issuer, subject: kill.subject }
+    case 'key':
+      return { kind: 'key', key: kill.key }
+    case 'tenant':
+      return { kind: 'tenant' }
+  }
+}
+
+const keyOfKill = (kill: Kill): string => canonicalJsonOf(stoppedThing(kill))
 
 /** Of those whose author is not known, too: a tenant-admin must not start what may be a platform-admin's to start. */
 export const isOfPlatform = ({ role }: DatedKill): boolean => role !== 'tenant-admin'
 
-export const isSameKill = (one: DatedKill, other: Kill): boolean =>
-  canonicalJsonOf(stoppedThing(one)) === canonicalJsonOf(other)
+export const isSameKill = (one: Kill, other: Kill): boolean => keyOfKill(one) === keyOfKill(other)
 
 /** @returns undefined where it is among them already. @throws ControlError limit_reached */
 export function withKill(kills: readonly DatedKill[], kill: DatedKill): readonly DatedKill[] | undefined {
-  if (kills.some((each) => isSameKill(each, stoppedThing(kill)))) return undefined
+  if (kills.some((each) => isSameKill(each, kill))) return undefined
   const ofSameSide = kills.filter((each) => isOfPlatform(each) === isOfPlatform(kill))
   if (ofSameSide.length < maxKills && JSON.stringify([...ofSameSide, kill]).length <= maxKillChars)
     return [...kills, kill]

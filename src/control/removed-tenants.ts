@@ -1,10 +1,11 @@
 // What tenants had right before they were removed: a rollback that brings one back brings its kill switches back with
 // it, and none of the API keys that were revoked by then.
 
-import type { Tree } from '../config/shape.ts'
+import { treeOf, type Tree } from '../config/shape.ts'
 import { documentPrefix, documentsIn, type DocumentChange, type Documents } from './compiled-documents.ts'
 import type { createJournal } from './journal.ts'
-import { killsIn, killsPrefix, withKill, type DatedKill } from './kills.ts'
+import { killsIn, killsPrefix, killTexts, targetsPrefix, withKill, type DatedKill } from './kills.ts'
+import { withoutGone } from './same-targets.ts'
 
 export interface RemovedTenant {
   readonly tree: Tree
@@ -12,7 +13,8 @@ export interface RemovedTenant {
 }
 
 /** Of what the journal has of a tenant. */
-export const textNamesOf = (tenant: string): readonly string[] => [documentPrefix + tenant, killsPrefix + tenant]
+export const textNamesOf = (tenant: string): readonly string[] =>
+  [documentPrefix, killsPrefix, targetsPrefix].map((prefix) => prefix + tenant)
 
 /** @returns the version that changed a tenant last, its document or its kill switches, or removed them; 0: none has */
 export const lastChangeOf = (journal: Pick<ReturnType<typeof createJournal>, 'versionsOf'>, tenant: string): number =>
@@ -42,7 +44,7 @@ export async function removedTenants(
 
 /**
  * The lists of kill switches that a change of documents changes: with a tenant they go, and they come back where its
- * removal is taken back.
+ * removal is taken back; and where an upstream goes, it is not one any more that was there when something was stopped.
  * @param changes of tenants that the file does not have: where it has them they stay, and what is stopped of them
  * @param removed of a rollback
  * @returns new texts by name; undefined: removed
@@ -53,15 +55,18 @@ export function killTextsAfter(
   killsOf: (tenant: string) => readonly DatedKill[],
   removed: ReadonlyMap<string, RemovedTenant> = new Map()
 ): ReadonlyMap<string, string | undefined> {
-  const texts = new Map<string, string | undefined>()
-  for (const { tenant, before, after } of changes) {
+  const texts = changes.flatMap(({ tenant, before, after }) => {
     const kills = killsOf(tenant)
     const last = removed.get(tenant)?.kills ?? []
-    if (after === undefined && kills.length > 0) texts.set(killsPrefix + tenant, undefined)
-    else if (before === undefined && last.length > 0)
-      texts.set(killsPrefix + tenant, JSON.stringify(withKills(kills, last)))
-  }
-  return texts
+    if (after === undefined) return kills.length === 0 ? [] : [...killTexts(tenant, kills, [])]
+    if (before === undefined) return last.length === 0 ? [] : [...killTexts(tenant, kills, withKills(kills, last))]
+    const names = new Set(Object.keys(treeOf(after.tree['upstreams'])))
+    const now = kills.map(({ same, ...kill }) => ({ ...kill, ...(same && { same: withoutGone(same, names) }) }))
+    const isAnyGone = now.some(({ same }, at) => same !== kills[at]?.same)
+    // The list itself stays as it is.
+    return isAnyGone ? [...killTexts(tenant, kills, now)].filter(([name]) => !name.startsWith(killsPrefix)) : []
+  })
+  return new Map(texts)
 }
 
 /** @throws ControlError limit_reached */

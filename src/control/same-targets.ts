@@ -7,12 +7,19 @@ import type { Kill } from '../config/policy/kill.ts'
 import type { Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import { upstreamName } from '../protocol/messages.ts'
 
+/** Where a server was when it, or a tool of it, was stopped: digests. */
+interface Place {
+  readonly server: string
+  /** The parameters of its query. */
+  readonly query?: readonly string[]
+  /** Names of upstreams that led there, too, and have since: whoever stopped one of them did not mean these. */
+  readonly besides?: readonly string[]
+}
+
 /** By what a target is known besides its name, as it was when it was stopped. */
 export interface SameTarget {
-  /** The digest of the address of an upstream at a URL, or of a tool of one. */
-  readonly server?: string
-  /** Names of upstreams that led there, too: whoever stopped one of them did not mean these. */
-  readonly besides?: readonly string[]
+  /** Of an upstream at a URL, or of a tool of one: several where a platform-admin took a kill switch over. */
+  readonly places?: readonly Place[]
   /** The SHA-256 of an API key, and of the one before it. */
   readonly secrets?: readonly string[]
 }
@@ -22,19 +29,32 @@ const issuerOfKeys = `${reservedIssuerPrefix}key`
 
 /** The characters of a digest that are kept: enough not to meet by chance, and a thousand of them are kept. */
 const digestChars = 22
+/** Of a query: a long one must not fill the room that kill switches have. */
+const maxParameters = 16
+
+const digestOf = (...parts: readonly string[]): string =>
+  hash('sha256', JSON.stringify(parts), 'base64url').slice(0, digestChars)
 
 /**
- * Where a server is: its host, a port of its own and its path, however these are spelt. Neither the scheme nor the
- * query: who adds one reaches the same server. undefined: a program, which only a platform-admin starts.
+ * Where a server is: its host, a port of its own, its path and its query, however these are spelt. Not the scheme: both
+ * reach the same server. undefined: a program, which only a platform-admin starts.
  */
-function serverOf(definition: UpstreamDefinition | undefined): string | undefined {
+function placeOf(definition: UpstreamDefinition | undefined): FoundPlace | undefined {
   if (definition?.type !== 'http') return undefined
-  const { hostname, port, pathname } = new URL(definition.url)
+  const { hostname, port, pathname, searchParams } = new URL(definition.url)
   const path = pathname.replace(/%[0-9a-f]{2}/gi, (escaped) => String.fromCharCode(parseInt(escaped.slice(1), 16)))
   const place = [hostname.replace(/\.$/, ''), port === '80' || port === '443' ? '' : port, path]
-  const [host = '', ...rest] = place.map((each) => each.toLowerCase().replace(/\/+/g, '/').replace(/\/$/, ''))
-  return hash('sha256', JSON.stringify([host, ...rest]), 'base64url').slice(0, digestChars)
+  const spelt = place.map((each) => each.toLowerCase().replace(/\/+/g, '/').replace(/\/$/, ''))
+  return { server: digestOf(...spelt), query: new Set([...searchParams].map((parameter) => digestOf(...parameter))) }
 }
+
+interface FoundPlace {
+  readonly server: string
+  readonly query: ReadonlySet<string>
+}
+
+/** Another query may be another server; one with more parameters is not: whoever adds one reaches the same. */
+const leadsTo = ({ query = [] }: Place, other: FoundPlace): boolean => query.every((each) => other.query.has(each))
 
 const secretsOf = ({ sha256, previous }: Pick<KeyConfig, 'sha256' | 'previous'>): string[] => [
   sha256,
@@ -55,8 +75,17 @@ function grouped<T>(
   return groups
 }
 
+/** Its upstreams, and where they are, by the server without the query. */
 const upstreamsByServer = ({ upstreams }: Tenant) =>
-  grouped([...upstreams.values()].map((each) => [serverOf(each), String(each.name)] as const))
+  grouped(
+    [...upstreams.values()].map((each) => {
+      const place = placeOf(each)
+      return [place?.server, place && { name: String(each.name), place }] as const
+    })
+  )
+
+const namesAt = (place: Place, upstreams: ReturnType<typeof upstreamsByServer>): string[] =>
+  upstreams.get(place.server)?.flatMap((each) => (each && leadsTo(place, each.place) ? each.name : [])) ?? []
 
 const keysBySecret = ({ auth }: Tenant) =>
   grouped(auth.keys.flatMap((each) => secretsOf(each).map((secret) => [secret, each.name] as const)))
@@ -73,13 +102,39 @@ export function sameTarget(kill: Kill, tenant: Tenant | undefined): SameTarget |
   const secrets = tenant.auth.keys.filter(({ name }) => name === key).flatMap(secretsOf)
   if (secrets.length > 0) return { secrets }
   if (kill.kind !== 'upstream' && kill.kind !== 'tool') return undefined
-  const server = serverOf(tenant.upstreams.get(upstreamName(kill.upstream)))
-  if (server === undefined) return undefined
-  const besides =
-    upstreamsByServer(tenant)
-      .get(server)
-      ?.filter((name) => name !== kill.upstream) ?? []
-  return { server, ...(besides.length > 0 && { besides }) }
+  const place = placeOf(tenant.upstreams.get(upstreamName(kill.upstream)))
+  if (place === undefined) return undefined
+  const query = [...place.query].sort().slice(0, maxParameters)
+  const own = { server: place.server, ...(query.length > 0 && { query }) }
+  const besides = namesAt(own, upstreamsByServer(tenant)).filter((name) => name !== kill.upstream)
+  return { places: [{ ...own, ...(besides.length > 0 && { besides }) }] }
+}
+
+/** Whoever takes a kill switch over may mean what is there now; what was stopped first stays so, too. */
+export function bothTargets(first: SameTarget | undefined, second: SameTarget | undefined): SameTarget | undefined {
+  if (first === undefined || second === undefined) return first ?? second
+  const keyOfPlace = ({ server, query }: Place): string => JSON.stringify([server, query])
+  const places = new Map([...(second.places ?? []), ...(first.places ?? [])].map((each) => [keyOfPlace(each), each]))
+  const secrets = new Set([...(first.secrets ?? []), ...(second.secrets ?? [])])
+  return {
+    ...(places.size > 0 && { places: [...places.values()] }),
+    ...(secrets.size > 0 && { secrets: [...secrets] })
+  }
+}
+
+/** @returns the names that go on, which led where it did when it was stopped */
+export const besidesOf = (same: SameTarget | undefined): string[] => [
+  ...new Set(same?.places?.flatMap(({ besides = [] }) => besides))
+]
+
+/** A name that has been gone is one like any other when it comes back. @param names the upstreams that there are */
+export function withoutGone(same: SameTarget, names: ReadonlySet<string>): SameTarget {
+  if (besidesOf(same).every((name) => names.has(name))) return same
+  const places = same.places?.map(({ besides = [], ...place }): Place => {
+    const left = besides.filter((name) => names.has(name))
+    return { ...place, ...(left.length > 0 && { besides: left }) }
+  })
+  return { ...same, ...(places && { places }) }
 }
 
 /**
@@ -91,15 +146,14 @@ export function alsoStoppedIn(tenant: Tenant): (kill: Kill, same: SameTarget | u
   let keys: ReturnType<typeof keysBySecret> | undefined
   const known = new Map<string, ReadonlySet<string>>()
 
-  function namesOf({ server, besides = [], secrets = [] }: SameTarget): string[] {
-    if (secrets.length > 0) {
-      keys ??= keysBySecret(tenant)
-      return secrets.flatMap((secret) => keys?.get(secret) ?? [])
-    }
-    if (server === undefined) return []
-    upstreams ??= upstreamsByServer(tenant)
-    const others = new Set(besides)
-    return upstreams.get(server)?.filter((upstream) => !others.has(upstream)) ?? []
+  function namesOf({ places = [], secrets = [] }: SameTarget): string[] {
+    if (secrets.length > 0) keys ??= keysBySecret(tenant)
+    if (places.length > 0) upstreams ??= upstreamsByServer(tenant)
+    const ofPlaces = places.flatMap((place) => {
+      const others = new Set(place.besides)
+      return upstreams === undefined ? [] : namesAt(place, upstreams).filter((name) => !others.has(name))
+    })
+    return [...secrets.flatMap((secret) => keys?.get(secret) ?? []), ...ofPlaces]
   }
 
   return (kill, same) => {

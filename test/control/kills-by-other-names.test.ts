@@ -3,7 +3,8 @@
 import { hash } from 'node:crypto'
 import t from 'tap'
 import { compileConfig } from '../../src/config/load.ts'
-import { type DatedKill, stoppedTenant } from '../../src/control/kills.ts'
+import { createKillSwitches } from '../../src/control/kill-switches.ts'
+import { type DatedKill, killsIn, killTexts, stoppedTenant } from '../../src/control/kills.ts'
 import { sameTarget } from '../../src/control/same-targets.ts'
 import { killOfRoute } from '../../src/policy/kills.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
@@ -71,6 +72,88 @@ t.test('a stopped upstream does not come back under another name, nor under anot
   t.notMatch(JSON.stringify(await kills()), /same|server"/, 'by what it is known again is told to nobody')
   t.equal(await kill('upstreams/up', 'DELETE'), 204)
   await until('all of them are there', async () => has('up', 'again0', 'again5')(await listed()))
+})
+
+t.test('a server is known by its query, too, and more parameters lead to the same', async (t) => {
+  const { upstream, kill, add, listed, kills } = await start(t)
+  for (const team of ['a', 'b']) t.equal(await add(team, `${upstream.url}?team=${team}`), 201)
+  t.equal(await kill('upstreams/a'), 204)
+  for (const [name, query] of Object.entries({ c: 'team=c', more: 'x=1&team=%61', none: '' }))
+    t.equal(await add(name, `${upstream.url}?${query}`), 201)
+  const names = await until('others are offered', async () => {
+    const found = await listed()
+    return has('b', 'c', 'none', 'up')(found) ? found : undefined
+  })
+  t.notOk(names.some((name) => /^(?:a|more)__/.test(name)))
+  t.match(await kills(), { items: [{ upstream: 'a', also: ['more'], besides: [] }] })
+})
+
+t.test('a name that led there before goes on as long as it is there, and not when it comes back', async (t) => {
+  const { rig, path, upstream, kill, add, listed, kills } = await start(t)
+  t.equal(await add('beside', upstream.url), 201)
+  t.equal(await kill('upstreams/up'), 204)
+  t.match(await kills(), { items: [{ also: [], besides: ['beside'] }] })
+  await until('it goes on', async () => has('beside')(await listed()))
+  const options = { key: adminKeys.acme, headers: { 'If-Match': '*' } }
+  t.equal((await rig.call('DELETE', `${path}/upstreams/beside`, options)).status, 204)
+  t.equal(await add('beside', upstream.url), 201)
+  t.match(await kills(), { items: [{ also: ['beside'], besides: [] }] })
+  await until('it is stopped', async () => !has('beside')(await listed()))
+})
+
+t.test('a platform-admin who takes a kill switch over holds what it was put on, and what is there now', async (t) => {
+  const { rig, path, upstream, other, kill, add, kills } = await start(t)
+  const options = { key: adminKeys.acme }
+  t.equal((await rig.call('PUT', `${path}/kills/upstreams/up`, options)).status, 204)
+  const moved = await rig.call('PATCH', `${path}/upstreams/up`, {
+    ...options,
+    headers: { 'If-Match': '*' },
+    body: { url: other.url }
+  })
+  t.equal(moved.status, 200, moved.text)
+  t.equal(await kill('upstreams/up'), 204)
+  t.equal(await add('first', upstream.url), 201)
+  t.equal(await add('second', other.url), 201)
+  t.match(await kills(), { items: [{ role: 'platform-admin', also: ['second', 'first'] }] })
+  t.match((await rig.call('DELETE', `${path}/kills/upstreams/up`, options)).status, 403)
+  t.equal(await kill('upstreams/up', 'DELETE'), 204)
+  t.match(await kills(), { items: [] })
+})
+
+t.test('what earlier versions have put is recognised, and they recognise what this one puts', async (t) => {
+  const names = { kills: 'kills/team', targets: 'kill-targets/team' }
+  const [killed, first] = [{ kind: 'upstream', upstream: 'up' } as const, { at: 'x', by: 'a', role: 'tenant-admin' }]
+  const same = { places: [{ server: 'x' }] }
+  const texts = killTexts('team', [], [{ ...killed, ...first, same }])
+  t.same(JSON.parse(texts.get(names.kills) ?? ''), [{ ...killed, ...first }], 'the list is as it always was')
+  const kept = (list: unknown, version = 1) =>
+    new Map([
+      [names.kills, { version, text: JSON.stringify(list) }],
+      [names.targets, { version: 1, text: texts.get(names.targets) }]
+    ])
+  const read = killsIn(kept([{ ...killed, ...first }]), new Map())
+  t.same(read.get('team')?.kills, [{ ...killed, ...first, same }])
+  t.equal(killsIn(kept([{ ...killed, ...first }]), read).get('team'), read.get('team'), 'and is not parsed again')
+
+  const written: Array<ReadonlyMap<string, string | undefined>> = []
+  const twice: readonly DatedKill[] = [{ ...killed, ...first, later: 1 } as DatedKill, { ...killed, ...first, at: 'y' }]
+  const config = JSON.stringify({
+    tenants: { team: { auth: 'none', upstreams: { up: { url: 'https://a.example' } } } }
+  })
+  const switches = createKillSwitches({
+    killsOf: () => twice,
+    isKnown: () => true,
+    tenantOf: () => compileConfig(config, { path: 'x', env: {} }).tenants.get(tenantId('team')),
+    commit: async (_about, judged) => void written.push(await judged()),
+    wall: Date
+  })
+  const author = { name: 'acme', role: 'tenant-admin' } as const
+  const set = (verb: 'put' | 'delete') => switches.set({ author, tenant: 'team', kill: killed, verb })
+  t.equal(await set('put'), true, 'what it stops is written where it was not known')
+  t.equal(await set('delete'), true)
+  t.match(written[0]?.get(names.targets), /"server"/)
+  t.match(JSON.parse(written[0]?.get(names.kills) ?? ''), { length: 1, 0: { at: 'x', by: 'a' } })
+  t.same([...(written[1] ?? [])], [[names.kills, undefined]], 'all of them are taken back')
 })
 
 t.test('a stopped tool does not come back at a second upstream of the same server', async (t) => {

@@ -11,7 +11,7 @@ import { killedText } from '../../../policy/kills.ts'
 import { tenantId } from '../../../protocol/messages.ts'
 import { ControlError } from '../../../control/control-error.ts'
 import { isSameKill, stoppedThing, type DatedKill } from '../../../control/kills.ts'
-import { alsoStoppedIn } from '../../../control/same-targets.ts'
+import { alsoStoppedIn, besidesOf } from '../../../control/same-targets.ts'
 import { sessionsLookedAt } from '../../../store/keys.ts'
 import { changeHash, recordChange, recordRefusedChange } from '../../changes.ts'
 import { charsOfRecords } from '../../live/sessions.ts'
@@ -43,7 +43,8 @@ const KillEntry = closedObject({
     description: 'Names under which the same server, or the same key, came since: they are stopped with it.'
   }),
   besides: Type.Array(Type.String(), {
-    description: 'Upstreams that led to the same server when it was stopped, and were not meant: they go on.'
+    description:
+      'Upstreams that led to the same server when it was stopped, and were not meant: they go on while they are there.'
   })
 })
 
@@ -198,9 +199,16 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
 const entriesOf = (kills: readonly DatedKill[], tenant: Tenant | undefined): Array<Static<typeof KillEntry>> => {
   const alsoStopped = tenant && alsoStoppedIn(tenant.unstopped ?? tenant)
   return kills.map((kill) => {
-    const { same, ...told } = kill
+    const { at, by, role, same } = kill
     const also = alsoStopped?.(stoppedThing(kill), same) ?? []
-    return { ...told, also: [...also], besides: [...(same?.besides ?? [])] }
+    return {
+      ...stoppedThing(kill),
+      at,
+      by,
+      ...(role !== undefined && { role }),
+      also: [...also],
+      besides: besidesOf(same)
+    }
   })
 }
 
