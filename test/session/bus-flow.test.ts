@@ -56,7 +56,7 @@ t.test('what its caller has no memory for is left out, and the answer is not', a
 t.test('no more leaves for a process than it has said that it has read, and tenants take turns', async (t) => {
   const clock = handClock()
   let asked = 0
-  const flow = createFlow(clock, () => void asked++)
+  const flow = createFlow(clock, (_to, beat) => Promise.resolve((asked = beat)))
   const left: string[] = []
   const pass = (name: string, tenant = 'acme', bytes = 1_000_000): void =>
     void flow.pass('two', { tenant, caller: name }, bytes, async () => left.push(name))
@@ -66,15 +66,68 @@ t.test('no more leaves for a process than it has said that it has read, and tena
   await turns()
   t.same(left, ['short', 'a', 'b', 'c', 'd', 'e'])
   t.equal(asked, 1)
-  flow.alive('three')
+  flow.alive('three', 1)
   await turns()
   t.equal(left.length, 6, 'another one has read nothing of it')
-  flow.alive('two')
+  flow.alive('two', 1)
   await turns()
   t.same(left.slice(6, 8).toSorted(), ['f', 'neighbour'])
   clock.advance(2_000)
   await turns()
   t.same(left.slice(8), ['g', 'h'], 'who says nothing is waited for two seconds')
+})
+
+t.test('the answer to a beat from before the long messages says nothing of them, also of an earlier version', async (t) => {
+  for (const isEarlier of [false, true]) {
+    const beats: number[] = []
+    const flow = createFlow(handClock(), (_to, beat) => Promise.resolve(beats.push(beat)))
+    const answer = (): void => flow.alive('two', isEarlier ? undefined : beats[answered++])
+    let answered = 0
+    let left = 0
+    void flow.beat('two')
+    void flow.beat('two')
+    for (let n = 0; n < 8; n++) void flow.pass('two', ada, 1_000_000, async () => left++)
+    await turns()
+    t.same([left, beats.length], [5, 3])
+    void flow.beat('two')
+    answer()
+    answer()
+    await turns()
+    t.equal(left, 5, 'two has read nothing of it')
+    answer()
+    await turns()
+    t.ok(left > 5, 'it has')
+  }
+})
+
+t.test('where answers of an earlier version were lost, later ones count', async (t) => {
+  const clock = handClock()
+  const flow = createFlow(clock, () => Promise.resolve(1))
+  let left = 0
+  void flow.beat('two')
+  for (let n = 0; n < 12; n++) void flow.pass('two', ada, 1_000_000, async () => left++)
+  await turns()
+  t.equal(left, 5)
+  clock.advance(2_000)
+  await turns()
+  const before = left
+  t.ok(before > 5)
+  flow.alive('two', undefined)
+  await turns()
+  t.ok(left > before)
+})
+
+t.test('two processes count the answers to their beats', async (t) => {
+  // What is not answered is waited for until the test ends.
+  const timer = (ms: number, run: () => void) => setTimeout(run, ms === 2_000 ? 600_000 : ms)
+  const setup = await wire(t, { clock: { now: Date.now, timer } }, { memory: createMemoryAccount(64_000_000) })
+  setup.two.serve('request', async (_question, { notify }) => {
+    for (let n = 0; n < 12; n++) void notify({ n, long })
+    return 'done'
+  })
+  const heard: unknown[] = []
+  t.equal(await setup.one.request('two', 'request', ada, {}, call({ notify: (said) => void heard.push(said) })), 'done')
+  t.equal(heard.length, 12)
 })
 
 t.test('short messages do not wait for long ones of others', async (t) => {

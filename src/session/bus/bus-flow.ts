@@ -1,9 +1,10 @@
 // Long messages to a process leave while few of them are on their way, of tenants and callers by turns: Redis cuts off
 // whoever reads more slowly than others write to it. How far a process has read it says itself: it answers `alive` to a
-// `beat` that was sent after them.
+// `beat` that was sent after them. Other beats are sent to see whether it is there; answers to earlier ones say nothing.
 // Messages of one turn of the event loop to one process leave together: to seal, publish, receive and open each by
 // itself costs more than what it says.
 
+import { LRUCache } from 'lru-cache'
 import { createFairQueue } from '../../time/fair-queue.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import { nextTurn } from '../../time/turns.ts'
@@ -15,6 +16,8 @@ export const shortBytes = 4_096
 const maxUnreadBytes = 4 * 1024 * 1024
 /** After it, a process that does not answer counts as having read: whether it is there, others find out. */
 const confirmMs = 2_000
+/** Processes whose beats are counted. */
+const maxKnown = 256
 
 interface Way {
   readonly waiting: ReturnType<typeof createFairQueue<{ readonly bytes: number; readonly leave: () => void }>>
@@ -23,14 +26,30 @@ interface Way {
   /** Of these, sent after the last `beat`. */
   unasked: number
   /** Until the process has answered. */
-  asked: { readonly bytes: number; readonly late: Timer } | undefined
+  asked: { readonly bytes: number; readonly beat: number; readonly late: Timer } | undefined
+}
+
+/** The numbers of the last `beat` that was sent to a process, and of the last that it has answered. */
+interface Beats {
+  sent: number
+  answered: number
 }
 
 export type Flow = ReturnType<typeof createFlow>
 
-/** @param ask sends a `beat` to the process. Never rejects */
-export function createFlow(clock: Pick<Clock, 'timer'>, ask: (to: string) => void) {
+/** @param sendBeat sends a `beat` of this number to the process, and says how many listen */
+export function createFlow(clock: Pick<Clock, 'timer'>, sendBeat: (to: string, beat: number) => Promise<number>) {
   const ways = new Map<string, Way>()
+  const known = new LRUCache<string, Beats>({ max: maxKnown })
+
+  function beatsOf(node: string): Beats {
+    const beats = known.get(node) ?? { sent: 0, answered: 0 }
+    known.set(node, beats)
+    return beats
+  }
+
+  /** Asks whether the process is there. @returns how many listen. Rejects as `sendBeat` does */
+  const beat = (to: string): Promise<number> => sendBeat(to, ++beatsOf(to).sent)
 
   function goOn(to: string, way: Way): void {
     while (way.unread < maxUnreadBytes) {
@@ -53,11 +72,16 @@ export function createFlow(clock: Pick<Clock, 'timer'>, ask: (to: string) => voi
 
   function askIfMuch(to: string, way: Way): void {
     if (way.asked !== undefined || way.unasked < maxUnreadBytes / 2) return
-    const late = clock.timer(confirmMs, () => read(to, way))
+    const beats = beatsOf(to)
+    const late = clock.timer(confirmMs, () => {
+      // What is not answered by now was lost.
+      beats.answered = beats.sent
+      read(to, way)
+    })
     late.unref()
-    way.asked = { bytes: way.unasked, late }
+    way.asked = { bytes: way.unasked, beat: beats.sent + 1, late }
     way.unasked = 0
-    ask(to)
+    beat(to).catch(() => {})
   }
 
   return {
@@ -82,10 +106,16 @@ export function createFlow(clock: Pick<Clock, 'timer'>, ask: (to: string) => voi
         goOn(to, way)
       }
     },
-    /** The process has answered a `beat`. */
-    alive(from: string): void {
+    beat,
+    /**
+     * The process has answered a `beat`.
+     * @param number of that; an earlier version does not say it, and answers in order
+     */
+    alive(from: string, number: unknown): void {
+      const beats = beatsOf(from)
+      beats.answered = Math.min(beats.sent, typeof number === 'number' ? number : beats.answered + 1)
       const way = ways.get(from)
-      if (way !== undefined) read(from, way)
+      if (way?.asked !== undefined && beats.answered >= way.asked.beat) read(from, way)
     }
   }
 }

@@ -49,12 +49,12 @@ export async function createBus({ max = maxRequests, ...options }: BusOptions) {
   const { store, node, log } = options
   const messages = createBusMessages(options)
   const { send, trySend, watch, heardAt } = messages
-  const peers = createPeerWatch(options.clock, async (to) => (store.live ? await send(to, 'beat', '') : undefined))
+  const flow = createFlow(options.clock, (to, beat) => send(to, 'beat', '', beat))
+  const peers = createPeerWatch(options.clock, async (to) => (store.live ? await flow.beat(to) : undefined))
   const sent = new Map<string, SentRequest>()
   const listeners = new Map<BusKind, (said: never, from: string) => void>()
   const sending = createBusPlaces(max)
   let requests = 0
-  const flow = createFlow(options.clock, (to) => trySend(to, 'beat', ''))
   const serving = { memory: createMemoryAccount(), ...options }
   const server = createBusServer(messages, flow, serving, createBusPlaces(max))
 
@@ -138,8 +138,8 @@ export async function createBus({ max = maxRequests, ...options }: BusOptions) {
     const { word, id, from, body } = message
     peers.heard(from)
     if (word === 'gone') messages.heard.forget(from)
-    if (word === 'alive') flow.alive(from)
-    if (word === 'beat' && id === '') return trySend(from, 'alive', '')
+    if (word === 'alive') flow.alive(from, body)
+    if (word === 'beat' && id === '') return trySend(from, 'alive', '', body)
     if (word === 'told') {
       const { kind, said } = body as ToldMessage
       return listeners.get(kind)?.(said as never, from)
