@@ -1149,6 +1149,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the one that was heard longest ago is tried once, as one that is not known'
     ],
     [
+      'session/bus/bus-flow.ts maxKnown',
+      'other processes whose answers to beats are counted',
+      'process',
+      'they are counted anew: long messages to it may wait for two seconds'
+    ],
+    [
       'session/bus/bus-retries.ts maxRetryMs retryMs maxGone',
       'the answer to a server request, and a POST of HTTP+SSE, are sent again to their process (for; every), unless that counts as gone so often',
       'request',

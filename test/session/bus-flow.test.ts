@@ -77,28 +77,31 @@ t.test('no more leaves for a process than it has said that it has read, and tena
   t.same(left.slice(8), ['g', 'h'], 'who says nothing is waited for two seconds')
 })
 
-t.test('the answer to a beat from before the long messages says nothing of them, also of an earlier version', async (t) => {
-  for (const isEarlier of [false, true]) {
-    const beats: number[] = []
-    const flow = createFlow(handClock(), (_to, beat) => Promise.resolve(beats.push(beat)))
-    const answer = (): void => flow.alive('two', isEarlier ? undefined : beats[answered++])
-    let answered = 0
-    let left = 0
-    void flow.beat('two')
-    void flow.beat('two')
-    for (let n = 0; n < 8; n++) void flow.pass('two', ada, 1_000_000, async () => left++)
-    await turns()
-    t.same([left, beats.length], [5, 3])
-    void flow.beat('two')
-    answer()
-    answer()
-    await turns()
-    t.equal(left, 5, 'two has read nothing of it')
-    answer()
-    await turns()
-    t.ok(left > 5, 'it has')
+t.test(
+  'the answer to a beat from before the long messages says nothing of them, also of an earlier version',
+  async (t) => {
+    for (const isEarlier of [false, true]) {
+      const beats: number[] = []
+      const flow = createFlow(handClock(), (_to, beat) => Promise.resolve(beats.push(beat)))
+      const answer = (): void => flow.alive('two', isEarlier ? undefined : beats[answered++])
+      let answered = 0
+      let left = 0
+      void flow.beat('two')
+      void flow.beat('two')
+      for (let n = 0; n < 8; n++) void flow.pass('two', ada, 1_000_000, async () => left++)
+      await turns()
+      t.same([left, beats.length], [5, 3])
+      void flow.beat('two')
+      answer()
+      answer()
+      await turns()
+      t.equal(left, 5, 'two has read nothing of it')
+      answer()
+      await turns()
+      t.ok(left > 5, 'it has')
+    }
   }
-})
+)
 
 t.test('where answers of an earlier version were lost, later ones count', async (t) => {
   const clock = handClock()

@@ -1,6 +1,6 @@
 // Long messages to a process leave while few of them are on their way, of tenants and callers by turns: Redis cuts off
 // whoever reads more slowly than others write to it. How far a process has read it says itself: it answers `alive` to a
-// `beat` that was sent after them. Other beats are sent to see whether it is there; answers to earlier ones say nothing.
+// `beat` that was sent after them. Answers to earlier beats, by which is seen whether it is there, say nothing of them.
 // Messages of one turn of the event loop to one process leave together: to seal, publish, receive and open each by
 // itself costs more than what it says.
 

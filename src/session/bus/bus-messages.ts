@@ -15,8 +15,8 @@ import { type BusHead, headOf } from './bus-reading.ts'
 import { createReplayGuard } from './replay-guard.ts'
 
 /**
- * A `beat` of no request asks whether the process is there; it says `alive`, with the number of the beat. `gone`: it stops, or was not told to
- * begin, and did nothing. `again`: what was said after this may have been missed.
+ * A `beat` of no request asks whether the process is there; it says `alive`, and to which beat. `gone`: it stops, or
+ * was not told to begin, and did nothing. `again`: what was said after this may have been missed.
  */
 type BusWord =
   | 'question'
