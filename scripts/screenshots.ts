@@ -130,6 +130,8 @@ async function picturesOfConsole(): Promise<void> {
     }
     await rig.traffic()
     await page.locator(ready).first().waitFor()
+    // The call that ends last.
+    if (name === 'live') await page.getByRole('rowheader', { name: 'slow/slow' }).waitFor()
     await page.locator('h1').click()
     await picture(page, 'console', name)
     await page.context().close()

@@ -8,6 +8,8 @@ const [language, region] = ['en', 'en-GB']
 
 /** @param {number} value */
 const amount = (value) => value.toLocaleString(language)
+/** Two digits, or all before the point. @param {number} value */
+const brief = (value) => (value < 10 ? String(Number(value.toPrecision(2))) : value.toFixed(0))
 const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 
 /** @param {number} count @param {string} one @param {string} many */
@@ -191,9 +193,9 @@ export const text = {
     wholeSpan: 'Show all',
     all: 'all',
     perSecond: 'Calls per second',
-    rate: (/** @type {number} */ value) => `${value.toFixed(value < 10 ? 1 : 0)}/s`,
+    rate: (/** @type {number} */ value) => `${brief(value)}/s`,
     errorRate: 'Calls that failed',
-    percent: (/** @type {number} */ value) => `${value.toFixed(value < 10 ? 1 : 0)} %`,
+    percent: (/** @type {number} */ value) => `${brief(value)} %`,
     latency: 'Duration: half, 95 % and 99 % of calls take at most',
     slowest: (/** @type {string} */ quantile) => `Duration, one by one: ${quantile}`,
     quantile: 'Quantile',

@@ -157,7 +157,9 @@ class Row extends Component {
   render({ call, onOpen }) {
     return html`<tr>
       <td><button type="button" class="link" onClick=${() => onOpen(call)}>${clockTime(call.time)}</button></td>
-      <th scope="row">${call.upstream && html`<span class="muted">${call.upstream}/</span>`}${calledIn(call)}</th>
+      <th scope="row">
+        ${call.upstream && html`<span class="muted">${call.upstream}/</span><wbr />`}${calledIn(call)}
+      </th>
       <td><span class=${`mark ${outcomeMark(call.outcome)}`}>${call.outcome}</span></td>
       <td class="number wider">${duration(call.ms)}</td>
       <td class="wider">${call.user ?? call.apiKey ?? text.none}</td>

@@ -194,7 +194,11 @@ function optionsFor(lines, element, latest, { zoom, at }) {
         size: (_plot, values) => (values?.some((each) => each?.includes('\n')) ? 46 : 28),
         values: (plot, splits, _axis, _space, apart) => axisTimes(splits, apart, plot.scales.x?.min ?? 0)
       },
-      { ...axis, size: 64, values: (_plot, splits) => splits.map((each) => latest.current.format(each)) }
+      {
+        ...axis,
+        size: 64,
+        values: (_plot, splits) => splits.map((each) => (each === 0 ? '0' : latest.current.format(each)))
+      }
     ],
     series: [
       {},

@@ -57,8 +57,6 @@ export function Use() {
             <dd>${count('sessions')}</dd>
             <dt>${said.streams}</dt>
             <dd>${count('streams')}</dd>
-          </dl>
-          <dl class="card facts">
             <dt>${said.version}</dt>
             <dd>${version}</dd>
             <dt>${said.configuration}</dt>
