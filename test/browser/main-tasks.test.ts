@@ -193,7 +193,7 @@ const tasks: readonly Task[] = [
       await page.getByRole('dialog', { name: 'Record: call' }).getByText('tool_error').first().waitFor()
       await hand.close(page)
       const begun = page.waitForEvent('download')
-      await hand.press(page.getByRole('button', { name: /^Download these / }))
+      await hand.press(button(page, 'Download all of this kind and time'))
       const lines = (await readFile(await (await begun).path(), 'utf8')).trimEnd().split('\n')
       t.ok(lines.length > 5 && lines.every((line) => (JSON.parse(line) as { kind: string }).kind === 'call'))
       await hand.press(button(page, 'Verify'))
