@@ -6,7 +6,8 @@ import { legacyClient } from '../kit/client.ts'
 import { dial } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
 
-const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+const pingOf = (id: number): string => JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })
+const ping = pingOf(1)
 
 t.test('too many, too long and malformed headers are refused', async (t) => {
   const acme = await acmeGateway(t)
@@ -39,7 +40,9 @@ t.test('too many, too long and malformed headers are refused', async (t) => {
 t.test('of requests on one connection a thousand are served, and no more', async (t) => {
   const acme = await acmeGateway(t)
   const { sessionId } = await legacyClient(acme.url(), keyOf.ada)
-  const one = acme.post(ping, `Mcp-Session-Id: ${sessionId}\r\n`).replace('Connection: close\r\n', '')
+  // Each has an id of its own: one that is in flight is refused for another request.
+  const one = (id: number): string =>
+    acme.post(pingOf(id), `Mcp-Session-Id: ${sessionId}\r\n`).replace('Connection: close\r\n', '')
   const socket = dial(acme.port)
   let text = ''
   socket.setEncoding('utf8')
@@ -49,7 +52,7 @@ t.test('of requests on one connection a thousand are served, and no more', async
   const statuses = (): Array<string | undefined> => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
   for (let sent = 20; sent <= 1_020; sent += 20) {
     // Pipelined: they are answered in their order.
-    socket.write(one.repeat(20))
+    socket.write(Array.from({ length: 20 }, (_, n) => one(sent + n)).join(''))
     await until('all are answered', () => statuses().length === sent)
   }
   socket.destroy()
