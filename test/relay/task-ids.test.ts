@@ -221,7 +221,7 @@ t.test(
 
 t.test('a task that runs keeps its connection open; one that has ended does not', async (t) => {
   const upstream = await jobs(t)
-  const { url } = await startGateway(t, { upstreams: { up: at(upstream, { idleMs: 200 }) }, endpoints: single })
+  const { url } = await startGateway(t, { upstreams: { up: at(upstream, { idleMs: 1_000 }) }, endpoints: single })
   const [busy, idle] = [await legacyClient(url(), keyOf.ada), await legacyClient(url(), keyOf.ada)]
   const ended = (): unknown[] =>
     upstream.seen.filter(({ method }) => method === 'DELETE').map(({ headers }) => headers['mcp-session-id'])
