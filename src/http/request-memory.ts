@@ -127,9 +127,13 @@ function* largeAnswer(memory: HeldMemory, result: JsonObject, message: JsonObjec
 
 /** @throws GatewayError too_many: the call was made, and its answer cannot be held */
 export function reserveAnswer(memory: HeldMemory, size: number): void {
-  if (memory.take(size)) return
+  if (!memory.take(size)) throw answerRefusal(memory, size)
+}
+
+/** The call was made, and its answer cannot be held. */
+export function answerRefusal(memory: HeldMemory, size: number): GatewayError {
   const { code, message } = memory.share.refusal(size, 'The answer')
-  throw new GatewayError(code, `${message} The call has been made.`, { data: { outcome: 'unknown' } })
+  return new GatewayError(code, `${message} The call has been made.`, { data: { outcome: 'unknown' } })
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import t, { type Test } from 'tap'
 import pino from 'pino'
-import { createSessionHomes, type SessionHomesOptions } from '../../src/http/legacy/session-homes.ts'
+import { createSessionHomes, type RunForwarded, type SessionHomesOptions } from '../../src/http/legacy/session-homes.ts'
 import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
 import type { LiveSession } from '../../src/session/live-sessions.ts'
 import { wire } from './bus-kit.ts'
@@ -20,9 +20,17 @@ const held = 1_000
 /**
  * @param callerBytes for the caller at the process that its client talks to
  * @param lost which of the two parts does not arrive
+ * @param homeBytes for the caller, of what waits at the home to leave
  */
-async function forwarded(t: Test, callerBytes: number, lost = 0, text = answer) {
-  const made = await wire(t, { ackMs: 10_000, silenceMs: 10_000 })
+async function forwarded(
+  t: Test,
+  callerBytes: number,
+  lost = 0,
+  text = answer,
+  { homeBytes = 64 * mebi, run = () => Promise.resolve(text) }: { homeBytes?: number; run?: RunForwarded } = {}
+) {
+  const ofHome = { memory: createMemoryAccount(homeBytes * 4) }
+  const made = await wire(t, { ackMs: 10_000, silenceMs: 10_000 }, ofHome)
   let large = 0
   made.lose = () => Number(made.published.at(-1)?.[1].length) > mebi && ++large === lost
   const session = { key: 'key', session: { record: { home: 'two' } } } as LiveSession
@@ -40,7 +48,7 @@ async function forwarded(t: Test, callerBytes: number, lost = 0, text = answer) 
       } as unknown as SessionHomesOptions,
       { becameHome() {} }
     )
-  homesOf(made.two).serve(() => Promise.resolve(text))
+  homesOf(made.two).serve(run)
   // A caller has a quarter.
   const memory = holdMemory(createMemoryAccount(callerBytes * 4).share(ada.tenant, 'ada'))
   memory.require(held, 'The request')
@@ -54,7 +62,7 @@ async function forwarded(t: Test, callerBytes: number, lost = 0, text = answer) 
   } as unknown as Context
   const request = { id: 1, request: { method: 'tools/call', params: { name: 'big' } } } as const
   const { signal } = new AbortController()
-  const result = homesOf(made.one).forward(context, session, request, false, { notify() {}, signal })
+  const result = homesOf(made.one).forward(context, session, request, true, { notify() {}, signal })
   return { result, memory }
 }
 
@@ -83,4 +91,24 @@ t.test('a part that is lost on the way is said again as long as it is kept; else
   t.equal(first.memory.bytes, held, 'nothing is kept of it')
   const second = await forwarded(t, 64 * mebi, 2)
   t.ok((await second.result)?.text === answer)
+})
+
+t.test('where the home has no memory for a part, the call ends with too_many', async (t) => {
+  const { result, memory } = await forwarded(t, 64 * mebi, 0, answer, { homeBytes: mebi })
+  await t.rejects(result, { code: 'too_many', message: /has been made/, data: { outcome: 'unknown' } })
+  t.equal(memory.bytes, held)
+})
+
+t.test('a server request for which the home has no memory is not taken for one that the client gets', async (t) => {
+  const pushed: boolean[] = []
+  const ask = (text: string) => ({ jsonrpc: '2.0', id: 'q', method: 'sampling/createMessage', params: { text } }) as const
+  const { result } = await forwarded(t, 64 * mebi, 0, answer, {
+    homeBytes: mebi,
+    run: (_context, _session, _message, push) => {
+      pushed.push(push(ask('short')), push(ask('x'.repeat(2 * mebi))))
+      return Promise.resolve('{}')
+    }
+  })
+  t.same(await result, { text: '{}' })
+  t.same(pushed, [true, false])
 })

@@ -43,14 +43,16 @@ t.test('of a call one long message is on its way at a time, and what waits count
 
 t.test('what its caller has no memory for is left out, and the answer is not', async (t) => {
   const setup = await wire(t, {}, { memory: createMemoryAccount(8_000_000) })
+  const taken: boolean[] = []
   setup.two.serve('request', async (_question, { notify }) => {
-    for (let n = 0; n < 10; n++) void notify({ n, long })
+    for (let n = 0; n < 10; n++) taken.push(notify({ n, long }) !== undefined)
     return 'done'
   })
   const heard: unknown[] = []
   t.equal(await setup.one.request('two', 'request', ada, {}, call({ notify: (said) => void heard.push(said) })), 'done')
   // A caller has a quarter.
   t.equal(heard.length, 2)
+  t.same(taken, [true, true, ...Array<boolean>(8).fill(false)], 'who says it knows')
 })
 
 t.test('no more leaves for a process than it has said that it has read, and tenants take turns', async (t) => {

@@ -12,8 +12,10 @@ function keeper() {
   return {
     said,
     pass: (ms: number): void => void (now += ms),
-    keep: (tenant: string, id: string, size: number): void =>
+    leaveLater: (tenant: string, id: string, size: number): (() => void) =>
       kept.keep({ id, to: 'one', tenant, word: 'answer', body: id, seq: 1, size }),
+    keep: (tenant: string, id: string, size: number): void =>
+      kept.keep({ id, to: 'one', tenant, word: 'answer', body: id, seq: 1, size })(),
     isKept: (id: string): boolean => kept.sayAgain(id, 'one', 0)
   }
 }
@@ -38,5 +40,22 @@ t.test('a lone tenant has all of it, and nothing is kept for longer than five se
   pass(5_000)
   keep('calm', 'calm 5', 1)
   t.same(['calm 1', 'calm 4', 'calm 5'].map(isKept), [false, false, true])
+  t.end()
+})
+
+t.test('the five seconds begin when it has left', (t) => {
+  const { leaveLater, keep, isKept, pass } = keeper()
+  const hasLeft = leaveLater('calm', 'long', mebibyte)
+  keep('calm', 'short', 1)
+  pass(20_000)
+  keep('calm', 'next', 1)
+  t.same(['long', 'short'].map(isKept), [true, false])
+  hasLeft()
+  pass(4_999)
+  keep('calm', 'other', 1)
+  t.ok(isKept('long'))
+  pass(1)
+  keep('calm', 'last', 1)
+  t.notOk(isKept('long'))
   t.end()
 })

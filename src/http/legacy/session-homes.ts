@@ -22,7 +22,7 @@ import type { Sessions } from '../../session/sessions.ts'
 import { sessionHomeKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { CallContext } from '../admission.ts'
-import { requestOverheadBytes, reserveAnswer } from '../request-memory.ts'
+import { answerRefusal, requestOverheadBytes, reserveAnswer } from '../request-memory.ts'
 import { runSteps } from '../../time/turns.ts'
 import { type CarriedContext, carriedContext, contextOfCarried } from './carried.ts'
 
@@ -216,16 +216,20 @@ async function runForwarded(
     const session = live.use(found, held.share)
     const context: CallContext = { ...place, ...came, person, memory: held }
     const push = (each: JsonObject): boolean => {
-      const isLeftOut = each['method'] === 'notifications/progress' && waitingBytes() > maxProgressBytes
-      if (streams && !isLeftOut) void notify({ message: each } satisfies Ahead)
-      return streams
+      if (!streams) return false
+      if (each['method'] === 'notifications/progress' && waitingBytes() > maxProgressBytes) return true
+      // Where there is no room for it, who sends it tries the next stream.
+      return notify({ message: each } satisfies Ahead) !== undefined
     }
     const answer = await run(context, session, { kind: 'request', ...message }, push, signal)
     if (answer === undefined) return {}
     let text = stringOf(answer)
     const chars = text.length
-    for (; text.length > partChars; text = text.slice(partChars))
-      await notify({ part: text.slice(0, partChars) } satisfies Ahead)
+    for (; text.length > partChars; text = text.slice(partChars)) {
+      const said = notify({ part: text.slice(0, partChars) } satisfies Ahead)
+      if (said === undefined) throw answerRefusal(held, partChars)
+      await said
+    }
     return { text, chars }
   } finally {
     held.set(0)

@@ -5,7 +5,7 @@ import type { Clock } from '../../time/clock.ts'
 import type { BusMessages } from './bus-messages.ts'
 import type { OutboxWord } from './bus-outbox.ts'
 
-/** For longer than a process is without Redis where that answers again. */
+/** From when it has left, for longer than a process is without Redis where that answers again. */
 export const keptMs = 5_000
 /**
  * Of all answers that are kept, and of all that was said ahead of answers, as `jsonSizeOf` counts. Beyond, the tenant
@@ -24,7 +24,8 @@ interface SaidMessage {
 }
 
 interface Kept extends SaidMessage {
-  readonly until: number
+  /** Once it has left. */
+  until: number
 }
 
 export type KeptMessages = ReturnType<typeof createKeptMessages>
@@ -33,9 +34,10 @@ export function createKeptMessages(clock: Pick<Clock, 'now'>, trySend: BusMessag
   const ahead = createKept(clock)
   const answers = createKept(clock)
   return {
-    keep(said: SaidMessage): void {
+    /** @returns to be called once when it has left, or never will */
+    keep(said: SaidMessage): () => void {
       const kept = said.word === 'said' ? ahead : answers
-      kept.add(said)
+      return kept.add(said)
     },
     /**
      * To who asked, and nobody else: in order, all that is kept after what it has heard.
@@ -57,18 +59,19 @@ export function createKeptMessages(clock: Pick<Clock, 'now'>, trySend: BusMessag
 }
 
 function createKept({ now }: Pick<Clock, 'now'>) {
-  /** The oldest comes first, here, of each request and of each tenant. */
-  const all = new Set<Kept>()
-  const byRequest = new Map<string, Kept[]>()
+  /** Those that have left, in that order. */
+  const left = new Set<Kept>()
+  /** The oldest comes first, of each request and of each tenant. */
+  const byRequest = new Map<string, Set<Kept>>()
   const byTenant = new Map<string, { readonly kept: Set<Kept>; bytes: number }>()
   let total = 0
 
   function forget(kept: Kept): void {
-    all.delete(kept)
+    left.delete(kept)
     total -= kept.size
     const same = byRequest.get(kept.id)
-    same?.shift()
-    if (same?.length === 0) byRequest.delete(kept.id)
+    same?.delete(kept)
+    if (same?.size === 0) byRequest.delete(kept.id)
     const own = byTenant.get(kept.tenant)
     if (own === undefined) return
     own.kept.delete(kept)
@@ -88,28 +91,32 @@ function createKept({ now }: Pick<Clock, 'now'>) {
   }
 
   return {
-    add(given: SaidMessage): void {
-      for (const kept of all) {
+    add(given: SaidMessage): () => void {
+      for (const kept of left) {
         if (kept.until > now()) break
         forget(kept)
       }
-      if (given.size > maxKeptBytes) return
+      if (given.size > maxKeptBytes) return () => {}
       while (total + given.size > maxKeptBytes) {
         const oldest = oldestOfLargest(given)
         if (oldest === undefined) break
         forget(oldest)
       }
-      const kept = { ...given, until: now() + keptMs }
-      all.add(kept)
+      const kept: Kept = { ...given, until: Infinity }
       total += given.size
       const own = byTenant.get(given.tenant) ?? { kept: new Set<Kept>(), bytes: 0 }
       byTenant.set(given.tenant, own)
       own.kept.add(kept)
       own.bytes += given.size
-      const same = byRequest.get(given.id) ?? []
-      same.push(kept)
+      const same = byRequest.get(given.id) ?? new Set<Kept>()
+      same.add(kept)
       byRequest.set(given.id, same)
+      return () => {
+        if (byRequest.get(given.id)?.has(kept) !== true) return
+        kept.until = now() + keptMs
+        left.add(kept)
+      }
     },
-    of: (id: string): readonly Kept[] => byRequest.get(id) ?? []
+    of: (id: string): readonly Kept[] => [...(byRequest.get(id) ?? [])]
   }
 }

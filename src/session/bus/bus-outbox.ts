@@ -16,7 +16,7 @@ import type { BusCaller } from './bus-server.ts'
 const retryMs = 100
 /** For so long: after it the other side counts this process as gone. */
 const maxRetryMs = 15_000
-/** Messages ahead of the answer that wait; more are left out, as is what its caller has no memory for. */
+/** Messages ahead of the answer that wait; for more there is no room, nor for what its caller has no memory for. */
 const maxWaiting = 1_000
 
 export type OutboxWord = 'said' | 'answer' | 'error'
@@ -111,19 +111,34 @@ export function createOutbox(
   return {
     /**
      * Resolves when it was said, or nobody could be told. Rejects for an answer alone.
+     * @returns undefined where there is no room for it ahead of the answer: it was left out
      * @throws GatewayError upstream_protocol where the answer is too large: it can be said instead
      */
-    say(word: OutboxWord, body: unknown): Promise<void> {
+    say(word: OutboxWord, body: unknown): Promise<void> | undefined {
       const bytes = jsonSizeOf(body, maxChars)
       if (word === 'said' && (unsaid.length >= maxWaiting || !held.share.has(bytes))) {
         log.debug({ word, waiting: unsaid.length }, 'a message to another process was left out')
-        return Promise.resolve()
+        return undefined
       }
       return new Promise((resolve, reject) => {
-        const done = (): void => resolve()
-        const one: Unsaid = { word, seq: ++last, body, bytes, done, failed: reject }
+        const seq = ++last
         // Before it is known to have left: what comes after it must not be said again without it.
-        keep({ id, to, tenant: whose.tenant, word, body, seq: one.seq, size: bytes })
+        const hasLeft = keep({ id, to, tenant: whose.tenant, word, body, seq, size: bytes })
+        const done = (): void => {
+          hasLeft()
+          resolve()
+        }
+        const one: Unsaid = {
+          word,
+          seq,
+          body,
+          bytes,
+          done,
+          failed(error) {
+            hasLeft()
+            reject(error)
+          }
+        }
         if (unsaid.length > 0 || bytes > shortBytes) return wait(one)
         write(one).then(done, (error: unknown) => failed(one, error))
       })

@@ -50,8 +50,8 @@ export interface BusQuestion {
 
 /** How a request of another process is answered. */
 export interface ServedCall extends Pick<BusCall, 'signal'> {
-  /** Resolves when it was said, or nobody could be told. */
-  readonly notify: (said: unknown) => Promise<void>
+  /** Resolves when it was said, or nobody could be told; undefined where it was left out: there is no room for it. */
+  readonly notify: (said: unknown) => Promise<void> | undefined
   /** How much of what it was notified of has not left, as `jsonSizeOf` counts. */
   readonly waitingBytes: () => number
 }
@@ -125,7 +125,7 @@ export function createBusServer(
         working = true
         const outbox = createOutbox({ send, flow, keep: kept.keep }, { to: from, id, whose }, context, unwanted)
         try {
-          const notify = (said: unknown): Promise<void> => outbox.say('said', said)
+          const notify = (said: unknown): Promise<void> | undefined => outbox.say('said', said)
           const { waitingBytes } = outbox
           const answer = await run(question, { notify, waitingBytes, signal: ending.signal })
           await outbox.say('answer', answer)
