@@ -101,7 +101,8 @@ t.test('where the home has no memory for a part, the call ends with too_many', a
 
 t.test('a server request for which the home has no memory is not taken for one that the client gets', async (t) => {
   const pushed: boolean[] = []
-  const ask = (text: string) => ({ jsonrpc: '2.0', id: 'q', method: 'sampling/createMessage', params: { text } }) as const
+  const ask = (text: string) =>
+    ({ jsonrpc: '2.0', id: 'q', method: 'sampling/createMessage', params: { text } }) as const
   const { result } = await forwarded(t, 64 * mebi, 0, answer, {
     homeBytes: mebi,
     run: (_context, _session, _message, push) => {
