@@ -103,6 +103,25 @@ t.test('calls at other replicas go to the server from there, in one session, und
   t.same([...new Set(saidIn('one').map(({ revision }) => revision))], ['2025-11-25'])
 })
 
+t.test('the sessions of one client at several upstreams are lent each by itself', async (t) => {
+  const client = await lent('of two')
+  await tool(home, client, 'echo', { text: 'of two' })
+  await lentTo(guest, client, 'echo')
+  const handshakes = () => scripted.seen.filter(({ message }) => message?.['method'] === 'initialize').length
+  const [before, sessions] = [handshakes(), new Set<unknown>()]
+  const sent = await messagesOf(async () => {
+    for (let n = 0; n < 50; n++) {
+      t.equal(await tool(guest, client, 'get'), 'of two')
+      t.match(await tool(guest, client, 'echo', { text: `of two ${n}` }), `of two ${n}`)
+      sessions.add(sessionOf(`of two ${n}`))
+    }
+  })
+  t.ok(sent < 60, `100 calls in turn took ${sent} messages between replicas`)
+  t.same([sessions.size, handshakes()], [1, before])
+  t.equal((await send(guest, { method: 'DELETE', headers: client.headers })).status, 204)
+  await until('both have ended', () => !server.knows(saidIn('of two')[0]?.session))
+})
+
 t.test('no session is lent where the configuration does not say so', async (t) => {
   const [atHome, atGuest] = [0, 1].map((node) => rig.at(node, 't/acme/unlent/mcp')) as [string, string]
   const client = await sessionAt(atHome)

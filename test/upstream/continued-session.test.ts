@@ -228,7 +228,7 @@ t.test('those that are in a session at the same time use other ids, too', (t) =>
   fc.assert(
     fc.property(fc.string(), fc.nat(126), fc.array(step, { maxLength: 20 }), (secret, turn, steps) => {
       const home = createRequestIds(numbersFrom(secret), turn)
-      const lend = () => createLentIds(numbersFrom(secret), home.lend())
+      const lend = () => createLentIds(numbersFrom(secret), home.lend() ?? -1)
       const borrowers = Array.from({ length: 3 }, lend)
       const ids: number[] = []
       for (const { who, count } of steps) {
@@ -246,5 +246,10 @@ t.test('those that are in a session at the same time use other ids, too', (t) =>
   let given = 0
   while (next() !== undefined) given++
   t.same([left(), given > lentIds - 2], [0, true], 'a series has an end')
+  const home = createRequestIds(numbersFrom('secret'), 126)
+  let series = 0
+  while (home.lend() !== undefined) series++
+  t.equal(series, (2 ** 24 * 0.75) / lentIds, 'and so have the series of a turn, of which the home keeps the rest')
+  t.ok(Number.isInteger(home()))
   t.end()
 })

@@ -1,7 +1,7 @@
 // A connection over Streamable HTTP lends its session, and another one sends requests in it.
 
 import t, { type Test } from 'tap'
-import type { LentSession, SessionPlace } from '../../src/protocol/seams.ts'
+import type { LentSession, SessionPlace, Upstream } from '../../src/protocol/seams.ts'
 import type { UpstreamCredentials } from '../../src/upstream/rpc/credential.ts'
 import {
   callOf,
@@ -132,4 +132,31 @@ t.test('after a 400 a borrower has no ids left for new calls; those that run go 
   await borrower.request(callOf('release'), recordingClient(), never)
   t.match(await running, { content: [{ text: 'slow is done' }] })
   t.equal(count('initialize'), 1)
+})
+
+t.test('a request that is not sent, for want of ids or by a fault, gives its place at the upstream back', async (t) => {
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const definition = httpDefinition(peer.url, { maxCalls: 4, checkAfterMs: 60_000 })
+  const { pool } = testConnector()
+  t.teardown(() => pool.close())
+  const owner = await pool.acquire(definition, 'owner', { ...handshake, place: place(true) }, recordingEvents())
+  const session = await owner.sharing?.lend()
+  if (session === undefined) throw new Error('nothing is lent')
+  const loan = { session, renew: async () => undefined }
+  const borrower = await pool.acquire(definition, 'borrower', { ...handshake, loan }, recordingEvents())
+  const echo = (upstream: Upstream) => upstream.request(callOf('echo'), recordingClient(), never)
+  while ((borrower.sharing?.idsLeft() ?? 0) > 0) await echo(borrower)
+  const faulty = callOf('echo')
+  Object.defineProperty(faulty.params, 'task', {
+    get() {
+      throw new Error('a fault')
+    }
+  })
+  for (let n = 0; n < 8; n++) {
+    await t.rejects(echo(borrower), { code: 'unavailable', message: /Retry in a second/ })
+    await t.rejects(owner.request(faulty, recordingClient(), never), { message: 'a fault' })
+  }
+  t.equal(pool.stateOf(definition).calls, 0)
+  t.match(await echo(owner), { content: [{ type: 'text' }] })
 })

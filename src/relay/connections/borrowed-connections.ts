@@ -51,8 +51,9 @@ export interface BorrowedSessionsOptions {
   ) => Promise<unknown>
 }
 
-/** None of those that the session has of its own. */
-export const borrowedScopeOf = (sessionKey: string): string => `borrowed:${sessionKey}`
+/** None of those that the session has of its own; each upstream has one, as each is lent by itself. */
+export const borrowedScopeOf = ({ key }: Pick<LiveSession, 'key'>, { hash }: Pick<HttpDefinition, 'hash'>): string =>
+  `borrowed:${key}:${hash}`
 
 export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }: BorrowedSessionsOptions) {
   /** @throws GatewayError where the home is gone, or does not know the question */
@@ -77,7 +78,7 @@ export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }:
       quotaKey: quotaKeyOf(record.owner),
       loan: { session: lent, renew: async (forgotten: string) => (await question(loan, { forgotten })).lent }
     }
-    return await pool.acquire(definition, borrowedScopeOf(session.key), handshake, {
+    return await pool.acquire(definition, borrowedScopeOf(session, definition), handshake, {
       listChanged(kind, noticedBy) {
         if (noticedBy === 'server') report(kind)
       },

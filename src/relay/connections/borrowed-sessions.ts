@@ -32,6 +32,8 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   const { pool, bus, live, clock, log } = options
   const { question, connect } = createBorrowedConnections(options)
   const loans = new WeakMap<LiveSession, Map<UpstreamDefinition['hash'], Loan>>()
+  /** By key of the session: the scopes in which a connection was opened. */
+  const scopes = new Map<string, Set<string>>()
   /** With open connections. */
   const open = new Set<Loan>()
   const homes = createFollowedHomes(bus, (home) => void giveBack(home))
@@ -53,7 +55,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     loan.isAsking = true
     loan.dueAt = askedAt + lentMs / 2
     loan.heldAt = askedAt
-    const scope = borrowedScopeOf(session.key)
+    const scope = borrowedScopeOf(session, definition)
     try {
       const current = sharingOf(loan)
       const has = hasIds(current, spareIds * 2) ? current?.id() : undefined
@@ -64,6 +66,8 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
         if (lent === undefined) throw new Error('its home lends nothing')
         loan.connections.add(await connect(loan, lent))
         open.add(loan)
+        scopes.set(session.key, (scopes.get(session.key) ?? new Set()).add(scope))
+        if (live.get(session.key) !== session) release(session.key)
       }
       loan.until = askedAt + lentMs
       homes.follow(loan.home)
@@ -88,14 +92,14 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     })
   }
 
-  const sharingOf = ({ session, definition }: Loan) => pool.peek(definition, borrowedScopeOf(session.key))?.sharing
+  const sharingOf = ({ session, definition }: Loan) => pool.peek(definition, borrowedScopeOf(session, definition))?.sharing
   const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.idsLeft() ?? 0) > count
 
   const isBusy = ({ sharing }: Upstream): boolean => sharing?.isBusy() === true
 
   function check(loan: Loan): void {
     const { connections, definition, session } = loan
-    const newest = pool.peek(definition, borrowedScopeOf(session.key))
+    const newest = pool.peek(definition, borrowedScopeOf(session, definition))
     for (const each of connections) if (each !== newest && !isBusy(each)) connections.delete(each)
     if (connections.size === 0) open.delete(loan)
     if (loan.isAsking || clock.now() < loan.heldAt + lentMs / 2) return
@@ -113,7 +117,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     for (const loan of lent) {
       Object.assign(loan, { until: 0, dueAt: clock.now() + refusedMs })
       // What the next home lends is used on another connection: that of this one has an end.
-      pool.leave(borrowedScopeOf(loan.session.key))
+      pool.leave(borrowedScopeOf(loan.session, loan.definition))
     }
     return lent.flatMap(({ connections }) => [...connections])
   }
@@ -126,11 +130,15 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     return {}
   })
 
-  live.onDrop((key) => {
-    pool
-      .release(borrowedScopeOf(key))
-      .catch((err: unknown) => log.debug({ err }, 'connections into a session that has ended did not close cleanly'))
-  })
+  function release(key: string): void {
+    const ofSession = scopes.get(key) ?? []
+    scopes.delete(key)
+    for (const scope of ofSession)
+      pool
+        .release(scope)
+        .catch((err: unknown) => log.debug({ err }, 'connections into a session that has ended did not close cleanly'))
+  }
+  live.onDrop(release)
 
   return {
     /**
@@ -149,7 +157,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
       const { home } = session.session.record
       if (loan.home !== home) Object.assign(loan, { home, until: 0, dueAt: 0, calls: 0 })
       const now = clock.now()
-      const upstream = now < loan.until ? pool.use(definition, borrowedScopeOf(session.key)) : undefined
+      const upstream = now < loan.until ? pool.use(definition, borrowedScopeOf(session, definition)) : undefined
       loan.calls++
       if (now >= loan.dueAt && !loan.isAsking && loan.calls >= callsAtHome) void borrow(loan)
       if (upstream === undefined || !hasIds(upstream.sharing, spareIds)) return undefined
@@ -158,7 +166,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     /** The connection of a session that lives elsewhere. */
     find(session: LiveSession, hash: string): Upstream | undefined {
       const loan = loans.get(session)?.get(hash)
-      return loan && pool.peek(loan.definition, borrowedScopeOf(session.key))
+      return loan && pool.peek(loan.definition, borrowedScopeOf(session, loan.definition))
     },
     close(): void {
       checks.close()

@@ -4,7 +4,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { createOpenTable } from '../../limits/open-table.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
-import { GatewayError, modernOnlyCodes } from '../../protocol/messages.ts'
+import { modernOnlyCodes } from '../../protocol/messages.ts'
 import type { SessionSharing, UpstreamSession } from '../../protocol/seams.ts'
 import { noReason, pause } from '../../time/clock.ts'
 import { closedError, failureError, lostError, upstreamError } from '../rpc/errors.ts'
@@ -58,7 +58,7 @@ export function openStreamable(
   const rpc = createRpcClient({
     definition,
     link,
-    nextId: () => ids.next() ?? noIds(name),
+    nextId: ids.next,
     streamPerCall: true,
     revision: () => session.handshakeResult?.revision,
     transport: {
@@ -105,7 +105,8 @@ export function openStreamable(
     async lend(forgotten) {
       // A server may bind its session to the credential that began it.
       const lent = link.credential === undefined ? await session.lend(forgotten) : undefined
-      return lent && { ...lent, ids: ids.lend() }
+      const from = lent && ids.lend()
+      return lent !== undefined && from !== undefined ? { ...lent, ids: from } : undefined
     }
   }
 
@@ -175,11 +176,4 @@ export function openStreamable(
     }),
     destroy
   }
-}
-
-/** Whoever lends a session is asked for more of them long before. */
-function noIds(name: string): never {
-  throw new GatewayError('unavailable', `Requests to upstream ${name} are too many at once. Retry in a second.`, {
-    headers: { 'Retry-After': '1' }
-  })
 }

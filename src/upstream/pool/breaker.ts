@@ -4,7 +4,7 @@
 // pool tries by itself and one call at a time may bring about, or a request that still waited. No call is ever the
 // probe, so none is given up for one. A process over stdio is left out: it says nothing of those of other callers.
 
-import { GatewayError, type Request } from '../../protocol/messages.ts'
+import { GatewayError, type Request, RpcError } from '../../protocol/messages.ts'
 import { type Clock, noReason, settledWithin } from '../../time/clock.ts'
 import { socketUseOf } from '../http/socket-pool.ts'
 import { UnreachableError } from '../rpc/errors.ts'
@@ -104,7 +104,7 @@ export function createBreaker(connector: Connector, attempts: Attempts, clock: C
         upstream.waiting--
         // What breaks off, or comes from a proxy in front, is no answer. What is refused at once has not waited.
         if (error instanceof UnreachableError) noteQuiet(upstream)
-        if (error instanceof GatewayError) return
+        if (error !== undefined && !(error instanceof RpcError)) return
         backoff.reached(definition)
         answered(upstream)
       }

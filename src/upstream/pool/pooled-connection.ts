@@ -156,7 +156,13 @@ export function createPooledConnection(
           const { method } = outgoing
           const { revision } = upstream
           const name = metrics && outgoing.params?.['name']
-          const result = request(outgoing, client, signal)
+          let result: Promise<Result>
+          try {
+            result = request(outgoing, client, signal)
+          } catch (error) {
+            // A fault: its place is given back all the same.
+            result = Promise.reject(error as Error)
+          }
           // What stands in for a server that is not asked may be called by any name, and is no upstream.
           const sentAt = upstream.transport && metrics && clock.now()
           const over = (error?: unknown, isToolError = false): void => {

@@ -77,6 +77,12 @@ export const closedError = (name: UpstreamName): GatewayError =>
 export const endedError = (upstream: UpstreamName, cause: Error): GatewayError =>
   upstreamError(upstream, 'upstream_unavailable', `The connection to upstream ${upstream} has ended. Try again.`, cause)
 
+/** Whoever lends a session is asked for more ids long before. */
+export const noIdsError = (upstream: UpstreamName): GatewayError =>
+  new GatewayError('unavailable', `Requests to upstream ${upstream} are too many at once. Retry in a second.`, {
+    headers: { 'Retry-After': '1' }
+  })
+
 export const timeoutError = (name: UpstreamName, timeoutMs: number): GatewayError =>
   uncertainError(
     name,

@@ -16,11 +16,13 @@ export const maxStart = 2 ** 23
 
 /** In a series that is lent to another connection. */
 export const lentIds = 2 ** 10
+/** Of a turn: what comes after these is for the connection that has it alone. */
+const lendableIds = idsInTurn * 0.75
 
 export interface RequestIds {
   (): number
-  /** Gives a series of `lentIds` ids away. @returns where it begins, for `createLentIds` */
-  lend(): number
+  /** Gives a series of `lentIds` ids away. @returns where it begins, for `createLentIds`; undefined: no more */
+  lend(): number | undefined
 }
 
 /** @returns the same numbers between 0 and 1 for the same secret: 16 of them, again and again */
@@ -39,7 +41,8 @@ export function numbersFrom(secret: string): () => number {
  */
 export function createRequestIds(random: () => number, turn = 0, start = 0): RequestIds {
   const { first, idOf } = createOrder(random)
-  let count = (first + turn * idsInTurn + start) & mask
+  const begin = first + turn * idsInTurn
+  let count = (begin + start) & mask
 
   function next(): number {
     count = (count + 1) & mask
@@ -47,8 +50,9 @@ export function createRequestIds(random: () => number, turn = 0, start = 0): Req
     // Many servers take 0 for no id.
     return id === 0 ? next() : id
   }
-  const lend = (): number => {
+  const lend = (): number | undefined => {
     const from = count
+    if (((from - begin) & mask) + lentIds > lendableIds) return undefined
     count = (count + lentIds) & mask
     return from
   }

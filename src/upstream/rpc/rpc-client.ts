@@ -4,7 +4,7 @@
 import { metaOf, type Notification, notificationMessage, type Request, type Result } from '../../protocol/messages.ts'
 import { withProgressToken } from '../../protocol/envelope.ts'
 import { printable } from './decode-json.ts'
-import { cancelledError, endedError, timeoutError, uncertainError } from './errors.ts'
+import { cancelledError, endedError, noIdsError, timeoutError, uncertainError } from './errors.ts'
 import { type CallNotifications, createCallNotifications, createTaskListeners } from './notifications.ts'
 import { createReceiver, type OpenCall } from './receiver.ts'
 import { createRequestIds } from './request-ids.ts'
@@ -54,6 +54,7 @@ export function createRpcClient(options: RpcClientOptions) {
     if (signal.aborted) return Promise.reject(cancelledError(name))
     if (ended !== undefined) return Promise.reject(endedError(name, ended))
     const id = nextId()
+    if (id === undefined) return Promise.reject(noIdsError(name))
     const { method, params } = request
     const isHandshake = handshakes.has(method)
     const asTask = params?.['task'] !== undefined

@@ -77,8 +77,8 @@ export interface RpcClientOptions {
   readonly definition: Pick<UpstreamDefinition, 'name' | 'timeoutMs' | 'isolation'>
   readonly link: LinkContext
   readonly transport: Transport
-  /** Gives the ids of requests. Default: of this connection alone. */
-  nextId?(): number
+  /** Gives the ids of requests; undefined where it has none left. Default: of this connection alone. */
+  nextId?(): number | undefined
   /** Each request is answered on a stream of its own. */
   readonly streamPerCall?: boolean
   /** The negotiated one; undefined before the handshake. */
