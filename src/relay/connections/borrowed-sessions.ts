@@ -92,7 +92,8 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     })
   }
 
-  const sharingOf = ({ session, definition }: Loan) => pool.peek(definition, borrowedScopeOf(session, definition))?.sharing
+  const sharingOf = ({ session, definition }: Loan) =>
+    pool.peek(definition, borrowedScopeOf(session, definition))?.sharing
   const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.idsLeft() ?? 0) > count
 
   const isBusy = ({ sharing }: Upstream): boolean => sharing?.isBusy() === true

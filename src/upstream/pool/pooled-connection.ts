@@ -156,13 +156,7 @@ export function createPooledConnection(
           const { method } = outgoing
           const { revision } = upstream
           const name = metrics && outgoing.params?.['name']
-          let result: Promise<Result>
-          try {
-            result = request(outgoing, client, signal)
-          } catch (error) {
-            // A fault: its place is given back all the same.
-            result = Promise.reject(error as Error)
-          }
+          const result = sent(request, outgoing, client, signal)
           // What stands in for a server that is not asked may be called by any name, and is no upstream.
           const sentAt = upstream.transport && metrics && clock.now()
           const over = (error?: unknown, isToolError = false): void => {
@@ -221,4 +215,13 @@ export function createPooledConnection(
     }
   }
   return connection
+}
+
+/** What throws is a fault: its place is given back all the same. */
+function sent(request: Upstream['request'], ...given: Parameters<Upstream['request']>): Promise<Result> {
+  try {
+    return request(...given)
+  } catch (error) {
+    return Promise.reject(error as Error)
+  }
 }

@@ -24,9 +24,8 @@ const maxAbandoned = 64
 const once = { once: true }
 
 export function createRpcClient(options: RpcClientOptions) {
-  const { definition, link, transport } = options
-  const { name, timeoutMs } = definition
-  const { clock, warnings } = link
+  const { link, transport } = options
+  const [{ name, timeoutMs }, { clock, warnings }] = [options.definition, link]
   const calls = createOpenTable<OpenCall>()
   const taskListeners = createTaskListeners(clock)
   const sender = createTextSender(options, calls)
