@@ -126,6 +126,8 @@ t.test('events that wait for readers who stay away', async (t) => {
   for (const [at, client] of clients.entries()) {
     const stream = await listenEvents(gateway.url, client, lastIds[at])
     await until('it is there', () => stream.text() !== '')
+    // What there was no memory for has ended the streams of the upstream on which it came: they are opened again.
+    await until('the upstream can be heard again', () => upstream.allListening())
     say('the last')
     await stream.next('the last', ({ params }) => params?.data === 'the last')
     told += stream.messages().filter(({ params }) => params?.data?.length === 1_000_000).length
