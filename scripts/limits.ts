@@ -374,8 +374,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['admin/live/event-streams.ts recheckMs', 'time until a stream ends whose key was taken away', 'stream', '-'],
     ['admin/live/event-streams.ts keepAliveMs', 'time without any sign of life', 'stream', 'a comment is sent'],
     [
-      'admin/live/watch.ts maxEventsSent maxCharsSent',
-      'events that are sent to a listener at another process, and their characters, in a quarter of a second',
+      'admin/live/watch.ts maxEventsSent maxCharsSent shortChars',
+      'events that are sent to a listener at another process, and their characters, in a quarter of a second; of these, left to what counts calls that run',
       'stream',
       'dropped, and counted in the stream'
     ],
@@ -526,7 +526,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'tenant and process',
       'the others are counted'
     ],
-    ['admin/audit/exported.ts stalledMs', 'time in which an export is read on', 'answer', 'it is cut off'],
+    [
+      'admin/audit/exported.ts stalledMs pieceBytes',
+      'time in which so much of an export is read on',
+      'answer',
+      'it is cut off'
+    ],
     [
       'admin/configuration/planned/endpoint-plans.ts maxToldNamed',
       'sessions that a plan names of those that are told',

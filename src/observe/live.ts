@@ -7,8 +7,11 @@ export interface LiveListener {
   readonly kind: LiveKind
   /** undefined: of all. */
   readonly tenants: ReadonlySet<string> | undefined
-  /** @param text JSON in one line */
-  take(tenant: string, text: string): void
+  /**
+   * @param text JSON in one line
+   * @param short the same in few characters, for whom there is no room for all of it; undefined: there is no such
+   */
+  take(tenant: string, text: string, short?: string): void
 }
 
 export type LiveEvents = ReturnType<typeof createLiveEvents>
@@ -16,14 +19,17 @@ export type LiveEvents = ReturnType<typeof createLiveEvents>
 export function createLiveEvents() {
   const listeners = new Set<LiveListener>()
   return {
-    /** @param make the event as JSON in one line; called only where somebody listens */
-    happened(kind: LiveKind, tenant: string, make: () => string): void {
+    /**
+     * @param make the event as JSON in one line; called only where somebody listens
+     * @param short see LiveListener
+     */
+    happened(kind: LiveKind, tenant: string, make: () => string, short?: string): void {
       if (listeners.size === 0) return
       let text: string | undefined
       for (const each of listeners) {
         if (each.kind !== kind || each.tenants?.has(tenant) === false) continue
         text ??= make()
-        each.take(tenant, text)
+        each.take(tenant, text, short)
       }
     },
     isListenedTo(kind: LiveKind): boolean {

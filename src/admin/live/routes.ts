@@ -7,8 +7,8 @@ import { AdminProblem } from '../problem.ts'
 import { AdminStream, defineRoute, everyRole, type AdminServices } from '../route.ts'
 
 export const perEvent =
-  '`event: dropped` says how many another process could not send, `event: end` why the stream ends (`slow`: it was ' +
-  'not read; `access`: the key was taken away).'
+  '`event: dropped` says how many (`count`) of which events (`kind`) another process could not send, `event: end` ' +
+  'why the stream ends (`slow`: it was not read; `access`: the key was taken away).'
 
 export const streamOf = (
   services: Pick<AdminServices, 'watch'>,
@@ -21,8 +21,7 @@ export const streamOf = (
         kind,
         tenants,
         take: (_tenant, text) => send(kind, text),
-        // What runs is told again.
-        missed: (count) => kind !== 'running' && send('dropped', JSON.stringify({ count }))
+        missed: (count) => send('dropped', JSON.stringify({ count, kind }))
       })
     )
     return () => stops.forEach((stop) => stop())

@@ -28,18 +28,24 @@ interface RunningOptions {
 export function tellRunningCalls({ live, running, node, clock, wall }: RunningOptions): () => void {
   /** Those of whom the last look had some: that there are none any more is told, too. */
   let told = new Set<string>()
+  /** Where there is no room for all, it is another tenant's turn to be first at each look. */
+  let turn = 0
 
   function look(): void {
     if (!live.isListenedTo('running')) return
     const byTenant = Map.groupBy([...slow(running)], ({ call }) => call.tenant.id)
     const now = wall.now()
-    for (const tenant of new Set([...byTenant.keys(), ...told])) {
+    const tenants = [...new Set([...byTenant.keys(), ...told])].toSorted()
+    const first = tenants.length === 0 ? 0 : turn++ % tenants.length
+    for (const tenant of [...tenants.slice(first), ...tenants.slice(0, first)]) {
       const all = byTenant.get(tenant) ?? []
-      live.happened('running', tenant, () => {
+      const textOf = (calls: readonly object[]): string =>
+        JSON.stringify({ process: node, tenant, calls, leftOut: all.length - calls.length })
+      const make = (): string => {
         const calls = all.toSorted((a, b) => b.ms - a.ms).slice(0, maxCallsTold)
-        const shown = calls.map(({ call, record, ms }) => runningCall(call, record, ms, now))
-        return JSON.stringify({ process: node, tenant, calls: shown, leftOut: all.length - shown.length })
-      })
+        return textOf(calls.map(({ call, record, ms }) => runningCall(call, record, ms, now)))
+      }
+      live.happened('running', tenant, make, textOf([]))
     }
     told = new Set(byTenant.keys())
   }

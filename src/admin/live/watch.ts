@@ -13,6 +13,8 @@ const believedMs = 10_000
 const sendMs = 250
 const maxEventsSent = 250
 const maxCharsSent = 512 * 1024
+/** Of these, left to what says how much was left out. */
+const shortChars = 65_536
 /** Listeners at other processes. */
 const maxFarListeners = 256
 
@@ -84,10 +86,14 @@ export function createWatch({
     made.stop = live.listen({
       kind,
       tenants: tenants === null ? undefined : new Set(tenants),
-      take(tenant, text) {
-        if (made.events.length >= maxEventsSent || made.chars + text.length > maxCharsSent) return void made.dropped++
-        made.events.push([tenant, text])
-        made.chars += text.length
+      take(tenant, text, short) {
+        const hasRoom = (chars: number): boolean => made.chars + chars <= maxCharsSent
+        // Room is left for what is short.
+        const said = hasRoom(text.length + (short === undefined ? 0 : shortChars)) ? text : short
+        if (said === undefined || made.events.length >= maxEventsSent || !hasRoom(said.length))
+          return void made.dropped++
+        made.events.push([tenant, said])
+        made.chars += said.length
       }
     })
     sending ??= every(clock, sendMs, sendAll)

@@ -31,7 +31,8 @@ export const LimitsSchema = closedObject(
       1,
       100_000,
       256,
-      'Requests that may run at once for one session, or for one caller of revision 2026-07-28, which has no sessions.'
+      'Requests that may run at once for one session (at one gateway process, where its requests come to several), ' +
+        'or for one caller of revision 2026-07-28, which has no sessions, at one gateway process.'
     ),
     requestsPerSecondPerPrincipal: integer(
       1,

@@ -47,7 +47,8 @@ export function Page() {
     let hadRunning = false
     let isDue = false
     const take = (event, data) => {
-      if (event === 'dropped') dropped.value += JSON.parse(data).count
+      // What runs is told again.
+      if (event === 'dropped' && JSON.parse(data).kind !== 'running') dropped.value += JSON.parse(data).count
       if (event === 'running') running.told(JSON.parse(data))
       if (event !== 'call') return
       const call = JSON.parse(data)

@@ -18,7 +18,7 @@ export function createRunning() {
     /** @param {{ process: string, tenant: string, calls: any[], leftOut: number }} said */
     told({ process, tenant, calls, leftOut }) {
       const key = `${process} ${tenant}`
-      if (calls.length === 0) all.delete(key)
+      if (calls.length + leftOut === 0) all.delete(key)
       else all.set(key, { calls, leftOut, at: performance.now() })
     },
     /** @param {string} requestId */
