@@ -46,7 +46,7 @@ export function killsIn(texts: ReadonlyMap<string, KeptText>, known: KillsByTena
     const kills = listOf(JSON.parse(text)).filter(isTree) as unknown as DatedKill[]
     const whole = kills.map(({ same: _same, ...kill }): DatedKill => {
       const same = Object.hasOwn(sameOf, keyOfKill(kill)) ? sameOf[keyOfKill(kill)] : undefined
-      return { ...kill, ...(isTree(same) && { same: same as SameTarget }) }
+      return { ...kill, ...(isTree(same) && { same }) }
     })
     return [[id, { version, kills: whole }] as const]
   })

@@ -170,7 +170,8 @@ export function createSessionIndex(
     if (state.isRunning) return
     state.isRunning = true
     try {
-      const { value: found = [] } = await membersOf(store, tenant, readAtOnce, state.before).next()
+      const next = await membersOf(store, tenant, readAtOnce, state.before).next()
+      const found = next.done === true ? [] : next.value
       state.before = found.length < readAtOnce ? undefined : found.at(-1)
       await drop(tenant, (await judged(tenant, found)).over)
     } finally {

@@ -222,6 +222,6 @@ function sent(request: Upstream['request'], ...given: Parameters<Upstream['reque
   try {
     return request(...given)
   } catch (error) {
-    return Promise.reject(error as Error)
+    return Promise.reject(error)
   }
 }
