@@ -154,7 +154,12 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
     const counted = told.items.filter(({ calls }) => calls.some((count) => count > 0))
     return counted.length === 3 ? told : undefined
   })
-  t.match(long, { process: null, stepMs: 60_000, steps: 60, items: [{ tenant: 'acme', name: 'up/echo' }] })
+  t.match(long, { process: null, stepMs: 60_000, steps: 60 })
+  // Which was called most is not known: what a counter began with is not told.
+  const namesOf = (items: ReadonlyArray<{ readonly name: string }>): Set<string> =>
+    new Set(items.map(({ name }) => name))
+  t.ok(long.items.every(({ tenant }) => tenant === 'acme'))
+  t.ok(namesOf(long.items).has('up/echo'))
   const hasErrors = (name: string) => long.items.find((each) => each.name === name)?.errors.some((count) => count > 0)
   t.ok(hasErrors('up/rpcerror'))
   t.equal(hasErrors('up/slow'), false, 'that it was cancelled is no error')
@@ -163,7 +168,7 @@ t.test('Prometheus reads the metrics, and an upstream that is away raises its al
   const all = { url: `http://127.0.0.1:${port}`, headers: {} }
   const read = (labels: Record<string, string>) =>
     reader.read({ ...all, matchers: labels }, 'test', { by: 'tool', hours: 1, top: 5 }, undefined)
-  t.match(await read(matchers), { items: [{ name: 'up/echo' }] })
+  t.ok(namesOf((await read(matchers)).items).has('up/echo'))
   for (const labels of [{ cluster: 'us' }, { ...matchers, other: 'x' }, { cluster: '"} or vector(1)' }])
     t.match(await read(labels), { items: [], total: { calls: Array.from({ length: 60 }, () => 0) } })
   const other = await gateway.call('GET', '/v1/series/long?by=tool&hours=1', { key: adminKeys.globexViewer })
