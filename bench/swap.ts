@@ -3,9 +3,8 @@
 // ends the bench, so that none is lost unseen. Quiet and changing take turns. `npm run bench -- --only swap`.
 
 import { hash } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../test/kit/free-port.ts'
 import { median } from './figures.ts'
 import type { Job, Load } from './load/load.ts'
 import type { Section } from './report.ts'
@@ -101,15 +100,6 @@ async function applying(apply: () => Promise<void>, signal: AbortSignal): Promis
     await apply()
     await wait(applyEveryMs, undefined, { signal }).catch(() => undefined)
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 const head = [

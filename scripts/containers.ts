@@ -4,12 +4,11 @@
 
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { meetContainers, type Outcome, type Stack } from '../test/containers/meet.ts'
+import { freePort } from '../test/kit/free-port.ts'
 import { installPodman } from './programs.ts'
 import { baseImages, hasImage, makeStandIns, run, standInDebian } from './stand-ins/stand-ins.ts'
 
@@ -87,15 +86,6 @@ function compose(): string {
     run(pip, ['install', '--quiet', '--disable-pip-version-check', `podman-compose==${composeVersion}`])
   }
   return program
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 function endWithout(reason: string): never {
