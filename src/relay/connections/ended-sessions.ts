@@ -7,7 +7,7 @@ import type { Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot
 import { createSemaphore } from '../../limits/limits.ts'
 import type { Implementation, TenantId } from '../../protocol/messages.ts'
 import type { Session, Sessions } from '../../session/sessions.ts'
-import { pause } from '../../time/clock.ts'
+import { createDelay } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { contextIn, quotaKeyOf, type ContextOf, type EndpointContext, type Runtime } from '../call/call.ts'
 import { definitionsOf } from '../catalog/client-catalogs.ts'
@@ -18,6 +18,14 @@ const ownersFirstMs = 3_000
 /** Of one tenant: sessions that wait, and that are ended at a time. */
 const maxWaiting = 1_000
 const maxAtOnce = 4
+
+interface Waiting {
+  /** Of the steady clock. */
+  readonly dueAt: number
+  readonly tenant: TenantId
+  /** A session, or all of callers whom the tenant let in before. */
+  readonly ended: Session | { readonly before: Snapshot }
+}
 
 interface EndedSessionsOptions extends Pick<Runtime, 'clock' | 'log'> {
   readonly pool: Pick<Pool, 'endSession'>
@@ -30,6 +38,9 @@ interface EndedSessionsOptions extends Pick<Runtime, 'clock' | 'log'> {
 export function createEndedSessions(options: EndedSessionsOptions) {
   const { pool, kept, clientInfo, contextOf, sessions, clock, log } = options
   const tenants = new Map<TenantId, { waiting: number; readonly limited: ReturnType<typeof createSemaphore> }>()
+  /** The oldest first. Thousands are ended in a second: none of them has a timer of its own. */
+  const waiting: Waiting[] = []
+  const delay = createDelay(clock)
   const stop = new AbortController()
 
   /** @param before the endpoint as it was, where it may be gone */
@@ -45,24 +56,40 @@ export function createEndedSessions(options: EndedSessionsOptions) {
     }
   }
 
-  function later(tenant: TenantId, run: () => Promise<void>): void {
+  /** Sees to all that have waited for long enough, side by side as far as their tenant may. */
+  function seeToDue(): void {
+    while ((waiting[0]?.dueAt ?? Infinity) <= clock.now()) void seeTo(waiting.shift() as Waiting)
+    if (waiting[0] !== undefined) delay.start(waiting[0].dueAt - clock.now(), seeToDue)
+  }
+
+  async function seeTo({ tenant, ended }: Waiting): Promise<void> {
+    const turns = tenants.get(tenant)
+    if (turns === undefined) return
+    try {
+      await turns.limited(async () => {
+        if (stop.signal.aborted) return
+        await ('before' in ended ? endOfGone(tenant, ended.before) : endAll(ended))
+      })
+    } catch (err) {
+      log.debug({ err, tenant }, 'sessions at servers stay until those end them')
+    }
+    if (--turns.waiting === 0) tenants.delete(tenant)
+  }
+
+  function later(tenant: TenantId, ended: Waiting['ended']): void {
     const turns = tenants.get(tenant) ?? { waiting: 0, limited: createSemaphore(maxAtOnce) }
     if (turns.waiting >= maxWaiting)
       return log.debug({ tenant }, 'sessions at servers stay until those end them: too many ended at once')
     tenants.set(tenant, turns)
     turns.waiting++
-    void pause(clock, ownersFirstMs, stop.signal)
-      .then(() => turns.limited(async () => (stop.signal.aborted ? undefined : await run())))
-      .catch((err: unknown) => log.debug({ err, tenant }, 'sessions at servers stay until those end them'))
-      .finally(() => {
-        if (--turns.waiting === 0) tenants.delete(tenant)
-      })
+    waiting.push({ dueAt: clock.now() + ownersFirstMs, tenant, ended })
+    if (!delay.pending) delay.start(ownersFirstMs, seeToDue)
   }
 
   function endLater(session: Session): void {
     const { owner, endpoint } = session.record
     const context = contextOf(owner.tenant, endpoint, owner)
-    if (context !== undefined && definitionsOf(context).some(hasSessions)) later(owner.tenant, () => endAll(session))
+    if (context !== undefined && definitionsOf(context).some(hasSessions)) later(owner.tenant, session)
   }
 
   /** Of callers whom the tenant lets in no more, or whose endpoint is gone. */
@@ -85,11 +112,14 @@ export function createEndedSessions(options: EndedSessionsOptions) {
     reloaded(before: Snapshot, next: Snapshot): void {
       for (const [id, tenant] of before.tenants) {
         const mayBeLeft = [...tenant.upstreams.values()].some(hasSessions)
-        if (mayBeLeft && letsInFewer(tenant, next.tenants.get(id))) later(id, () => endOfGone(id, before))
+        if (mayBeLeft && letsInFewer(tenant, next.tenants.get(id))) later(id, { before })
       }
     },
     /** What waits is left to the servers. */
-    close: (): void => stop.abort()
+    close(): void {
+      stop.abort()
+      delay.close()
+    }
   }
 }
 

@@ -1,0 +1,37 @@
+// The threads on which V8 collects garbage and compiles give way to the one that serves requests.
+
+import { readdir, readFile } from 'node:fs/promises'
+import t from 'tap'
+import { serve } from '../kit/process.ts'
+
+/** The name of each thread of a process, and how nice it is (proc(5), stat). */
+async function threadsOf(pid: number): Promise<Array<readonly [name: string, nice: number]>> {
+  const ids = await readdir(`/proc/${pid}/task`)
+  return await Promise.all(
+    ids.map(async (id) => {
+      const stat = await readFile(`/proc/${pid}/task/${id}/stat`, 'utf8')
+      const [, name = '', fields = ''] = /\((.*)\) (.*)/.exec(stat) ?? []
+      return [name, Number(fields.split(' ')[16])] as const
+    })
+  )
+}
+
+t.test('threads of the engine have a lower priority than all others of the gateway', async (t) => {
+  const { pid } = await serve(t, {
+    tenants: {
+      acme: {
+        auth: { keys: [{ name: 'k', key: 'gh_acme_key_0123456789abcdef' }] },
+        upstreams: { up: { url: 'http://127.0.0.1:9/mcp' } }
+      }
+    }
+  })
+  const threads = await threadsOf(pid)
+  const own = await readFile('/proc/self/stat', 'utf8')
+  const nice = Number(own.slice(own.lastIndexOf(')') + 2).split(' ')[16])
+  const engine = threads.filter(([name]) => name === 'V8Worker')
+  t.ok(engine.length > 0, 'V8 has threads')
+  for (const [, each] of engine) t.ok(each > nice, `${each} and not ${nice}`)
+  const others = threads.filter(([name]) => name !== 'V8Worker')
+  t.ok(others.length > 0)
+  for (const [name, each] of others) t.equal(each, nice, name)
+})
