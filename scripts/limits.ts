@@ -1050,39 +1050,39 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['session/sessions.ts soleCopyMs', 'the same with a store of its own', 'process', 'read from the store again'],
     ['session/sessions.ts maxCopies', 'copies of session records', 'process', 'the oldest are dropped'],
     [
-      'session/bus/bus-server.ts maxRequests',
+      'session/bus/bus-places.ts maxRequests',
       'requests to and from other processes at a time; as many answers of clients and the like beside them',
       'process; a tenant has a quarter, a caller a sixteenth',
       '429'
     ],
     [
-      'session/bus/bus-server.ts fewDivisor fewReserve',
+      'session/bus/bus-places.ts fewDivisor fewReserve',
       'of these: who has fewer than one in so many; the part that is left to such tenants, one in so many',
       'tenant',
       '429'
     ],
-    ['session/bus/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
-    ['session/bus/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
+    ['session/bus/wire/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
+    ['session/bus/wire/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
     [
-      'session/bus/bus-flow.ts maxBatchChars chars',
+      'session/bus/wire/bus-batches.ts maxBatchChars chars',
       'messages of one turn of the event loop that leave for a process together',
       'process',
       'the next ones leave after them'
     ],
     [
-      'session/bus/bus-heard.ts latelyMs',
+      'session/bus/wire/bus-heard.ts latelyMs',
       'time since a process was heard, within which a call there is begun without asking it first',
       'process',
       'it is asked first: four messages in place of two'
     ],
     [
-      'session/bus/bus-heard.ts youngMs',
+      'session/bus/wire/bus-heard.ts youngMs',
       'age of a question of another process that is begun at once',
       'question',
       'its sender is asked whether it still waits'
     ],
     [
-      'session/bus/bus-heard.ts maxHeard',
+      'session/bus/wire/bus-heard.ts maxHeard',
       'processes of which it is known when they were heard',
       'process',
       'the one heard longest ago is asked first'
@@ -1106,19 +1106,19 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'left out'
     ],
     [
-      'session/bus/bus-reading.ts longChars chars',
+      'session/bus/wire/bus-reading.ts longChars chars',
       'a message of another process that is read in one step',
       'message',
       'it is read in steps, at the expense of its caller'
     ],
     [
-      'session/bus/bus-flow.ts shortBytes bytes',
+      'session/bus/wire/bus-flow.ts shortBytes bytes',
       'a message to another process that does not wait for long ones',
       'message',
       'it waits for its turn: tenants take turns, and the callers of each'
     ],
     [
-      'session/bus/bus-flow.ts maxUnreadBytes confirmMs',
+      'session/bus/wire/bus-flow.ts maxUnreadBytes confirmMs',
       'long messages to another process that it has not read; how long it is waited for',
       'process',
       'the next ones wait'
@@ -1130,31 +1130,31 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the outcome is unknown; messages ahead of an answer are left out'
     ],
     [
-      'session/bus/bus-peers.ts checkMs',
+      'session/bus/wire/bus-peers.ts checkMs',
       'interval at which a process is asked whether it is there, while it is waited for',
       'process',
       '-'
     ],
     [
-      'session/bus/bus-peers.ts maxUnanswered',
+      'session/bus/wire/bus-peers.ts maxUnanswered',
       'times in a row that a process does not answer that',
       'process',
       'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
-      'session/bus/bus-peers.ts maxAbsences',
+      'session/bus/wire/bus-peers.ts maxAbsences',
       'times in a row that nobody listens for a process',
       'process',
       'it counts as gone: its calls end with `outcome: unknown`'
     ],
     [
-      'session/bus/bus-peers.ts maxKnown',
+      'session/bus/wire/bus-peers.ts maxKnown',
       'other processes that are known',
       'process',
       'the one that was heard longest ago is tried once, as one that is not known'
     ],
     [
-      'session/bus/bus-flow.ts maxKnown',
+      'session/bus/wire/bus-flow.ts maxKnown',
       'other processes whose answers to beats are counted',
       'process',
       'they are counted anew: long messages to it may wait for two seconds'
@@ -1178,19 +1178,19 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'what was asked ends by time'
     ],
     [
-      'session/bus/remote-stream.ts announcedMs',
+      'session/elsewhere/remote-stream.ts announcedMs',
       'time in which a process has to say again that a client of the session listens there',
       'session',
       'it counts as not listening'
     ],
     [
-      'session/bus/remote-stream.ts retryMs maxRetryMs',
+      'session/elsewhere/remote-stream.ts retryMs maxRetryMs',
       'interval at which a message for a stream at another process is sent again while nobody hears it, and how long',
       'session',
       'it waits for the stream that takes its place'
     ],
     [
-      'session/bus/undelivered.ts maxMessages maxBytes',
+      'session/elsewhere/undelivered.ts maxMessages maxBytes',
       'messages for the stream of a session that are not on it yet, and their size',
       'session',
       'the oldest are left out'
@@ -1202,19 +1202,19 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it is left out'
     ],
     [
-      'session/session-bus.ts maxRemoteStreams',
+      'session/elsewhere/session-bus.ts maxRemoteStreams',
       'streams at other processes that are known',
       'process',
       'the one heard of longest ago is forgotten until it is announced again'
     ],
     [
-      'session/session-bus.ts tellAllPerSecond tellAllBurst',
+      'session/elsewhere/session-bus.ts tellAllPerSecond tellAllBurst',
       'cancellations that every process is told of, because the call is not where they came',
       'person',
       'only the home of the session is told'
     ],
     [
-      'session/session-bus.ts maxTellers',
+      'session/elsewhere/session-bus.ts maxTellers',
       'persons whose cancellations are counted',
       'process',
       'the one who cancelled longest ago is counted anew'
@@ -2375,7 +2375,7 @@ upstream/rpc/decode-json.ts mergeAt
 upstream/rpc/server-requests.ts MiB
 upstream/stdio/child-output.ts keptBytes
 session/bus/bus-gaps.ts retryMs
-session/bus/bus-reading.ts whoseChars
+session/bus/wire/bus-reading.ts whoseChars
 session/bus/bus-gaps.ts askAgainMs
 http/calls-in-flight.ts lookMs
 http/request-turns.ts refusalCost

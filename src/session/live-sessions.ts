@@ -18,7 +18,7 @@ import { createPendingServerRequests, type PendingServerRequests, type Send } fr
 import { callOfEndedSession, endOfSession, type LeftSession, runAll } from './session-end.ts'
 import type { Session } from './sessions.ts'
 import type { ClientStream } from './stream.ts'
-import { createUndelivered } from './bus/undelivered.ts'
+import { createUndelivered } from './elsewhere/undelivered.ts'
 
 export interface CallInFlight {
   readonly id: RequestId

@@ -36,7 +36,7 @@ export interface SessionRecord {
   readonly logLevel: LogLevel | undefined
   /** The process where its child processes, subscriptions and tasks are (http/legacy/session-homes.ts). */
   readonly home: string
-  /** The process that opened it, where that keeps its sessions at servers (bus/session-keepers.ts). */
+  /** The process that opened it, where that keeps its sessions at servers (elsewhere/session-keepers.ts). */
   readonly firstHome?: string
   /** Epoch ms. */
   readonly openedAt: number

@@ -9,7 +9,7 @@ import type { Store } from '../store/port.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { createSessionEpochs } from './session-epochs.ts'
 import { createSessionIndex, sessionHandle, type SessionSettings, timeLeft } from './session-index.ts'
-import { createSessionKeepers } from './bus/session-keepers.ts'
+import { createSessionKeepers } from './elsewhere/session-keepers.ts'
 import { createSessionSlots } from './session-limit.ts'
 import {
   createKeyMaker,

@@ -71,7 +71,7 @@ export const controlChannel = 'control'
 export const shortageChannel = 'limits'
 
 /**
- * The channel of one process, for sealed messages of the others (session/bus-messages).
+ * The channel of one process, for sealed messages of the others (session/bus/wire/bus-messages.ts).
  * @param node its name, unique on the store
  */
 export const nodeChannel = (node: string): string => `node:${node}`

@@ -4,7 +4,7 @@
 import t from 'tap'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { createFlow } from '../../src/session/bus/bus-flow.ts'
+import { createFlow } from '../../src/session/bus/wire/bus-flow.ts'
 import type { ServedCall } from '../../src/session/bus/bus-server.ts'
 import { handClock } from '../kit/connector.ts'
 import { until } from '../kit/until.ts'

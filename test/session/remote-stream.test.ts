@@ -4,7 +4,7 @@
 import t, { type Test } from 'tap'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
-import { createDeliveryGuard, openRemoteStream, type Delivery } from '../../src/session/bus/remote-stream.ts'
+import { createDeliveryGuard, openRemoteStream, type Delivery } from '../../src/session/elsewhere/remote-stream.ts'
 import { steadyClock } from '../../src/time/clock.ts'
 import { until } from '../kit/until.ts'
 

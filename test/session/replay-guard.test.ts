@@ -1,7 +1,7 @@
 // The replay guard of the bus: no message counts twice, and no caller can fill its memory.
 
 import t from 'tap'
-import { createReplayGuard } from '../../src/session/bus/replay-guard.ts'
+import { createReplayGuard } from '../../src/session/bus/wire/replay-guard.ts'
 import { call, wire } from './bus-kit.ts'
 
 t.test('of each process only messages newer than all before are new', async (t) => {

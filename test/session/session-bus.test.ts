@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { createLiveSessions } from '../../src/session/live-sessions.ts'
-import { createSessionBus } from '../../src/session/session-bus.ts'
+import { createSessionBus } from '../../src/session/elsewhere/session-bus.ts'
 import { nodeChannel } from '../../src/store/keys.ts'
 import { wallClock } from '../../src/time/clock.ts'
 import { until } from '../kit/until.ts'

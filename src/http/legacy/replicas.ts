@@ -1,7 +1,7 @@
 // The other processes that serve the same sessions, as the handlers of sessions use them.
 
 import type { LegacyRelay } from '../../relay/legacy-relay.ts'
-import { createSessionBus } from '../../session/session-bus.ts'
+import { createSessionBus } from '../../session/elsewhere/session-bus.ts'
 import { sessionsChannel } from '../../store/keys.ts'
 import { steadyClock } from '../../time/clock.ts'
 import { createSessionHomes, type SessionHomesOptions } from './session-homes.ts'

@@ -5,7 +5,7 @@ import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.t
 import { isLegacyRevision, isObject, type TenantId } from '../../protocol/messages.ts'
 import type { SessionPlace, UpstreamSession } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
-import type { SessionKeepers } from '../../session/bus/session-keepers.ts'
+import type { SessionKeepers } from '../../session/elsewhere/session-keepers.ts'
 import type { SessionLimits } from '../../session/session-index.ts'
 import { upstreamSessionKey, upstreamSessionsKey, upstreamSessionsListed } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
@@ -22,7 +22,7 @@ const longestRenewMs = 60_000
 /** As it stands in the store. */
 interface OpenedSession {
   readonly session: UpstreamSession
-  /** Under which it was kept (session/bus/session-keepers.ts). */
+  /** Under which it was kept (session/elsewhere/session-keepers.ts). */
   readonly lapse: unknown
 }
 

@@ -2,24 +2,12 @@
 
 import { type Clock, pause } from '../../time/clock.ts'
 import type { Store } from '../../store/port.ts'
-import type { BusMessage } from './bus-messages.ts'
-import type { BusCaller } from './bus-server.ts'
 import { keptMs } from './bus-kept.ts'
 
 /** Between two looks whether messages arrive again. */
 const retryMs = 100
 /** What was missed is asked for so often. */
 const askAgainMs = 500
-
-export interface SentRequest {
-  readonly to: string
-  readonly whose: BusCaller
-  readonly isWorking: () => boolean
-  /** Has what may have been missed said again. */
-  readonly askAgain: () => Promise<unknown>
-  receive(message: BusMessage): void
-  settle(error: Error | undefined, answer?: unknown): void
-}
 
 /** @returns whether what came is to wait for what is missing before it, which is asked for */
 export function createGap({ now }: Pick<Clock, 'now'>, askAgain: () => void): (isGap: boolean) => boolean {
@@ -36,18 +24,24 @@ export function createGap({ now }: Pick<Clock, 'now'>, askAgain: () => void): (i
   }
 }
 
+interface Asked {
+  readonly isWorking: boolean
+  /** Has what may have been missed said again. */
+  askAgain(): Promise<unknown>
+}
+
 interface MissedOptions {
   readonly store: Pick<Store, 'live' | 'onLost'>
   readonly clock: Clock
 }
 
 /** Asks for what may have been missed, whenever messages arrive again. What is worked on will be answered. */
-export function askForMissed({ store, clock }: MissedOptions, sent: ReadonlyMap<string, SentRequest>): void {
+export function askForMissed({ store, clock }: MissedOptions, sent: ReadonlyMap<string, Asked>): void {
   let asking = false
   const ask = async (): Promise<boolean> => {
     if (!store.live) return false
-    const working = [...sent.values()].filter(({ isWorking }) => isWorking())
-    const asked = await Promise.allSettled(working.map(({ askAgain }) => askAgain()))
+    const working = [...sent.values()].filter(({ isWorking }) => isWorking)
+    const asked = await Promise.allSettled(working.map((each) => each.askAgain()))
     return asked.every(({ status }) => status === 'fulfilled')
   }
   async function askUntilHeard(): Promise<void> {

@@ -2,7 +2,7 @@
 // store was broken.
 
 import type { Clock } from '../../time/clock.ts'
-import type { BusMessages } from './bus-messages.ts'
+import type { BusMessages } from './wire/bus-messages.ts'
 import type { OutboxWord } from './bus-outbox.ts'
 
 /** From when it has left, for longer than a process is without Redis where that answers again. */

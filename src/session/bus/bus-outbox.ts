@@ -7,10 +7,10 @@ import { jsonSizeOf } from '../../limits/limits.ts'
 import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
-import { type Flow, shortBytes } from './bus-flow.ts'
+import { type Flow, shortBytes } from './wire/bus-flow.ts'
 import type { KeptMessages } from './bus-kept.ts'
-import { type BusMessages, maxChars } from './bus-messages.ts'
-import type { BusCaller } from './bus-server.ts'
+import { type BusMessages, maxChars } from './wire/bus-messages.ts'
+import type { BusCaller } from './bus-places.ts'
 
 /** Between two attempts while the store is away. */
 const retryMs = 100

@@ -5,8 +5,8 @@ import { createQuota } from '../../limits/limits.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
 import type { Bus } from './bus.ts'
-import { isLost, ProcessGone } from './bus-messages.ts'
-import { type BusCaller, type BusKind, takePlace } from './bus-server.ts'
+import { isLost, ProcessGone } from './bus-errors.ts'
+import { type BusCaller, type BusKind, takePlace } from './bus-places.ts'
 
 /** Between two attempts. */
 const retryMs = 250

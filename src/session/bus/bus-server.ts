@@ -1,45 +1,17 @@
 // The requests of other processes that this one answers.
 
-import { createQuota, type Quota } from '../../limits/limits.ts'
 import { GatewayError } from '../../protocol/messages.ts'
-import { busCallCancelled, type BusMessage, type BusMessages, encodeError, processSilent } from './bus-messages.ts'
+import { busCallCancelled, encodeError, processSilent } from './bus-errors.ts'
 import { createKeptMessages } from './bus-kept.ts'
-import type { Flow } from './bus-flow.ts'
 import { createOutbox, type OutboxContext } from './bus-outbox.ts'
-
-/** What a message between processes is about, which decides who takes it. */
-export type BusKind =
-  | 'modern'
-  | 'response'
-  | 'request'
-  | 'http-sse'
-  | 'cancel'
-  | 'progress'
-  | 'notification'
-  | 'stream'
-  | 'held'
-  | 'home'
-  | 'deliver'
-  | 'watch'
-  | 'seen'
-  | 'renew'
-  | 'process'
-  | 'lists'
-  | 'lend'
-  | 'take'
-  | 'recall'
-  | 'overheard'
+import type { BusCaller, BusKind, TakePlace } from './bus-places.ts'
+import type { Flow } from './wire/bus-flow.ts'
+import type { BusMessage, BusMessages } from './wire/bus-messages.ts'
 
 export interface BusCall {
   /** Ahead of the answer, in order. JSON. */
   readonly notify: (said: unknown) => void
   readonly signal: AbortSignal
-}
-
-/** Whom a request counts for. Opaque. */
-export interface BusCaller {
-  readonly tenant: string
-  readonly caller: string
 }
 
 export interface BusQuestion {
@@ -58,11 +30,6 @@ export interface ServedCall extends Pick<BusCall, 'signal'> {
 
 export type BusHandler = (question: unknown, call: ServedCall) => Promise<unknown>
 
-/** Requests at a time, in each direction. */
-export const maxRequests = 1_024
-/** They end work that is under way, or tell of it, and must not wait for work: they have as many places beside. */
-const shortKinds: ReadonlySet<BusKind> = new Set<BusKind>(['response', 'held', 'http-sse'])
-
 interface ServedRequest {
   readonly id: string
   readonly from: string
@@ -75,14 +42,11 @@ interface ServedRequest {
   readonly isWorking: () => boolean
 }
 
-/**
- * @param take gives the function that gives the place back; undefined where too many are taken
- */
 export function createBusServer(
   { send, trySend, watch, isYoung }: BusMessages,
   flow: Flow,
   context: OutboxContext,
-  take: (kind: BusKind, caller: BusCaller) => (() => void) | undefined
+  take: TakePlace
 ) {
   const handlers = new Map<BusKind, BusHandler>()
   const served = new Map<string, ServedRequest>()
@@ -191,25 +155,3 @@ export function createBusServer(
 
 /** What the sender has heard; one of an earlier version does not say, and wants the answer alone. */
 const lastOf = (body: unknown): number => (typeof body === 'number' ? body : Infinity)
-
-/** @returns what takes a place, and gives what gives it back; undefined where too many are taken */
-export function createBusPlaces(max: number): (kind: BusKind, whose: BusCaller) => (() => void) | undefined {
-  const [long, short] = [createQuota(), createQuota()]
-  return (kind, whose) => takePlace(shortKinds.has(kind) ? short : long, max, whose)
-}
-
-/** A tenant has few where it has fewer than one place in so many. */
-const fewDivisor = 64
-/** One place in so many is left to tenants that have few. */
-const fewReserve = 8
-
-/** At most a quarter of all for one tenant, and a sixteenth for one caller. */
-export function takePlace(quota: Quota, max: number, { tenant, caller }: BusCaller): (() => void) | undefined {
-  const ofTenant = `tenant ${tenant}`
-  const hasFew = quota.amountOf(ofTenant) < max / fewDivisor
-  return quota.take(1, [
-    ['all', hasFew ? max : max - Math.floor(max / fewReserve)],
-    [ofTenant, Math.ceil(max / 4)],
-    [`caller ${tenant} ${caller}`, Math.ceil(max / 16)]
-  ])
-}

@@ -1,15 +1,14 @@
 // Messages from process to process, over the store. They are sealed: whoever can write into the store must not speak
 // for a process. Any may be lost; one that comes twice, late or out of order is dropped.
 
-import type { Log } from '../../observe/log.ts'
-import { parseOwnJson } from '../../protocol/json.ts'
-import { GatewayError, RpcError, type RpcErrorObject } from '../../protocol/messages.ts'
-import { everyNode, nodeChannel } from '../../store/keys.ts'
-import type { Store } from '../../store/port.ts'
-import type { Sealer } from '../../store/seal.ts'
-import { type Clock, patientTimer, steadyClock, type Timer } from '../../time/clock.ts'
-import { errorTable } from '../../protocol/error-table.ts'
-import { createBatches } from './bus-flow.ts'
+import type { Log } from '../../../observe/log.ts'
+import { parseOwnJson } from '../../../protocol/json.ts'
+import { GatewayError } from '../../../protocol/messages.ts'
+import { everyNode, nodeChannel } from '../../../store/keys.ts'
+import type { Store } from '../../../store/port.ts'
+import type { Sealer } from '../../../store/seal.ts'
+import { type Clock, patientTimer, steadyClock, type Timer } from '../../../time/clock.ts'
+import { createBatches } from './bus-batches.ts'
 import { createHeard } from './bus-heard.ts'
 import { type BusHead, headOf } from './bus-reading.ts'
 import { createReplayGuard } from './replay-guard.ts'
@@ -204,46 +203,4 @@ export function createBusMessages({
       }
     }
   }
-}
-
-export type EncodedError =
-  | { readonly rpc: RpcErrorObject; readonly reason?: RpcError['reason'] }
-  | Pick<GatewayError, 'code' | 'message' | 'data' | 'headers'>
-
-export const busCallCancelled = (): GatewayError =>
-  new GatewayError('cancelled', 'The request was cancelled by its caller.')
-/** Nothing was done of the request, and nothing will be. */
-export class ProcessGone extends GatewayError {
-  constructor() {
-    const message =
-      'The process that held the call of this requestState is gone, and the call with it. Whether it took effect ' +
-      'is unknown: find out before you send it again without requestState.'
-    super('invalid_state', message, { data: { outcome: 'unknown' } })
-  }
-}
-
-export const processSilent = (): GatewayError =>
-  new GatewayError(
-    'upstream_lost',
-    'The process that held the call stopped before the call had ended. Whether it took effect is unknown.',
-    { data: { outcome: 'unknown' } }
-  )
-
-/** The other process was lost while it worked. */
-export const isLost = (error: unknown): boolean => error instanceof GatewayError && error.code === 'upstream_lost'
-
-/** Says nothing of a thrown value that is not ours. */
-export function encodeError(error: unknown): EncodedError {
-  if (error instanceof RpcError) return { rpc: error.error, ...(error.reason && { reason: error.reason }) }
-  const { code, message, data, headers } =
-    error instanceof GatewayError ? error : new GatewayError('internal', 'The process that holds the call failed.')
-  return { code, message, data, headers }
-}
-
-export function decodeError(error: EncodedError): Error {
-  if ('rpc' in error) return new RpcError(error.rpc, error.reason)
-  return new GatewayError(Object.hasOwn(errorTable, error.code) ? error.code : 'internal', error.message, {
-    data: error.data,
-    headers: error.headers
-  })
 }

@@ -4,7 +4,7 @@
 // at the most, however the clocks differ and wherever it was held up.
 
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../../time/clock.ts'
+import type { Clock } from '../../../time/clock.ts'
 
 /**
  * Who was silent for longer is asked first: it may be gone, and then nothing of the call was begun and it can be run

@@ -1,14 +1,11 @@
 // Long messages to a process leave while few of them are on their way, of tenants and callers by turns: Redis cuts off
 // whoever reads more slowly than others write to it. How far a process has read it says itself: it answers `alive` to a
 // `beat` that was sent after them. Answers to earlier beats, by which is seen whether it is there, say nothing of them.
-// Messages of one turn of the event loop to one process leave together: to seal, publish, receive and open each by
-// itself costs more than what it says.
 
 import { LRUCache } from 'lru-cache'
-import { createFairQueue } from '../../time/fair-queue.ts'
-import type { Clock, Timer } from '../../time/clock.ts'
-import { nextTurn } from '../../time/turns.ts'
-import type { BusCaller } from './bus-server.ts'
+import { createFairQueue } from '../../../time/fair-queue.ts'
+import type { Clock, Timer } from '../../../time/clock.ts'
+import type { BusCaller } from '../bus-places.ts'
 
 /** Shorter ones do not wait, in bytes. */
 export const shortBytes = 4_096
@@ -116,48 +113,6 @@ export function createFlow(clock: Pick<Clock, 'timer'>, sendBeat: (to: string, b
       beats.answered = Math.min(beats.sent, typeof number === 'number' ? number : beats.answered + 1)
       const way = ways.get(from)
       if (way?.asked !== undefined && beats.answered >= way.asked.beat) read(from, way)
-    }
-  }
-}
-
-/** Of messages that leave together. A longer one leaves by itself. */
-const maxBatchChars = 256 * 1024
-
-interface Batch {
-  readonly texts: string[]
-  chars: number
-  readonly sent: PromiseWithResolvers<number>
-}
-
-/** @param write sends texts to a process, in their order, and says how many listen */
-export function createBatches(write: (to: string, texts: readonly string[]) => Promise<number>) {
-  const waiting = new Map<string, Batch>()
-
-  function leave(to: string, { texts, sent }: Batch): void {
-    waiting.delete(to)
-    write(to, texts).then(sent.resolve, sent.reject)
-  }
-
-  return {
-    /** @returns how many listen. Rejects as `write` does */
-    add(to: string, text: string): Promise<number> {
-      let batch = waiting.get(to)
-      if (batch !== undefined && batch.chars + text.length > maxBatchChars) {
-        leave(to, batch)
-        batch = undefined
-      }
-      if (batch === undefined) {
-        const made: Batch = { texts: [], chars: 0, sent: Promise.withResolvers() }
-        batch = made
-        waiting.set(to, made)
-        void nextTurn().then(() => waiting.get(to) === made && leave(to, made))
-      }
-      batch.texts.push(text)
-      batch.chars += text.length
-      return batch.sent.promise
-    },
-    flush(): void {
-      for (const [to, batch] of waiting) leave(to, batch)
     }
   }
 }

@@ -2,17 +2,17 @@
 // cancellations, notifications for its servers, messages for the stream that its client listens on.
 
 import { LRUCache } from 'lru-cache'
-import { createTokenBucket } from '../limits/limits.ts'
-import { GatewayError, isRequestId, type Notification, type RequestId } from '../protocol/messages.ts'
-import { everyNode } from '../store/keys.ts'
-import type { Clock } from '../time/clock.ts'
-import type { Bus } from './bus/bus.ts'
-import type { BusCaller, BusKind } from './bus/bus-server.ts'
-import { createBusRetries } from './bus/bus-retries.ts'
-import { answerElsewhere, type ClientResponse } from './bus/client-answers.ts'
-import type { LiveSession, LiveSessions } from './live-sessions.ts'
-import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './bus/remote-stream.ts'
-import type { Owner } from './session-record.ts'
+import { createTokenBucket } from '../../limits/limits.ts'
+import { GatewayError, isRequestId, type Notification, type RequestId } from '../../protocol/messages.ts'
+import { everyNode } from '../../store/keys.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { Bus } from '../bus/bus.ts'
+import type { BusCaller, BusKind } from '../bus/bus-places.ts'
+import { createBusRetries } from '../bus/bus-retries.ts'
+import { answerElsewhere, type ClientResponse } from './client-answers.ts'
+import type { LiveSession, LiveSessions } from '../live-sessions.ts'
+import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './remote-stream.ts'
+import type { Owner } from '../session-record.ts'
 
 /** A message of one process to others about a session, by its key. */
 interface About<Said> {

@@ -2,9 +2,9 @@
 // told.
 
 import { type Message, type RequestId, rpcCodes } from '../../protocol/messages.ts'
-import { isLost, ProcessGone } from './bus-messages.ts'
-import type { BusRetries } from './bus-retries.ts'
-import type { BusCaller } from './bus-server.ts'
+import { isLost, ProcessGone } from '../bus/bus-errors.ts'
+import type { BusRetries } from '../bus/bus-retries.ts'
+import type { BusCaller } from '../bus/bus-places.ts'
 
 export type ClientResponse = Message & { readonly kind: 'response' | 'error' }
 

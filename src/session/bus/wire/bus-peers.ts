@@ -2,7 +2,7 @@
 // left who listens for it; one that hangs, or whose machine is gone, because it answers nothing for two seconds.
 
 import { LRUCache } from 'lru-cache'
-import { every, type Clock, type Timer } from '../../time/clock.ts'
+import { every, type Clock, type Timer } from '../../../time/clock.ts'
 
 /** How often a process is asked whether it lives while something of it is waited for. */
 const checkMs = 500
@@ -20,6 +20,8 @@ interface Peer {
   absences: number
   unanswered: number
 }
+
+export type PeerWatch = ReturnType<typeof createPeerWatch>
 
 /**
  * @param ask sends the process something that it answers, and says how many listen for it; undefined where the store is

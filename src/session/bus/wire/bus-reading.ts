@@ -1,10 +1,10 @@
 // Reads long messages of other processes in steps, at the expense of whom they are for, so that nobody else waits for
 // that. What follows on the same request waits until they are read; everything else does not.
 
-import { parseOwnJsonSteps } from '../../protocol/json.ts'
-import { runSteps } from '../../time/turns.ts'
+import { parseOwnJsonSteps } from '../../../protocol/json.ts'
+import { runSteps } from '../../../time/turns.ts'
 import type { BusMessage, BusMessages } from './bus-messages.ts'
-import type { BusCaller } from './bus-server.ts'
+import type { BusCaller } from '../bus-places.ts'
 
 /** Characters from which on a message is read in steps. */
 const longChars = 131_072

@@ -1,8 +1,8 @@
 // Which process holds a stream: asked by another one, to which its client has come back.
 
-import type { Bus } from './bus/bus.ts'
-import { isLost, ProcessGone } from './bus/bus-messages.ts'
-import type { HeldStream, StreamHolders } from './replay.ts'
+import type { Bus } from '../bus/bus.ts'
+import { isLost, ProcessGone } from '../bus/bus-errors.ts'
+import type { HeldStream, StreamHolders } from '../replay.ts'
 
 export function createStreamHolders(bus: Bus): StreamHolders {
   return {
