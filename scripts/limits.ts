@@ -1062,7 +1062,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '429'
     ],
     ['session/bus/wire/bus-messages.ts staleMs', 'age of a message between processes', 'message', 'ignored'],
-    ['session/bus/wire/bus-messages.ts maxChars chars', 'a message between processes', 'message', 'an error for its call'],
+    [
+      'session/bus/wire/bus-messages.ts maxChars chars',
+      'a message between processes',
+      'message',
+      'a request is sent in parts; an answer is an error, and what is told is left out'
+    ],
     [
       'session/bus/wire/bus-batches.ts maxBatchChars chars',
       'messages of one turn of the event loop that leave for a process together',
@@ -1119,9 +1124,33 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'session/bus/wire/bus-flow.ts maxUnreadBytes confirmMs',
-      'long messages to another process that it has not read; how long it is waited for',
+      'messages to another process that it has not read; how long it is waited for',
       'process',
-      'the next ones wait'
+      'the next long ones wait'
+    ],
+    [
+      'session/bus/wire/bus-flow.ts maxShortUnreadBytes bytes',
+      'the same, beyond which short ones wait, too',
+      'process',
+      'they wait for their turn'
+    ],
+    [
+      'session/bus/left-out.ts quietMs',
+      'time between two log lines that messages between processes are left out',
+      'tenant',
+      'counted in the next one'
+    ],
+    [
+      'session/bus/left-out.ts maxTenants',
+      'tenants for which those are counted',
+      'process',
+      'the one that had none for longest is counted anew'
+    ],
+    [
+      'session/elsewhere/session-bus.ts maxReasonChars chars',
+      'the reason of a cancellation, as other processes are told it',
+      'message',
+      'the rest is left out'
     ],
     [
       'session/bus/bus-kept.ts keptMs maxKeptBytes',
@@ -1220,8 +1249,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the one who cancelled longest ago is counted anew'
     ],
     [
-      'http/legacy/session-homes.ts partChars chars',
-      'part of an answer in one message between processes',
+      'session/bus/long-questions.ts partChars chars',
+      'part of an answer, or of a request that is longer than a message, in one message between processes',
       'message',
       'the rest follows in others'
     ],

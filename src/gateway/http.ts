@@ -55,7 +55,7 @@ export async function openHttp(
   const revalidator = createRevalidator(wallClock, overrides?.keepAliveMs ?? 15_000, log)
   const handling = { revalidator, clock: wallClock, observers, calls, audit }
   const isDraining = (): boolean => state.draining
-  const replicas = createReplicas({ bus, store, sessions, live, memory, contextOf, isDraining, log }, relay)
+  const replicas = createReplicas({ bus, store, sessions, live, contextOf, isDraining, log }, relay)
   const legacy = createLegacyHandler({ ...handling, relay, sessions, live, streams, replicas })
   const modern = createModernHandler({ ...handling, serverInfo, relay: modernRelay })
   const httpSse = createHttpSseHandler({ ...handling, relay, sessions, live, randomBytes, replicas })

@@ -63,8 +63,9 @@ const ownLimits = { maxDepth: 2 * maxDepth, maxValues: Infinity }
 export const parseOwnJson = (text: string): unknown =>
   needsScan(text, Infinity) ? finished(parseOwnJsonSteps(text)) : JSON.parse(text)
 
-/** The same in steps. */
-export const parseOwnJsonSteps = (text: string): ReturnType<typeof jsonSteps> => jsonSteps(text, ownLimits)
+/** The same in steps. @param reserve see `JsonLimits` */
+export const parseOwnJsonSteps = (text: string, reserve?: JsonLimits['reserve']): ReturnType<typeof jsonSteps> =>
+  jsonSteps(text, { ...ownLimits, reserve })
 
 const longNumber = /[\d.]{16}|\d[eE][+-]?\d{3}/
 /** Characters of a string that are looked at one by one; nearly all names end before. */

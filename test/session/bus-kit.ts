@@ -25,6 +25,8 @@ export interface Wire {
    * them, and is away when that resolves.
    */
   fail: (channel: string) => 'taken' | 'lost' | Promise<void> | undefined
+  /** A message leaves when this resolves. */
+  hold: (text: string) => Promise<void> | undefined
   /** Nobody is counted who listens, as in a failover of Redis. */
   uncounted: boolean
   /** How often each one comes. */
@@ -65,6 +67,7 @@ export async function wire(
     },
     lose: () => false,
     fail: () => undefined,
+    hold: () => undefined,
     uncounted: false,
     times: 1,
     broken: false,
@@ -82,6 +85,7 @@ export async function wire(
     },
     async publish(channel, message) {
       made.published.push([channel, message])
+      await made.hold(message)
       const failure = made.fail(channel)
       if (failure !== undefined && failure !== 'lost') await store.publish(channel, message)
       await failure

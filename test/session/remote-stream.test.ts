@@ -9,12 +9,12 @@ import { steadyClock } from '../../src/time/clock.ts'
 import { until } from '../kit/until.ts'
 
 function setUp(t: Test) {
-  const way = { isOpen: true, told: [] as Delivery[], tries: 0, heardAgain: 0 }
+  const way = { isOpen: true, told: [] as Delivery[], tries: 0, heardAgain: 0, leftOut: 0 }
   const account = createMemoryAccount(1_000_000)
-  const stream = openRemoteStream({
+  const options = {
     at: 'there',
     id: 'one',
-    deliver: async (said) => {
+    deliver: async (said: Delivery) => {
       way.tries++
       if (way.isOpen) way.told.push(said)
       return way.isOpen
@@ -23,7 +23,8 @@ function setUp(t: Test) {
     memory: () => account.share('acme', 'ada'),
     onHeard: () => way.heardAgain++,
     clock: steadyClock
-  })
+  }
+  const stream = openRemoteStream(options, () => way.leftOut++)
   t.teardown(() => stream.leaveRestTo(() => {}))
   const numbers = (): unknown[] => way.told.map((said) => 'message' in said && said.message['n'])
   return { way, account, stream, numbers }
@@ -44,6 +45,15 @@ t.test('what nobody heard is said again, in order, when its process hears again'
   t.same(numbers(), [1, 2, 3, 4])
   await until('it is known that it hears', () => way.heardAgain === 1 && stream.isAttached())
   t.equal(account.held, 0)
+})
+
+t.test('what there is no room for is told', async (t) => {
+  const { way, stream } = setUp(t)
+  way.isOpen = false
+  for (let n = 0; n < 1_000; n++) stream.send({ n })
+  t.equal(way.leftOut, 0, 'the control')
+  for (let n = 0; n < 2; n++) stream.send({ n })
+  t.equal(way.leftOut, 2)
 })
 
 t.test('what was never heard goes to the stream that takes its place', async (t) => {

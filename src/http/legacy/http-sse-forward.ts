@@ -2,8 +2,6 @@
 // the other one does the rest.
 
 import { isConfiguredPrincipal } from '../../auth/principal.ts'
-import { jsonSizeOf } from '../../limits/limits.ts'
-import { holdMemory } from '../../limits/memory.ts'
 import { classifyMessage, type EndpointName, GatewayError, type TenantId } from '../../protocol/messages.ts'
 import { quotaKeyOf } from '../../relay/call/call.ts'
 import { isLost, ProcessGone } from '../../session/bus/bus-errors.ts'
@@ -35,37 +33,31 @@ export function forwardHttpSsePosts(
   entries: ReadonlyMap<string, HttpSseSession>,
   take: (post: HttpSsePost, id: string, body: unknown, accepted: () => void) => Promise<void>
 ) {
-  bus.serve('http-sse', async (question) => {
+  bus.serve('http-sse', async (question, { memory }) => {
     const { tenant, endpoint, validUntil, id, body, ...carried } = question as ForwardedPost
     const came = contextOfCarried(carried)
     const { principal } = came
     const place = await homes.contextOf.load(tenant, endpoint, principal)
     if (place === undefined) throw sessionEnded()
     const person = quotaKeyOf(principal)
-    const memory = holdMemory(homes.memory.share(tenant, person))
-    const release = memory.retain()
-    try {
-      memory.require(requestOverheadBytes + jsonSizeOf(body), 'The request')
-      const post: HttpSsePost = {
-        ...place,
-        ...came,
-        person,
-        memory,
-        hold: () => memory.retain(),
-        validUntil: validUntil ?? Infinity,
-        // The credential was checked where it came in; what the configuration says of its caller may change.
-        async revalidate() {
-          const now = homes.contextOf(tenant, endpoint, principal)
-          if (now === undefined || !isConfiguredPrincipal(principal, now.tenant.auth)) throw noLongerAccepted()
-        }
+    memory.require(requestOverheadBytes, 'The request')
+    const post: HttpSsePost = {
+      ...place,
+      ...came,
+      person,
+      memory,
+      hold: () => memory.retain(),
+      validUntil: validUntil ?? Infinity,
+      // The credential was checked where it came in; what the configuration says of its caller may change.
+      async revalidate() {
+        const now = homes.contextOf(tenant, endpoint, principal)
+        if (now === undefined || !isConfiguredPrincipal(principal, now.tenant.auth)) throw noLongerAccepted()
       }
-      await new Promise<void>((resolve, reject) => {
-        take(post, id, body, resolve).catch(reject)
-      })
-      return true
-    } finally {
-      release()
     }
+    await new Promise<void>((resolve, reject) => {
+      take(post, id, body, resolve).catch(reject)
+    })
+    return true
   })
 
   bus.hear('http-sse', ({ id, endpoint, principal }: Omit<ForwardedPost, 'body'>) => {

@@ -1,8 +1,7 @@
 // Requests of sessions that need what one process alone has: a child process, a session at an upstream, a subscription,
 // a task. They run at the home of their session, whichever process they come to. A home that is gone is replaced, once.
 
-import { bytesPerChar, type HeldMemory, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
-import { jsonSizeSteps } from '../../limits/limits.ts'
+import { bytesPerChar, type HeldMemory } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import { type JsonText, stringOf } from '../../protocol/json-text.ts'
 import {
@@ -16,6 +15,7 @@ import { type ContextOf, quotaKeyOf } from '../../relay/call/call.ts'
 import type { Bus } from '../../session/bus/bus.ts'
 import { ProcessGone } from '../../session/bus/bus-errors.ts'
 import type { ServedCall } from '../../session/bus/bus-server.ts'
+import { sayInParts } from '../../session/bus/long-questions.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { SessionBus } from '../../session/elsewhere/session-bus.ts'
 import type { Sessions } from '../../session/sessions.ts'
@@ -23,7 +23,6 @@ import { sessionHomeKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
 import type { CallContext } from '../admission.ts'
 import { answerRefusal, requestOverheadBytes, reserveAnswer } from '../request-memory.ts'
-import { runSteps } from '../../time/turns.ts'
 import { type CarriedContext, carriedContext, contextOfCarried } from './carried.ts'
 
 type RequestMessage = Message & { readonly kind: 'request' }
@@ -61,14 +60,11 @@ export interface SessionHomesOptions {
   readonly store: Store
   readonly sessions: Sessions
   readonly live: LiveSessions
-  readonly memory: MemoryAccount
   readonly contextOf: ContextOf
   readonly isDraining: () => boolean
   readonly log: Log
 }
 
-/** Longer answers are sent in parts of so many characters. */
-const partChars = 2 * 1024 * 1024
 /** Of a call: while more waits to leave, progress is left out, as 2025-11-25 basic/utilities/progress allows. */
 const maxProgressBytes = 1024 * 1024
 /** Homes that are tried for one request, each of them the successor of one that is gone. */
@@ -77,7 +73,7 @@ const maxHomes = 4
 export function createSessionHomes(options: SessionHomesOptions, { becameHome }: Pick<SessionBus, 'becameHome'>) {
   const { bus, store, sessions, log } = options
   const { node, shared } = bus
-  const { memory, contextOf } = options
+  const { contextOf } = options
   const replacements = new Map<string, Promise<string>>()
 
   /**
@@ -109,7 +105,6 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
   }
 
   return {
-    memory,
     contextOf,
     /** Whether the requests of the session have to run at another process. */
     isElsewhere: (session: LiveSession): boolean => shared && session.session.record.home !== node,
@@ -198,9 +193,9 @@ function createParts(memory: HeldMemory) {
 }
 
 async function runForwarded(
-  { sessions, live, memory, contextOf }: SessionHomesOptions,
+  { sessions, live, contextOf }: SessionHomesOptions,
   { tenant, endpoint, key, message, streams, ...carried }: ForwardedRequest,
-  { notify, waitingBytes, signal }: ServedCall,
+  { notify, waitingBytes, signal, memory: held }: ServedCall,
   run: RunForwarded
 ): Promise<Answer> {
   const came = contextOfCarried(carried)
@@ -209,9 +204,7 @@ async function runForwarded(
   const found = place === undefined ? undefined : await sessions.find(key, principal, endpoint)
   if (place === undefined || found === undefined) throw sessionGone()
   const person = quotaKeyOf(principal)
-  const held = holdMemory(memory.share(tenant, person))
-  const bytes = await runSteps(jsonSizeSteps(message.request), held.share)
-  held.require(requestOverheadBytes + bytes, 'The request')
+  held.require(requestOverheadBytes, 'The request')
   try {
     const session = live.use(found, held.share)
     const context: CallContext = { ...place, ...came, person, memory: held }
@@ -223,14 +216,8 @@ async function runForwarded(
     }
     const answer = await run(context, session, { kind: 'request', ...message }, push, signal)
     if (answer === undefined) return {}
-    let text = stringOf(answer)
-    const chars = text.length
-    for (; text.length > partChars; text = text.slice(partChars)) {
-      const said = notify({ part: text.slice(0, partChars) } satisfies Ahead)
-      if (said === undefined) throw answerRefusal(held, partChars)
-      await said
-    }
-    return { text, chars }
+    const text = stringOf(answer)
+    return { text: await sayInParts(text, notify, (chars) => answerRefusal(held, chars)), chars: text.length }
   } finally {
     held.set(0)
   }

@@ -46,7 +46,7 @@ export function decodeError(error: EncodedError): Error {
 }
 
 /** Nothing of the request was sent. */
-export const unreachable = (): GatewayError =>
+export const processUnreachable = (): GatewayError =>
   new GatewayError('unavailable', 'The process that holds the call cannot be reached. Retry in a second.', {
     headers: { 'Retry-After': '1' }
   })

@@ -9,8 +9,9 @@ import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
 import { type Flow, shortBytes } from './wire/bus-flow.ts'
 import type { KeptMessages } from './bus-kept.ts'
-import { type BusMessages, maxChars } from './wire/bus-messages.ts'
+import { type BusMessages, busTextOf, maxChars } from './wire/bus-messages.ts'
 import type { BusCaller } from './bus-places.ts'
+import type { LeftOut } from './left-out.ts'
 
 /** Between two attempts while the store is away. */
 const retryMs = 100
@@ -36,6 +37,11 @@ export interface OutboxContext {
   readonly clock: Clock
   readonly log: Log
   readonly memory: Pick<MemoryAccount, 'share'>
+  readonly leftOut: LeftOut
+}
+
+interface HasFlow {
+  readonly flow: Flow
 }
 
 /**
@@ -43,9 +49,9 @@ export interface OutboxContext {
  * @param wanted `aborted`: nobody waits for the rest
  */
 export function createOutbox(
-  { send, flow, keep }: Pick<BusMessages, 'send'> & { readonly flow: Flow } & Pick<KeptMessages, 'keep'>,
+  { send, sendText, flow, keep }: Pick<BusMessages, 'send' | 'sendText'> & Pick<KeptMessages, 'keep'> & HasFlow,
   { to, id, whose }: { readonly to: string; readonly id: string; readonly whose: BusCaller },
-  { clock, log, memory }: OutboxContext,
+  { clock, log, memory, leftOut }: OutboxContext,
   wanted: { readonly aborted: boolean }
 ) {
   /** In their order; not empty while what is long leaves, or the store is away. */
@@ -56,7 +62,12 @@ export function createOutbox(
   let working = false
 
   async function write({ word, seq, body, bytes }: Unsaid): Promise<void> {
-    const listening = await flow.pass(to, whose, bytes, () => send(to, word, id, body, { seq }))
+    const isShort = bytes <= shortBytes
+    const listening = await flow.pass(to, whose, bytes, async () =>
+      isShort
+        ? await send(to, word, id, body, { seq })
+        : await sendText(to, word, id, await busTextOf(body, whose), { seq })
+    )
     // Nobody listens: it will again when it is connected to the store, which this process was sooner.
     if (listening === 0) throw new GatewayError('unavailable', 'nobody listens')
   }
@@ -117,7 +128,7 @@ export function createOutbox(
     say(word: OutboxWord, body: unknown): Promise<void> | undefined {
       const bytes = jsonSizeOf(body, maxChars)
       if (word === 'said' && (unsaid.length >= maxWaiting || !held.share.has(bytes))) {
-        log.debug({ word, waiting: unsaid.length }, 'a message to another process was left out')
+        leftOut(whose)
         return undefined
       }
       return new Promise((resolve, reject) => {

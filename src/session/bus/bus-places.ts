@@ -1,4 +1,5 @@
-// How many requests are under way between processes, and whose they are: a tenant and a caller have a part of all places.
+// How many requests are under way between processes, and whose they are: a tenant and a caller have a part of all
+// places.
 
 import { createQuota, type Quota } from '../../limits/limits.ts'
 
@@ -24,6 +25,8 @@ export type BusKind =
   | 'take'
   | 'recall'
   | 'overheard'
+  | 'long'
+  | 'text'
 
 /** Whom a request counts for. Opaque. */
 export interface BusCaller {
@@ -31,10 +34,24 @@ export interface BusCaller {
   readonly caller: string
 }
 
+export interface BusQuestion {
+  readonly kind: BusKind
+  readonly whose: BusCaller
+  readonly question: unknown
+}
+
+/** In place of a question whose text is fetched. */
+export interface LongQuestion {
+  readonly kind: BusKind
+  /** Of the request that it is. */
+  readonly id: string
+  readonly chars: number
+}
+
 /** Requests at a time, in each direction. */
 export const maxRequests = 1_024
 /** They end work that is under way, or tell of it, and must not wait for work: they have as many places beside. */
-const shortKinds: ReadonlySet<BusKind> = new Set<BusKind>(['response', 'held', 'http-sse'])
+const shortKinds: ReadonlySet<BusKind> = new Set<BusKind>(['response', 'held', 'http-sse', 'text'])
 
 /** Gives what gives the place back; undefined where too many are taken. */
 export type TakePlace = (kind: BusKind, whose: BusCaller) => (() => void) | undefined

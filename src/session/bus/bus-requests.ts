@@ -1,40 +1,51 @@
 // Requests of this process to others. Each is sent once, and waited for while the other side proves that it is there.
 
+import { jsonSizeOf, jsonSizeSteps } from '../../limits/limits.ts'
+import { holdMemory, type MemoryAccount, type MemoryShare } from '../../limits/memory.ts'
+import { isLongText } from '../../protocol/json-text.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
+import { runSteps } from '../../time/turns.ts'
 import {
   busCallCancelled,
   decodeError,
   type EncodedError,
   ProcessGone,
   processSilent,
-  unreachable
+  processUnreachable
 } from './bus-errors.ts'
 import { askForMissed, createGap } from './bus-gaps.ts'
-import type { BusCaller, BusKind, TakePlace } from './bus-places.ts'
-import type { BusCall, BusQuestion } from './bus-server.ts'
-import type { BusMessage, BusMessages } from './wire/bus-messages.ts'
+import type { BusCaller, BusKind, BusQuestion, LongQuestion, TakePlace } from './bus-places.ts'
+import type { BusCall } from './bus-server.ts'
+import type { Flow } from './wire/bus-flow.ts'
+import { type BusMessage, type BusMessages, busTextOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
 import type { PeerWatch } from './wire/bus-peers.ts'
+
+/** What requests leave by, and who looks whether they arrive. */
+interface Wire {
+  readonly messages: BusMessages
+  readonly flow: Flow
+  readonly peers: PeerWatch
+  readonly clock: Clock
+}
 
 interface RequestsOptions {
   readonly store: Pick<Store, 'live' | 'onLost'>
   /** This process. */
   readonly node: string
-  readonly clock: Clock
+  readonly memory: Pick<MemoryAccount, 'share'>
 }
+
+/** Of a longer one, who answers it fetches the text. In a message there is room for the rest of it. */
+const maxQuestionChars = maxChars - 65_536
 
 export type BusRequests = ReturnType<typeof createBusRequests>
 
-export function createBusRequests(
-  { store, node, clock }: RequestsOptions,
-  messages: BusMessages,
-  peers: PeerWatch,
-  take: TakePlace
-) {
+export function createBusRequests({ store, node, memory }: RequestsOptions, wire: Wire, take: TakePlace) {
   const sent = new Map<string, SentRequest>()
   let count = 0
-  askForMissed({ store, clock }, sent)
+  askForMissed({ store, clock: wire.clock }, sent)
 
   return {
     /** Those that are not answered, by id. */
@@ -54,17 +65,17 @@ export function createBusRequests(
     ): Promise<unknown> {
       if (signal.aborted) throw busCallCancelled()
       // The answer would not arrive.
-      if (!store.live) throw unreachable()
+      if (!store.live) throw processUnreachable()
       const giveBack = take(kind, whose)
       if (giveBack === undefined)
         throw new GatewayError('too_many', 'Too many calls are forwarded between processes. Retry later.')
       const id = `${node}-${++count}`
-      const asked = new SentRequest({ messages, peers, clock }, { to, id, whose }, notify)
+      const asked = new SentRequest(wire, { id, to, whose }, notify)
       const giveUp = (): void => asked.giveUp(busCallCancelled())
       sent.set(id, asked)
       signal.addEventListener('abort', giveUp, { once: true })
       try {
-        asked.leave({ kind, whose, question })
+        void asked.leave(kind, question, memory.share(whose.tenant, whose.caller))
         return await asked.answer
       } finally {
         sent.delete(id)
@@ -79,29 +90,32 @@ export function createBusRequests(
       asked.receive(message)
       return true
     },
+    /** The text of a long question, for the process that answers it. */
+    textOf(id: string, from: string): string | undefined {
+      const asked = sent.get(id)
+      return asked?.to === from ? asked.text : undefined
+    },
     close(): void {
       for (const asked of sent.values()) asked.settle(new GatewayError('shutting_down', 'The gateway is stopping.'))
     }
   }
 }
 
-interface SentContext {
-  readonly messages: BusMessages
-  readonly peers: PeerWatch
-  readonly clock: Clock
-}
-
 /** One request, until it is answered. A class, because there are many at a time. */
 class SentRequest {
   readonly to: string
   readonly whose: BusCaller
+  /** Of the question, where it is fetched. */
+  text: string | undefined
   private readonly id: string
-  private readonly context: SentContext
+  private readonly wire: Wire
   private readonly notify: (said: unknown) => void
   private readonly outcome = Promise.withResolvers<unknown>()
   private readonly isMissing: (isGap: boolean) => boolean
   private readonly unfollow: () => void
+  /** From when it leaves. */
   private beat: ReturnType<BusMessages['watch']> | undefined
+  private releaseText: (() => void) | undefined
   /** Whether it may have been begun; told to, or at once. */
   private working = false
   private told = false
@@ -111,17 +125,17 @@ class SentRequest {
   private last = 0
 
   constructor(
-    context: SentContext,
-    { to, id, whose }: Pick<SentRequest, 'to' | 'whose'> & { readonly id: string },
+    wire: Wire,
+    { id, to, whose }: { readonly id: string; readonly to: string; readonly whose: BusCaller },
     notify: (said: unknown) => void
   ) {
-    this.context = context
-    this.to = to
+    this.wire = wire
     this.id = id
+    this.to = to
     this.whose = whose
     this.notify = notify
-    this.isMissing = createGap(context.clock, () => void this.askAgain().catch(() => {}))
-    this.unfollow = context.peers.follow(to, this.onGone)
+    this.isMissing = createGap(wire.clock, () => void this.askAgain().catch(() => {}))
+    this.unfollow = wire.peers.follow(to, this.onGone)
   }
 
   get answer(): Promise<unknown> {
@@ -132,20 +146,33 @@ class SentRequest {
     return this.working
   }
 
-  leave(body: BusQuestion): void {
-    const { messages } = this.context
-    const heardAt = messages.heardAt(this.to)
-    this.working = heardAt !== undefined
-    this.beat = messages.watch(this.to, this.id, this.onGone)
-    // It may have arrived although the store did not confirm it in time, or counted no listener of another node: what
-    // may be worked on is not refused, nor run elsewhere.
-    messages.send(this.to, 'question', this.id, body, { heardAt }).catch((error: unknown) => {
+  /** Sends it when its turn comes. Rejects never; what waits is counted, also after it was given up. */
+  async leave(kind: BusKind, question: unknown, share: MemoryShare): Promise<void> {
+    const held = holdMemory(share)
+    const release = held.retain()
+    try {
+      const bytes = isLongText(question) ? await runSteps(jsonSizeSteps(question), share) : jsonSizeOf(question)
+      held.require(bytes, 'The request')
+      await this.wire.flow.pass(this.to, share, bytes, async () => {
+        const text = await busTextOf(question, share)
+        if (this.over) throw busCallCancelled()
+        if (text.length <= maxQuestionChars) return await this.send(kind, text)
+        this.text = text
+        this.releaseText = held.retain()
+        const { id } = this
+        return await this.send('long', JSON.stringify({ kind, id, chars: text.length } satisfies LongQuestion))
+      })
+    } catch (error) {
+      // It may have arrived although the store did not confirm it in time, or counted no listener of another node: what
+      // may be worked on is not refused, nor run elsewhere.
       if (!this.working || isTooLarge(error)) this.settle(error as Error)
-    })
+    } finally {
+      release()
+    }
   }
 
   askAgain(): Promise<unknown> {
-    return this.context.messages.send(this.to, 'again', this.id, this.last)
+    return this.wire.messages.send(this.to, 'again', this.id, this.last)
   }
 
   receive({ word, body, seq, after }: BusMessage): void {
@@ -160,12 +187,12 @@ class SentRequest {
     if (word === 'said') this.notify(body)
     if (word !== 'ready' || this.told) return
     this.working = this.told = true
-    this.context.messages.send(this.to, 'go', this.id).catch(() => this.settle(processSilent()))
+    this.wire.messages.send(this.to, 'go', this.id).catch(() => this.settle(processSilent()))
   }
 
   /** Whoever works on it hears so. */
   giveUp(error: Error): void {
-    this.context.messages.trySend(this.to, 'abort', this.id)
+    if (this.beat !== undefined) this.wire.messages.trySend(this.to, 'abort', this.id)
     this.settle(error)
   }
 
@@ -174,12 +201,21 @@ class SentRequest {
     this.over = true
     this.beat?.close()
     this.unfollow()
+    this.text = undefined
+    this.releaseText?.()
     if (error === undefined) this.outcome.resolve(answer)
     else this.outcome.reject(error)
   }
 
   private readonly onGone = (): void => this.giveUp(this.working ? processSilent() : new ProcessGone())
-}
 
-/** Then it was not sent. */
-const isTooLarge = (error: unknown): boolean => error instanceof GatewayError && error.code === 'upstream_protocol'
+  private async send(kind: BusKind, question: string): Promise<number> {
+    const { messages } = this.wire
+    const heardAt = messages.heardAt(this.to)
+    this.working = heardAt !== undefined
+    this.beat = messages.watch(this.to, this.id, this.onGone)
+    const head = JSON.stringify({ kind, whose: this.whose } satisfies Omit<BusQuestion, 'question'>)
+    const body = `${head.slice(0, -1)},"question":${question}}`
+    return await messages.sendText(this.to, 'question', this.id, body, { heardAt })
+  }
+}

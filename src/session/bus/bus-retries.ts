@@ -57,7 +57,8 @@ export function createBusRetries(bus: Pick<Bus, 'request' | 'tell' | 'peers'>, c
       const giveBack = takePlace(telling, maxTold, whose)
       if (giveBack === undefined) return
       const until = clock.now() + maxTellMs
-      while (!(await bus.tell(to, kind, said)) && clock.now() < until && !isClosing()) await pause(clock, tellMs)
+      while (!(await bus.tell(to, kind, said, { whose, about: kind })) && clock.now() < until && !isClosing())
+        await pause(clock, tellMs)
       giveBack()
     }
   }

@@ -1,10 +1,12 @@
 // The requests of other processes that this one answers.
 
+import { jsonSizeOf } from '../../limits/limits.ts'
+import { type HeldMemory, holdMemory } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { busCallCancelled, encodeError, processSilent } from './bus-errors.ts'
 import { createKeptMessages } from './bus-kept.ts'
 import { createOutbox, type OutboxContext } from './bus-outbox.ts'
-import type { BusCaller, BusKind, TakePlace } from './bus-places.ts'
+import type { BusKind, BusQuestion, LongQuestion, TakePlace } from './bus-places.ts'
 import type { Flow } from './wire/bus-flow.ts'
 import type { BusMessage, BusMessages } from './wire/bus-messages.ts'
 
@@ -14,14 +16,12 @@ export interface BusCall {
   readonly signal: AbortSignal
 }
 
-export interface BusQuestion {
-  readonly kind: BusKind
-  readonly whose: BusCaller
-  readonly question: unknown
-}
-
 /** How a request of another process is answered. */
 export interface ServedCall extends Pick<BusCall, 'signal'> {
+  /** The process that asks. */
+  readonly from: string
+  /** Of whom the request is: it holds the question, until the answer was said. */
+  readonly memory: HeldMemory
   /** Resolves when it was said, or nobody could be told; undefined where it was left out: there is no room for it. */
   readonly notify: (said: unknown) => Promise<void> | undefined
   /** How much of what it was notified of has not left, as `jsonSizeOf` counts. */
@@ -43,7 +43,7 @@ interface ServedRequest {
 }
 
 export function createBusServer(
-  { send, trySend, watch, isYoung }: BusMessages,
+  { send, sendText, trySend, watch, isYoung }: BusMessages,
   flow: Flow,
   context: OutboxContext,
   take: TakePlace
@@ -55,19 +55,27 @@ export function createBusServer(
   let ended = false
   return {
     handlers,
-    /** A question may arrive after its sender has given up: unless it is young, the work begins when that says `go`. */
-    accept({ id, from, heardAt, body }: BusMessage): void {
+    /**
+     * A question may arrive after its sender has given up: unless it is young, the work begins when that says `go`.
+     * @param given holds the question; default: nothing does
+     */
+    accept({ id, from, heardAt, body }: BusMessage, given?: HeldMemory): void {
       if (ended) return trySend(from, 'gone', id)
       const { kind, whose, question } = body as BusQuestion
       const run = handlers.get(kind)
-      const giveBack = run === undefined ? undefined : take(kind, whose)
+      const giveBack = take(kind === 'long' ? (question as LongQuestion).kind : kind, whose)
+      const refuse = (refusal: GatewayError): void => trySend(from, 'error', id, encodeError(refusal))
       if (giveBack === undefined || run === undefined) {
-        const refusal = new GatewayError(
-          'too_many',
-          'The process that holds the call serves too many others. Retry later.'
-        )
-        return trySend(from, 'error', id, encodeError(refusal))
+        giveBack?.()
+        return refuse(tooManyServed())
       }
+      const memory = given ?? holdMemory(context.memory.share(whose.tenant, whose.caller))
+      const bytes = given === undefined ? jsonSizeOf(question) : 0
+      if (!memory.take(bytes)) {
+        giveBack()
+        return refuse(memory.share.refusal(bytes, 'The request'))
+      }
+      const release = memory.retain()
       const ending = new AbortController()
       const unwanted = { aborted: false }
       let working = false
@@ -79,6 +87,7 @@ export function createBusServer(
         beat.close()
         served.delete(id)
         giveBack()
+        release()
       }
       const beat = watch(from, id, () => {
         stop(new GatewayError('cancelled', 'The process that asked is gone.'))
@@ -87,11 +96,16 @@ export function createBusServer(
       const work = async (): Promise<void> => {
         if (working || unwanted.aborted) return
         working = true
-        const outbox = createOutbox({ send, flow, keep: kept.keep }, { to: from, id, whose }, context, unwanted)
+        const outbox = createOutbox(
+          { send, sendText, flow, keep: kept.keep },
+          { to: from, id, whose },
+          context,
+          unwanted
+        )
         try {
           const notify = (said: unknown): Promise<void> | undefined => outbox.say('said', said)
           const { waitingBytes } = outbox
-          const answer = await run(question, { notify, waitingBytes, signal: ending.signal })
+          const answer = await run(question, { from, memory, notify, waitingBytes, signal: ending.signal })
           await outbox.say('answer', answer)
         } catch (error) {
           await outbox.say('error', encodeError(error))
@@ -152,6 +166,9 @@ export function createBusServer(
     stop(new GatewayError('shutting_down', 'The gateway is stopping.'))
   }
 }
+
+const tooManyServed = (): GatewayError =>
+  new GatewayError('too_many', 'The process that holds the call serves too many others. Retry later.')
 
 /** What the sender has heard; one of an earlier version does not say, and wants the answer alone. */
 const lastOf = (body: unknown): number => (typeof body === 'number' ? body : Infinity)

@@ -1,11 +1,14 @@
 // Requests from process to process: the one that holds a call answers. Both sides prove all the time that they are
 // alive. A request is never sent twice, and nothing is worked on that its sender has given up.
 
-import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
+import { createMemoryAccount, type HeldMemory, type MemoryAccount } from '../../limits/memory.ts'
 import { everyNode, nodeChannel } from '../../store/keys.ts'
 import { type BusKind, createBusPlaces, maxRequests } from './bus-places.ts'
 import { createBusRequests } from './bus-requests.ts'
 import { type BusHandler, createBusServer } from './bus-server.ts'
+import { createTold } from './bus-told.ts'
+import { createLeftOut } from './left-out.ts'
+import { serveLongQuestions } from './long-questions.ts'
 import { createFlow } from './wire/bus-flow.ts'
 import { latelyMs } from './wire/bus-heard.ts'
 import { type BusMessage, type BusMessages, type BusMessagesOptions, createBusMessages } from './wire/bus-messages.ts'
@@ -14,15 +17,10 @@ import { type BusHead, createReading } from './wire/bus-reading.ts'
 
 export type Bus = Awaited<ReturnType<typeof createBus>>
 
-interface ToldMessage {
-  readonly kind: BusKind
-  readonly said: unknown
-}
-
 export interface BusOptions extends BusMessagesOptions {
   /** Requests at a time, in each direction. */
   readonly max?: number
-  /** For what waits to be said to other processes. */
+  /** For what waits to be said to other processes, and what these ask. */
   readonly memory?: MemoryAccount
 }
 
@@ -30,29 +28,29 @@ export async function createBus({ max = maxRequests, ...options }: BusOptions) {
   const { store, node, log, clock } = options
   const messages = createBusMessages(options)
   const { send, trySend } = messages
-  const flow = createFlow(clock, (to, beat) => send(to, 'beat', '', beat))
+  const context = { memory: createMemoryAccount(), ...options, leftOut: createLeftOut(clock, log) }
+  // Not to all at once: each would answer for itself.
+  const flow = createFlow(clock, async (to, beat) => (to === everyNode ? 1 : await send(to, 'beat', '', beat)))
   const peers = createPeerWatch(clock, async (to) => (store.live ? await flow.beat(to) : undefined))
-  const listeners = new Map<BusKind, (said: never, from: string) => void>()
-  const requests = createBusRequests(options, messages, peers, createBusPlaces(max))
-  const serving = { memory: createMemoryAccount(), ...options }
-  const server = createBusServer(messages, flow, serving, createBusPlaces(max))
+  const requests = createBusRequests(context, { messages, flow, peers, clock }, createBusPlaces(max))
+  const server = createBusServer(messages, flow, context, createBusPlaces(max))
+  const told = createTold(messages, flow, context)
+  serveLongQuestions(server.handlers, requests)
 
-  function receive(message: BusMessage): void {
+  function receive(message: BusMessage, memory?: HeldMemory): void {
     const { word, id, from, body } = message
     peers.heard(from)
     if (word === 'gone') messages.heard.forget(from)
     if (word === 'alive') flow.alive(from, body)
     if (word === 'beat' && id === '') return trySend(from, 'alive', '', body)
-    if (word === 'told') {
-      const { kind, said } = body as ToldMessage
-      return listeners.get(kind)?.(said as never, from)
-    }
-    if (word === 'question') return server.accept(message)
+    if (word === 'told') return told.receive(message)
+    if (word === 'question') return server.accept(message, memory)
     // The sender of a request that is unknown has given up.
     if (!server.receive(message) && !requests.receive(message) && word === 'ready') trySend(from, 'abort', id)
   }
 
-  const unsubscribers = await listen(options, messages.open, createReading(receive, requests.sent, trySend).take)
+  const reading = createReading(receive, requests.sent, trySend, context)
+  const unsubscribers = await listen(options, messages.open, reading.take)
 
   return {
     request: requests.request,
@@ -60,23 +58,11 @@ export async function createBus({ max = maxRequests, ...options }: BusOptions) {
     serve(kind: BusKind, handler: BusHandler): void {
       server.handlers.set(kind, handler)
     },
-    /**
-     * Tells another process, or every one, this one included, something that needs no answer.
-     * @returns false where nobody listens; true is no proof that it arrived. Never rejects
-     */
-    async tell(to: string, kind: BusKind, said: unknown): Promise<boolean> {
-      try {
-        return (await send(to, 'told', '', { kind, said } satisfies ToldMessage)) > 0
-      } catch (err) {
-        log.debug({ err, kind }, 'a message to another process was lost')
-        return false
-      }
-    },
-    /** Takes what is told; once for each kind. */
-    hear(kind: BusKind, listener: (said: never, from: string) => void): void {
-      listeners.set(kind, listener)
-    },
+    tell: told.tell,
+    hear: told.hear,
     peers: { knows: peers.knows, wasThere: peers.wasThere, follow: peers.follow },
+    /** Messages of this tenant were left out: there is no room for them. */
+    leftOut: context.leftOut,
     isWorking: server.isWorking,
     endWork: server.endWork,
     /** Whether other processes are on the same store. */

@@ -36,7 +36,11 @@ export interface RemoteStreamOptions {
 
 export type RemoteStream = ReturnType<typeof openRemoteStream>
 
-export function openRemoteStream({ at, id, deliver, isClosing, memory, onHeard, clock }: RemoteStreamOptions) {
+/** @param leftOut is told of messages for which there is no room */
+export function openRemoteStream(
+  { at, id, deliver, isClosing, memory, onHeard, clock }: RemoteStreamOptions,
+  leftOut: () => void
+) {
   let unsaid: Undelivered | undefined
   let attachedUntil = clock.now() + announcedMs
   let over = false
@@ -79,7 +83,7 @@ export function openRemoteStream({ at, id, deliver, isClosing, memory, onHeard, 
       const share = memory()
       if (share === undefined) return
       unsaid ??= createUndelivered(holdMemory(share))
-      unsaid.add(message as JsonObject)
+      if (unsaid.add(message as JsonObject)) leftOut()
       if (!over) void say(unsaid)
     },
     finish() {

@@ -41,6 +41,8 @@ const tellAllPerSecond = 10
 const tellAllBurst = 100
 /** Persons whose cancellations are counted. */
 const maxTellers = 20_000
+/** Of the reason of a cancellation, other processes are told so much. */
+const maxReasonChars = 1_024
 /** Notifications of a client for the servers of its session, whose connections the home has. */
 const forServers = /^notifications\/(?:roots\/list_changed|tasks\/status)$/
 
@@ -61,8 +63,17 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
   const retries = createBusRetries(bus, clock, () => live.closed)
   let opened = 0
 
+  function whoseOfKey(key: string): BusCaller {
+    const owner = live.get(key)?.session.record.owner
+    return owner === undefined ? { tenant: '', caller: key } : whoseOf(owner)
+  }
+
+  /** What is of one kind keeps its order within the session. */
   const tell = (to: string, kind: BusKind, key: string, said: SaidOfSession): Promise<boolean> =>
-    bus.tell(to, kind, { key, said } satisfies About<SaidOfSession>)
+    bus.tell(to, kind, { key, said } satisfies About<SaidOfSession>, {
+      whose: whoseOfKey(key),
+      about: `${kind} ${key}`
+    })
 
   /** Otherwise one caller could have every process work for each of its messages. */
   function mayTellAll({ session: { record } }: LiveSession): boolean {
@@ -87,16 +98,17 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
   }
 
   function openRemote(key: string, at: string): RemoteStream {
-    const remote: RemoteStream = openRemoteStream({
+    const options = {
       at,
       id: `${node}-${++opened}`,
-      deliver: (said) => tell(at, 'deliver', key, said),
+      deliver: (said: Delivery) => tell(at, 'deliver', key, said),
       isClosing: () => live.closed,
       memory: () => live.get(key)?.memory.share,
       // What waited because nobody seemed to listen.
       onHeard: () => live.get(key)?.stream === remote && live.get(key)?.flushListChanges(),
       clock
-    })
+    }
+    const remote: RemoteStream = openRemoteStream(options, () => bus.leftOut(whoseOfKey(key)))
     return remote
   }
 
@@ -169,9 +181,10 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
       if (asker !== undefined && asker !== node) void tell(asker, 'progress', session.key, notification)
     },
     /** The call of this id, at whichever process it runs: at the home of the session, if it needs that. */
-    cancel(session: LiveSession, cancellation: Cancellation): void {
-      if (!isRequestId(cancellation.requestId) || cancelHere(session, cancellation) || !shared) return
+    cancel(session: LiveSession, given: Cancellation): void {
+      if (!isRequestId(given.requestId) || cancelHere(session, given) || !shared) return
       const { home } = session.session.record
+      const cancellation = { ...given, reason: given.reason?.slice(0, maxReasonChars) }
       if (mayTellAll(session)) void tell(everyNode, 'cancel', session.key, cancellation)
       else if (home !== node) void tell(home, 'cancel', session.key, cancellation)
     },

@@ -26,12 +26,15 @@ export function createUndelivered(memory: HeldMemory) {
     bytes -= kept.shift()?.bytes ?? 0
   }
   return {
-    add(message: JsonObject): void {
+    /** @returns whether it or another one was left out for it */
+    add(message: JsonObject): boolean {
       const size = jsonSizeOf(message)
       kept.push({ message, seq: ++last, bytes: size })
       bytes += size
+      const { length } = kept
       while (kept.length > maxMessages || (kept.length > 1 && bytes > maxBytes)) shift()
       while (!memory.fit(bytes) && kept.length > 0) shift()
+      return kept.length < length
     },
     /** In their order. */
     all: (): readonly Pick<Kept, 'message' | 'seq'>[] => [...kept],

@@ -1,16 +1,19 @@
-// Long messages to a process leave while few of them are on their way, of tenants and callers by turns: Redis cuts off
-// whoever reads more slowly than others write to it. How far a process has read it says itself: it answers `alive` to a
-// `beat` that was sent after them. Answers to earlier beats, by which is seen whether it is there, say nothing of them.
+// Long messages to a process leave while little is on its way, of tenants and callers by turns: Redis cuts off whoever
+// reads more slowly than others write to it. Short ones do not wait for them, unless there are thousands. How far a
+// process has read it says itself: it answers `alive` to a `beat` that was sent after them. Answers to earlier beats,
+// by which is seen whether it is there, say nothing of them.
 
 import { LRUCache } from 'lru-cache'
 import { createFairQueue } from '../../../time/fair-queue.ts'
 import type { Clock, Timer } from '../../../time/clock.ts'
 import type { BusCaller } from '../bus-places.ts'
 
-/** Shorter ones do not wait, in bytes. */
+/** Up to so many bytes, a message does not wait for long ones. */
 export const shortBytes = 4_096
 /** That a process has not read, in bytes. Redis holds 8 MiB for a subscriber for a minute, and 32 MiB for none. */
 const maxUnreadBytes = 4 * 1024 * 1024
+/** With those that are short. */
+const maxShortUnreadBytes = 2 * maxUnreadBytes
 /** After it, a process that does not answer counts as having read: whether it is there, others find out. */
 const confirmMs = 2_000
 /** Processes whose beats are counted. */
@@ -18,6 +21,7 @@ const maxKnown = 256
 
 interface Way {
   readonly waiting: ReturnType<typeof createFairQueue<{ readonly bytes: number; readonly leave: () => void }>>
+  shortWaiting: number
   /** Sent, or being sent, and not read. */
   unread: number
   /** Of these, sent after the last `beat`. */
@@ -84,13 +88,25 @@ export function createFlow(clock: Pick<Clock, 'timer'>, sendBeat: (to: string, b
   return {
     /** Sends it when its turn comes, at once where it is short. Settles as `send` does. */
     async pass<T>(to: string, whose: BusCaller, bytes: number, send: () => Promise<T>): Promise<T> {
-      if (bytes <= shortBytes) return await send()
-      const way = ways.get(to) ?? { waiting: createFairQueue(), unread: 0, unasked: 0, asked: undefined }
+      const way = ways.get(to) ?? {
+        waiting: createFairQueue(),
+        shortWaiting: 0,
+        unread: 0,
+        unasked: 0,
+        asked: undefined
+      }
       ways.set(to, way)
-      await new Promise<void>((leave) => {
-        way.waiting.add({ bytes, leave }, whose)
-        goOn(to, way)
-      })
+      const isShort = bytes <= shortBytes
+      // Short ones of one caller do not overtake each other.
+      if (isShort && way.unread < maxShortUnreadBytes && way.shortWaiting === 0) way.unread += bytes
+      else {
+        if (isShort) way.shortWaiting++
+        await new Promise<void>((leave) => {
+          way.waiting.add({ bytes, leave }, whose)
+          goOn(to, way)
+        })
+        if (isShort) way.shortWaiting--
+      }
       let sent = 0
       try {
         const answer = await send()

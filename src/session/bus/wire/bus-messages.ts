@@ -3,11 +3,15 @@
 
 import type { Log } from '../../../observe/log.ts'
 import { parseOwnJson } from '../../../protocol/json.ts'
+import { isLongText, stringOf } from '../../../protocol/json-text.ts'
+import { longTextSteps } from '../../../protocol/json-writer.ts'
 import { GatewayError } from '../../../protocol/messages.ts'
 import { everyNode, nodeChannel } from '../../../store/keys.ts'
 import type { Store } from '../../../store/port.ts'
 import type { Sealer } from '../../../store/seal.ts'
 import { type Clock, patientTimer, steadyClock, type Timer } from '../../../time/clock.ts'
+import { runSteps } from '../../../time/turns.ts'
+import type { BusCaller } from '../bus-places.ts'
 import { createBatches } from './bus-batches.ts'
 import { createHeard } from './bus-heard.ts'
 import { type BusHead, headOf } from './bus-reading.ts'
@@ -79,6 +83,15 @@ const staleMs = 60_000
 /** Redis cuts off subscribers whose messages it has to hold. */
 export const maxChars = 8 * 1024 * 1024
 
+/** Then it was not sent. */
+export const isTooLarge = (error: unknown): boolean =>
+  error instanceof GatewayError && error.code === 'upstream_protocol'
+
+/** The text of a value, written in steps where it is long. */
+export async function busTextOf(value: unknown, whose: BusCaller): Promise<string> {
+  return isLongText(value) ? stringOf(await runSteps(longTextSteps(value), whose)) : (JSON.stringify(value) ?? 'null')
+}
+
 export type BusMessages = ReturnType<typeof createBusMessages>
 
 export function createBusMessages({
@@ -110,11 +123,13 @@ export function createBusMessages({
   }
 
   /**
+   * @param body text of JSON
    * @returns how many processes listen
    * @throws GatewayError unavailable, upstream_protocol where the message is too large
    */
-  async function send(to: string, word: BusWord, id: string, body?: unknown, order?: BusOrder): Promise<number> {
-    const text = JSON.stringify({ word, id, ...order, body })
+  async function sendText(to: string, word: BusWord, id: string, body?: string, order?: BusOrder): Promise<number> {
+    const head = JSON.stringify({ word, id, ...order })
+    const text = body === undefined ? head : `${head.slice(0, -1)},"body":${body}}`
     if (text.length > maxChars) {
       const message =
         `What one process of the gateway had to tell another was larger than ${maxChars} characters. ` +
@@ -127,6 +142,9 @@ export function createBusMessages({
     return await write(to, [text])
   }
 
+  const send = (to: string, word: BusWord, id: string, body?: unknown, order?: BusOrder): Promise<number> =>
+    sendText(to, word, id, JSON.stringify(body), order)
+
   const trySend = (to: string, word: BusWord, id: string, body?: unknown, order?: BusOrder): void => {
     send(to, word, id, body, order).catch((err: unknown) =>
       log.debug({ err, word }, 'a message to another process was lost')
@@ -135,6 +153,7 @@ export function createBusMessages({
 
   return {
     send,
+    sendText,
     trySend,
     heard,
     /** @returns for a question to this process: whether it may be begun before the process says `ready` */
