@@ -2341,7 +2341,7 @@ admin/live/problems.ts nearly
 admin/live/event-streams.ts lastWordMs
 admin/paging.ts maxNameLength
 control/same-targets.ts digestChars
-control/same-targets.ts maxParameters
+control/same-targets.ts queryChars
 admin/paging.ts keptNameLength
 admin/live/watch.ts renewMs
 admin/live/watch.ts believedMs

@@ -528,6 +528,11 @@ export const text = {
     kind: 'What',
     kinds: { tool: 'tool', upstream: 'upstream', principal: 'person', key: 'API key', tenant: 'the whole tenant' },
     what: 'Which',
+    others: 'Other names',
+    reach: (/** @type {{ also: string[], besides: string[] }} */ { also, besides }) => [
+      ...(also.length > 0 ? [`Stopped with it: ${also.join(', ')}.`] : []),
+      ...(besides.length > 0 ? [`At the same server, and not stopped: ${besides.join(', ')}.`] : [])
+    ],
     since: 'Since',
     by: 'By',
     form: 'Stop something',

@@ -52,6 +52,16 @@ function checkTarget(kill: Kill, tenant: Tenant | undefined): void {
   if (kill.kind === 'key' && !auth.keys.some(({ name }) => name === kill.key)) throw noSuchThing('API key')
 }
 
+/** What a kill switch is afterwards. */
+export interface SwitchedKill {
+  /** false: it was so already. */
+  readonly isChanged: boolean
+  /** Nothing of its name was stopped before. */
+  readonly isNew: boolean
+  /** undefined: it was taken back. */
+  readonly kill: DatedKill | undefined
+}
+
 interface KillSwitchOptions {
   readonly killsOf: (tenant: string) => readonly DatedKill[]
   readonly isKnown: (tenant: string) => boolean
@@ -64,9 +74,9 @@ interface KillSwitchOptions {
 
 export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }: KillSwitchOptions) {
   return {
-    /** @returns whether it was not so already. @throws ControlError not_found, not_usable, forbidden, limit_reached */
-    async set({ author, tenant, kill, verb }: KillSwitch): Promise<boolean> {
-      let isChanged = false
+    /** @throws ControlError not_found, not_usable, forbidden, limit_reached */
+    async set({ author, tenant, kill, verb }: KillSwitch): Promise<SwitchedKill> {
+      let switched: SwitchedKill = { isChanged: false, isNew: false, kill: undefined }
       await commit({ author, action: `kill.${verb}` }, () => {
         if (!isKnown(tenant)) throw noSuchThing('tenant')
         const before = killsOf(tenant)
@@ -93,10 +103,11 @@ export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }:
           if (kept === undefined || same.length > 1 || all !== target)
             after = withKill(left, { ...(kept ?? dated), ...(all && { same: all }) })
         }
-        isChanged = after !== undefined
+        const now = (after ?? before).find((each) => isSameKill(each, kill))
+        switched = { isChanged: after !== undefined, isNew: same.length === 0, kill: now }
         return after === undefined ? new Map() : killTexts(tenant, before, after)
       })
-      return isChanged
+      return switched
     }
   }
 }

@@ -7,12 +7,14 @@ import type { Kill } from '../config/policy/kill.ts'
 import type { Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import { upstreamName } from '../protocol/messages.ts'
 
-/** Where a server was when it, or a tool of it, was stopped: digests. */
+/** Where a server was when it, or a tool of it, was stopped. */
 interface Place {
+  /** A digest. */
   readonly server: string
-  /** The parameters of its query. */
-  readonly query?: readonly string[]
-  /** Names of upstreams that led there, too, and have since: whoever stopped one of them did not mean these. */
+  /**
+   * Upstreams that led there, too, and have since: whoever stopped one of them did not mean these. Each as its name and,
+   * after a blank, the digest of its query, which is empty where it has none; without a blank: with whatever query.
+   */
   readonly besides?: readonly string[]
 }
 
@@ -29,32 +31,41 @@ const issuerOfKeys = `${reservedIssuerPrefix}key`
 
 /** The characters of a digest that are kept: enough not to meet by chance, and a thousand of them are kept. */
 const digestChars = 22
-/** Of a query: a long one must not fill the room that kill switches have. */
-const maxParameters = 16
+/** Of a query: no other has the same, however long somebody tries. */
+const queryChars = 11
+
+const none: ReadonlySet<string> = new Set()
 
 const digestOf = (...parts: readonly string[]): string =>
   hash('sha256', JSON.stringify(parts), 'base64url').slice(0, digestChars)
 
+interface FoundPlace {
+  readonly name: string
+  readonly server: string
+  readonly query: string
+}
+
 /**
- * Where a server is: its host, a port of its own, its path and its query, however these are spelt. Not the scheme: both
- * reach the same server. undefined: a program, which only a platform-admin starts.
+ * Where a server is: its host, a port of its own and its path, however these are spelt. Not the scheme: both reach the
+ * same server. Nor the query: a server may take what a parameter says from elsewhere, or do without it, and whoever
+ * leaves one out must not start again what was stopped. undefined: a program, which only a platform-admin starts.
  */
 function placeOf(definition: UpstreamDefinition | undefined): FoundPlace | undefined {
   if (definition?.type !== 'http') return undefined
   const { hostname, port, pathname, searchParams } = new URL(definition.url)
-  const path = pathname.replace(/%[0-9a-f]{2}/gi, (escaped) => String.fromCharCode(parseInt(escaped.slice(1), 16)))
+  // Parameters of a segment (`;a=b`) are left out as those of the query are.
+  const path = pathname
+    .replace(/%[0-9a-f]{2}/gi, (escaped) => String.fromCharCode(parseInt(escaped.slice(1), 16)))
+    .replace(/;[^/]*/g, '')
   const place = [hostname.replace(/\.$/, ''), port === '80' || port === '443' ? '' : port, path]
   const spelt = place.map((each) => each.toLowerCase().replace(/\/+/g, '/').replace(/\/$/, ''))
-  return { server: digestOf(...spelt), query: new Set([...searchParams].map((parameter) => digestOf(...parameter))) }
+  const parameters = [...searchParams].map((each) => JSON.stringify(each)).sort()
+  const query = parameters.length === 0 ? '' : digestOf(...parameters).slice(0, queryChars)
+  return { name: definition.name, server: digestOf(...spelt), query }
 }
 
-interface FoundPlace {
-  readonly server: string
-  readonly query: ReadonlySet<string>
-}
-
-/** Another query may be another server; one with more parameters is not: whoever adds one reaches the same. */
-const leadsTo = ({ query = [] }: Place, other: FoundPlace): boolean => query.every((each) => other.query.has(each))
+const entryOf = ({ name, query }: FoundPlace): string => `${name} ${query}`
+const nameIn = (entry: string): string => entry.split(' ', 1)[0] ?? ''
 
 const secretsOf = ({ sha256, previous }: Pick<KeyConfig, 'sha256' | 'previous'>): string[] => [
   sha256,
@@ -62,12 +73,9 @@ const secretsOf = ({ sha256, previous }: Pick<KeyConfig, 'sha256' | 'previous'>)
 ]
 
 /** Values by what they are found by: several may be found by one. */
-function grouped<T>(
-  entries: Iterable<readonly [key: string | undefined, value: T]>
-): ReadonlyMap<string, readonly T[]> {
+function grouped<T>(entries: Iterable<readonly [key: string, value: T]>): ReadonlyMap<string, readonly T[]> {
   const groups = new Map<string, T[]>()
   for (const [key, value] of entries) {
-    if (key === undefined) continue
     const group = groups.get(key)
     if (group === undefined) groups.set(key, [value])
     else group.push(value)
@@ -75,17 +83,14 @@ function grouped<T>(
   return groups
 }
 
-/** Its upstreams, and where they are, by the server without the query. */
+/** Its upstreams, by the server that they lead to. */
 const upstreamsByServer = ({ upstreams }: Tenant) =>
   grouped(
-    [...upstreams.values()].map((each) => {
+    [...upstreams.values()].flatMap((each) => {
       const place = placeOf(each)
-      return [place?.server, place && { name: String(each.name), place }] as const
+      return place === undefined ? [] : [[place.server, place] as const]
     })
   )
-
-const namesAt = (place: Place, upstreams: ReturnType<typeof upstreamsByServer>): string[] =>
-  upstreams.get(place.server)?.flatMap((each) => (each && leadsTo(place, each.place) ? each.name : [])) ?? []
 
 const keysBySecret = ({ auth }: Tenant) =>
   grouped(auth.keys.flatMap((each) => secretsOf(each).map((secret) => [secret, each.name] as const)))
@@ -104,17 +109,15 @@ export function sameTarget(kill: Kill, tenant: Tenant | undefined): SameTarget |
   if (kill.kind !== 'upstream' && kill.kind !== 'tool') return undefined
   const place = placeOf(tenant.upstreams.get(upstreamName(kill.upstream)))
   if (place === undefined) return undefined
-  const query = [...place.query].sort().slice(0, maxParameters)
-  const own = { server: place.server, ...(query.length > 0 && { query }) }
-  const besides = namesAt(own, upstreamsByServer(tenant)).filter((name) => name !== kill.upstream)
-  return { places: [{ ...own, ...(besides.length > 0 && { besides }) }] }
+  const others = upstreamsByServer(tenant).get(place.server) ?? []
+  const besides = others.filter(({ name }) => name !== kill.upstream).map(entryOf)
+  return { places: [{ server: place.server, ...(besides.length > 0 && { besides }) }] }
 }
 
 /** Whoever takes a kill switch over may mean what is there now; what was stopped first stays so, too. */
 export function bothTargets(first: SameTarget | undefined, second: SameTarget | undefined): SameTarget | undefined {
   if (first === undefined || second === undefined) return first ?? second
-  const keyOfPlace = ({ server, query }: Place): string => JSON.stringify([server, query])
-  const places = new Map([...(second.places ?? []), ...(first.places ?? [])].map((each) => [keyOfPlace(each), each]))
+  const places = new Map([...(second.places ?? []), ...(first.places ?? [])].map((each) => [each.server, each]))
   const secrets = new Set([...(first.secrets ?? []), ...(second.secrets ?? [])])
   return {
     ...(places.size > 0 && { places: [...places.values()] }),
@@ -122,16 +125,16 @@ export function bothTargets(first: SameTarget | undefined, second: SameTarget | 
   }
 }
 
-/** @returns the names that go on, which led where it did when it was stopped */
-export const besidesOf = (same: SameTarget | undefined): string[] => [
-  ...new Set(same?.places?.flatMap(({ besides = [] }) => besides))
+/** @returns the names that led where it did when it was stopped, and are not stopped with it */
+export const besidesOf = (same: SameTarget | undefined, also: ReadonlySet<string> = none): string[] => [
+  ...new Set(same?.places?.flatMap(({ besides = [] }) => besides.map(nameIn))).difference(also)
 ]
 
 /** A name that has been gone is one like any other when it comes back. @param names the upstreams that there are */
 export function withoutGone(same: SameTarget, names: ReadonlySet<string>): SameTarget {
   if (besidesOf(same).every((name) => names.has(name))) return same
   const places = same.places?.map(({ besides = [], ...place }): Place => {
-    const left = besides.filter((name) => names.has(name))
+    const left = besides.filter((entry) => names.has(nameIn(entry)))
     return { ...place, ...(left.length > 0 && { besides: left }) }
   })
   return { ...same, ...(places && { places }) }
@@ -149,9 +152,10 @@ export function alsoStoppedIn(tenant: Tenant): (kill: Kill, same: SameTarget | u
   function namesOf({ places = [], secrets = [] }: SameTarget): string[] {
     if (secrets.length > 0) keys ??= keysBySecret(tenant)
     if (places.length > 0) upstreams ??= upstreamsByServer(tenant)
-    const ofPlaces = places.flatMap((place) => {
-      const others = new Set(place.besides)
-      return upstreams === undefined ? [] : namesAt(place, upstreams).filter((name) => !others.has(name))
+    const ofPlaces = places.flatMap(({ server, besides }) => {
+      const others = new Set(besides)
+      const found = upstreams?.get(server) ?? []
+      return found.filter((each) => !others.has(entryOf(each)) && !others.has(each.name)).map(({ name }) => name)
     })
     return [...secrets.flatMap((secret) => keys?.get(secret) ?? []), ...ofPlaces]
   }
@@ -165,5 +169,3 @@ export function alsoStoppedIn(tenant: Tenant): (kill: Kill, same: SameTarget | u
     return names
   }
 }
-
-const none: ReadonlySet<string> = new Set()

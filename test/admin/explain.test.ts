@@ -58,7 +58,7 @@ t.test('explain says of a tool what its list and a call say', async (t) => {
   const sentence = /the API key one is not for the endpoint \/t\/acme\/mcp/
   t.match(await explain('default', 'up/echo', { key: 'one' }), { outcome: 'denied', sentence })
   t.match(await explain('small', 'up/echo', { key: 'one' }), { outcome: 'allowed' })
-  t.equal((await made.call('PUT', '/v1/tenants/acme/kills/keys/one')).status, 204)
+  t.equal((await made.call('PUT', '/v1/tenants/acme/kills/keys/one')).status, 201)
   const stopped = await explain('small', 'up/echo', { key: 'one' })
   t.match(stopped, { outcome: 'denied', sentence: /kill switch has stopped the key one/ })
 })

@@ -193,7 +193,7 @@ t.test(
     t.notMatch(viewed?.['sentence'], /last error/, 'what a server said is for administrators')
     t.match(viewed?.['remedy'], /an administrator of the tenant can have it reconnected/, 'and so is what they may do')
     for (let at = 0; at < 3; at++) await ada.request('tools/call', { name: 'up__echo', arguments: { text: 'x' } })
-    t.equal((await made.call('PUT', '/v1/tenants/acme/kills/tools/up/fail')).status, 204)
+    t.equal((await made.call('PUT', '/v1/tenants/acme/kills/tools/up/fail')).status, 201)
     const items = await read()
     t.equal(new Set(items.map(({ id }) => id)).size, items.length, 'each has an id of its own')
     t.match(

@@ -218,7 +218,7 @@ t.test('explain says what the evaluator says, and refuses what cannot be asked',
 
 t.test('what is stopped stands among the rules, in the form of the table', async (t) => {
   const made = await start(t)
-  t.equal((await made.call('PUT', '/v1/tenants/acme/kills/tools/up/echo?force=true')).status, 204)
+  t.equal((await made.call('PUT', '/v1/tenants/acme/kills/tools/up/echo?force=true')).status, 201)
   const stopped = { name: 'kill switch', effect: 'deny', what: { upstreams: ['up'], names: ['echo'] } }
   t.match(await asTold(made, 'GET', '/v1/tenants/acme/policy'), { default: 'allow', rules: [stopped] })
   t.match(await asTold(made, 'GET', '/v1/tenants/acme/endpoints/default/rules'), { items: [stopped] })

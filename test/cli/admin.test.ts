@@ -126,6 +126,24 @@ t.test(
   }
 )
 
+t.test('whoever stops an upstream reads what stops with it, and what leads there and goes on', async (t) => {
+  const { url } = upstream
+  const body = { auth: {}, upstreams: { up: { url }, beside: { url } } }
+  t.equal((await made.call('PUT', '/v1/tenants/twins', { body })).status, 201)
+  const goesOn = 'not stopped, though they lead to the same server: beside\n'
+  t.match(await admin('kill', 'upstream', 'twins', 'up'), { code: 0, out: `stopped\n${goesOn}` })
+  t.equal((await made.call('PUT', '/v1/tenants/twins/upstreams/again', { body: { url } })).status, 201)
+  t.match(await admin('kill', 'upstream', 'twins', 'up'), {
+    code: 0,
+    out: `stopped\nstopped with it, as other names of the same: again\n${goesOn}`
+  })
+  const data = await admin('kill', 'upstream', 'twins', 'up', '--json')
+  t.match(JSON.parse(data.out), { kind: 'upstream', upstream: 'up', also: ['again'], besides: ['beside'] })
+  t.match(await admin('kill', 'list', 'twins'), { code: 0, out: /ALSO +BESIDES[^]*again +beside/ })
+  t.same(await admin('kill', 'upstream', 'twins', 'up', '--undo'), { code: 0, out: 'taken back\n', err: '' })
+  t.equal((await made.call('DELETE', '/v1/tenants/twins', { headers: { 'If-Match': '*' } })).status, 204)
+})
+
 t.test('a gateway explains what it decides now, kill switches and tenants of the API included', async (t) => {
   const policy = { default: 'allow', rules: [{ name: 'no-pid', effect: 'deny', what: { names: ['pid'] } }] }
   const body = {

@@ -1,7 +1,9 @@
 // Who calls and what, in a real browser: calls found by what is shown of them, and what a kill switch says that it hits.
 
 import t from 'tap'
+import { adminKeys } from '../kit/admin.ts'
 import { until } from '../kit/until.ts'
+import { violationsInBothThemes } from './rig.ts'
 import { rig } from './shared-rig.ts'
 
 t.test('a call is found by what a person sees of it, with its steps, and not by names of members', async (t) => {
@@ -109,5 +111,28 @@ t.test('what a kill switch says of keys, persons and rare tools is so', async (t
   await close()
   await ask('the whole tenant', {})
   await dialog.getByText(/^[1-9][\d,]* calls of the last hour at this process would have been refused\.$/).waitFor()
+  t.same(complaints, [])
+})
+
+t.test('what stops with an upstream, and what leads to the same server and goes on, is said', async (t) => {
+  const { url } = rig.tickets
+  const add = async (name: string) =>
+    t.equal((await rig.call('PUT', `/v1/tenants/team/upstreams/${name}`, { body: { url } })).status, 201)
+  for (const name of ['one', 'twin']) await add(name)
+  const { page, complaints } = await rig.signedIn('people?tenant=team', adminKeys.platform)
+  await page.locator('form.stop select').selectOption('upstream')
+  await page.getByLabel('Upstream', { exact: true }).fill('one')
+  await page.getByRole('button', { name: 'See what it hits' }).click()
+  await page.getByRole('button', { name: 'Stop it now' }).click()
+  // The tickets of this team lead there from the beginning.
+  const said = 'At the same server, and not stopped: tickets, twin.'
+  await page.getByRole('status').getByText(`one is stopped. ${said}`).waitFor()
+  const row = page.getByRole('table', { name: 'Kill switches' }).getByRole('row').filter({ hasText: 'one' })
+  await row.getByText(said).waitFor()
+  await add('again')
+  await page.reload()
+  await row.getByText('Stopped with it: again.').waitFor()
+  await row.getByText(said).waitFor()
+  t.same(await violationsInBothThemes(page), [])
   t.same(complaints, [])
 })

@@ -346,7 +346,7 @@ t.test('what others change in their tenants refuses no planned change; what is c
   t.equal((await apply(one, wish('two', 'initech'), 99)).status, 412, 'there is no such version yet')
 
   const third = await plan(one, wish('three', 'initech'))
-  t.equal((await made.call('PUT', '/v1/tenants/initech/kills/tenant')).status, 204)
+  t.equal((await made.call('PUT', '/v1/tenants/initech/kills/tenant')).status, 201)
   t.equal((await apply(one, wish('three', 'initech'), third.version)).status, 412, 'a kill switch changes what it does')
   const headers = { 'If-Match': (await plan(one, wish('three', 'initech'))).etag }
   t.equal((await change('umbrella', 'z', two)).status, 200)

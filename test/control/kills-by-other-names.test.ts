@@ -25,6 +25,7 @@ async function start(t: Teardown) {
   const auth = { keys: Object.entries(secrets).map(([name, key]) => ({ name, key })) }
   const made = await rig.call('PUT', path, { body: { auth, upstreams: { up: { url: upstream.url } } } })
   if (made.status !== 201) throw new Error(made.text)
+  const put = (of: string) => rig.call('PUT', `${path}/kills/${of}`)
   const kill = async (of: string, method = 'PUT') => (await rig.call(method, `${path}/kills/${of}`)).status
   /** By the tenant-admin. */
   const add = async (name: string, url: string) =>
@@ -34,7 +35,7 @@ async function start(t: Teardown) {
     return (json.result?.tools ?? []).map(({ name }: { name: string }) => name)
   }
   const kills = async () => (await rig.call('GET', `${path}/kills`, { key: adminKeys.acme })).json
-  return { rig, path, upstream, other, kill, add, listed, kills }
+  return { rig, path, upstream, other, put, kill, add, listed, kills }
 }
 
 const has =
@@ -46,7 +47,7 @@ t.test('a stopped upstream does not come back under another name, nor under anot
   const { upstream, other, kill, add, listed, kills } = await start(t)
   t.equal(await add('beside', `${upstream.url}?team=b`), 201)
   await until('both are offered', async () => has('up', 'beside')(await listed()))
-  t.equal(await kill('upstreams/up'), 204)
+  t.equal(await kill('upstreams/up'), 201)
   const { host } = new URL(upstream.url)
   const spelt = [
     upstream.url,
@@ -74,24 +75,69 @@ t.test('a stopped upstream does not come back under another name, nor under anot
   await until('all of them are there', async () => has('up', 'again0', 'again5')(await listed()))
 })
 
-t.test('a server is known by its query, too, and more parameters lead to the same', async (t) => {
-  const { upstream, kill, add, listed, kills } = await start(t)
-  for (const team of ['a', 'b']) t.equal(await add(team, `${upstream.url}?team=${team}`), 201)
-  t.equal(await kill('upstreams/a'), 204)
-  for (const [name, query] of Object.entries({ c: 'team=c', more: 'x=1&team=%61', none: '' }))
-    t.equal(await add(name, `${upstream.url}?${query}`), 201)
-  const names = await until('others are offered', async () => {
-    const found = await listed()
-    return has('b', 'c', 'none', 'up')(found) ? found : undefined
-  })
-  t.notOk(names.some((name) => /^(?:a|more)__/.test(name)))
-  t.match(await kills(), { items: [{ upstream: 'a', also: ['more'], besides: [] }] })
+t.test(
+  'no other query leads around a kill switch, and what was there with another one goes on as it was',
+  async (t) => {
+    const { rig, path, upstream, kill, add, listed, kills } = await start(t)
+    t.equal(await add('a', `${upstream.url}?team=a&tier=1`), 201)
+    t.equal(await add('b', `${upstream.url}?team=b&tier=1`), 201)
+    t.equal(await kill('upstreams/a'), 201)
+    const queries = { less: 'team=a', more: 'tier=1&team=a&x=1', none: '', turned: 'tier=1&team=a', other: 'team=c' }
+    for (const [name, query] of Object.entries(queries)) t.equal(await add(name, `${upstream.url}?${query}`), 201)
+    t.equal(await add('segment', `${upstream.url};x=1`), 201)
+    t.equal(await add('elsewhere', `${upstream.url}/elsewhere`), 201)
+    const told = async () =>
+      ((await kills()) as { items: ReadonlyArray<{ also: string[]; besides: string[] }> }).items.map(
+        ({ also, besides }) => ({ also: also.toSorted(), besides: besides.toSorted() })
+      )
+    const also = [...Object.keys(queries), 'segment'].toSorted()
+    t.same(await told(), [{ also, besides: ['b', 'up'] }], 'another path is another server')
+    const names = await until('others are offered', async () => {
+      const found = await listed()
+      return has('b', 'up', 'elsewhere')(found) ? found : undefined
+    })
+    t.notOk(names.some((name) => !/^(?:b|up|elsewhere)__/.test(name)))
+
+    // What was not meant must not become what was stopped.
+    const move = (query: string) =>
+      rig.call('PATCH', `${path}/upstreams/b`, {
+        key: adminKeys.acme,
+        headers: { 'If-Match': '*' },
+        body: { url: `${upstream.url}?${query}` }
+      })
+    t.equal((await move('tier=1&team=b')).status, 200)
+    t.same(await told(), [{ also, besides: ['b', 'up'] }], 'the same query in another order')
+    t.equal((await move('team=a&tier=1')).status, 200)
+    t.same(await told(), [{ also: [...also, 'b'].toSorted(), besides: ['up'] }])
+    await until('it is stopped', async () => !has('b')(await listed()))
+  }
+)
+
+t.test('whoever stops something is told at once what stops with it, and what leads there and goes on', async (t) => {
+  const { upstream, put, kill, add, kills } = await start(t)
+  t.equal(await add('beside', `${upstream.url}?team=b`), 201)
+  const told = { kind: 'upstream', upstream: 'up', by: 'platform', role: 'platform-admin', at: /^\d{4}-/ }
+  t.match(await put('upstreams/up'), { status: 201, json: { ...told, also: [], besides: ['beside'] } })
+  t.equal(await add('again', upstream.url), 201)
+  const repeated = await put('upstreams/up')
+  t.match(repeated, { status: 200, json: { ...told, also: ['again'], besides: ['beside'] } }, 'it was stopped already')
+  t.same(await kills(), { items: [repeated.json], nextCursor: null }, 'as the list shows it')
+  for (const [of, what] of [
+    ['tools/up/echo', { kind: 'tool', upstream: 'up', tool: 'echo', besides: ['beside', 'again'] }],
+    ['keys/ada', { kind: 'key', key: 'ada', also: [], besides: [] }],
+    [`principals/${encodeURIComponent('urn:gatehouse:key')}/ben`, { kind: 'principal', subject: 'ben', also: [] }],
+    ['tenant', { kind: 'tenant', also: [], besides: [] }]
+  ] as const) {
+    const answer = await put(`${of}?force=true`)
+    t.match(answer, { status: 201, json: what }, of)
+    t.equal(await kill(of, 'DELETE'), 204)
+  }
 })
 
 t.test('a name that led there before goes on as long as it is there, and not when it comes back', async (t) => {
   const { rig, path, upstream, kill, add, listed, kills } = await start(t)
   t.equal(await add('beside', upstream.url), 201)
-  t.equal(await kill('upstreams/up'), 204)
+  t.equal(await kill('upstreams/up'), 201)
   t.match(await kills(), { items: [{ also: [], besides: ['beside'] }] })
   await until('it goes on', async () => has('beside')(await listed()))
   const options = { key: adminKeys.acme, headers: { 'If-Match': '*' } }
@@ -104,14 +150,14 @@ t.test('a name that led there before goes on as long as it is there, and not whe
 t.test('a platform-admin who takes a kill switch over holds what it was put on, and what is there now', async (t) => {
   const { rig, path, upstream, other, kill, add, kills } = await start(t)
   const options = { key: adminKeys.acme }
-  t.equal((await rig.call('PUT', `${path}/kills/upstreams/up`, options)).status, 204)
+  t.equal((await rig.call('PUT', `${path}/kills/upstreams/up`, options)).status, 201)
   const moved = await rig.call('PATCH', `${path}/upstreams/up`, {
     ...options,
     headers: { 'If-Match': '*' },
     body: { url: other.url }
   })
   t.equal(moved.status, 200, moved.text)
-  t.equal(await kill('upstreams/up'), 204)
+  t.equal(await kill('upstreams/up'), 200)
   t.equal(await add('first', upstream.url), 201)
   t.equal(await add('second', other.url), 201)
   t.match(await kills(), { items: [{ role: 'platform-admin', also: ['second', 'first'] }] })
@@ -149,8 +195,9 @@ t.test('what earlier versions have put is recognised, and they recognise what th
   })
   const author = { name: 'acme', role: 'tenant-admin' } as const
   const set = (verb: 'put' | 'delete') => switches.set({ author, tenant: 'team', kill: killed, verb })
-  t.equal(await set('put'), true, 'what it stops is written where it was not known')
-  t.equal(await set('delete'), true)
+  const known = { isChanged: true, isNew: false }
+  t.match(await set('put'), { ...known, kill: { at: 'x' } }, 'what it stops is written where it was not known')
+  t.match(await set('delete'), { ...known, kill: undefined })
   t.match(written[0]?.get(names.targets), /"server"/)
   t.match(JSON.parse(written[0]?.get(names.kills) ?? ''), { length: 1, 0: { at: 'x', by: 'a' } })
   t.same([...(written[1] ?? [])], [[names.kills, undefined]], 'all of them are taken back')
@@ -159,7 +206,7 @@ t.test('what earlier versions have put is recognised, and they recognise what th
 t.test('a stopped tool does not come back at a second upstream of the same server', async (t) => {
   const { rig, path, upstream, other, kill, add, listed } = await start(t)
   await until('it is offered', async () => (await listed()).includes('up__echo'))
-  t.equal(await kill('tools/up/echo'), 204)
+  t.equal(await kill('tools/up/echo'), 201)
   t.equal(await add('again', upstream.url), 201)
   t.equal(await add('two', other.url), 201)
   const names = await until('they are offered', async () => {
@@ -212,7 +259,7 @@ t.test('a stopped key does not come back under another name', async (t) => {
     const { rig, path, kill, kills } = await start(t)
     const status = async (token: string) =>
       (await modernRequest(rig.url('default', 'team'), 'tools/list', {}, { token })).status
-    t.equal(await kill(which), 204)
+    t.equal(await kill(which), 201)
     t.not(await status(secrets.ada), 200)
     const renamed = { name: 'adele', sha256: hash('sha256', secrets.ada) }
     const ben = { name: 'ben', sha256: { secret: true } }

@@ -70,7 +70,7 @@ for (const [how, isTold] of [
     const before = looks.begun
     await until('it looks by itself', () => looks.begun > before)
     looks.isHeld = true
-    t.equal((await other.call('PUT', '/v1/tenants/acme/kills/tools/up/echo')).status, 204)
+    t.equal((await other.call('PUT', '/v1/tenants/acme/kills/tools/up/echo')).status, 201)
     if (isTold) await told
     await until('it looks', () => looks.waiting() > 0)
     t.match((await call('up__pid')).json, { result: {} }, 'the control: it serves meanwhile')

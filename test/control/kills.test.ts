@@ -43,7 +43,7 @@ t.test('a stopped tool is as unknown as one that there is not, in both eras, unt
   const [running, runningModern] = [call('up__echo'), modern('up__echo')]
   const others = client.request('tools/call', { name: 'two__echo', arguments: {} })
   await until('both calls have reached the upstream', () => upstream.seen.filter(isCall('echo')).length === 4)
-  t.equal((await kill('tools/up/echo')).status, 204)
+  t.equal((await kill('tools/up/echo')).status, 201)
   for (const answer of [await running, await runningModern])
     t.match(answer.json, { error: { data: { reason: 'call_stopped', outcome: 'unknown' } } })
   t.match((await others).json, { result: {} }, 'another call of the session goes on')
@@ -61,7 +61,7 @@ t.test('a stopped tool is as unknown as one that there is not, in both eras, unt
   t.match((await one.call('GET', '/v1/tenants/acme/kills')).json, {
     items: [{ kind: 'tool', upstream: 'up', tool: 'echo', by: 'platform', at: /^\d{4}-/ }]
   })
-  t.equal((await kill('tools/up/echo')).status, 204, 'again')
+  t.equal((await kill('tools/up/echo')).status, 200, 'again')
   t.equal((await kill('tools/up/echo', 'DELETE')).status, 204)
   t.equal((await kill('tools/up/echo', 'DELETE')).status, 404)
   await until('it is there again', async () => namesIn(await client.request('tools/list')).includes('up__echo'))
@@ -92,7 +92,7 @@ t.test('a call that waits for the list of its upstream does not get past a kill 
     { token: keys.ada, id: 'x' }
   )
   await until('the call waits for the list', () => held.length > 0)
-  t.equal((await kill('tools/up/echo?force=true')).status, 204, 'nobody knows its tools yet')
+  t.equal((await kill('tools/up/echo?force=true')).status, 201, 'nobody knows its tools yet')
   await until('the new process knows', async () => {
     const { json } = await fresh.call('GET', '/v1/tenants/acme/kills')
     return (json as { items: unknown[] }).items.length === 1
@@ -109,7 +109,7 @@ t.test('of a stopped upstream nothing is left, and its calls end', async (t) => 
   upstream.override(isCall('echo'), () => {}, 1)
   const running = client.request('tools/call', { name: 'up__echo', arguments: {} })
   await until('the call has reached the upstream', () => upstream.seen.some(isCall('echo')))
-  t.equal((await kill('upstreams/up')).status, 204)
+  t.equal((await kill('upstreams/up')).status, 201)
   t.match((await running).json, { error: { data: { reason: 'call_stopped' } } })
   await until('its tools are gone', async () => {
     const names = namesIn(await client.request('tools/list'))
@@ -124,7 +124,7 @@ t.test('a stopped caller is out, with sessions and streams, and nobody else is',
     const { one, kill, startOne } = await start(t)
     const [ada, ben] = await Promise.all([legacyClient(one.url(), keys.ada), legacyClient(one.url(), keys.ben)])
     const stream = await ada.listen()
-    t.equal((await kill(path)).status, 204, path)
+    t.equal((await kill(path)).status, 201, path)
     await stream.ended
     const status = path.startsWith('keys') ? 401 : 403
     await until('the caller is refused', async () => (await ada.request('ping')).status === status)
@@ -153,10 +153,10 @@ t.test(
     t.teardown(() => raw.disconnect())
     const [list = ''] = await raw.keys('gatehouse:open-sessions:*')
     await raw.rename(list, 'aside')
-    t.equal((await kill('keys/ada')).status, 204)
+    t.equal((await kill('keys/ada')).status, 201)
     await raw.rename('aside', list)
     t.equal(await countOf(), 132, 'as a process leaves them that died before it had ended any')
-    t.equal((await kill('keys/ada')).status, 204)
+    t.equal((await kill('keys/ada')).status, 200)
     await until('they have ended', async () => (await countOf()) === 2)
     const { items } = (await other.call('GET', '/v1/tenants/acme/sessions')).json as { items: object[] }
     t.match(items, [{ subject: 'ben' }, { subject: 'ben' }])
@@ -170,7 +170,7 @@ t.test('a stopped tenant lets nobody in, and no other tenant notices', async (t)
   upstream.override(isCall('echo'), () => {}, 1)
   const running = client.request('tools/call', { name: 'up__echo', arguments: {} })
   await until('the call has reached the upstream', () => upstream.seen.some(isCall('echo')))
-  t.equal((await kill('tenant')).status, 204)
+  t.equal((await kill('tenant')).status, 201)
   t.match((await running).text, /call_stopped|unauthenticated|session_unknown/)
   await until('everybody is refused', async () => (await client.request('ping')).status === 403)
   t.match(await other.call('GET', '/v1/tenants/acme'), { status: 200 })
@@ -204,7 +204,7 @@ t.test('kill switches outlast every rollback, and end with a tenant that is made
   t.match(await made.call('PUT', '/v1/tenants/other', { body: other }), { status: 201, json: { version: 1 } })
   t.match(await made.call('PUT', path, { body }), { status: 201, json: { version: 2 } })
   t.same(await statuses(), [200, 200])
-  t.equal((await made.call('PUT', `${path}/kills/keys/ada`)).status, 204)
+  t.equal((await made.call('PUT', `${path}/kills/keys/ada`)).status, 201)
   t.same(await statuses(), [401, 200])
   await rollback(1)
   t.equal((await made.call('GET', path)).status, 404)
@@ -214,7 +214,7 @@ t.test('kill switches outlast every rollback, and end with a tenant that is made
   t.equal((await made.call('DELETE', path, { headers: any })).status, 204)
   await rollback(2)
   t.same(await statuses(), [401, 200], 'removed and brought back')
-  t.equal((await made.call('PUT', `${path}/kills/tenant`)).status, 204)
+  t.equal((await made.call('PUT', `${path}/kills/tenant`)).status, 201)
   t.same(await statuses(), [403, 403])
   await rollback(1)
   await rollback(2)
@@ -247,7 +247,7 @@ t.test('the tests of a policy are judged as if nothing were stopped', async (t) 
   }
   t.match(await judged(), expected)
   for (const path of ['tools/up/echo', 'tools/up/slow', 'upstreams/up']) {
-    t.equal((await made.call('PUT', `/v1/tenants/acme/kills/${path}?force=true`)).status, 204)
+    t.equal((await made.call('PUT', `/v1/tenants/acme/kills/${path}?force=true`)).status, 201)
     t.match(await judged(), expected, `${path} is stopped`)
   }
 })
@@ -257,8 +257,8 @@ t.test('a kill switch of what there is not is refused: it would stop nothing', a
   for (const path of ['tools/upp/echo', 'tools/*/echo', 'upstreams/upp', 'keys/adda'])
     t.match(await kill(path), { status: 404, json: { type: 'urn:gatehouse:problem:not_found' } }, path)
   t.match(await kill('tools/up/ech*'), { status: 422, json: { detail: /takes no pattern/ } })
-  for (const path of ['upstreams/up', 'keys/ada']) t.equal((await kill(path)).status, 204, `the control: ${path}`)
-  t.equal((await kill('upstreams/up')).status, 204, 'again, although it is stopped')
+  for (const path of ['upstreams/up', 'keys/ada']) t.equal((await kill(path)).status, 201, `the control: ${path}`)
+  t.equal((await kill('upstreams/up')).status, 200, 'again, although it is stopped')
 
   const client = await legacyClient(one.url(), keys.ben)
   await until('its tools are listed', async () => namesIn(await client.request('tools/list')).includes('two__echo'))
@@ -277,7 +277,7 @@ t.test('a kill switch of what there is not is refused: it would stop nothing', a
   const { items } = (await other.call('GET', '/v1/tenants/acme/kills')).json as { items: unknown[] }
   t.equal(items.length, 2, 'nothing of that was stopped')
   for (const path of ['tools/two/echo', person('urn:gatehouse:key', 'ben')])
-    t.equal((await kill(path)).status, 204, `the control: ${path}`)
+    t.equal((await kill(path)).status, 201, `the control: ${path}`)
 })
 
 t.test('what nobody has seen yet is stopped on purpose', async (t) => {
@@ -293,8 +293,8 @@ t.test('what nobody has seen yet is stopped on purpose', async (t) => {
   for (const path of paths) {
     t.equal((await kill(path)).status, 404, path)
     t.equal((await kill(path, '?force=yes')).status, 400)
-    t.equal((await kill(path, '?force=true')).status, 204)
-    t.equal((await kill(path)).status, 204, 'it is stopped already')
+    t.equal((await kill(path, '?force=true')).status, 201)
+    t.equal((await kill(path)).status, 200, 'it is stopped already')
   }
   t.equal((await kill('tools/none/echo', '?force=true')).status, 404, 'there is no such upstream')
   t.match((await made.call('GET', '/v1/tenants/acme/kills')).json, { items: [{ subject: 'zoe' }, { tool: 'echo' }] })
@@ -316,10 +316,10 @@ t.test('what a platform-admin has stopped, only a platform-admin starts again', 
   const { one, kill } = await start(t)
   const own = { key: adminKeys.acme }
   const turn = (method: string, path: string) => one.call(method, `/v1/tenants/acme/kills/${path}`, own)
-  t.equal((await turn('PUT', 'keys/ben')).status, 204)
+  t.equal((await turn('PUT', 'keys/ben')).status, 201)
   t.equal((await turn('DELETE', 'keys/ben')).status, 204, 'its own')
-  t.equal((await kill('tenant')).status, 204)
-  t.equal((await turn('PUT', 'tenant')).status, 204, 'it is so already')
+  t.equal((await kill('tenant')).status, 201)
+  t.equal((await turn('PUT', 'tenant')).status, 200, 'it is so already')
   const refused = await turn('DELETE', 'tenant')
   t.match(refused, {
     status: 403,
@@ -330,8 +330,8 @@ t.test('what a platform-admin has stopped, only a platform-admin starts again', 
     items: [{ kind: 'tenant', by: 'platform', role: 'platform-admin' }]
   })
   t.equal((await kill('tenant', 'DELETE')).status, 204)
-  t.equal((await turn('PUT', 'keys/ada')).status, 204)
-  t.equal((await kill('keys/ada')).status, 204, 'the platform-admin takes it over')
+  t.equal((await turn('PUT', 'keys/ada')).status, 201)
+  t.equal((await kill('keys/ada')).status, 200, 'the platform-admin takes it over')
   t.equal((await turn('DELETE', 'keys/ada')).status, 403)
   t.match((await one.call('GET', '/v1/tenants/acme/kills', own)).json, { items: [{ key: 'ada', by: 'platform' }] })
   t.equal((await kill('keys/ada', 'DELETE')).status, 204)
@@ -346,7 +346,7 @@ t.test('the kill switches of a tenant of the file stay, whatever becomes of a do
   const ping = async () => (await modernRequest(one.url(), 'tools/list', {}, { token: keys.ada })).status
   t.equal((await apply(document)).status, 200)
   t.equal(await ping(), 200)
-  t.equal((await kill('tenant')).status, 204)
+  t.equal((await kill('tenant')).status, 201)
   await until('it is stopped here, too', async () => (await ping()) === 403)
   t.equal((await apply(null)).status, 200)
   t.equal(await ping(), 403)
@@ -363,7 +363,7 @@ t.test('lists of kill switches are read page by page, however long and alike the
   ] as const
   for (const [issuer, subject] of callers) {
     const path = [issuer, subject].map(encodeURIComponent).join('/')
-    t.equal((await one.call('PUT', `/v1/tenants/acme/kills/principals/${path}?force=true`)).status, 204)
+    t.equal((await one.call('PUT', `/v1/tenants/acme/kills/principals/${path}?force=true`)).status, 201)
   }
   const found: unknown[] = []
   for (let next: string | null = ''; next !== null;) {

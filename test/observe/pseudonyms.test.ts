@@ -94,7 +94,7 @@ t.test('nor are they told of limits, of keys that are over, or of what administr
   t.ok(answers.some(({ status }) => status === 429))
   t.equal((await asked(keyOf.bob)).status, 401)
   const kill = `/v1/tenants/acme/kills/principals/${encodeURIComponent('gatehouse:key')}/${encodeURIComponent(person)}`
-  t.equal((await made.call('PUT', `${kill}?force=true`)).status, 204)
+  t.equal((await made.call('PUT', `${kill}?force=true`)).status, 201)
   const roleless = await idp.sign({ aud: audience, sub: person, client_id: 'app' })
   t.equal((await made.call('GET', '/v1/tenants', { key: roleless })).status, 403)
 

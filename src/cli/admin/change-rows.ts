@@ -48,7 +48,9 @@ const killRows = killTargets.map(([what, operands, path, example]): AdminRow => 
   method: 'PUT',
   path: `/v1/tenants/{0}/kills/${path}`,
   done: 'stopped',
-  text: 'It holds until it is taken back with --undo, also after a restart.',
+  text:
+    'It holds until it is taken back with --undo, also after a restart. What else stops with it, and what leads to the ' +
+    'same server and goes on, is said.',
   example: `kill ${what} ${example}`
 }))
 
@@ -206,7 +208,7 @@ export const changeRows: readonly AdminRow[] = [
     operands: '<tenant>',
     method: 'GET',
     path: '/v1/tenants/{0}/kills*',
-    columns: ['kind', 'upstream', 'tool', 'issuer', 'subject', 'key', 'by', 'at'],
+    columns: ['kind', 'upstream', 'tool', 'issuer', 'subject', 'key', 'also', 'besides', 'by', 'at'],
     example: 'kill list acme'
   },
   ...killRows

@@ -30,11 +30,23 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
     const sent = api.send(method, path, body, await ifMatchOf(row, path, api))
     const answer = await (file === undefined ? sent : inFile(file, sent))
     if (json !== undefined) io.stdout.write(jsonText(answer.body === '' ? null : answer.body))
-    else if (answer.body === '') io.stdout.write(`${undo === undefined ? row.done : 'taken back'}\n`)
+    else if (row.done !== undefined)
+      io.stdout.write(`${undo === undefined ? row.done : 'taken back'}\n${besidesText(answer.body)}`)
     else if (row.body === 'key') io.stdout.write(`${String((answer.body as JsonObject)['key'])}\n`)
     else io.stdout.write(visibleLines(stringify(answer.body, { lineWidth: 0 })))
     return 0
   })
+}
+
+/** Of a kill switch: what stops with it, and what does not. */
+function besidesText(body: unknown): string {
+  const { also, besides } = isObject(body) ? body : {}
+  const lineOf = (said: string, names: unknown): string =>
+    Array.isArray(names) && names.length > 0 ? visibleLines(`${said}: ${names.map(cellOf).join(', ')}\n`) : ''
+  return (
+    lineOf('stopped with it, as other names of the same', also) +
+    lineOf('not stopped, though they lead to the same server', besides)
+  )
 }
 
 /** What the API refuses is said in its words. @returns the exit code */

@@ -23,14 +23,15 @@ export function tell(kind, text, remedy) {
 
 /**
  * Does something and tells how it went.
- * @param {() => Promise<unknown>} act
- * @param {string | (() => string)} done what is then told
+ * @template Value
+ * @param {() => Promise<Value>} act
+ * @param {string | ((value: Value) => string)} done what is then told
  * @returns {Promise<boolean>} whether it was done
  */
 export async function attempt(act, done) {
   try {
-    await act()
-    tell('done', typeof done === 'string' ? done : done())
+    const value = await act()
+    tell('done', typeof done === 'string' ? done : done(value))
     return true
   } catch (error) {
     const { detail, remedy } = problemOf(error)

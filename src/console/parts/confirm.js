@@ -7,7 +7,7 @@ import { Dialog } from './dialog.js'
 
 /**
  * @param {{
- *   title: string, act: () => Promise<unknown>, label: string, done: string,
+ *   title: string, act: () => Promise<unknown>, label: string, done: string | ((value: any) => string),
  *   onClose: (isDone: boolean) => void, isDangerous?: boolean, children?: unknown
  * }} props
  */

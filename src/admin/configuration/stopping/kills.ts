@@ -10,6 +10,7 @@ import { reservedIssuerPrefix } from '../../../config/auth/auth-config.ts'
 import { killedText } from '../../../policy/kills.ts'
 import { tenantId } from '../../../protocol/messages.ts'
 import { ControlError } from '../../../control/control-error.ts'
+import type { SwitchedKill } from '../../../control/kill-switches.ts'
 import { isSameKill, stoppedThing, type DatedKill } from '../../../control/kills.ts'
 import { alsoStoppedIn, besidesOf } from '../../../control/same-targets.ts'
 import { sessionsLookedAt } from '../../../store/keys.ts'
@@ -18,6 +19,7 @@ import { charsOfRecords } from '../../live/sessions.ts'
 import { pageSchema, page, pageQuery } from '../../paging.ts'
 import { noSuch } from '../../problem.ts'
 import {
+  AdminReply,
   administrators,
   defineRoute,
   everyRole,
@@ -144,16 +146,17 @@ async function setKill(
   services: AdminServices,
   kill: Kill,
   verb: 'put' | 'delete'
-): Promise<void> {
+): Promise<SwitchedKill> {
   const { tenant = '' } = params
   const { name, role } = administrator
   const change = { actor: name, role, action: `kill.${verb}`, tenant, target: killedText(kill), address }
-  const isChanged = await services.control
+  const switched = await services.control
     .switchKill({ author: { name, role }, tenant, kill, verb })
     .catch((error: unknown) => {
       if (error instanceof ControlError && error.code === 'forbidden') recordRefusedChange(services, change, error.code)
       throw error
     })
+  const { isChanged } = switched
   const endsSessions = verb === 'put' && holdsSessions(kill)
   // Of what is stopped already it can be asked again and again, and nobody waits for all of it.
   if (endsSessions && !isChanged)
@@ -167,6 +170,7 @@ async function setKill(
     })
   // Also where it was stopped before: a process may have died while it ended sessions.
   await Promise.all([recorded, endsSessions && endSessionsOf(tenant, kill, services)])
+  return switched
 }
 
 const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[] => {
@@ -177,11 +181,21 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
   } as const
   return [
     defineRoute(
-      { ...shared, method: 'PUT', summary: `Stops ${what}. Calls in flight are cancelled.`, query: PutQuery },
+      {
+        ...shared,
+        method: 'PUT',
+        summary: `Stops ${what}. Calls in flight are cancelled.`,
+        query: PutQuery,
+        response: KillEntry,
+        creates: true
+      },
       async (request, services) => {
         const kill = killOf(request.params)
         if (request.query.force !== 'true') await checkPut(request, services, kill)
-        await setKill(request, services, kill, 'put')
+        const { kill: put, isNew } = await setKill(request, services, kill, 'put')
+        if (put === undefined) throw new Error('what was stopped is no kill switch')
+        const [entry] = entriesOf([put], services.snapshot().tenants.get(tenantId(request.params['tenant'] ?? '')))
+        return new AdminReply(entry, {}, isNew ? 201 : 200)
       }
     ),
     defineRoute(
@@ -190,7 +204,7 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
         method: 'DELETE',
         summary: 'Takes it back; of what a platform-admin has stopped, only a platform-admin does.'
       },
-      (request, services) => setKill(request, services, killOf(request.params), 'delete')
+      async (request, services) => void (await setKill(request, services, killOf(request.params), 'delete'))
     )
   ]
 }
@@ -200,14 +214,14 @@ const entriesOf = (kills: readonly DatedKill[], tenant: Tenant | undefined): Arr
   const alsoStopped = tenant && alsoStoppedIn(tenant.unstopped ?? tenant)
   return kills.map((kill) => {
     const { at, by, role, same } = kill
-    const also = alsoStopped?.(stoppedThing(kill), same) ?? []
+    const also = alsoStopped?.(stoppedThing(kill), same) ?? new Set<string>()
     return {
       ...stoppedThing(kill),
       at,
       by,
       ...(role !== undefined && { role }),
       also: [...also],
-      besides: besidesOf(same)
+      besides: besidesOf(same, also)
     }
   })
 }

@@ -41,6 +41,11 @@ export function Kills({ onChange }) {
   const stopping = useSignal(/** @type {any} */ (undefined))
   const resuming = useSignal(/** @type {any} */ (undefined))
   const after = () => Promise.all([kills.again(), onChange()])
+  async function stop({ isUnseen, ...kill }) {
+    const { body } = await request(pathOf(kill) + (isUnseen ? '?force=true' : ''), { method: 'PUT' })
+    await after()
+    return body
+  }
   return html`<${ListPart}
     title=${said.title}
     loaded=${kills}
@@ -49,6 +54,7 @@ export function Kills({ onChange }) {
     columns=${[
       { title: said.kind, cell: ({ kind }) => said.kinds[kind] },
       { title: said.what, isHead: true, cell: nameOf },
+      { title: said.others, cell: (each) => said.reach(each).map((line) => html`<div>${line}</div>`) },
       { title: said.since, cell: ({ at }) => html`<${Moment} at=${at} />` },
       { title: said.by, cell: ({ by, role }) => `${by} (${role})` },
       ...actionOf({
@@ -65,8 +71,8 @@ export function Kills({ onChange }) {
       html`<${ConfirmDialog}
         title=${said.stopTitle(said.kinds[stopping.value.kind], nameOf(stopping.value))}
         label=${said.stop}
-        done=${said.stopped(nameOf(stopping.value))}
-        act=${() => request(pathOf(stopping.value) + (stopping.value.isUnseen ? '?force=true' : ''), { method: 'PUT' }).then(after)}
+        done=${(put) => [said.stopped(nameOf(put)), ...said.reach(put)].join(' ')}
+        act=${() => stop(stopping.value)}
         onClose=${() => (stopping.value = undefined)}
       >
         <${Hits} kill=${stopping.value} />
