@@ -53,7 +53,11 @@ export const mergePatchType = 'application/merge-patch+json'
 export function checkContentType({ body, method }: AdminRoute, { headers }: FastifyRequest): void {
   if (body === undefined) return
   const { 'content-type': given = '' } = headers
-  const type = method === 'PATCH' && given.toLowerCase() === mergePatchType ? 'application/json' : given
-  if (headers['content-encoding'] !== undefined || !/^application\/json *(?:; *charset="?utf-8"? *)?$/i.test(type))
-    throw notJsonBody()
+  const types = ['application/json', ...(method === 'PATCH' ? [mergePatchType] : [])]
+  const [type = '', ...parameters] = given.toLowerCase().split(';')
+  const isUtf8 =
+    parameters.length === 0 || (parameters.length === 1 && /^ *charset="?utf-8"? *$/.test(parameters[0] ?? ''))
+  if (headers['content-encoding'] === undefined && types.includes(type.trimEnd()) && isUtf8) return
+  // RFC 5789 section 2.2
+  throw notJsonBody(method === 'PATCH' ? { 'Accept-Patch': types.toReversed().join(', ') } : {})
 }

@@ -114,9 +114,11 @@ export function problemOf(error: unknown): AdminProblem | undefined {
   }
 }
 
-export const notJsonBody = (): AdminProblem =>
+/** @param headers of the answer */
+export const notJsonBody = (headers: Readonly<Record<string, string>> = {}): AdminProblem =>
   new AdminProblem(
     'unsupported_media_type',
     'The body is not sent as plain JSON.',
-    'Send it with Content-Type: application/json, in UTF-8, without Content-Encoding.'
+    'Send it with Content-Type: application/json, in UTF-8, without Content-Encoding.',
+    { headers }
   )

@@ -5,7 +5,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { documentPrefix } from '../../src/control/compiled-documents.ts'
-import { textOfDocument } from '../../src/control/document/tenant-document.ts'
 import { createJournal } from '../../src/control/journal.ts'
 import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -157,10 +156,7 @@ t.test('a document of the first version, which wrote empty lists, is read as it 
   t.teardown(() => upstream.close())
   const tree = { auth: { keys: [key] }, upstreams: { up: { url: upstream.url } } }
   const about = { author: { name: 'ops', role: 'platform-admin' }, action: 'tenant.put', at: '2026-07-28T09:00:00Z' }
-  await journal.append(
-    about,
-    new Map([[`${documentPrefix}initech`, textOfDocument({ tree, byPlatform: false, tenantHosts: [] })]])
-  )
+  await journal.append(about, new Map([[`${documentPrefix}initech`, JSON.stringify({ tree, byPlatform: false })]]))
   sealer.close()
   await before.close()
   const made = await adminGateway(t, { upstreams: {}, store })
@@ -207,6 +203,15 @@ t.test('upstreams and endpoints are put, patched and removed one by one', async 
     headers: { ...any, 'Content-Type': patch.type }
   })
   t.equal(patched.status, 200, patched.text)
+  for (const type of [`${patch.type}; charset=utf-8`, 'application/json; charset="UTF-8"']) {
+    const headers = { ...any, 'Content-Type': type }
+    t.equal((await made.call('PATCH', at('endpoints/default'), { body: patch.body, headers })).status, 200, type)
+  }
+  for (const type of ['application/json-patch+json', `${patch.type}; charset=latin1`, `${patch.type}x`]) {
+    const headers = { ...any, 'Content-Type': type }
+    const answer = await made.call('PATCH', at('endpoints/default'), { body: patch.body, headers })
+    t.match(answer, { status: 415, headers: { 'accept-patch': `${patch.type}, application/json` } }, type)
+  }
   t.equal((await made.call('DELETE', at('upstreams/two'), { headers: any })).status, 204)
   t.equal((await made.call('GET', at('upstreams/two'))).status, 404)
   const off = await made.call('PATCH', at('upstreams/up'), { body: { disabled: true }, headers: any })
