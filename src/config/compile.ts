@@ -185,6 +185,7 @@ function compileTenant(
       })
     ),
     policy: policyOfTenant(input.policy, enabled),
+    reserved: input.reserved,
     limits: input.limits,
     resources: input.resources,
     audit: input.audit,

@@ -140,6 +140,8 @@ export interface Tenant {
   readonly endpoints: ReadonlyMap<EndpointName, Endpoint>
   readonly policy: PolicyConfig | undefined
   readonly tags: ReadonlyMap<UpstreamName, UpstreamTags>
+  /** Parts that a platform-admin has reserved: rules and limits in them look at no hint of a tenant-admin. */
+  readonly reserved?: readonly string[] | undefined
   /** The limits of calls, by name. */
   readonly limits?: CallLimitsConfig | undefined
   /** The resources that the tenant may use, below the limits of the process. */

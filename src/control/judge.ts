@@ -71,8 +71,9 @@ export function createJudge({ file, compiled, workerJudge, version }: JudgeOptio
     const draft = JSON.stringify(wanted)
     const old = before?.text
     charge?.(Math.max(draft.length, old?.length ?? 0))
-    const hostsThen = past?.get(tenant)?.tenantHosts
-    const text = await workerJudge.draft({ role, allowedHosts, before: old, wanted: draft, hostsThen })
+    const { tenantHosts, tenantHints } = past?.get(tenant) ?? {}
+    const restored = tenantHosts && tenantHints && { tenantHosts, tenantHints }
+    const text = await workerJudge.draft({ role, allowedHosts, before: old, wanted: draft, restored })
     return text === undefined ? undefined : { tenant, before, after: documentOf(text, version() + 1) }
   }
 

@@ -7,7 +7,16 @@ import { conditionBudget, type ConditionFacts } from '../config/policy/condition
 import type { Endpoint, Tenant } from '../config/snapshot.ts'
 import { isLiteral } from '../protocol/glob.ts'
 import { createRouteFacts, type JudgedRoute, type RouteFactsOf } from './route-facts.ts'
-import { compilePolicy, principalValues, type Policy, type RouteFacts, type RouteKind, type Rule } from './rules.ts'
+import {
+  compilePolicy,
+  factsAt,
+  principalValues,
+  rulesPlace,
+  type Policy,
+  type RouteFacts,
+  type RouteKind,
+  type Rule
+} from './rules.ts'
 
 export interface Decision {
   /** Is it listed, and does its name lead anywhere? */
@@ -76,7 +85,7 @@ function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
   }
 
   return {
-    nobody: accessOf([{ default: 'deny', rules: [] }], factsOf),
+    nobody: accessOf([{ default: 'deny', rules: [], looksAt: (facts) => facts }], factsOf),
     of(principal: Principal): Access {
       const known = byPrincipal.get(principal)
       if (known !== undefined) return known
@@ -92,13 +101,28 @@ function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
 const valuesOf = (principal: Principal, member: string): readonly string[] =>
   principalValues[member as keyof typeof principalValues](principal)
 
+interface LookingPolicy extends Policy {
+  /** What its rules look at of these facts. */
+  readonly looksAt: (facts: RouteFacts) => RouteFacts
+}
+
 /** Returns the policies of a tenant and of an endpoint, which both have to allow a call. */
-const policiesOf = (tenant: Tenant, endpoint: Endpoint): Policy[] =>
-  [tenant.policy, endpoint.policy].flatMap((policy) => (policy === undefined ? [] : compilePolicy(policy)))
+const policiesOf = (tenant: Tenant, endpoint: Endpoint): LookingPolicy[] =>
+  (['tenant', 'endpoint'] as const).flatMap((of) => {
+    const { policy } = of === 'tenant' ? tenant : endpoint
+    const place = rulesPlace(of, endpoint)
+    return policy === undefined
+      ? []
+      : { ...compilePolicy(policy), looksAt: (facts: RouteFacts) => factsAt(place, tenant, facts) }
+  })
 
 /** @param policies only the rules that are about the principal */
-function accessOf(policies: readonly Policy[], factsOf: RouteFactsOf) {
-  const levels = policies.map(({ default: byDefault, rules }) => ({ byDefault, rulesFor: createRuleIndex(rules) }))
+function accessOf(policies: readonly LookingPolicy[], factsOf: RouteFactsOf) {
+  const levels = policies.map(({ default: byDefault, rules, looksAt }) => ({
+    byDefault,
+    rulesFor: createRuleIndex(rules),
+    looksAt
+  }))
   const decisions: Record<RouteKind, WeakMap<JudgedRoute, Decision>> = {
     tool: new WeakMap(),
     prompt: new WeakMap(),
@@ -107,11 +131,11 @@ function accessOf(policies: readonly Policy[], factsOf: RouteFactsOf) {
   }
 
   function decide(kind: RouteKind, route: JudgedRoute): Decision {
-    const facts = factsOf(kind, route)
-    const covering = levels.map(({ byDefault, rulesFor }) => ({
-      byDefault,
-      rules: rulesFor(facts).filter((rule) => rule.covers(facts))
-    }))
+    const all = factsOf(kind, route)
+    const covering = levels.map(({ byDefault, rulesFor, looksAt }) => {
+      const facts = looksAt(all)
+      return { byDefault, rules: rulesFor(facts).filter((rule) => rule.covers(facts)) }
+    })
     const denying = covering.find((each) => !mayAllow(each))
     if (denying !== undefined) return { isListed: false, scopes: [], deniedBy: denyingRule(denying) }
     const always = covering.flatMap(({ rules }) => scopesOf(rules.filter(({ condition }) => condition === undefined)))

@@ -15,7 +15,7 @@ import { countersOf, rateLimitHeaders, type Counter, type Window } from './count
 import { limitUses, type LimitUse } from './limit-uses.ts'
 import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
 import { anyMatcher } from '../protocol/glob.ts'
-import { principalMatcher, routeMatcher, type RouteKind, type Rule } from './rules.ts'
+import { factsAt, principalMatcher, routeMatcher, type RouteKind, type Rule } from './rules.ts'
 
 export interface LimitedCall {
   readonly tenant: Tenant
@@ -176,7 +176,10 @@ function createLimitsOf(tenant: Tenant, limits: CallLimitsConfig, wall: { now():
     const facts = factsOf(kind, route)
     const now = wall.now()
     const own = compiled.flatMap(({ name, limit, isAbout, covers, counters }) => {
-      const whose = isAbout(principal) && covers(facts) ? countedApart(limit, principal, kind, route) : undefined
+      const whose =
+        isAbout(principal) && covers(factsAt(`limits/${name}`, tenant, facts))
+          ? countedApart(limit, principal, kind, route)
+          : undefined
       return whose === undefined ? [] : [{ name, limit, counters, whose }]
     })
     if (own.length === 0) return undefined

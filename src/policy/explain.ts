@@ -9,9 +9,11 @@ import { createAccess } from './access.ts'
 import { createRouteFacts, type JudgedRoute } from './route-facts.ts'
 import {
   compilePolicy,
+  factsAt,
   factsOf,
   principalMatcher,
   routeMatcher,
+  rulesPlace,
   type RouteFacts,
   type RouteKind,
   type Rule
@@ -83,7 +85,8 @@ export function* explainAccess(
   for (const level of ['tenant', 'endpoint'] as const) {
     const policy = level === 'tenant' ? tenant.policy : endpoint.policy
     if (policy === undefined) continue
-    policies.push(yield* explainPolicy(policy, level, principal, facts, conditionFacts, budget))
+    const routes = { facts, lookedAt: factsAt(rulesPlace(level, endpoint), tenant, facts) }
+    policies.push(yield* explainPolicy(policy, level, principal, routes, conditionFacts, budget))
   }
   const rules = policies.flatMap((policy) => policy.rules)
   const verdict = conditionFacts && decision.decideCall?.(conditionFacts)
@@ -108,11 +111,17 @@ export function* explainAccess(
   return made('allowed', `Allowed: ${policies.map(permissionOf).join('; ')}.`)
 }
 
+interface LookedAtRoute {
+  readonly facts: RouteFacts
+  /** What the rules look at of these. */
+  readonly lookedAt: RouteFacts
+}
+
 function* explainPolicy(
   policy: PolicyConfig,
   of: RuleExplanation['of'],
   principal: Principal,
-  route: RouteFacts,
+  route: LookedAtRoute,
   facts: ConditionFacts | undefined,
   budget: ConditionBudget
 ): Steps<ExplainedPolicy> {
@@ -129,7 +138,7 @@ function* explainPolicy(
 function explainRule(
   rule: Rule,
   principal: Principal,
-  route: RouteFacts,
+  { facts: whole, lookedAt: route }: LookedAtRoute,
   facts: ConditionFacts | undefined,
   budget: ConditionBudget
 ): Pick<RuleExplanation, 'applies' | 'because'> {
@@ -137,6 +146,8 @@ function explainRule(
   if (!rule.isAbout(principal)) return not(`who.${mismatchOf(rule, principal)} does not match the caller`)
   if (!rule.isAboutUpstream(route.upstream)) return not('what.upstreams does not match')
   if (rule.what.kinds?.includes(route.kind) === false) return not('what.kinds does not match')
+  if (!rule.covers(route) && rule.covers(whole))
+    return not('what.tags does not match: a reserved rule looks at no hint that a tenant-admin gave')
   if (!rule.covers(route))
     return not(`what.${isAboutName(rule.what, rule.effect, route) ? 'tags' : 'names'} does not match`)
   if (rule.condition === undefined) return { applies: true, because: 'it matches' }

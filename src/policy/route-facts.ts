@@ -14,7 +14,7 @@ export interface JudgedRoute {
   /** The annotations of a tool, as its server lists them. */
   readonly annotations?: JsonObject | undefined
   /** What the endpoint changes of a tool: its annotations are the operator's, and stand in place of the server's. */
-  readonly change?: Pick<ToolChange, 'annotations'> | undefined
+  readonly change?: Pick<ToolChange, 'annotations' | 'tenantHints'> | undefined
 }
 
 export type RouteFactsOf = ReturnType<typeof createRouteFacts>
@@ -24,13 +24,17 @@ export function createRouteFacts(tags: ReadonlyMap<string, UpstreamTags>) {
   return (kind: RouteKind, { upstream, name, annotations, change }: JudgedRoute): RouteFacts => {
     const names = kind === 'resource' ? spellingsOf(name) : [name]
     const isClear = kind !== 'resource' || isPlainUri(name)
-    return {
+    const factsWith = (given: JsonObject | undefined): RouteFacts => ({
       kind,
       upstream,
       names,
       isClear,
-      ...tagsOf(upstream, names, isClear, { own: annotations, given: change?.annotations })
-    }
+      ...tagsOf(upstream, names, isClear, { own: annotations, given })
+    })
+    const { annotations: given, tenantHints } = change ?? {}
+    if (given === undefined || tenantHints === undefined) return factsWith(given)
+    const ofPlatform = Object.entries(given).filter(([hint]) => !tenantHints.includes(hint))
+    return { ...factsWith(given), ofReserved: factsWith(Object.fromEntries(ofPlatform)) }
   }
 }
 

@@ -2,7 +2,8 @@
 
 import type { Principal } from '../auth/principal.ts'
 import { compileCondition, type Condition, type PrincipalFacts } from '../config/policy/condition.ts'
-import type { PolicyConfig, PolicyRule } from '../config/policy/policy-config.ts'
+import { isReserved, type PolicyConfig, type PolicyRule } from '../config/policy/policy-config.ts'
+import type { Endpoint, Tenant } from '../config/snapshot.ts'
 import { anyMatcher, isLiteral } from '../protocol/glob.ts'
 
 export type RouteKind = 'tool' | 'prompt' | 'resource' | 'template'
@@ -18,6 +19,8 @@ export interface RouteFacts {
   readonly tags: ReadonlySet<string>
   /** The tags that the route has in every spelling. */
   readonly certainTags: ReadonlySet<string>
+  /** What is reserved looks at these, where hints of a tenant-admin make a difference. */
+  readonly ofReserved?: RouteFacts | undefined
 }
 
 export interface Rule extends PolicyRule {
@@ -31,6 +34,14 @@ export interface Rule extends PolicyRule {
 export interface Policy extends Pick<PolicyConfig, 'default'> {
   readonly rules: readonly Rule[]
 }
+
+/** What a rule or limit looks at. @param place where it stands in its tenant, such as `policy/rules` */
+export const factsAt = (place: string, { reserved }: Pick<Tenant, 'reserved'>, facts: RouteFacts): RouteFacts =>
+  facts.ofReserved !== undefined && isReserved(reserved, place) ? facts.ofReserved : facts
+
+/** Where the rules of a tenant stand, and those of an endpoint. */
+export const rulesPlace = (of: 'tenant' | 'endpoint', { name }: Pick<Endpoint, 'name'>): string =>
+  of === 'tenant' ? 'policy/rules' : `endpoints/${name}`
 
 const compiled = new WeakMap<PolicyConfig, Policy>()
 

@@ -10,7 +10,8 @@ import { UpstreamSchema } from '../../config/schema/upstream.ts'
 import { isTree, type Tree } from '../../config/shape.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
-import { mergePatch, shownDocument, type TenantDocument } from '../../control/document/tenant-document.ts'
+import { mergePatch } from '../../control/document/merge-patch.ts'
+import { shownDocument, type TenantDocument } from '../../control/document/tenant-document.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import {
   administrators,

@@ -8,7 +8,7 @@ import { closedObject } from '../../config/schema/parts.ts'
 import { PolicySchema } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
 import { createRouteFacts } from '../../policy/route-facts.ts'
-import { compilePolicy, type RouteFacts, type Rule } from '../../policy/rules.ts'
+import { compilePolicy, factsAt, rulesPlace, type RouteFacts, type Rule } from '../../policy/rules.ts'
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 import { callersToday } from '../callers/callers.ts'
@@ -102,12 +102,16 @@ export const rulesAt = (tenant: Tenant, endpoint: Endpoint): number =>
 function* effectsOf(
   rules: readonly PlacedRule[],
   tools: ReadonlyArray<{ readonly name: string; readonly facts: RouteFacts }>,
-  callers: readonly Principal[]
+  callers: readonly Principal[],
+  { tenant, endpoint }: EndpointPlace
 ): Steps<Array<Static<typeof RuleEffect>>> {
   const effects: Array<Static<typeof RuleEffect>> = []
   for (const { rule, of, place } of rules) {
     yield
-    const covered = tools.filter(({ facts }) => rule.isAboutUpstream(facts.upstream) && rule.covers(facts))
+    const standsAt = rulesPlace(of, endpoint)
+    const covered = tools.filter(
+      ({ facts }) => rule.isAboutUpstream(facts.upstream) && rule.covers(factsAt(standsAt, tenant, facts))
+    )
     const about = callers.filter((each) => rule.isAbout(each)).map(({ subject }) => subject)
     const { name, effect, who, what, scopes, when } = rule
     effects.push({
@@ -149,7 +153,7 @@ export const ruleEffectsRoute = defineRoute(
     const callers = callersToday(services.callers, tenant.id)
     const unknown = definitionsOf(at).filter((each) => services.listings.peek(each) === undefined)
     return {
-      items: await runSteps(effectsOf(items, tools, callers), { tenant: tenant.id, caller: administrator.name }),
+      items: await runSteps(effectsOf(items, tools, callers, at), { tenant: tenant.id, caller: administrator.name }),
       nextCursor,
       defaults: { tenant: tenant.policy?.default ?? null, endpoint: at.endpoint.policy?.default ?? null },
       tools: tools.length,

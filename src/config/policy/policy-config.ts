@@ -43,6 +43,10 @@ export interface UpstreamTags {
   readonly trustAnnotations: boolean
 }
 
+/** @param reserved places of a tenant; what stands in one is reserved with it. @param place such as `policy/rules` */
+export const isReserved = (reserved: readonly string[] | undefined, place: string): boolean =>
+  reserved?.some((each) => place === each || place.startsWith(`${each}/`)) === true
+
 /** Members of `ToolAnnotations`, and the tags that they are. */
 export const hintTags = [
   ['readOnlyHint', 'readOnly'],

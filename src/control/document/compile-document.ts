@@ -11,8 +11,9 @@ import { checkShape, treeOf, type Tree } from '../../config/shape.ts'
 import { isAllowedHost } from '../../config/formats.ts'
 import type { AuthConfig } from '../../config/auth/auth-config.ts'
 import type { AdminConfig, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
-import { tenantId, upstreamName, type UpstreamName } from '../../protocol/messages.ts'
-import { documentOf, hasReference } from './tenant-document.ts'
+import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../protocol/messages.ts'
+import { documentOf, hasReference, type TenantDocument } from './tenant-document.ts'
+import { withTenantHints } from './tenant-hints.ts'
 
 /** Relative paths would depend on where a gateway keeps its file: those of documents are absolute. */
 const folder = '/'
@@ -50,18 +51,15 @@ interface Barred {
   readonly barred: readonly Problem[]
 }
 
-interface Owned {
-  /** Hosts of its URLs that a tenant-admin named first. */
-  readonly tenantHosts: readonly string[]
-}
-
 /** A document that can be compiled, or all problems of it. */
-export type JudgedDocument = (JudgedConfig & Barred & Owned) | { readonly problems: readonly Problem[] }
+export type JudgedDocument =
+  | (JudgedConfig & Barred & Pick<TenantDocument, 'tenantHosts' | 'tenantHints'>)
+  | { readonly problems: readonly Problem[] }
 
 export type Compiled = ({ readonly tenant: Tenant } & Barred) | { readonly problems: readonly Problem[] }
 
 export function judgeDocument({ id, text, context }: JudgeWork, env: Environment): JudgedDocument {
-  const { tree = {}, byPlatform = false, tenantHosts = [] } = documentOf(text, 0) ?? {}
+  const { tree = {}, byPlatform = false, tenantHosts = [], tenantHints = [] } = documentOf(text, 0) ?? {}
   // Those of a tenant-admin were refused when it was written; what is here all the same is not looked up.
   if (!byPlatform && hasReference(tree)) {
     const message = 'refers to variables or files'
@@ -88,13 +86,13 @@ export function judgeDocument({ id, text, context }: JudgeWork, env: Environment
   if (problems.length > 0) return { problems: [...problems, ...problemsIn(barred)] }
   const checked = { ...input, tenants: { [id]: { ...wanted, upstreams: Object.fromEntries(upstreams) } } }
   // What has no problems has the type of the schema.
-  return { config: checked as unknown as ConfigInput, inserted, barred: problemsIn(barred), tenantHosts }
+  return { config: checked as unknown as ConfigInput, inserted, barred: problemsIn(barred), tenantHosts, tenantHints }
 }
 
 /** @param judged by `judgeDocument`, with the same tenant and context */
 export function compileDocument(id: string, judged: JudgedDocument, context: DocumentContext): Compiled {
   if ('problems' in judged) return judged
-  const { config, inserted, barred, tenantHosts } = judged
+  const { config, inserted, barred, tenantHosts, tenantHints } = judged
   const { tenants } = compile(config, { folder, dataDir: undefined, ...context.members.listen, inserted })
   const tenant = tenants.get(tenantId(id))
   if (tenant === undefined) throw new Error('a document was compiled to no tenant')
@@ -108,7 +106,10 @@ export function compileDocument(id: string, judged: JudgedDocument, context: Doc
   }
   const auth = confined(tenant.auth, (issuer) => (mayBeOfTenant(new URL(issuer)) ? { hosts } : {}), publicIn)
   const upstreams = limited(tenant.upstreams, context.allowedCommands, publicIn)
-  return { tenant: { ...tenant, auth, upstreams }, barred }
+  const endpoints = frozenMap(Object.fromEntries(tenant.endpoints), endpointName, (each) =>
+    withTenantHints(each, tenantHints)
+  )
+  return { tenant: { ...tenant, auth, upstreams, endpoints }, barred }
 }
 
 /** Returns the hosts of URLs that have to be public. */

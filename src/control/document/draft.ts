@@ -3,6 +3,7 @@
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import type { Tree } from '../../config/shape.ts'
 import { checkTenantAdmin } from './permissions.ts'
+import { placesOfHints, tenantHintsIn } from './tenant-hints.ts'
 import { documentOf, hasReference, storedDocument, type TenantDocument, textOfDocument } from './tenant-document.ts'
 
 export interface DraftWork {
@@ -13,25 +14,31 @@ export interface DraftWork {
   readonly before: string | undefined
   /** The tree that is wanted, as JSON, without the secrets that it keeps. */
   readonly wanted: string
-  /** The hosts of a restored version that a tenant-admin named first. */
-  readonly hostsThen?: readonly string[] | undefined
+  /** What of a restored version was a tenant-admin's. */
+  readonly restored?: Pick<TenantDocument, 'tenantHosts' | 'tenantHints'> | undefined
 }
 
 /**
  * @returns the document as the store keeps it; undefined: it is so already
  * @throws ControlError not_usable, forbidden
  */
-export function draftOf({ role, allowedHosts, before, wanted, hostsThen }: DraftWork): string | undefined {
+export function draftOf({ role, allowedHosts, before, wanted, restored }: DraftWork): string | undefined {
   const old = before === undefined ? undefined : documentOf(before, 0)
   const tree = storedDocument(JSON.parse(wanted) as Tree, old?.tree)
   const isPlatform = role === 'platform-admin'
   if (!isPlatform) checkTenantAdmin(old?.tree, tree, { allowedHosts })
-  const tenantHosts = hostsThen === undefined ? tenantHostsIn(tree, old, isPlatform) : onlyHostsOf(tree, hostsThen)
-  const isSame = canonicalJsonOf(tree) === canonicalJsonOf(old?.tree ?? null)
-  if (isSame && (hostsThen === undefined || areSame(tenantHosts, old?.tenantHosts))) return undefined
+  const [tenantHosts, tenantHints] = [
+    restored === undefined ? tenantHostsIn(tree, old, isPlatform) : those(hostsIn(tree), restored.tenantHosts),
+    restored === undefined ? tenantHintsIn(tree, old, isPlatform) : those(placesOfHints(tree), restored.tenantHints)
+  ]
+  const isSame =
+    canonicalJsonOf(tree) === canonicalJsonOf(old?.tree ?? null) &&
+    areSame(tenantHosts, old?.tenantHosts) &&
+    areSame(tenantHints, old?.tenantHints)
+  if (isSame) return undefined
   // A tenant-admin leaves references as they are, or takes them out.
   const mayRefer = isPlatform || (old?.byPlatform === true && keepsReferences(old.tree, tree))
-  return textOfDocument({ tree, byPlatform: mayRefer && hasReference(tree), tenantHosts })
+  return textOfDocument({ tree, byPlatform: mayRefer && hasReference(tree), tenantHosts, tenantHints })
 }
 
 /**
@@ -44,9 +51,9 @@ function tenantHostsIn(tree: Tree, before: TenantDocument | undefined, isPlatfor
   return [...hostsIn(tree)].filter((host) => kept.has(host) || (!isPlatform && !known.has(host)))
 }
 
-/** Whoever takes a version up again has read none of its hosts anew: they are whose they were then. */
-const onlyHostsOf = (tree: Tree, hosts: readonly string[]): readonly string[] => [
-  ...hostsIn(tree).intersection(new Set(hosts))
+/** Whoever takes a version up again has read none of it anew: it is whose it was then. */
+const those = (found: Iterable<string>, then: readonly string[]): readonly string[] => [
+  ...new Set(found).intersection(new Set(then))
 ]
 
 const areSame = (some: readonly string[], others: readonly string[] = []): boolean =>

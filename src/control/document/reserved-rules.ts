@@ -3,7 +3,7 @@
 
 import { ConditionError } from '../../config/policy/condition-syntax.ts'
 import { compileCondition, type Condition } from '../../config/policy/condition.ts'
-import { hintTags } from '../../config/policy/policy-config.ts'
+import { hintTags, isReserved } from '../../config/policy/policy-config.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../../config/shape.ts'
 import { anyMatcher } from '../../protocol/glob.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
@@ -54,10 +54,10 @@ function conditionIn(when: unknown): Omit<Condition, 'holds'> | undefined {
 
 /** Returns the rules of reserved parts: of the tenant, of endpoints, of upstreams. */
 function reservedRules({ reserved, policy, endpoints, upstreams, limits }: Tree): ReservedRule[] {
-  const places = new Set(textsIn(reserved))
+  const places = textsIn(reserved)
   const reservedIn = (part: string, members: unknown): Array<[name: string, member: Tree]> =>
     Object.entries(treeOf(members)).flatMap(([name, member]) =>
-      places.has(part) || places.has(`${part}/${name}`) ? [[name, treeOf(member)]] : []
+      isReserved(places, `${part}/${name}`) ? [[name, treeOf(member)]] : []
     )
   const rulesIn = (value: unknown): Tree[] => listOf(treeOf(value)['rules']).map(treeOf)
   const requiredBy = ([name, { requires }]: readonly [string, Tree]): Tree[] =>
@@ -65,7 +65,7 @@ function reservedRules({ reserved, policy, endpoints, upstreams, limits }: Tree)
       ? []
       : [{ name: `requires of ${name}`, effect: 'requires', scopes: treeOf(requires)['scopes'] }]
   return [
-    ...(places.has('policy') || places.has('policy/rules') ? rulesIn(policy) : []),
+    ...(isReserved(places, 'policy/rules') ? rulesIn(policy) : []),
     ...reservedIn('endpoints', endpoints).flatMap(([name, endpoint]) => [
       ...rulesIn(endpoint['policy']),
       ...requiredBy([name, endpoint]),

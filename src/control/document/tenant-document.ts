@@ -7,6 +7,7 @@ import { createReport, type Path } from '../../config/problems.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import { ControlError } from '../control-error.ts'
+import { placesOfHints } from './tenant-hints.ts'
 
 export interface TenantDocument {
   /** The version that changed it last. */
@@ -16,19 +17,32 @@ export interface TenantDocument {
   readonly byPlatform: boolean
   /** Hosts of its URLs that a tenant-admin named first. */
   readonly tenantHosts: readonly string[]
+  /** Hints of tools that a tenant-admin gave, or nobody knows who. */
+  readonly tenantHints: readonly string[]
   /** The text as the store keeps it. */
   readonly text: string
 }
 
-export const textOfDocument = ({ tree, byPlatform, tenantHosts }: Omit<TenantDocument, 'version' | 'text'>): string =>
-  JSON.stringify({ tree, byPlatform, ...(tenantHosts.length > 0 && { tenantHosts }) })
+export const textOfDocument = (document: Omit<TenantDocument, 'version' | 'text'>): string => {
+  const { tree, byPlatform, tenantHosts, tenantHints } = document
+  return JSON.stringify({
+    tree,
+    byPlatform,
+    ...(tenantHosts.length > 0 && { tenantHosts }),
+    // Also where there is none: without the member it is not known.
+    ...(placesOfHints(tree).length > 0 && { tenantHints })
+  })
+}
 
 /** @returns undefined where it is none */
 export function documentOf(text: string, version: number): TenantDocument | undefined {
   const value: unknown = JSON.parse(text)
   if (!isTree(value) || !isTree(value['tree'])) return undefined
+  const tree = forAllEndpoints(value['tree'])
   const tenantHosts = listOf(value['tenantHosts']).map(String)
-  return { version, tree: forAllEndpoints(value['tree']), byPlatform: value['byPlatform'] === true, tenantHosts, text }
+  const { tenantHints: hints } = value
+  const tenantHints = hints === undefined ? placesOfHints(tree) : listOf(hints).map(String)
+  return { version, tree, byPlatform: value['byPlatform'] === true, tenantHosts, tenantHints, text }
 }
 
 /** In place of a secret. */
@@ -232,13 +246,3 @@ export const hasReference = (value: unknown): boolean =>
   typeof value === 'string'
     ? value.replaceAll('$${', '\0').replaceAll('${principal.', '\0').includes('${')
     : typeof value === 'object' && value !== null && Object.values(value).some(hasReference)
-
-/** JSON Merge Patch (RFC 7396 section 2). */
-export function mergePatch(target: unknown, patch: unknown): unknown {
-  if (!isTree(patch)) return patch
-  const result = new Map(Object.entries(treeOf(target)))
-  for (const [name, value] of Object.entries(patch))
-    if (value === null) result.delete(name)
-    else result.set(name, mergePatch(result.get(name), value))
-  return Object.fromEntries(result)
-}

@@ -12,6 +12,8 @@ export interface ToolChange {
   readonly description?: string
   /** Added to those of the server, or in their place. */
   readonly annotations?: JsonObject
+  /** Of these, hints that a tenant-admin gave. */
+  readonly tenantHints?: readonly string[]
   /** Sent with every call, and hidden from clients. */
   readonly fixed?: JsonObject
   /** Sent where the caller leaves the argument out. */

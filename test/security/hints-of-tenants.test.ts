@@ -1,0 +1,139 @@
+// A tenant-admin gives its tools hints before anybody looks at them, and a rule that a platform-admin reserves looks at
+// hints: those of the tenant-admin decide nothing, whatever is stored.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { documentPrefix } from '../../src/control/compiled-documents.ts'
+import { createJournal } from '../../src/control/journal.ts'
+import { createSealer } from '../../src/store/seal.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { steadyClock, wallClock } from '../../src/time/clock.ts'
+import { adminGateway, adminKeys, adminSection, type AdminGateway } from '../kit/admin.ts'
+import type { Json } from '../kit/mcp-server.ts'
+import { modernRequest } from '../kit/modern-client.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { quiet } from '../store/kit.ts'
+
+const path = '/v1/tenants/initech'
+const anyVersion = { 'If-Match': '*' }
+const apiKey = 'gh_key_of_initech_0123456789'
+const policy = { default: 'deny', rules: [{ name: 'plain', effect: 'allow', what: { tags: ['readOnly'] } }] }
+const hinted = (tools: Readonly<Record<string, boolean>>) => ({
+  upstreams: ['up'],
+  tools: Object.fromEntries(
+    Object.entries(tools).map(([tool, readOnlyHint]) => [`up/${tool}`, { annotations: { readOnlyHint } }])
+  )
+})
+
+async function start(t: Test, store = 'memory:') {
+  const keys = adminSection.keys.map((each) => (each.name === 'globex' ? { ...each, tenants: ['initech'] } : each))
+  const admin = { ...adminSection, keys, allowedHosts: ['127.0.0.1'] }
+  const made = await adminGateway(t, { upstreams: {}, store, top: { admin } })
+  const { call } = made
+  const change = (body: object, key: string = adminKeys.platform) =>
+    call('PATCH', path, { key, body, headers: anyVersion })
+  const request = (method: string, params: Json = {}) =>
+    modernRequest(made.url('default', 'initech'), method, params, { token: apiKey })
+  const listed = async (): Promise<string[]> =>
+    (((await request('tools/list')).json.result?.tools ?? []) as Array<{ name: string }>).map(({ name }) => name)
+  const explained = async (name: string) =>
+    (await call('POST', `${path}/endpoints/default/explain`, { body: { name, caller: { key: 'ci' } } })).json
+  return { ...made, change, request, listed, explained }
+}
+
+const documentWith = (url: string, more: object) => ({
+  auth: { keys: [{ name: 'ci', key: apiKey }] },
+  upstreams: { up: { url } },
+  ...more
+})
+
+async function makeTenant(t: Test, { call }: Pick<AdminGateway, 'call'>, more: object) {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await call('PUT', path, { body: documentWith(upstream.url, more) })
+  if (made.status !== 201) throw new Error(made.text)
+}
+
+t.test('hints that a tenant-admin gave before a rule was reserved do not satisfy it', async (t) => {
+  const made = await start(t)
+  await makeTenant(t, made, { endpoints: { default: hinted({ pid: true, slow: true }) } })
+  const own = { endpoints: { default: hinted({ echo: true, slow: false }) } }
+  t.equal((await made.change(own, adminKeys.globex)).status, 200)
+  t.equal((await made.change({ policy })).status, 200)
+  t.same(await made.listed(), ['up__echo', 'up__pid'], 'the control: the rule of the tenant looks at all hints')
+  t.equal((await made.change({ reserved: ['policy'] })).status, 200)
+  t.same(await made.listed(), ['up__pid'], 'reserved, it looks at those of the platform-admin')
+  t.match((await made.request('tools/call', { name: 'up__pid', arguments: {} })).json, { result: {} })
+  const refused = await made.request('tools/call', { name: 'up__echo', arguments: {} })
+  t.match(refused.json, { error: { message: 'Unknown tool: up__echo' } })
+  const because = 'what.tags does not match: a reserved rule looks at no hint that a tenant-admin gave'
+  t.match(await made.explained('up/echo'), { outcome: 'denied', rules: [{ applies: false, because }] })
+  t.match(await made.explained('up/pid'), { outcome: 'allowed' })
+  t.match(await made.explained('up/slow'), { outcome: 'denied', rules: [{ because: 'what.tags does not match' }] })
+  const rules = await made.call('GET', `${path}/endpoints/default/rules`)
+  t.match(rules.json, { items: [{ name: 'plain', tools: { names: ['up__pid'] } }] }, 'the rule covers what it allows')
+
+  // Whoever leaves a hint as it is has not given it.
+  const { configuration } = (await made.call('GET', path)).json as { configuration: object }
+  const put = await made.call('PUT', path, {
+    headers: anyVersion,
+    body: { ...configuration, origins: ['https://a.b'] }
+  })
+  t.equal(put.status, 200, put.text)
+  t.same(await made.listed(), ['up__pid'])
+  const { version } = put.json as { version: number }
+  t.equal((await made.change({ endpoints: { default: hinted({ echo: false, slow: false }) } })).status, 200)
+  t.equal((await made.change({ endpoints: { default: hinted({ echo: true, slow: true }) } })).status, 200)
+  t.same((await made.listed()).toSorted(), ['up__echo', 'up__pid', 'up__slow'], 'a platform-admin has given them')
+  const rolledBack = await made.call('POST', '/v1/rollback', { body: { version, tenant: 'initech' } })
+  t.equal(rolledBack.status, 200, rolledBack.text)
+  t.same(await made.listed(), ['up__pid'], 'an earlier version has them from whoever gave them then')
+})
+
+t.test('nor those that stand in a document of an earlier version, whoever gave them', async (t) => {
+  const store = `file:${join(t.testdir(), 'gatehouse.db')}`
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const before = await createSqliteStore({ path: store.slice('file:'.length), clock: wallClock, log: quiet })
+  const sealer = await createSealer({ store: before, randomBytes, timer: steadyClock.timer, log: quiet })
+  const journal = createJournal({ store: before, sealer, log: quiet })
+  await journal.pull()
+  const key = { name: 'ci', sha256: createHash('sha256').update(apiKey).digest('hex') }
+  const more = { auth: { keys: [key] }, policy, reserved: ['policy'], endpoints: { default: hinted({ echo: true }) } }
+  const text = JSON.stringify({ tree: documentWith(upstream.url, more), byPlatform: false })
+  const about = { author: { name: 'ops', role: 'platform-admin' }, action: 'tenant.put', at: '2026-07-28T09:00:00Z' }
+  await journal.append(about, new Map([[`${documentPrefix}initech`, text]]))
+  sealer.close()
+  await before.close()
+  const made = await start(t, store)
+  t.same(await made.listed(), [])
+  t.equal((await made.change({ endpoints: { default: hinted({ pid: true }) } })).status, 200)
+  t.same(await made.listed(), ['up__pid'], 'what a platform-admin gives now counts')
+  t.equal((await made.change({ reserved: [] })).status, 200)
+  t.same((await made.listed()).toSorted(), ['up__echo', 'up__pid'], 'and all of it where nothing is reserved')
+})
+
+t.test(
+  'a reserved limit counts by hints of the platform-admin alone, rules of a reserved endpoint alike',
+  async (t) => {
+    const made = await start(t)
+    const limits = { costly: { perHour: 5, what: { tags: ['openWorld'] } } }
+    const tools = (tool: string) => ({ [`up/${tool}`]: { annotations: { openWorldHint: true } } })
+    await makeTenant(t, made, { limits, endpoints: { default: { upstreams: ['up'], tools: tools('pid') } } })
+    t.equal((await made.change({ endpoints: { default: { tools: tools('echo') } } }, adminKeys.globex)).status, 200)
+    const isCounted = async (name: string) =>
+      'ratelimit' in (await made.request('tools/call', { name, arguments: {} })).headers
+    t.same([await isCounted('up__echo'), await isCounted('up__pid')], [true, true])
+    t.equal((await made.change({ reserved: ['limits/costly'] })).status, 200)
+    t.same([await isCounted('up__echo'), await isCounted('up__pid')], [false, true])
+
+    const own = {
+      endpoints: { default: { policy: { ...policy, rules: [{ ...policy.rules[0], what: { tags: ['openWorld'] } }] } } }
+    }
+    t.equal((await made.change({ ...own, reserved: [] })).status, 200)
+    t.same((await made.listed()).toSorted(), ['up__echo', 'up__pid'])
+    t.equal((await made.change({ reserved: ['endpoints/default'] })).status, 200)
+    t.same(await made.listed(), ['up__pid'])
+  }
+)
