@@ -24,7 +24,7 @@ import { ControlError } from './control-error.ts'
 import { createJournal } from './journal.ts'
 import { createJudge, type ChangeRequest } from './judge.ts'
 import { createWorkerJudge } from './document/judge-in-worker.ts'
-import { createKillSwitches, type Commit, type KillSwitch, type SwitchedKill } from './kill-switches.ts'
+import { createKillSwitches, type Commit, type KillSwitch } from './kill-switches.ts'
 import { killTextsAfter, lastChangeOf, removedTenants, textNamesOf } from './removed-tenants.ts'
 import { createFairMutex } from './fair-mutex.ts'
 import { createIdempotency } from './idempotency.ts'
@@ -184,8 +184,7 @@ export async function createControl(options: ControlOptions) {
     /** undefined: there is no such tenant. */
     killsOf: (tenant: string) => (isKnown(tenant) ? compiled.killsOf(tenant) : undefined),
     /** @throws ControlError, GatewayError unavailable */
-    switchKill: (wanted: KillSwitch): Promise<SwitchedKill> =>
-      exclusive(ownerOf('kill', wanted), () => kills.set(wanted)),
+    switchKill: (wanted: KillSwitch) => exclusive(ownerOf('kill', wanted), () => kills.set(wanted)),
 
     /** @param tenants undefined: all. @param before a version number */
     history: (tenants: Iterable<string> | undefined, before: number, limit: number) =>

@@ -12,8 +12,8 @@ interface Place {
   /** A digest. */
   readonly server: string
   /**
-   * Upstreams that led there, too, and have since: whoever stopped one of them did not mean these. Each as its name and,
-   * after a blank, the digest of its query, which is empty where it has none; without a blank: with whatever query.
+   * Upstreams that led there, too, and have since: whoever stopped one of them did not mean these. Each as its name
+   * and, after a blank, the digest of its query, which is empty where it has none; without a blank: with any query.
    */
   readonly besides?: readonly string[]
 }

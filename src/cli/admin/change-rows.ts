@@ -49,8 +49,8 @@ const killRows = killTargets.map(([what, operands, path, example]): AdminRow => 
   path: `/v1/tenants/{0}/kills/${path}`,
   done: 'stopped',
   text:
-    'It holds until it is taken back with --undo, also after a restart. What else stops with it, and what leads to the ' +
-    'same server and goes on, is said.',
+    'It holds until it is taken back with --undo, also after a restart. What else stops with it, and what leads to ' +
+    'the same server and goes on, is said.',
   example: `kill ${what} ${example}`
 }))
 
