@@ -77,7 +77,7 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
 - A change is judged as a whole, as the file is, and refused with the place of each fault (422) where it cannot be used; then nothing is written. It is in force at the process that
   answers when it answers, and at all others within a second. Sessions go on: they are told of changed lists, and end with their tenant or endpoint.
 - A tenant has one version number, which grows with each change of anything in it. It is the \`ETag\` of the tenant, its upstreams and its endpoints. Whoever changes or removes what is there sends
-  it as \`If-Match\` (428 without it, 412 where somebody else was first); what is put as it is already is answered by 200 and changes nothing.
+  it as \`If-Match\` (428 without it, 412 where somebody else was first); what is put as it is already is answered by 200 and changes nothing, but with \`If-None-Match: *\` by 412, as whatever is there.
 - Secrets (values of \`headers\` and \`env\`, API keys) can be written and never read: \`configuration\` has \`{"secret": true}\` in their place. Sent back so, the secret stays as it is, unless the upstream
   would then lead elsewhere. References such as \`\${NAME}\` are shown, and are resolved at each process; paths are absolute.
 - \`reserved\` of a tenant names parts that only a platform-admin changes: \`reserved: [policy, audit, limits/everybody]\`.

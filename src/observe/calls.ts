@@ -123,6 +123,10 @@ export interface CallOutcome {
   readonly ms: number
   /** By which the call was refused. */
   readonly rule: string | undefined
+  /** The limit that it is beyond. */
+  readonly limit?: string | undefined
+  /** The scopes that its caller needs, where it lacks some. */
+  readonly scopes?: readonly string[] | undefined
   /** What is told of the error; for those who run the gateway. */
   readonly error?: string | undefined
 }
@@ -226,10 +230,10 @@ function outcomeOf(record: CallRecord | undefined, err: unknown, ms: number): Ca
   if (err instanceof RpcError)
     return { outcome: err.reason ?? 'rpc_error', code: err.error.code, ms, rule: undefined, error }
   if (!(err instanceof GatewayError)) return { outcome: 'internal', code: undefined, ms, rule: undefined, error }
-  const rule = (err.data['rule'] as string | undefined) ?? record?.denied
+  const { rule = record?.denied, limit, scopes } = err.data as Partial<Pick<CallOutcome, 'rule' | 'limit' | 'scopes'>>
   // Whoever has cancelled it gets none.
   const code = err.code === 'cancelled' ? undefined : rpcCodeOf(err.code)
-  return { outcome: record?.denied === undefined ? err.code : 'denied', code, ms, rule, error }
+  return { outcome: record?.denied === undefined ? err.code : 'denied', code, ms, rule, limit, scopes, error }
 }
 
 function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Log): void {

@@ -16,6 +16,7 @@ import { acmeGateway, keyOf, type AcmeGatewayOptions } from '../kit/acme-gateway
 import { legacyClient, send } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until, type Teardown } from '../kit/until.ts'
+import { isCall } from '../kit/upstream.ts'
 
 interface AuditRecord extends Record<string, unknown> {
   readonly kind: string
@@ -114,6 +115,47 @@ t.test('each call, refusal and session of both eras is one record, in its order,
   t.match(await report(all, another), {
     problems: [/signed by another key/, /signed by another key/]
   })
+})
+
+t.test('a record of a denied call says which limit it is beyond, or which scopes its caller needs', async (t) => {
+  const { acme, records } = await audited(t, {
+    callLimits: { once: { perDay: 1, what: { names: ['pid'] } }, alone: { concurrent: 1, what: { names: ['echo'] } } },
+    policy: {
+      default: 'allow',
+      rules: [{ name: 'env', effect: 'requires', what: { names: ['env'] }, scopes: ['a:b'] }]
+    }
+  })
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  const call = (name: string) => client.request('tools/call', { name, arguments: {} })
+  for (const name of ['pid', 'pid', 'env']) await call(name)
+  const held = Promise.withResolvers<void>()
+  acme.upstream.override(
+    isCall('echo'),
+    (response, { message }) => {
+      void held.promise.then(() => {
+        response.writeHead(200, { 'Content-Type': 'application/json' })
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { content: [] } }))
+      })
+    },
+    1
+  )
+  const running = call('echo')
+  await until('it runs', () => acme.upstream.seen.some(isCall('echo')))
+  await call('echo')
+  held.resolve()
+  await running
+  await acme.close()
+  const none = { limit: undefined, scopes: undefined }
+  t.match(
+    (await records()).filter(({ kind }) => kind === 'call'),
+    [
+      { name: 'pid', decision: 'allowed', ...none },
+      { name: 'pid', decision: 'denied', outcome: 'quota_exceeded', ...none, limit: 'once' },
+      { name: 'env', decision: 'denied', outcome: 'insufficient_scope', ...none, scopes: ['a:b'] },
+      { name: 'echo', decision: 'denied', outcome: 'too_many', ...none, limit: 'alone' },
+      { name: 'echo', decision: 'allowed', ...none }
+    ]
+  )
 })
 
 t.test('whatever is altered, removed, inserted or put in another order is found', async (t) => {

@@ -100,7 +100,8 @@ t.test('a change needs the version that it changes; the same thing put again cha
   const again = await put(made, made.document)
   t.equal(again.status, 200)
   t.equal(again.headers['etag'], '"1"')
-  t.equal((await put(made, made.document, { headers: { 'If-None-Match': '*' } })).status, 200, 'it is so already')
+  t.equal((await put(made, made.document, { headers: { 'If-None-Match': '*' } })).status, 412, 'somebody was first')
+  t.equal((await put(made, made.document, { headers: { 'If-Match': '"7"' } })).status, 200, 'it is so already')
   const other = { ...made.document, origins: ['https://a.example'] }
   t.equal((await put(made, other, { headers: { 'If-None-Match': '*' } })).status, 412)
   const changed = await put(made, other, { headers: { 'If-Match': '"1"' } })

@@ -64,17 +64,28 @@ export function checkPlanned(
   )
 }
 
+const failed = (detail: string, version: number | undefined): AdminProblem =>
+  new AdminProblem('precondition_failed', detail, 'Read it again, and change what you find then.', {
+    ...(version !== undefined && { headers: { ETag: etagOf(version) } })
+  })
+
 /**
+ * Also of what is there just as it is put: whoever wants to be the first must hear that somebody was (RFC 9110 section
+ * 13.1.2).
+ * @throws AdminProblem precondition_failed
+ */
+export function checkNoneMatch({ ifNoneMatch }: Conditions, version: number | undefined): void {
+  if (ifNoneMatch !== undefined && matches(ifNoneMatch, version)) throw failed('It is there already.', version)
+}
+
+/**
+ * Of a change; who puts what is there already was done with it before (RFC 9110 section 13.1.1).
  * @param version of what is there now; undefined: nothing
  * @throws AdminProblem precondition_required for a change of what is there without If-Match, precondition_failed
  */
-export function checkPreconditions({ ifMatch, ifNoneMatch }: Conditions, version: number | undefined): void {
-  const failed = (detail: string): AdminProblem =>
-    new AdminProblem('precondition_failed', detail, 'Read it again, and change what you find then.', {
-      ...(version !== undefined && { headers: { ETag: etagOf(version) } })
-    })
-  if (ifNoneMatch !== undefined && matches(ifNoneMatch, version)) throw failed('It is there already.')
-  if (ifMatch !== undefined && !matches(ifMatch, version)) throw failed('It is not the version that If-Match names.')
+export function checkPreconditions({ ifMatch }: Conditions, version: number | undefined): void {
+  if (ifMatch !== undefined && !matches(ifMatch, version))
+    throw failed('It is not the version that If-Match names.', version)
   if (version !== undefined && ifMatch === undefined)
     throw new AdminProblem(
       'precondition_required',

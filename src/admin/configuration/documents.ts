@@ -25,7 +25,7 @@ import { TenantDetails, tenantAnswer } from '../tenants.ts'
 import { UpstreamEntry, upstreamAnswer } from '../upstreams.ts'
 import { EndpointDetails, endpointAnswer } from '../endpoints.ts'
 import { CallLimitDetails, callLimitAnswer } from './call-limits.ts'
-import { checkPreconditions } from './conditions.ts'
+import { checkNoneMatch, checkPreconditions } from './conditions.ts'
 import { IssuerDetails, issuerAnswer } from './issuers.ts'
 import { etagHeader } from './managed.ts'
 import { placeOf, type PartKind } from './parts.ts'
@@ -65,6 +65,7 @@ async function changePart(
       const shown = document && shownDocument(document.tree)
       const part = partOf(shown)
       if (part === undefined && verb !== 'put') throw noSuch(kind)
+      checkNoneMatch(request.conditions, versionOf(document))
       const wanted = next(part)
       if (kind === 'tenant' && wanted === undefined) return new Map([[tenant, undefined]])
       return new Map([[tenant, place.write(shown ?? {}, wanted)]])

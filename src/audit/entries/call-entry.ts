@@ -53,7 +53,7 @@ export function callEntry(
       : undefined
   return {
     ready,
-    fields({ outcome, code, ms, rule }) {
+    fields({ outcome, code, ms, rule, limit, scopes }) {
       const route = record?.route
       const isDenied = rule !== undefined || deniedOutcomes.has(outcome)
       return {
@@ -66,6 +66,8 @@ export function callEntry(
         ...(route === undefined ? {} : { upstream: route.upstream, original: route.name.slice(0, maxNameChars) }),
         decision: isDenied ? 'denied' : 'allowed',
         rule,
+        limit: isDenied ? limit : undefined,
+        scopes: isDenied ? scopes : undefined,
         allowedBy: isDenied ? undefined : record?.allowedBy,
         outcome,
         code,
