@@ -1702,6 +1702,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'event stream of an upstream',
       '`upstream_protocol`; the stream is given up'
     ],
+    [
+      'upstream/http/sse-reader.ts maxIdLength chars',
+      'the id of an event',
+      'event stream of an upstream',
+      '`upstream_protocol`; the stream is given up'
+    ],
+    [
+      'upstream/http/http-sse-stream.ts maxEndpointLength chars',
+      'the URI of the event `endpoint`',
+      'stream of HTTP+SSE',
+      '`upstream_protocol`; the stream is given up'
+    ],
     ['upstream/rpc/decode-json.ts maxLevels', 'levels of nested JSON', 'message of an upstream', '`upstream_protocol`'],
     [
       'upstream/http/outcome.ts maxRefusalBytes',
@@ -1753,10 +1765,10 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'resumed'
     ],
     [
-      'upstream/http/streamable-calls.ts maxRetryMs',
+      'upstream/http/streamable-calls.ts minRetryMs maxRetryMs',
       '`retry` of a server that is respected',
       'call',
-      'lowered to this'
+      'raised or lowered to this'
     ],
     ['upstream/http/streamable-calls.ts lingerMs', 'wait for the end of a stream after its answer', 'call', 'closed'],
     [
@@ -2411,6 +2423,7 @@ http/request-turns.ts refusalCost
 http/request-turns.ts loggedMs
 upstream/stdio/supervisor.ts defaultMemoryPart
 upstream/stdio/process-usage.ts looks
+cli/serve.ts retryMs
 upstream/stdio/orphans.ts crowdedPauseMs
 upstream/stdio/orphans.ts markBytes
 upstream/stdio/orphans.ts searchPauseMs

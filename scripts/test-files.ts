@@ -6,7 +6,8 @@ import { globSync } from 'node:fs'
 const longForms = [
   // Memory, descriptors and children after each of thirty kinds of use. In `npm test`: `soak/soak`.
   'test/e2e/leaks.test.ts',
-  // All attacks on availability. In `npm test`: one slice of several at once, descriptors, and the neighbour alone.
+  // All attacks on availability. In `npm test`: one slice of several at once, descriptors, the neighbour alone, and
+  // those on memory in 600 MiB.
   'test/abuse/*.test.ts',
   // Every way in which one of three replicas fails. In `npm test`: `replicas/sessions`, `server-requests`, `http-sse`
   // and the chaos of `chaos/chaos`.
@@ -21,6 +22,7 @@ const longForms = [
 ]
 const shortForms = [
   'test/abuse/descriptors.test.ts',
+  'test/abuse/memory.test.ts',
   'test/abuse/neighbour.test.ts',
   'test/replicas/sessions.test.ts',
   'test/replicas/server-requests.test.ts',
@@ -29,7 +31,7 @@ const shortForms = [
   'test/e2e/clients-calls.test.ts'
 ]
 /** Their long form is more of the same, which their own variable says (scripts/test.ts): they are in both. */
-const longerFiles = ['test/e2e/accounts.test.ts']
+const longerFiles = ['test/e2e/accounts.test.ts', 'test/abuse/memory.test.ts']
 /** Whose gateway may be several processes (test/kit/replicas.ts): `npm run replicas`. */
 const replicated = ['test/matrix/matrix.test.ts', 'test/conformance/gateway-*.test.ts', 'test/interop/*.test.ts']
 /** In Chromium, which not every machine has: `npm run browser`. */

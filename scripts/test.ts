@@ -70,7 +70,8 @@ const isFull = process.argv.includes('--full')
 const part =
   (['fast', 'long', 'replicas', 'browser'] as const).find((name) => process.argv.includes(`--${name}`)) ?? 'all'
 /** How much the long form of a file makes of what it makes in any case. */
-const longer = part === 'long' ? { GATEHOUSE_ACCOUNT_CALLS: '10000' } : {}
+const longer =
+  part === 'long' ? { GATEHOUSE_ACCOUNT_CALLS: '10000', ABUSE_MEMORY_MIB: '2048', ABUSE_SECONDS: '60' } : {}
 const isReplicated = part === 'replicas'
 const isBrowser = part === 'browser'
 const named = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))

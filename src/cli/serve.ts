@@ -8,6 +8,8 @@ import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
+import { isOutOfDescriptors } from '../limits/descriptors.ts'
+import { steadyClock, type Timer } from '../time/clock.ts'
 import { banner, localApiKey, localVaultKey } from './key.ts'
 import { compileMcpJson } from './mcp-json.ts'
 import { orProblems } from './offline.ts'
@@ -18,6 +20,9 @@ export interface ServeOptions extends Io, ListenArguments {
   readonly file: string
   readonly isMcpJson: boolean
 }
+
+/** Until a configuration is read again for which there was no descriptor, or no thread. In milliseconds. */
+const retryMs = 1_000
 
 /** @returns the exit code: 0 after a clean stop, 1 for a configuration that cannot be used */
 export function runServe(options: ServeOptions): Promise<number> {
@@ -38,19 +43,35 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   warnOpenTenants(snapshot)
 
   const ready = Promise.withResolvers<Gateway>()
+  let again: Timer | undefined
+  let isPutOff = false
+  const refuse = (error: unknown): void =>
+    log.error(
+      { file, ...(error instanceof ConfigError ? { problems: error.problems } : { err: error }) },
+      'the changed configuration is refused; the one before stays in use'
+    )
+  /** The file is not to blame, and would not be read again before its next change. */
+  const putOff = (err: unknown): void => {
+    if (!isPutOff) log.warn({ file, err }, 'the changed configuration cannot be read now; it is tried again')
+    isPutOff = true
+    again = steadyClock.timer(retryMs, reloadNext)
+    again.unref()
+  }
   const reload = async (): Promise<void> => {
+    again?.close()
+    const running = await ready.promise
+    let isRead = false
     try {
-      const running = await ready.promise
       const next = await loadConfigInWorker(file, given)
+      isRead = true
       const { needsRestart } = running.reload(next)
+      isPutOff = false
       warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')
       if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')
     } catch (error) {
-      log.error(
-        { file, ...(error instanceof ConfigError ? { problems: error.problems } : { err: error }) },
-        'the changed configuration is refused; the one before stays in use'
-      )
+      if (error instanceof ConfigError || (isRead && !isOutOfDescriptors(error))) refuse(error)
+      else putOff(error)
     }
   }
   // One after the other, so that the newest file wins and not the slowest read.
@@ -65,7 +86,10 @@ async function serveConfig(options: ServeOptions): Promise<number> {
     log,
     onReady: (gateway) => ready.resolve(gateway),
     onHangup: reloadNext,
-    onClosed: () => watcher.close()
+    onClosed() {
+      watcher.close()
+      again?.close()
+    }
   })
 }
 

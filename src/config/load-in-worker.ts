@@ -15,7 +15,7 @@ interface Work {
 
 type Answer = { readonly judged: JudgedConfig } | { readonly problems: readonly Problem[] }
 
-/** @throws ConfigError as `loadConfig` */
+/** @throws as `loadConfig`; Error where there is no thread */
 export async function loadConfigInWorker(path: string, options: LoadOptions): Promise<Configuration> {
   const thread = createThread<Work, Answer>(new URL(import.meta.url), steadyClock)
   const answer = await thread.run({ path, options: { ...options, env: { ...options.env } } })

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
+import { isOutOfDescriptors } from '../limits/descriptors.ts'
 import { compile, type Configuration } from './compile.ts'
 import { isHostFile } from './hosts/host-file.ts'
 import { ConfigError } from './problems.ts'
@@ -27,13 +28,14 @@ export interface CompileOptions extends LoadOptions {
   readonly path: string
 }
 
-/** @throws ConfigError also where the file cannot be read */
+/** @throws ConfigError also where the file cannot be read; else as `readConfig` */
 export const loadConfig = async (path: string, options: LoadOptions): Promise<Configuration> =>
   compileConfig(await readConfig(path), { ...options, path })
 
-/** @throws ConfigError where it cannot be read, or is no text */
+/** @throws ConfigError where it cannot be read, or is no text; the error of the system where no descriptor is left */
 export async function readConfig(path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: unknown) => {
+    if (isOutOfDescriptors(error)) throw error
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     throw missing
       ? wholeFileError(path, 'there is no such file', 'Check the path.')
@@ -74,7 +76,7 @@ export interface JudgedConfig {
   readonly inserted: readonly InsertedText[]
 }
 
-/** @throws ConfigError and nothing else, whatever the text */
+/** @throws ConfigError and nothing else, whatever the text; the error of the system where no descriptor is left */
 export const compileConfig = (text: string, options: CompileOptions): Configuration =>
   compiled(judgeConfig(text, options), options)
 
@@ -83,7 +85,7 @@ export const compiled = (
   { path, dataDir, host, port }: CompileOptions
 ): Configuration => compile(config, { folder: dirname(resolve(path)), dataDir, host, port, inserted })
 
-/** @throws ConfigError */
+/** @throws as `compileConfig` */
 export function judgeConfig(text: string, { path, env, host, port }: CompileOptions): JudgedConfig {
   const folder = dirname(resolve(path))
   const { value: tree, report } = readSource(text)

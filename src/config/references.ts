@@ -4,6 +4,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
 
+import { isOutOfDescriptors } from '../limits/descriptors.ts'
 import { principalNames, principalPartOf, type PrincipalPart, type PrincipalText } from './auth/principal-text.ts'
 import { quoted, type Fault, type Path, type Report } from './problems.ts'
 import { isCredential } from './redis-address.ts'
@@ -30,6 +31,7 @@ export interface InsertedText {
  * @param folder the base of relative paths
  * @returns a copy of the tree; `isReference`: does this string consist of one reference? Then it may stand for a number
  * or a boolean; `files`: the paths of all files that it refers to, read or not; `inserted`: what came from references
+ * @throws the error of the system where no descriptor is left: the files are not to blame
  */
 export function resolveReferences(tree: unknown, folder: string, env: Environment, report: Report) {
   const whole = new Set<string>()
@@ -86,6 +88,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
           secrets.push(read)
           return read
         } catch (error) {
+          if (isOutOfDescriptors(error)) throw error
           unreadable.push(`${quoted(file)} (${reason(error)})`)
           return all
         }

@@ -100,7 +100,10 @@ export function watchConfig(
 }
 
 /** What cannot be read counts as it was: most likely it is being replaced, and a reload would be refused. */
-function contentsNow(file: string, before: Contents): Contents {
+const contentsNow = (file: string, before: Contents): Contents => readOr(before, () => contentsOf(file, before))
+
+/** @throws the error of the system where no descriptor is left for the files that it names */
+function contentsOf(file: string, before: Contents): Contents {
   const bytes = readOr(undefined, () => readFileSync(file))
   const own = bytes === undefined ? before.get(file) : digest(bytes)
   const known = [...before.keys()].slice(1)

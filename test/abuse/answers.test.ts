@@ -1,5 +1,6 @@
 // Attack: upstreams of one tenant send as much as they may, at once, and its callers do not read what they asked for.
 
+import { readdirSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { legacyClient } from '../kit/client.ts'
@@ -87,17 +88,53 @@ for (const answers of ['json', 'sse'] as const)
     await Promise.all(calls)
   })
 
+/** `node -e` of it, with a folder: a server that begins a long answer to its first call, and ends it with its second one. */
+const drawlingServer = `
+  const { writeFileSync } = require('node:fs')
+  let isOpen = false
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method, params } = JSON.parse(line)
+    const write = (text, done) => process.stdout.write(text, done)
+    const say = (result) => write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n')
+    if (id === undefined) return
+    if (method === 'initialize')
+      return say({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'd', version: '1' } })
+    if (method === 'tools/list') return say({ tools: [{ name: 'drawl', inputSchema: { type: 'object' } }] })
+    if (method !== 'tools/call') return say({})
+    if (isOpen) {
+      write('"}}\\n')
+      return say({ content: [] })
+    }
+    isOpen = true
+    const begun = '{"jsonrpc":"2.0","id":' + id + ',"result":{"content":[],"x":"' + 'x'.repeat(6e6)
+    write(begun, () => writeFileSync(process.argv[1] + '/' + process.pid, ''))
+  })`
+
 t.test('lines of processes that do not end', async (t) => {
-  const flood = `process.stdin.once('data', () => process.stdout.write('{"x":"' + 'x'.repeat(15e6)))`
-  const shouting = Object.fromEntries(
-    Array.from({ length: 8 }, (_, at) => [
-      `shout${at}`,
-      { command: process.execPath, args: ['-e', `${flood};setInterval(() => {}, 1e6)`], era: 'legacy' }
-    ])
-  )
-  const gateway = await limited(t, shouting)
+  const folder = t.testdir({})
+  const command = { command: process.execPath, args: ['-e', drawlingServer, folder], era: 'legacy' }
+  const names = ['one', 'two', 'three', 'four']
+  const gateway = await limited(t, Object.fromEntries(names.map((name) => [name, command])))
   const neighbour = await gateway.neighbour()
+  const clients = await Promise.all([keys.attacker, keys.colleague].map((key) => legacyClient(gateway.url, key)))
+  const callAll = () =>
+    clients.flatMap((client) =>
+      names.map(async (name) => (await client.request('tools/call', { name: `${name}__drawl`, arguments: {} })).json)
+    )
+  const answers = callAll()
+  // More than there is memory for, all at once: each process says so when its line is read but for the end.
+  await until('all lines are begun', () => readdirSync(folder).length === answers.length)
   await survived(t, gateway, neighbour)
+  for (const { result } of await Promise.all(callAll())) t.match(result, { content: [] }, 'the process is used further')
+  const [whole, lost] = [[] as number[], [] as unknown[]]
+  for (const { result, error } of await Promise.all(answers)) {
+    if (error === undefined) whole.push(result.x.length)
+    else lost.push(error)
+  }
+  t.ok(whole.length > 0 && whole.every((length) => length === 6e6), `${whole.length} came whole, the control`)
+  t.ok(lost.length > 0, `${lost.length} were lost`)
+  for (const error of lost)
+    t.match(error, { message: /is lost: it would need more memory than is left/, data: { reason: 'too_many' } })
 })
 
 t.test('events that wait for readers who stay away', async (t) => {

@@ -1,6 +1,6 @@
 // Attack: all callers and upstreams of one tenant fill the memory at once, in every way that there is, and begin again
-// when they are refused. In 600 MiB and for some seconds; `ABUSE_MEMORY_MIB=2048 ABUSE_SECONDS=120 node
-// test/abuse/memory.test.ts` is the long form.
+// when they are refused. In 600 MiB and for some seconds; `npm run test:long` does it in 2 GiB and for a minute
+// (ABUSE_MEMORY_MIB, ABUSE_SECONDS).
 
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'

@@ -15,6 +15,9 @@ import type { UnusableEvent } from './sse-reader.ts'
 /** Statuses of 4xx that say nothing about the transport. */
 const neutralStatuses: ReadonlySet<number> = new Set([401, 403, 408, 429])
 
+/** The longest URI to post to, in characters: few servers take longer ones. */
+const maxEndpointLength = 8_192
+
 /** @param lost the stream ended, or must not be used */
 export function createHttpSseStream(
   target: HttpTarget,
@@ -36,13 +39,13 @@ export function createHttpSseStream(
     if (postPath !== '') {
       return log.debug({ upstream: name }, 'the upstream named another address for messages, which is not used')
     }
-    const url = URL.canParse(uri, base) ? new URL(uri, base) : undefined
+    const url = uri.length <= maxEndpointLength && URL.canParse(uri, base) ? new URL(uri, base) : undefined
     if (url?.origin === origin) {
       postPath = url.pathname + url.search
       return first.resolve(undefined)
     }
     // A server that names another origin would have the credentials of the definition sent there.
-    const where = url === undefined ? 'a place that is no URL' : printable(url.origin, 200)
+    const where = url === undefined ? 'a place that is no URL, or too long a one' : printable(url.origin, 200)
     const text =
       `Upstream ${name} wants its messages at ${where}, which is not the origin of its url; they would carry its ` +
       'credentials there. Set its url to where the server itself says it is.'

@@ -37,6 +37,8 @@ const maxUnusable = 1_000
 const unusablePerMessage = 10
 /** Lines without an empty one among them. The parser keeps a string of its own for each line of an event's data. */
 const maxEventLines = 100_000
+/** The longest event id, in characters: it goes back in a header, and few servers take longer ones. */
+const maxIdLength = 8_192
 /** Empty lines, with the end of the line before. */
 const emptyLines = ['\n\n', '\n\r\n', '\r\r']
 
@@ -78,7 +80,9 @@ export class SseReader {
       maxBufferSize: this.cutter === undefined ? maxBytes : maxBytes + lineSlack,
       onEvent: ({ event, data }) => this.find(event, data),
       onId: (id) => {
-        if (id !== '') sink.eventId?.(id)
+        if (id.length > maxIdLength)
+          this.fault ??= new SyntaxError(`the id of an event is longer than ${maxIdLength} characters`)
+        else if (id !== '') sink.eventId?.(id)
       },
       onRetry: (ms) => sink.retry?.(ms),
       onError: (error) => {
@@ -92,7 +96,7 @@ export class SseReader {
 
   /**
    * @throws SyntaxError invalid UTF-8; an event that is no JSON or above the limit, unless the sink takes it as
-   * unusable; too many of these, or of lines that belong to no event
+   * unusable; too many of these, or of lines that belong to no event; an id that could not be sent back
    */
   *push(chunk: Buffer): Steps {
     let text: string

@@ -41,6 +41,8 @@ export interface StreamableCallContext {
 
 /** The time to wait where the server sent no `retry`, in milliseconds. */
 const defaultRetryMs = 1_000
+/** A server may ask us back at once, but not in a tight loop. */
+const minRetryMs = 50
 /** 2025-11-25: the client MUST respect `retry`. After this time the call has timed out anyway. */
 const maxRetryMs = 24 * 3_600_000
 /** Attempts in a row that bring nothing new. */
@@ -131,7 +133,7 @@ export class StreamableCall implements HttpResponseSink {
   }
 
   retry(ms: number): void {
-    this.retryMs = Math.min(ms, maxRetryMs)
+    this.retryMs = Math.max(minRetryMs, Math.min(ms, maxRetryMs))
   }
 
   end(outcome: HttpOutcome): void {

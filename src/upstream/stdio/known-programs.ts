@@ -7,6 +7,7 @@ import { constants, type BigIntStats } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import { UnreachableError } from '../rpc/errors.ts'
+import { isFaultOfGateway } from './start-error.ts'
 
 /** Files whose digests are remembered, as long as nothing was written to them. */
 const maxFiles = 100
@@ -41,12 +42,13 @@ export function createKnownPrograms(settled = settledMs) {
     }
   }
 
-  /** @throws UnreachableError where the file is another one, or cannot be read */
+  /** @throws UnreachableError where the file is another one, or cannot be read; what is a fault of the gateway */
   return async ({ name, command, sha256 }: Pick<StdioDefinition, 'name' | 'command' | 'sha256'>): Promise<void> => {
     if (sha256 === undefined) return
     try {
       if ((await digestOf(command)) === sha256) return
     } catch (cause) {
+      if (isFaultOfGateway(cause)) throw cause
       throw new UnreachableError(
         'upstream_unavailable',
         `Upstream ${name} cannot start: ${command} cannot be read to compare it.`,

@@ -9,6 +9,7 @@ import { isOutOfDescriptors } from '../../limits/descriptors.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import { type Command, findCommand } from './sandbox.ts'
+import { isFaultOfGateway } from './start-error.ts'
 
 // getrlimit(2): RLIMIT_LOCKS was looked at last by Linux 2.4.24. Of the two limits the soft one, which may be set to
 // any number, and again.
@@ -54,7 +55,11 @@ export function createLimitMark({ own, path, proc, log }: LimitMarkOptions) {
       const args = [`${option}=${limit}:`, '--', 'cat', `${proc}/self/limits`]
       const { stdout } = await run(found, args, { env: path === undefined ? {} : { PATH: path }, timeout: probeMs })
       if (anyLimit.exec(stdout)?.[1] === limit) program = found
-    } catch {
+    } catch (error) {
+      if (isFaultOfGateway(error)) {
+        probed = undefined
+        throw error
+      }
       // The system forbids it, or it is another program of that name.
     }
   }
@@ -65,6 +70,7 @@ export function createLimitMark({ own, path, proc, log }: LimitMarkOptions) {
     /**
      * Finds out, once, whether the system lets us set it; until then, and where it does not, nothing is marked.
      * @param bare upstreams without a sandbox: the log names them, once, where it does not
+     * @throws what says that the gateway has no more of what that takes
      */
     async ready(bare: readonly Named[]): Promise<void> {
       await (probed ??= probe())

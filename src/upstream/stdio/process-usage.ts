@@ -2,6 +2,7 @@
 // (orphans.ts), wherever they have gone.
 
 import { readFile, readdir } from 'node:fs/promises'
+import { orNone } from './limit-mark.ts'
 
 export interface ProcessUsage {
   /**
@@ -34,17 +35,18 @@ export function createUsageReader(markIn: MarkReader, proc = '/proc') {
   /**
    * @param marks of the children that run
    * @returns by mark; empty where the system has no /proc
+   * @throws what says that no descriptor is left
    */
   return async function usage(marks: Iterable<string>): Promise<ReadonlyMap<string, ProcessUsage>> {
     const sums = new Map<string, { own: number; shared: number; processes: number }>()
-    const pids = (await readdir(proc).catch(() => [])).filter((name) => /^\d+$/.test(name))
+    const pids = (await readdir(proc).catch(none)).filter((name) => /^\d+$/.test(name))
     const running = new Set(pids)
     for (const pid of known.keys()) if (!running.has(pid)) known.delete(pid)
     for (const pid of pids) {
       const mark = await markOf(pid, marks)
       if (mark === undefined) continue
       // proc(5), `status`: resident memory by kind.
-      const status = await readFile(`${proc}/${pid}/status`, 'latin1').catch(() => '')
+      const status = await readFile(`${proc}/${pid}/status`, 'latin1').catch(orNone)
       const { own = 0, shared = 0, processes = 0 } = sums.get(mark) ?? {}
       sums.set(mark, {
         // Some sandboxes of containers (gVisor) tell no kinds: all that is resident counts there.
@@ -56,6 +58,11 @@ export function createUsageReader(markIn: MarkReader, proc = '/proc') {
     }
     return new Map([...sums].map(([mark, { own, shared, processes }]) => [mark, { bytes: own + shared, processes }]))
   }
+}
+
+function none(error: unknown): string[] {
+  orNone(error)
+  return []
 }
 
 function bytesOf(status: string, field: 'RssAnon' | 'RssShmem' | 'VmRSS'): number | undefined {

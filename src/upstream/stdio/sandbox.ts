@@ -6,6 +6,7 @@ import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { UnreachableError } from '../rpc/errors.ts'
+import { isFaultOfGateway } from './start-error.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 
@@ -54,7 +55,7 @@ export function createSandbox(path: string | undefined, log: Log) {
   /** Upstreams that run without one: said once of each. */
   const bare = new Set<string>()
 
-  /** @returns why there is no sandbox; undefined where there is one */
+  /** @returns why there is no sandbox; undefined where there is one. @throws what is a fault of the gateway */
   async function probe(): Promise<string | undefined> {
     try {
       const args = [
@@ -68,6 +69,10 @@ export function createSandbox(path: string | undefined, log: Log) {
       await run('bwrap', args, { env: path === undefined ? {} : { PATH: path }, timeout: probeMs })
       return undefined
     } catch (error) {
+      if (isFaultOfGateway(error)) {
+        works = undefined
+        throw error
+      }
       const { code, stderr } = error as { readonly code?: unknown; readonly stderr?: string }
       if (code === 'ENOENT') return 'bubblewrap (bwrap) is not installed'
       const said = stderr?.trim().split('\n').at(-1) ?? ''
@@ -76,7 +81,10 @@ export function createSandbox(path: string | undefined, log: Log) {
   }
 
   return {
-    /** Finds out, once, whether the system lets us make sandboxes; where it does not, again for each that needs one. */
+    /**
+     * Finds out, once, whether the system lets us make sandboxes; where it does not, again for each that needs one.
+     * @throws what says that the gateway has no more of what that takes
+     */
     async ready({ name, tenant, sandbox }: StdioDefinition): Promise<void> {
       if (sandbox === 'off') return
       if (missing !== undefined && sandbox === 'required') works = undefined

@@ -21,7 +21,7 @@ export function startError(definition: StdioDefinition, cause: unknown): Gateway
       data: { upstream: name, limit }
     })
   if (isOutOfDescriptors(cause)) return gatewayFault('descriptors', outOfDescriptors)
-  if (code === 'EAGAIN') return gatewayFault('systemProcesses', outOfProcesses)
+  if (isOutOfProcesses(cause)) return gatewayFault('systemProcesses', outOfProcesses)
   return new UnreachableError(
     'upstream_unavailable',
     `Upstream ${name} cannot be started: ${whyNot(definition, code)}.`,
@@ -31,6 +31,11 @@ export function startError(definition: StdioDefinition, cause: unknown): Gateway
     }
   )
 }
+
+const isOutOfProcesses = (cause: unknown): boolean => (cause as { readonly code?: string }).code === 'EAGAIN'
+
+/** Whether the gateway itself has no more of what a start takes: the next one may have it. */
+export const isFaultOfGateway = (cause: unknown): boolean => isOutOfDescriptors(cause) || isOutOfProcesses(cause)
 
 const outOfProcesses =
   'the system lets this gateway process start no more processes; raise their number (ulimit -u, TasksMax, or the ' +

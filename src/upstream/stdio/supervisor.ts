@@ -9,6 +9,7 @@ import { createOrphans } from './orphans.ts'
 import { createProcessLimits, isOwn, type Running, type Starter } from './process-limits.ts'
 import { createUsageReader } from './process-usage.ts'
 import { createSandbox } from './sandbox.ts'
+import { isFaultOfGateway, startError } from './start-error.ts'
 import { createStarts } from './starts.ts'
 import { createStrayLines } from '../rpc/stray-lines.ts'
 import { createUsageWatch } from './usage-watch.ts'
@@ -77,9 +78,14 @@ export function createSupervisor(options: SupervisorOptions) {
   })
   let ending: PromiseWithResolvers<void> | undefined
 
+  /** @throws as `startError` */
   async function ready(definition: StdioDefinition): Promise<void> {
-    await sandbox.ready(definition)
-    await orphans.ready(isBare(definition) ? [definition] : [])
+    try {
+      await sandbox.ready(definition)
+      await orphans.ready(isBare(definition) ? [definition] : [])
+    } catch (cause) {
+      throw startError(definition, cause)
+    }
   }
 
   function begin(definition: StdioDefinition, events: ChildEvents): Child {
@@ -121,7 +127,8 @@ export function createSupervisor(options: SupervisorOptions) {
 
   return {
     /** Has what the system cannot hold of these upstreams, which have no sandbox, said at the start. */
-    lookAround: (bare: readonly StdioDefinition[]): void => void orphans.ready(bare),
+    lookAround: (bare: readonly StdioDefinition[]): void =>
+      void orphans.ready(bare).catch((err: unknown) => log.debug({ err }, 'the next start of an upstream looks again')),
     strayLines: createStrayLines(clock),
     /** Of the environment of its processes, what may hold secrets. */
     maskedEnvironment: (definition: StdioDefinition) => maskedEnvironment(baseEnv, definition),
@@ -153,7 +160,7 @@ export function createSupervisor(options: SupervisorOptions) {
         await checkProgram(definition)
       } catch (error) {
         end()
-        throw error
+        throw isFaultOfGateway(error) ? startError(definition, error) : error
       }
       return end
     },

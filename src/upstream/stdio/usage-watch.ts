@@ -35,6 +35,8 @@ export function createUsageWatch(options: UsageWatchOptions) {
   let takenBy: ReadonlyMap<string, ProcessUsage> = new Map()
   let timer: Timer | undefined
   let looking = false
+  /** The last look has failed. */
+  let isBlind = false
 
   function end(one: Watched, used: ProcessUsage, why: string): void {
     const { name, tenant } = one.definition
@@ -87,8 +89,11 @@ export function createUsageWatch(options: UsageWatchOptions) {
     looking = true
     try {
       await look()
+      isBlind = false
     } catch (err) {
-      log.warn({ err }, 'what stdio servers take up could not be read')
+      // What they took counts as it was.
+      if (!isBlind) log.warn({ err }, 'what stdio servers take up could not be read')
+      isBlind = true
     }
     looking = false
     if (running()[Symbol.iterator]().next().done !== true) start()

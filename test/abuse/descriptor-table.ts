@@ -1,0 +1,53 @@
+// The table of file descriptors of a running process: full, as where it has opened as many as it may. Linux only.
+
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import type { Sent } from '../kit/client.ts'
+import type { Teardown } from '../kit/until.ts'
+
+export function descriptorTable(pid: number) {
+  const before = /^Max open files\s+(\S+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1] ?? ''
+  // The soft limit alone, which may be raised again.
+  const limit = (most: string | number): unknown => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${most}:`])
+  return {
+    /** Those that are open stay so, and no more than these are opened. To be called again where one was closed. */
+    fill(free = 0): void {
+      const open = new Set(readdirSync(`/proc/${pid}/fd`).map(Number))
+      let most = 0
+      for (let left = free; left > 0 || open.has(most); most++) if (!open.has(most)) left--
+      limit(most)
+    },
+    /** There are as many as there were. */
+    empty: (): void => void limit(before)
+  }
+}
+
+export interface HeldAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+}
+
+/** Sends one request. */
+export type Held = (path: string, sent?: Sent) => Promise<HeldAnswer>
+
+/** Opens a connection ahead of the time at which none can be accepted. */
+export async function heldConnection(t: Teardown, origin: string): Promise<Held> {
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  return (path, { method = 'GET', headers = {}, body } = {}) =>
+    new Promise((resolve, reject) => {
+      const options = { method, headers, createConnection: () => socket }
+      const outgoing = request(new URL(path, origin), options, (answer) => {
+        const { statusCode: status = 0 } = answer
+        let text = ''
+        answer.setEncoding('utf8').on('data', (part: string) => (text += part))
+        answer.once('error', reject).once('end', () => resolve({ status, headers: answer.headers, text }))
+      })
+      outgoing.once('error', reject).end(body)
+    })
+}

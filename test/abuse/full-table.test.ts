@@ -1,0 +1,259 @@
+// Attack: no file descriptor is left, at a real gateway, when everything wants one: keys of issuers, the provider of a
+// login front, the audit log, a collector, Redis, the configuration and its files, a thread, a connection to accept. Each
+// is a failed attempt like any other, and works as soon as there are some.
+
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { parse } from '../audit/kit.ts'
+import { adminKeys, adminSection } from '../kit/admin.ts'
+import { jsonHeaders, legacyClient, send, type Sent } from '../kit/client.ts'
+import { forgingIssuer } from '../kit/forging-issuer.ts'
+import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import { modernMessage } from '../kit/modern-client.ts'
+import { dial, untilClosed } from '../kit/raw-http.ts'
+import { redis } from '../kit/redis.ts'
+import { until } from '../kit/until.ts'
+import { collector } from '../observe/collector.ts'
+import { descriptorTable, heldConnection, type Held, type HeldAnswer } from './descriptor-table.ts'
+import { attacked, keys, stdioServer, type Attacked } from './kit.ts'
+
+const path = '/t/acme/mcp'
+const publicUrl = 'http://localhost:9'
+const noneLeft = 'no file descriptor left'
+
+const linesOf = (gateway: Attacked, text: string): number =>
+  gateway.log().filter(({ msg }) => String(msg).includes(text)).length
+
+const modern = (method: string, params: Record<string, unknown>, token: string): Sent => ({
+  method: 'POST',
+  ...modernMessage(method, params, { token })
+})
+const initialize: Sent = {
+  method: 'POST',
+  headers: { ...jsonHeaders, authorization: `Bearer ${keys.attacker}` },
+  body: JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } }
+  })
+}
+
+type Ask = (held: Held) => Promise<HeldAnswer>
+type Told = readonly [status: number, text: RegExp]
+
+/** @returns the status, and where it leads to or what it says */
+async function answerTo(ask: Ask, held: Held | undefined): Promise<{ readonly status: number; readonly told: string }> {
+  if (held === undefined) throw new Error('there is no connection')
+  const { status, headers, text } = await ask(held)
+  return { status, told: String(headers['location'] ?? text) }
+}
+
+/** A syslog server, and all that it was told. */
+async function syslogServer(t: Test) {
+  const told = { text: '' }
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).on('data', (part: Buffer) => (told.text += part.toString()))
+    t.teardown(() => socket.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return Object.assign(told, { to: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}` })
+}
+
+/** Somebody begins to sign in. @returns the request that leads on to their provider */
+async function begunSignIn({ origin }: Attacked): Promise<[path: string, sent: Sent]> {
+  const redirectUri = 'http://127.0.0.1:1/cb'
+  const { json } = await send(`${origin}/login/acme/reg`, {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
+  })
+  const begin = new URLSearchParams({
+    client_id: String(json.client_id),
+    redirect_uri: redirectUri,
+    response_type: 'code',
+    code_challenge: 'x'.repeat(43),
+    code_challenge_method: 'S256'
+  })
+  const { headers } = await send(`${origin}/login/acme/auth?${begin}`, { method: 'GET' })
+  const cookie = (headers['set-cookie'] ?? []).map((each) => each.split(';')[0]).join('; ')
+  const { pathname, search } = new URL(String(headers.location), origin)
+  return [pathname + search, { headers: { cookie } }]
+}
+
+t.test('whatever needs a descriptor fails by itself while there is none, and works as soon as there is', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-full-'))
+  const auditFile = join(folder, 'audit.jsonl')
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const issuer = () => forgingIssuer(t, { resource: `${publicUrl}${path}`, now: Date.now() })
+  const [named, found] = [await issuer(), await issuer()]
+  const provider = await identityProvider(t, `${publicUrl}/login/acme/callback`)
+  const [syslog, collected] = [await syslogServer(t), await collector(t)]
+  const gateway = await attacked(t, {
+    descriptors: 400,
+    upstreams: {
+      boxed: { ...stdioServer(), sandbox: 'preferred', sandboxRead: [join(import.meta.dirname, '..', '..')] }
+    },
+    tenant: {
+      auth: {
+        keys: [{ name: 'attacker', key: keys.attacker }],
+        issuers: [{ issuer: named.issuer, jwksUri: named.jwksUri }, { issuer: found.issuer }],
+        login: { provider: { issuer: provider.url, ...providerClient } }
+      }
+    },
+    top: {
+      publicUrl,
+      admin: adminSection,
+      audit: { store: false, file: auditFile, syslog: { to: syslog.to } },
+      telemetry: { otlp: { endpoint: collected.endpoint }, metricsEverySeconds: 1 }
+    }
+  })
+  const adminUrl = String((await gateway.logged('the admin API', (line) => 'adminUrl' in line))['adminUrl'])
+  const neighbour = await gateway.neighbour()
+  const [signInPath, signIn] = await begunSignIn(gateway)
+  const tokens = { named: await named.sign(), found: await found.sign() }
+  const json = { authorization: `Bearer ${adminKeys.platform}`, 'content-type': 'application/json' }
+  const made = JSON.stringify({ tenants: { made: { auth: {}, upstreams: {} } } })
+  /** What is asked, where, and the status and text that are answered while there is none, and afterwards. */
+  const attempts: Record<string, { ask: Ask; at?: string; fails: Told; works: Told }> = {
+    'keys of an issuer': {
+      ask: (held) => held(path, modern('tools/list', {}, tokens.named)),
+      fails: [503, /keys of the token's issuer cannot be fetched/],
+      works: [200, /calm__echo/]
+    },
+    'an issuer whose metadata name its keys': {
+      ask: (held) => held(path, modern('tools/list', {}, tokens.found)),
+      fails: [503, /keys of the token's issuer cannot be fetched/],
+      works: [200, /calm__echo/]
+    },
+    'the provider of a login front': {
+      ask: (held) => held(signInPath, signIn),
+      fails: [503, /This sign-in cannot go on/],
+      works: [303, new RegExp(`^${provider.url}/auth`)]
+    },
+    'a process in a sandbox': {
+      ask: (held) => held(path, modern('tools/call', { name: 'boxed__echo', arguments: {} }, keys.attacker)),
+      fails: [200, /"error":.*Upstream boxed/],
+      works: [200, /"result":/]
+    },
+    'a file of the console': {
+      at: adminUrl,
+      ask: (held) => held('/console/main.js'),
+      fails: [500, /The log of the gateway says why/],
+      works: [200, /import/]
+    },
+    'a session, which needs none': {
+      ask: (held) => held(path, initialize),
+      fails: [200, /"result":/],
+      works: [200, /"result":/]
+    },
+    'a plan, which needs none': {
+      at: adminUrl,
+      ask: (held) => held('/v1/plan', { method: 'POST', headers: json, body: made }),
+      fails: [200, /made/],
+      works: [200, /made/]
+    },
+    readiness: {
+      ask: (held) => held('/health/ready'),
+      fails: [503, new RegExp(noneLeft)],
+      works: [200, /ready/]
+    }
+  }
+  const held = new Map<string, Held>()
+  for (const [name, { at = gateway.origin }] of Object.entries(attempts)) held.set(name, await heldConnection(t, at))
+  const table = descriptorTable(gateway.pid)
+  for (const [name, { ask, fails }] of Object.entries(attempts)) {
+    // What has failed may have given one back, that of its client for example.
+    table.fill()
+    const { status, told } = await answerTo(ask, held.get(name))
+    t.match([status, told], fails, name)
+  }
+  await until('records wait', () => linesOf(gateway, 'audit records cannot be written') > 0)
+  await until('telemetry waits', () => linesOf(gateway, 'telemetry does not reach the collector') > 0)
+  table.empty()
+  for (const [name, { ask, works, at = gateway.origin }] of Object.entries(attempts))
+    await until(name, async () => {
+      const { status, told } = await answerTo(ask, await heldConnection(t, at))
+      return status === works[0] && works[1].test(told)
+    })
+  t.equal(linesOf(gateway, noneLeft), 1, 'the log says it once')
+  await until('the log says that it is over', () => linesOf(gateway, 'there are file descriptors again') === 1)
+  const kinds = (lines: string): unknown[] => parse(lines).map(({ kind }) => kind)
+  await until('records are in the file', async () => kinds(await readFile(auditFile, 'utf8')).includes('session'))
+  await until('and at the syslog server', () => syslog.text.includes('"kind":"session"'))
+  await until('the collector is told', () => linesOf(gateway, 'telemetry reaches the collector again') > 0)
+  const bare = gateway.log().filter(({ msg }) => String(msg).includes('runs without a sandbox'))
+  t.notMatch(JSON.stringify(bare), /EMFILE/, 'that a sandbox could not be tried is no finding')
+  t.same((await neighbour.stop()).failures, [])
+})
+
+t.test(
+  'a changed configuration that cannot be read for want of a descriptor is taken as soon as there is one',
+  async (t) => {
+    const folder = t.testdir({ key: 'gh_key_of_the_first_0123456789' })
+    const file = join(folder, 'key')
+    const keyOf = (name: string): string => `gh_key_of_the_${name}_0123456789`
+    const gateway = await attacked(t, {
+      tenant: { auth: { keys: [{ name: 'rotated', key: '${file:' + file + '}' }] } }
+    })
+    const use = async (name: string): Promise<number> =>
+      (await send(gateway.url, { ...modern('tools/list', {}, keyOf(name)) })).status
+    t.equal(await use('first'), 200)
+    const table = descriptorTable(gateway.pid)
+    // Enough to see that the file has changed, and too few for the thread in which the configuration is read.
+    table.fill(2)
+    await writeFile(file, keyOf('second'))
+    await until('it is tried', () => linesOf(gateway, 'cannot be read now; it is tried again') > 0)
+    t.equal(linesOf(gateway, 'configuration taken'), 0)
+    // None at all: the configuration itself cannot be read.
+    table.fill()
+    gateway.signal('SIGHUP')
+    table.empty()
+    await until('it is taken', () => linesOf(gateway, 'configuration taken') > 0)
+    t.same([await use('first'), await use('second')], [401, 200])
+    t.equal(linesOf(gateway, 'cannot be read now; it is tried again'), 1, 'the log says it once')
+    t.equal(linesOf(gateway, 'is refused'), 0)
+  }
+)
+
+t.test('connections that cannot be accepted are closed, and those that come later are served', async (t) => {
+  const gateway = await attacked(t, { descriptors: 400 })
+  const port = Number(new URL(gateway.origin).port)
+  const neighbour = await gateway.neighbour()
+  const table = descriptorTable(gateway.pid)
+  table.fill()
+  const sockets = Array.from({ length: 50 }, () => dial(port))
+  await Promise.all(sockets.map((socket) => untilClosed(socket)))
+  table.empty()
+  t.equal((await send(`${gateway.origin}/health/live`, { method: 'GET' })).status, 200)
+  t.same((await neighbour.stop()).failures, [])
+})
+
+t.test('Redis that is away while there is no descriptor is connected to again', async (t) => {
+  const store = await redis(t)
+  const gateway = await attacked(t, { descriptors: 400, top: { store: store.url } })
+  const held = [await heldConnection(t, gateway.origin), await heldConnection(t, gateway.origin)]
+  const client = await legacyClient(gateway.url, keys.attacker)
+  const table = descriptorTable(gateway.pid)
+  table.fill()
+  await store.stop()
+  await until('Redis is missed', () => linesOf(gateway, 'Redis cannot be reached') > 0)
+  // Connections that it has lost gave their descriptors back.
+  table.fill()
+  await store.restart()
+  const { status, told } = await answerTo((on) => on(path, initialize), held[0])
+  t.match([status, told], [503, /unavailable/])
+  t.equal((await answerTo((on) => on('/health/ready'), held[1])).status, 503)
+  table.empty()
+  await until('sessions are opened', async () => (await send(gateway.url, initialize)).status === 200)
+  await until(
+    'it is ready',
+    async () => (await send(`${gateway.origin}/health/ready`, { method: 'GET' })).status === 200
+  )
+  t.equal((await client.request('ping')).status, 404, 'the control: it had forgotten all')
+  t.ok(linesOf(gateway, 'Redis cannot be reached') <= 3, 'the log says it once of each connection')
+})

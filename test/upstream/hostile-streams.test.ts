@@ -1,0 +1,89 @@
+// What a server over HTTP may say on a stream that is kept or sent back: ids of events, when to come back, where to post.
+// No call of it may keep the gateway busy, or hold what nobody counts.
+
+import t, { type Test } from 'tap'
+import {
+  callOf,
+  handshake,
+  httpDefinition,
+  never,
+  recordingClient,
+  recordingEvents,
+  testConnector
+} from '../kit/connector.ts'
+import { startSseUpstream } from '../kit/sse-upstream.ts'
+import { isCall, startUpstream, type Seen } from '../kit/upstream.ts'
+import { sseDefinition } from './http-sse-kit.ts'
+
+const sse = { 'content-type': 'text/event-stream' }
+const isResume = ({ method, headers }: Seen): boolean => method === 'GET' && headers['last-event-id'] !== undefined
+
+async function open(t: Test) {
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const upstream = await testConnector().connector.connect(httpDefinition(peer.url), handshake, recordingEvents())
+  t.teardown(() => upstream.close())
+  const answer = (): string => {
+    const id = peer.seen.find(isCall('echo'))?.message?.['id']
+    return `data: ${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'at last' }] } })}\n\n`
+  }
+  return { peer, answer, call: () => upstream.request(callOf('echo', {}), recordingClient(), never) }
+}
+
+t.test('a server that has a call come back at once, again and again, is asked with pauses', async (t) => {
+  const { peer, answer, call } = await open(t)
+  const rounds = 8
+  const times: number[] = []
+  const cut = (id: number): string => `id: ${id}\nretry: 0\ndata:\n\n`
+  peer.override(isCall('echo'), (response) => void response.writeHead(200, sse).end(cut(0)))
+  peer.override(
+    isResume,
+    (response) => {
+      times.push(performance.now())
+      response.writeHead(200, sse).end(times.length === rounds ? answer() : cut(times.length))
+    },
+    rounds
+  )
+  t.match(await call(), { content: [{ text: 'at last' }] }, 'it has its answer all the same')
+  const pauses = times.slice(1).map((time, at) => time - (times[at] ?? 0))
+  // A busy machine makes them longer, and nothing shorter.
+  t.ok(
+    pauses.every((pause) => pause > 40),
+    pauses.map(Math.round).join(' ')
+  )
+})
+
+t.test(
+  'the id of an event that would be too long to send back ends its stream, and a shorter one is sent',
+  async (t) => {
+    const { peer, answer, call } = await open(t)
+    const long = 'x'.repeat(8_000)
+    peer.override(
+      isCall('echo'),
+      (response) => void response.writeHead(200, sse).end(`id: ${long}\nretry: 1\ndata:\n\n`)
+    )
+    peer.override(isResume, (response) => void response.writeHead(200, sse).end(answer()))
+    t.match(await call(), { content: [{ text: 'at last' }] }, 'the control')
+    t.equal(peer.seen.find(isResume)?.headers['last-event-id'], long)
+    // It goes on, so that only the gateway can end it.
+    peer.override(
+      isCall('echo'),
+      (response) => void response.writeHead(200, sse).write(`id: ${long}${long}\ndata:\n\n`)
+    )
+    await t.rejects(call(), { code: 'upstream_protocol', message: /the id of an event is longer than 8192 characters/ })
+  }
+)
+
+t.test('an address for messages that is too long is not used, and a shorter one is', async (t) => {
+  const peer = await startSseUpstream()
+  t.teardown(peer.close)
+  const connect = () => testConnector().connector.connect(sseDefinition(peer.url), handshake, recordingEvents())
+  const upstream = await connect()
+  t.match(await upstream.request(callOf('echo', {}), recordingClient(), never), { content: [{}] }, 'the control')
+  await upstream.close()
+  peer.override(
+    ({ method }) => method === 'GET',
+    (response) => void response.writeHead(200, sse).write(`event: endpoint\ndata: /${'x'.repeat(9_000)}\n\n`)
+  )
+  await t.rejects(connect(), { code: 'upstream_protocol', message: /wants its messages at .* too long a one/ })
+})
