@@ -1851,6 +1851,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`too_many`; streams are tried again'
     ],
     [
+      'limits/descriptors.ts partOfTenant',
+      'the part of the files that the process may have open (ulimit -n) for sockets to all upstreams together',
+      'tenant',
+      'the same'
+    ],
+    [
       'upstream/http/socket-pool.ts share',
       'the part of these, and of `maxCalls`, that one person may have; always one',
       'upstream',

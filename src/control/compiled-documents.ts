@@ -54,6 +54,7 @@ export function createCompiledDocuments({
   /** The tenants with their kill switches, by the tenant without them. */
   const stopped = new WeakMap<Tenant, { readonly killed: readonly DatedKill[]; readonly tenant: Tenant }>()
   let compiled = new Map<string, CompiledDocument>()
+  let isPrepared = true
 
   /** Compiles a document at once, where it was not compiled before. */
   function compileNow(id: string, document: TenantDocument): Compiled {
@@ -141,10 +142,14 @@ export function createCompiledDocuments({
       kills = killsIn(texts, kills)
       drafts = new Map()
     },
-    /** Has what is new compiled, so that `tenants` does not take long. */
+    /** False where the last `prepare` has failed: it is to be tried again. */
+    isPrepared: () => isPrepared,
+    /** Has what is new compiled, so that `tenants` does not take long. @throws where no descriptor is left */
     async prepare(): Promise<void> {
+      isPrepared = false
       const context = JSON.stringify(contextOfFile(file()))
       for (const [id, document] of documents) if (!isCompiled(id, document, context)) await compileApart(id, document)
+      isPrepared = true
     },
     /** Versions have other documents than before. */
     forget(): void {

@@ -72,18 +72,14 @@ export async function createControl(options: ControlOptions) {
   const { exclusive, close: closeMutex } = createFairMutex()
   let onChange = (): void => {}
   let stop = async (): Promise<void> => {}
-  /** Not so where no descriptor was left for a file that a document names: it is tried again. */
-  let isTakenUp = true
   async function takeUp(): Promise<void> {
-    isTakenUp = false
     compiled.take(journal.texts())
     await compiled.prepare()
     onChange()
-    isTakenUp = true
   }
   async function sync(mayHaveLost = false): Promise<void> {
     const found = await journal.pull(mayHaveLost)
-    if (found === 'same' && isTakenUp) return
+    if (found === 'same' && compiled.isPrepared()) return
     if (found === 'replaced') compiled.forget()
     await takeUp()
   }
@@ -139,7 +135,7 @@ export async function createControl(options: ControlOptions) {
       onChange = changed
       const timer = every(steadyClock, pollMs, () => {
         // Nobody else writes to a store of one process.
-        if (store.shared || !journal.loaded || !isTakenUp) poll()
+        if (store.shared || !journal.loaded || !compiled.isPrepared()) poll()
       })
       const unsubscribe = await store.subscribe(controlChannel, () => poll())
       store.onLost(() => poll(true))

@@ -2,7 +2,7 @@
 
 import { randomInt } from 'node:crypto'
 import { createEgressGuard } from '../egress/guard.ts'
-import { descriptorLimit } from '../limits/descriptors.ts'
+import { descriptorLimit, tenantSocketsWithin } from '../limits/descriptors.ts'
 import { createContextOf } from '../relay/call/call.ts'
 import { steadyClock } from '../time/clock.ts'
 import { createConnector } from '../upstream/connect/connect.ts'
@@ -30,7 +30,10 @@ export async function openUpstreams(
   const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log }, egress)
 
   const connecting = { ...vault, supervisor, random, log, serverRequestQuotas, memory, clock: steadyClock }
-  const connector = createConnector({ ...connecting, egress: createEgress(createEgressGuard(egress)) })
+  const connector = createConnector({
+    ...connecting,
+    egress: createEgress(createEgressGuard(egress), { ofTenant: tenantSocketsWithin(descriptors) })
+  })
   const pool = createPool({ ...connecting, connector, metrics })
   const contextOf = createContextOf(snapshot, vault.views)
   return { random, descriptors, serverRequestQuotas, supervisor, vault, pool, contextOf }

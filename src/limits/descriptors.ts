@@ -19,6 +19,12 @@ const partOfProcesses = 3 / 8
 export const processesWithin = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors * partOfProcesses) / perProcess))
 
+/** Part of the descriptors that sockets to the upstreams of one tenant may take: others have some left. */
+const partOfTenant = 0.25
+
+/** Returns how many sockets to its upstreams one tenant may have open. */
+export const tenantSocketsWithin = (descriptors: number): number => Math.max(1, Math.floor(descriptors * partOfTenant))
+
 /** @returns Infinity where there is no limit */
 export function descriptorLimit(): number {
   const text = limitFromProc() ?? limitFromShell() ?? ''

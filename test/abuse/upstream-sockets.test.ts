@@ -72,3 +72,44 @@ t.test('what a caller holds by sessions counts for its requests of 2026-07-28 to
   t.match((await ask(keys.attacker)).error, refusal)
   t.match(await ask(keys.colleague), { result: { content: [{}] } })
 })
+
+t.test('answers that servers of one tenant do not take leave descriptors to its neighbour', async (t) => {
+  const descriptors = 400
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  let untaken = 0
+  const ping = (id: number): string => `data: ${JSON.stringify({ jsonrpc: '2.0', id: `p${id}`, method: 'ping' })}\n\n`
+  upstream.override(
+    isCall('slow'),
+    (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(Array.from({ length: 64 }, (_, id) => ping(id)).join(''))
+    },
+    Infinity
+  )
+  upstream.override(
+    ({ method, message }) => method === 'POST' && message?.['method'] === undefined,
+    () => void untaken++,
+    Infinity
+  )
+  const names = ['one', 'two', 'three']
+  const web = { type: 'http', url: upstream.url, isolation: 'session' }
+  const gateway = await attacked(t, { descriptors, upstreams: Object.fromEntries(names.map((name) => [name, web])) })
+  const neighbour = await gateway.neighbour()
+  const stop = new AbortController()
+  t.teardown(() => stop.abort())
+  const { signal } = stop
+  for (const key of [keys.attacker, keys.colleague])
+    for (const name of names) {
+      const session = await legacyClient(gateway.url, key)
+      session.request('tools/call', { name: `${name}__slow`, arguments: {} }, { signal }).catch(() => {})
+    }
+  await until('as many are open as may be', () => untaken >= descriptors / 4 - 10)
+  const calm = { name: 'calm__echo', arguments: {} }
+  for (let n = 0; n < 3; n++) {
+    const session = await legacyClient(gateway.neighbourUrl, keys.neighbour)
+    t.match((await session.request('tools/call', calm)).json, { result: {} }, 'a process more of the neighbour starts')
+  }
+  t.ok(untaken <= descriptors / 4, `${untaken} are open`)
+  t.same((await neighbour.stop()).failures, [])
+})

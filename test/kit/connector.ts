@@ -87,7 +87,7 @@ export function testConnector(
     maxBytesPerTenant?: number
     tenantCount?: number
     resources?: Resources
-    sockets?: Parameters<typeof createEgress>[1]
+    sockets?: NonNullable<Parameters<typeof createEgress>[1]>['maxSockets']
     env?: Record<string, string | undefined>
     credentials?: UpstreamCredentials
   } = {}
@@ -114,7 +114,7 @@ export function testConnector(
   })
   const connector = createConnector({
     supervisor,
-    egress: createEgress(createEgressGuard(), overrides.sockets),
+    egress: createEgress(createEgressGuard(), { maxSockets: overrides.sockets }),
     clock,
     random: () => 0,
     log,

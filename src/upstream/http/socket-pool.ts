@@ -64,13 +64,28 @@ export const personShareOf = (max: number): number => Math.max(1, Math.floor(max
 /** The time between two lines of the log that say that all sockets are in use, in milliseconds. */
 const loggedEveryMs = 60_000
 
+interface EgressSockets {
+  /** To one upstream. */
+  maxSockets?: typeof usualSockets | undefined
+  /** To all upstreams of one tenant. */
+  ofTenant?: number
+}
+
+const full = 'all sockets to an upstream are in use'
+const tenantFull =
+  'all sockets to the upstreams of a tenant are in use: they are a part of the files that this process may have open ' +
+  '(ulimit -n)'
+
 export type Egress = ReturnType<typeof createEgress>
 
 /**
  * One pool of sockets per connection definition, so that no two tenants and no two credentials ever share a socket; no
  * redirects, no retries, no decompression.
  */
-export function createEgress(guard: EgressGuard, maxSockets: Readonly<typeof usualSockets> = usualSockets) {
+export function createEgress(
+  guard: EgressGuard,
+  { maxSockets = usualSockets, ofTenant = Infinity }: Readonly<EgressSockets> = {}
+) {
   const pools = new Map<
     string,
     { readonly pool: SocketPool; readonly loggedAt: Map<SocketUse, number>; users: number }
@@ -97,17 +112,24 @@ export function createEgress(guard: EgressGuard, maxSockets: Readonly<typeof usu
           const max = use === 'calls' ? maxCalls : maxSockets[use]
           const own = personShareOf(max)
           const ofAll = [`${hash} ${use}`, max] as const
-          const giveBack = sockets.take(1, person === undefined ? [ofAll] : [ofAll, [`${ofAll[0]} ${person}`, own]])
+          const all = [ofAll, [`tenant ${tenant}`, ofTenant]] as const
+          const giveBack = sockets.take(1, person === undefined ? all : [...all, [`${ofAll[0]} ${person}`, own]])
           if (giveBack !== undefined) return giveBack
+          const isTenantFull = sockets.amountOf(`tenant ${tenant}`) >= ofTenant
           const now = clock.now()
           // Math.abs: a clock that is set back must not silence it.
           if (Math.abs(now - (mine.loggedAt.get(use) ?? -Infinity)) >= loggedEveryMs) {
-            log.warn({ upstream: name, tenant, use, max }, 'all sockets to an upstream are in use')
+            log.warn(
+              { upstream: name, tenant, use, max: isTenantFull ? ofTenant : max },
+              isTenantFull ? tenantFull : full
+            )
             mine.loggedAt.set(use, now)
           }
           return {
             kind: 'limited',
-            what: `${max} requests of the kind "${use}" at once, ${own} of them for one caller`
+            what: isTenantFull
+              ? `${ofTenant} requests at once together with the other upstreams of its tenant`
+              : `${max} requests of the kind "${use}" at once, ${own} of them for one caller`
           }
         },
         release() {
