@@ -8,6 +8,7 @@ import pino from 'pino'
 import { createSeries } from '../src/admin/series/series.ts'
 import { createUsage } from '../src/admin/live/usage.ts'
 import { createCallers } from '../src/admin/callers/callers.ts'
+import { createUuids } from '../src/gateway/uuids.ts'
 import { noteAnswer, noteAnswered, noteSent, tracedRequest } from '../src/observe/call-notes.ts'
 import { type CallObservers, type CallRecord, observe } from '../src/observe/calls.ts'
 import { alsoTo, batched, type Log } from '../src/observe/log.ts'
@@ -29,9 +30,10 @@ const call = { request, tenant: { id: 'acme', audit }, endpoint: { name: 'defaul
 /** The catalog's own. */
 const route = { upstream: 'up', name: 'echo' }
 const definition = { tenant: 'acme', name: 'up', type: 'http' }
+const requestId = createUuids()
 const recordOf = (): CallRecord => ({
   address: '127.0.0.1',
-  requestId: '5d0c0c0e-4a3b-4c22-9a37-1df0a6f3b1c2',
+  requestId: requestId(),
   bodyBytes: 120,
   revision: '2025-11-25',
   software: { name: 'host', version: '1' },

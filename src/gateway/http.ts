@@ -1,6 +1,5 @@
 // The fourth phase of the composition: the relays, which run calls, and the HTTP server with its handlers.
 
-import { randomUUID } from 'node:crypto'
 import { createCallsInFlight } from '../http/calls-in-flight.ts'
 import { createHttpSseHandler } from '../http/legacy/http-sse.ts'
 import { createLegacyHandler } from '../http/legacy/legacy.ts'
@@ -15,6 +14,7 @@ import { createStoreHealth } from '../store/health.ts'
 import { steadyClock, wallClock } from '../time/clock.ts'
 import type { LiveStatistics } from '../admin/live/statistics.ts'
 import type { GatewayClients } from './clients.ts'
+import { createUuids } from './uuids.ts'
 import { clocks, type GatewayOptions, type GatewayState } from './state.ts'
 import type { GatewayStorage } from './storage.ts'
 import type { GatewayUpstreams } from './upstreams.ts'
@@ -70,7 +70,7 @@ export async function openHttp(
     storeHealth: { fault },
     vault,
     ...observers,
-    requestId: () => randomUUID(),
+    requestId: createUuids(),
     descriptors
   })
   return { calls, revalidator, modern, httpSse, fault, server }
