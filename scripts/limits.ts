@@ -775,8 +775,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'observe/counted-later.ts maxWaiting',
-      'ended calls and requests of upstreams that are not counted yet',
-      'process, each for metrics, upstreams and the admin API',
+      'ended calls that are not counted yet',
+      'process',
       'counted at once'
     ],
     [

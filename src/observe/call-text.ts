@@ -5,7 +5,8 @@
 import { isObject } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import { LineBytes } from './lines/line-bytes.ts'
-import type { CallOutcome, CallRecord, ObservedCall, ObservedPrincipal, RecordedRoute } from './calls.ts'
+import type { CallOutcome, CallRecord, EndedCall, ObservedCall, ObservedPrincipal, RecordedRoute } from './calls.ts'
+import { sampleFields } from './samples.ts'
 
 /** How a line is written: each field with what separates it from the one before. */
 export interface FieldForm {
@@ -102,6 +103,13 @@ export function putCall(line: LineBytes, call: ObservedCall, ended: CallOutcome,
   if (record.rounds !== undefined) put(line, before.rounds, record.rounds, form)
   if (isRetry(call.request)) put(line, before.retry, 'input', form)
   if (record.address !== undefined) put(line, before.address, record.address, form)
+}
+
+/** The same for the log, which has samples as well. */
+export function putEnded(line: LineBytes, { call, ended }: EndedCall, form: FieldForm): void {
+  putCall(line, call, ended, form)
+  const sample = call.record?.sample
+  if (sample !== undefined) putFields(line, sampleFields(sample), form)
 }
 
 function put(line: LineBytes, before: Uint8Array, value: string | number, form: FieldForm): void {

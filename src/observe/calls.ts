@@ -15,7 +15,7 @@ import {
 } from '../protocol/messages.ts'
 import { firstOf } from '../protocol/own-text.ts'
 import type { SentAgain } from '../protocol/seams.ts'
-import { callLine, putCall, putFields, rounded } from './call-text.ts'
+import { callLine, rounded } from './call-text.ts'
 import { type Log, writeCall } from './log.ts'
 import { type CallSample, sampleFields, sampleOf } from './samples.ts'
 import type { TraceHeaders } from './traces/trace-context.ts'
@@ -241,10 +241,5 @@ function writeLine(call: ObservedCall, ended: CallOutcome, err: unknown, log: Lo
   // What is the matter with an upstream or the store is said once, by whoever watches it.
   if (ended.outcome === 'internal')
     log.error({ ...callLine(call, ended), ...(sample && sampleFields(sample)), err }, 'call')
-  else if (log.isLevelEnabled('info')) {
-    writeCall(log, call.record?.trace?.traceId, mayBeHeld(call), (line, form) => {
-      putCall(line, call, ended, form)
-      if (sample !== undefined) putFields(line, sampleFields(sample), form)
-    })
-  }
+  else if (log.isLevelEnabled('info')) writeCall(log, { call, ended }, mayBeHeld(call))
 }

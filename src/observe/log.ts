@@ -4,7 +4,8 @@
 import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
 import { type Clock, createDelay, steadyClock } from '../time/clock.ts'
-import { type FieldForm, jsonForm } from './call-text.ts'
+import { jsonForm, putEnded } from './call-text.ts'
+import type { EndedCall } from './calls.ts'
 import { escapedJson, LineBytes } from './lines/line-bytes.ts'
 import { type LineDestination, openStandardError } from './lines/standard-error.ts'
 import { textLine } from './text-log.ts'
@@ -26,15 +27,12 @@ export function createLog(level: string, form: LogForm): Log {
   return pino(settings, lines)
 }
 
-/** A call, for whoever writes its line in a form of its own. */
-export interface LoggedCall {
+/** A call, for whoever writes its line in a form of its own: at once, since what is known of it goes with it. */
+export interface LoggedCall extends EndedCall {
   /** Milliseconds since the epoch. */
   readonly time: number
-  readonly traceId: string | undefined
   /** Fields of the log itself, as pino keeps them. */
   readonly bindings: string
-  /** At once: what is known of the call goes with it. */
-  putFields(line: LineBytes, form: FieldForm): void
 }
 
 export interface LineTaker {
@@ -138,21 +136,15 @@ const afterFields = Buffer.from(',"msg":"call"}\n')
 /**
  * As `log.info` with the message `call`, byte for byte, for the line of each call: pino writes field by field, which
  * costs three times as much.
- * @param mayWait what `putFields` holds is small: it is called when the line is written
- * @param putFields each with a comma before it; of names that are no secret
+ * @param mayWait what is known of the call is small: its line is made when it is written
  */
-export function writeCall(
-  log: Log,
-  traceId: string | undefined,
-  mayWait: boolean,
-  putFields: LoggedCall['putFields']
-): void {
+export function writeCall(log: Log, { call, ended }: EndedCall, mayWait: boolean): void {
   const inner = log as unknown as Readonly<Record<symbol, unknown>>
   const destination = inner[pino.symbols.streamSym] as LineWriter
   const bindings = inner[pino.symbols.chindingsSym] as string
-  const call = { time: Date.now(), traceId, bindings, putFields }
-  if (bindings === '' && destination.writeCall !== undefined) destination.writeCall(call, mayWait)
-  else writeLine(destination, call, mayWait)
+  const logged = { call, ended, time: Date.now(), bindings }
+  if (bindings === '' && destination.writeCall !== undefined) destination.writeCall(logged, mayWait)
+  else writeLine(destination, logged, mayWait)
 }
 
 function writeLine(destination: LineWriter, call: LoggedCall, mayWait: boolean): void {
@@ -162,11 +154,11 @@ function writeLine(destination: LineWriter, call: LoggedCall, mayWait: boolean):
   destination.write(line.view().toString())
 }
 
-function putLine(line: LineBytes, { time, bindings, putFields }: LoggedCall): void {
+function putLine(line: LineBytes, logged: LoggedCall): void {
   line.part(beforeTime)
-  line.time(time)
-  if (bindings !== '') line.text(bindings)
-  putFields(line, jsonForm)
+  line.time(logged.time)
+  if (logged.bindings !== '') line.text(logged.bindings)
+  putEnded(line, logged, jsonForm)
   line.part(afterFields)
 }
 

@@ -3,7 +3,7 @@
 
 import t from 'tap'
 import pino from 'pino'
-import { callLine, jsonForm, putCall } from '../../src/observe/call-text.ts'
+import { callLine, jsonForm, putCall, putEnded } from '../../src/observe/call-text.ts'
 import {
   type CallOutcome,
   type CallRecord,
@@ -12,7 +12,7 @@ import {
   type ObservedCall
 } from '../../src/observe/calls.ts'
 import { escapedJson, LineBytes } from '../../src/observe/lines/line-bytes.ts'
-import { alsoTo, type LoggedCall } from '../../src/observe/log.ts'
+import { alsoTo } from '../../src/observe/log.ts'
 import { createCallAttributes } from '../../src/observe/metrics/call-attributes.ts'
 import { createCallSeries } from '../../src/observe/metrics/call-series.ts'
 import { createLabelNames } from '../../src/observe/metrics/label-names.ts'
@@ -140,12 +140,12 @@ t.test('a call counts where its attributes say, whatever came before', async (t)
 t.test('the line of a call is as pino writes it, and whoever takes lines gets the call instead', async (t) => {
   const lines: string[] = []
   const log = pino({ base: null }, { write: (line: string) => void lines.push(line) })
-  const taken: Array<string | LoggedCall['traceId']> = []
+  const taken: string[] = []
   const untap = alsoTo(log, {
     take: (line) => void taken.push(line),
     takeCall(logged) {
       const line = new LineBytes()
-      logged.putFields(line, jsonForm)
+      putEnded(line, logged, jsonForm)
       taken.push(String(line.take()))
     }
   })

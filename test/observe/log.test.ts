@@ -13,13 +13,27 @@ import { textLine } from '../../src/observe/text-log.ts'
 
 const module = join(import.meta.dirname, '../../src/observe/log.ts')
 
-/** Of a log without fields of its own, at the time 7. */
-const loggedCall = (fields: () => string): LoggedCall => ({
+/** Of a log without fields of its own, at the time 7. @param request a text when it is written */
+const loggedCall = (request: () => string): LoggedCall => ({
   time: 7,
-  traceId: undefined,
   bindings: '',
-  putFields: (line) => line.text(fields())
+  call: {
+    request: { method: 'ping' },
+    tenant: { id: 'acme', audit: { required: false, arguments: false, redact: [] } },
+    endpoint: { name: 'default' },
+    principal: { kind: 'key', issuer: '', subject: 'ci', clientId: 'ci' },
+    record: {
+      get requestId() {
+        return request()
+      }
+    }
+  },
+  ended: { outcome: 'ok', ms: 1, rule: undefined }
 })
+
+const lineOf = (request: string): string =>
+  `{"level":30,"time":7,"requestId":"${request}","tenant":"acme","endpoint":"default","apiKey":"ci","client":"ci",` +
+  '"method":"ping","outcome":"ok","ms":1,"msg":"call"}\n'
 
 /** What a process of its own writes to standard error. */
 function logged(code: string): { lines: Array<Record<string, unknown>>; status: number | null } {
@@ -92,8 +106,8 @@ t.test('a line goes out with its turn; under load, lines of some milliseconds ar
   lines.write('f\n')
   lines.end()
   lines.write('g\n')
-  lines.later(loggedCall(() => ',"call":"h"'))
-  t.same(written.slice(4), ['f\n', 'g\n', '{"level":30,"time":7,"call":"h","msg":"call"}\n'])
+  lines.later(loggedCall(() => 'h'))
+  t.same(written.slice(4), ['f\n', 'g\n', lineOf('h')])
   clock.advance(100)
   await turn()
   t.equal(written.length, 7)
@@ -104,15 +118,15 @@ t.test('the line of a call is made when it is written, in its place among the ot
   let made = 0
   const lines = batched({ write: (lines) => written.push(String(lines)) }, handClock())
   lines.write('before\n')
-  const next = loggedCall(() => `,"call":${++made}`)
+  const next = loggedCall(() => `number ${++made}`)
   lines.later(next)
   lines.write('after\n')
   t.equal(made, 0)
   await turn()
-  t.same(written, ['before\n{"level":30,"time":7,"call":1,"msg":"call"}\nafter\n'])
+  t.same(written, [`before\n${lineOf('number 1')}after\n`])
   for (let call = 0; call < 200; call++) lines.later(next)
   t.equal(written.length, 2, 'many do not wait')
-  t.match(written[1], /^.*"call":2,.*\n/)
+  t.match(written[1], /^.*"requestId":"number 2",.*\n/)
   lines.flushSync()
   t.equal(made, 201, 'none is lost')
 })

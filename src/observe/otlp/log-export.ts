@@ -2,7 +2,7 @@
 // that what waits holds no objects. Lines that cannot be sent are dropped and counted.
 
 import { backoffMs, createDelay, type Clock } from '../../time/clock.ts'
-import { formOf } from '../call-text.ts'
+import { formOf, putEnded } from '../call-text.ts'
 import { LineBytes } from '../lines/line-bytes.ts'
 import type { LineTaker } from '../log.ts'
 import type { Losses } from './losses.ts'
@@ -162,7 +162,9 @@ export function createLogExport({ place, resource, losses, clock }: LogExportOpt
 
   return {
     take: (line) => put((record) => record.text(JSON.stringify(logRecordOf(line)))),
-    takeCall({ time, traceId, putFields }) {
+    takeCall(logged) {
+      const { time, call } = logged
+      const traceId = call.record?.trace?.traceId
       const at = `"timeUnixNano":"${time}000000","observedTimeUnixNano":"${time}000000"`
       const severity = `"severityNumber":${callSeverity},"severityText":"${callSeverityText}"`
       const trace = traceId === undefined ? '' : `,"traceId":"${traceId}"`
@@ -170,7 +172,7 @@ export function createLogExport({ place, resource, losses, clock }: LogExportOpt
       put((record) => {
         record.text(`{${at},${severity},${what},"attributes":`)
         const start = record.length
-        putFields(record, attributeForm)
+        putEnded(record, logged, attributeForm)
         // In place of the comma before the first one.
         record.put(start, '[')
         record.text(']}')
