@@ -773,12 +773,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'call',
       'made and counted at once'
     ],
-    [
-      'observe/counted-later.ts maxWaiting',
-      'ended calls that are not counted yet',
-      'process',
-      'counted at once'
-    ],
+    ['observe/counted-later.ts maxWaiting', 'ended calls that are not counted yet', 'process', 'counted at once'],
     [
       'upstream/stdio/warm-children.ts maxUnreadBytes',
       'what a process that waits may write before it is asked anything',
