@@ -128,7 +128,7 @@ async function prepare(): Promise<{ cases: Case[]; close: () => Promise<void> }>
     connect: async () => upstream,
     endSession: async () => {},
     touch() {},
-    lent() {},
+    lent: () => true,
     peek: () => undefined,
     use: () => upstream,
     find: () => undefined,

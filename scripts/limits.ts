@@ -986,18 +986,25 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     [
-      'relay/connections/lent-sessions.ts lentMs',
+      'relay/connections/borrowers.ts lentMs',
       'time for which such a session is lent to another process, which asks again after half of it',
       'session, upstream and process',
       'calls go to the home of the session'
     ],
     [
-      'relay/connections/lent-sessions.ts toldPerSecond',
+      'relay/connections/borrowers.ts maxSeries',
+      'series of ids of such a process, by which progress finds it',
+      'session, upstream and process',
+      'the oldest are forgotten'
+    ],
+    [
+      'relay/connections/overheard.ts toldPerSecond',
       'what a server says on the stream of such a session that these processes are told',
       'session and upstream',
       'stays at the home of the session'
     ],
-    ['relay/connections/lent-sessions.ts toldBurst', 'the same, at once', 'session and upstream', 'the same'],
+    ['relay/connections/overheard.ts toldBurst', 'the same, at once', 'session and upstream', 'the same'],
+    ['relay/connections/overheard.ts maxToldBytes', 'one of these messages', 'message', 'the same'],
     [
       'relay/connections/borrowed-sessions.ts lookMs',
       'time between looks whether calls have ended in sessions of a process that stops',

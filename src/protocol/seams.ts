@@ -88,6 +88,8 @@ export interface SessionLoan {
    * @throws GatewayError upstream_*, unavailable
    */
   renew(forgotten: UpstreamSession['id']): Promise<LentSession | undefined>
+  /** The server does not take requests of this connection in it. Nothing was executed. */
+  refused(session: UpstreamSession['id']): void
 }
 
 /** What connections that have one session say to each other. */
@@ -96,8 +98,10 @@ export interface SessionSharing {
   id(): string | undefined
   /** @param forgotten the server does not know this one any more. @returns undefined: nobody may be in it */
   lend(forgotten?: UpstreamSession['id']): Promise<LentSession | undefined>
-  /** Ids that it may still give to requests; undefined: the session is its own. */
-  idsLeft(): number | undefined
+  /** Where the lent ids of its requests begin, and how many are left; undefined: the session is its own. */
+  series(): { readonly from: number; readonly left: number } | undefined
+  /** Is it the id of a request in the series of lent ids that begins there? */
+  isIn(from: number, id: unknown): boolean
   /** Takes what another of these connections has heard of the server, outside of the answers to its own requests. */
   hear(message: JsonObject): void
   /** Does a client wait for it? */
@@ -149,9 +153,7 @@ export interface Upstream {
    * the call that waits for it? Default: no.
    */
   readonly hasSession?: boolean | undefined
-  /**
-   * Is its session one that another process began, which may have been told what is not known here? Default: no.
-   */
+  /** Is its session one that another process began, and may have told what is not known here? Default: no. */
   readonly isContinued?: boolean | undefined
   /** Of one that has a session, or is in that of another one. Default: it shares nothing. */
   readonly sharing?: SessionSharing | undefined
@@ -202,11 +204,7 @@ export interface UpstreamEvents {
   closed(reason: Error): void
   /** It serves no new calls any more, whoever ended it. */
   retired?(): void
-  /**
-   * A line of its standard error, without the secrets of its definition.
-   * @param leftOut lines before it that were too many at once
-   * @returns is it of no news for the log?
-   */
+  /** A line of its standard error, without secrets. @param leftOut lines lost before it @returns no news? */
   stderr?(line: string, leftOut: number): boolean
 }
 

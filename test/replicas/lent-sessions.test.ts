@@ -2,13 +2,13 @@
 // the session. Counted are the messages that replicas send each other.
 
 import t from 'tap'
-import { Redis } from 'ioredis'
 import { type LegacyClient, send } from '../kit/client.ts'
 import { postEvents } from '../kit/events.ts'
 import { callUntilServerRequest, isServerRequest, post } from '../kit/server-request.ts'
 import { startStateful, type StatefulServer } from '../kit/stateful-server.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
+import { countMessages, tool } from './lending.ts'
 import { sessionAt, startReplicas } from './rig.ts'
 
 const [server, scripted] = [await startStateful(t), await startUpstream()]
@@ -23,32 +23,7 @@ const endpoints = { default: { upstreams: ['state', 'up'], prefix: '' }, unlent:
 const rig = await startReplicas(t, { upstreams, endpoints }, [{}, {}, {}])
 const [home, guest, third] = [0, 1, 2].map((node) => rig.at(node)) as [string, string, string]
 
-const heard = new Redis(rig.store.url)
-t.teardown(() => heard.disconnect())
-let [messages, markers] = [0, 0]
-await heard.psubscribe('*node:*')
-heard.on('pmessage', (_pattern, channel: string) => (channel === 'marker-node:' ? markers++ : messages++))
-const said = new Redis(rig.store.url)
-t.teardown(() => said.disconnect())
-
-/** Messages between replicas while the work is done. */
-async function messagesOf(work: () => Promise<unknown>): Promise<number> {
-  const settled = async (): Promise<number> => {
-    const before = markers
-    await said.publish('marker-node:', '')
-    await until('the marker has come', () => markers > before)
-    return messages
-  }
-  const before = await settled()
-  await work()
-  return (await settled()) - before
-}
-
-async function tool(url: string, client: LegacyClient, name: string, args: object = {}): Promise<string> {
-  const params = { name, arguments: args }
-  const { json, text } = await post(url, client, { id: `${name} ${Math.random()}`, method: 'tools/call', params })
-  return String(json?.result?.content?.[0]?.text ?? text)
-}
+const { messagesOf, lentTo } = await countMessages(t, rig.store.url)
 
 /** All that is said in the session at the server of a call. */
 function saidIn(value: string): StatefulServer['seen'] {
@@ -58,11 +33,6 @@ function saidIn(value: string): StatefulServer['seen'] {
 }
 
 const callsIn = (said: StatefulServer['seen']) => said.filter(({ message }) => message?.method === 'tools/call')
-
-/** Calls go on until one of them needs no other replica. */
-async function lentTo(url: string, client: LegacyClient, name = 'get'): Promise<void> {
-  await until('the session is lent', async () => (await messagesOf(() => tool(url, client, name))) === 0)
-}
 
 /** A session that lives at the first replica, and that is lent to others. */
 async function lent(value: string, to: readonly string[] = [guest], capabilities?: unknown): Promise<LegacyClient> {

@@ -228,12 +228,19 @@ t.test('those that are in a session at the same time use other ids, too', (t) =>
   fc.assert(
     fc.property(fc.string(), fc.nat(126), fc.array(step, { maxLength: 20 }), (secret, turn, steps) => {
       const home = createRequestIds(numbersFrom(secret), turn)
-      const lend = () => createLentIds(numbersFrom(secret), home.lend() ?? -1)
+      const lend = () => {
+        const from = home.lend() ?? -1
+        return { from, ...createLentIds(numbersFrom(secret), from) }
+      }
       const borrowers = Array.from({ length: 3 }, lend)
       const ids: number[] = []
+      /** Each id is found in its own series, and in no other. */
+      const isFound = (id: number, who: number): boolean =>
+        borrowers.every(({ from }, at) => home.isIn(from, id) === (at === who))
       for (const { who, count } of steps) {
         for (let n = 0; n < count; n++) {
           const id = who > 2 ? home() : borrowers[who]?.next()
+          if (id !== undefined && !isFound(id, who)) return false
           if (id !== undefined) ids.push(id)
           else borrowers[who] = lend()
         }

@@ -5,6 +5,7 @@ import type { LentSession, SessionPlace, Upstream } from '../../src/protocol/sea
 import type { UpstreamCredentials } from '../../src/upstream/rpc/credential.ts'
 import {
   callOf,
+  handClock,
   handshake,
   httpDefinition,
   never,
@@ -47,14 +48,16 @@ async function setUp(t: Test, options: HttpUpstreamOptions = {}) {
   )
   const lend = (forgotten?: string) => owner.sharing?.lend(forgotten) ?? Promise.resolve(undefined)
   const events = recordingEvents()
+  const refused: string[] = []
   const borrow = async (renew: (forgotten: string) => Promise<LentSession | undefined> = lend) => {
     const session = await lend()
     if (session === undefined) throw new Error('nothing is lent')
-    return await testConnector().connector.connect(definition, { ...handshake, loan: { session, renew } }, events)
+    const loan = { session, renew, refused: (id: string) => void refused.push(id) }
+    return await testConnector().connector.connect(definition, { ...handshake, loan }, events)
   }
   const count = (method: string): number =>
     peer.seen.filter((each) => each.method === method || isMethod(method)(each)).length
-  return { peer, owner, definition, events, borrow, count }
+  return { peer, owner, definition, events, borrow, refused, count }
 }
 
 t.test('what is kept is lent, unless its server is shown a credential that changes', async (t) => {
@@ -101,38 +104,113 @@ t.test('a borrower whose session is forgotten has it begun anew, once, and sends
   t.equal(borrower.sharing?.id(), owner.sharing?.id())
 })
 
-t.test('where there is no session in its place, the call was not executed, and the connection ends', async (t) => {
+t.test('where there is no session in its place, the call was not executed, and others that run go on', async (t) => {
   const { peer, borrow, count, events } = await setUp(t)
   for (const renew of [async () => undefined, () => Promise.reject(new Error('nobody is there'))]) {
     const borrower = await borrow(renew)
+    const slow = peer.seen.filter(isCall('slow')).length
+    const running = borrower.request(callOf('slow'), recordingClient(), never)
+    await until(() => peer.seen.filter(isCall('slow')).length > slow, 'it runs')
     const known = [...peer.sessions]
     peer.sessions.clear()
     await t.rejects(borrower.request(callOf('echo'), recordingClient(), never), {
       code: 'upstream_unavailable',
       message: /was not executed/
     })
-    t.equal(events.ended.length, 1)
-    events.ended.length = 0
+    t.equal(borrower.sharing?.series()?.left, 0, 'it takes no new calls')
     for (const each of known) peer.sessions.add(each)
+    peer.server.release()
+    t.match(await running, { content: [{ text: 'slow is done' }] })
   }
-  t.equal(count('initialize'), 1)
+  t.same([count('initialize'), events.ended], [1, []])
 })
 
-t.test('after a 400 a borrower has no ids left for new calls; those that run go on', async (t) => {
-  const { peer, borrow, count } = await setUp(t, { unknownSession: 400 })
+t.test('a 404 that a borrower alone gets is no end of the session', async (t) => {
+  const { peer, owner, borrow, refused, count } = await setUp(t)
   const borrower = await borrow()
-  const running = borrower.request(callOf('slow'), recordingClient(), never)
-  await until(() => peer.seen.some(isCall('slow')), 'it runs')
-  t.ok((borrower.sharing?.idsLeft() ?? 0) > 1_000, 'the control')
-  const known = [...peer.sessions]
+  const id = owner.sharing?.id()
+  peer.override(isCall('echo'), (response) => response.writeHead(404).end())
+  const calls = peer.server.calls('echo')
+  await t.rejects(borrower.request(callOf('echo'), recordingClient(), never), { message: /was not executed/ })
+  t.equal(peer.seen.filter(isCall('echo')).length, 1, 'it is not sent again')
+  t.same([owner.sharing?.id(), count('initialize'), peer.server.calls('echo')], [id, 1, calls])
+  t.same(refused, [id])
+  t.match(await owner.request(callOf('echo'), recordingClient(), never), { content: [{ type: 'text' }] })
   peer.sessions.clear()
-  await t.rejects(borrower.request(callOf('echo'), recordingClient(), never), { message: 'no valid session' })
-  t.equal(borrower.sharing?.idsLeft(), 0)
-  for (const each of known) peer.sessions.add(each)
-  await borrower.request(callOf('release'), recordingClient(), never)
-  t.match(await running, { content: [{ text: 'slow is done' }] })
-  t.equal(count('initialize'), 1)
+  const lent = await owner.sharing?.lend(id)
+  t.notSame([lent?.id, count('initialize')], [id, 1], 'the control: one that is gone')
+  t.equal(count('initialize'), 2)
 })
+
+t.test('a session in which the server takes nothing from another process is not borrowed', async (t) => {
+  const { peer, borrow, count } = await setUp(t)
+  for (const [status, pings] of Object.entries({ 400: 1, 401: 2, 403: 2, 404: 1 })) {
+    peer.override(isMethod('ping'), (response) => response.writeHead(Number(status)).end(), pings)
+    await t.rejects(borrow(), { code: 'upstream_unavailable' }, status)
+    await borrow()
+  }
+  t.same([count('initialize'), count('DELETE')], [1, 0])
+})
+
+t.test('a session that is begun anew is lent once its server knows that it has begun, and it is kept', async (t) => {
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const keeps: Array<(isKept: boolean) => void> = []
+  let isHeld = false
+  const kept = {
+    ...place(true),
+    keep: () => (isHeld ? new Promise<boolean>((keep) => keeps.push(keep)) : place(true).keep(undefined as never))
+  }
+  const owner = await testConnector().connector.connect(
+    httpDefinition(peer.url),
+    { ...handshake, place: kept },
+    recordingEvents()
+  )
+  isHeld = true
+  const initialized = isMethod('notifications/initialized')
+  for (const isKept of [true, false]) {
+    let go = (): void => {}
+    peer.override(initialized, (response) => (go = () => response.writeHead(202).end()))
+    const [told, forgotten] = [peer.seen.filter(initialized).length, owner.sharing?.id()]
+    peer.sessions.clear()
+    const call = owner.request(callOf('echo'), recordingClient(), never)
+    await until(() => peer.seen.filter(initialized).length > told, 'the new one has begun')
+    let lent: unknown = 'waits'
+    const answered = Promise.all([undefined, forgotten].map(async (each) => await owner.sharing?.lend(each))).then(
+      (all) => (lent = all)
+    )
+    const settled = (): Promise<unknown> => fetch(peer.url, { method: 'DELETE' })
+    await settled()
+    t.equal(lent, 'waits', 'the server was not told yet that it has begun')
+    go()
+    await until(() => keeps.length > 0, 'it is to be kept')
+    await settled()
+    t.equal(lent, 'waits', 'it is not kept yet')
+    keeps.pop()?.(isKept)
+    await answered
+    const id = isKept ? owner.sharing?.id() : undefined
+    t.match(lent, [id && { id }, id && { id }])
+    t.not(owner.sharing?.id(), forgotten)
+    await call
+  }
+})
+
+for (const status of [400, 401, 403])
+  t.test(`after a ${status} a borrower takes no new calls; those that run go on`, async (t) => {
+    const { peer, borrow, refused, count } = await setUp(t)
+    const borrower = await borrow()
+    const running = borrower.request(callOf('slow'), recordingClient(), never)
+    await until(() => peer.seen.some(isCall('slow')), 'it runs')
+    t.ok((borrower.sharing?.series()?.left ?? 0) > 1_000, 'the control')
+    peer.override(isCall('echo'), (response) => response.writeHead(status).end())
+    await t.rejects(borrower.request(callOf('echo'), recordingClient(), never), { code: /^upstream_/ })
+    t.equal(peer.seen.filter(isCall('echo')).length, 1, 'it is not sent again')
+    t.same(refused, [borrower.sharing?.id()])
+    t.equal(borrower.sharing?.series()?.left, 0)
+    await borrower.request(callOf('release'), recordingClient(), never)
+    t.match(await running, { content: [{ text: 'slow is done' }] })
+    t.equal(count('initialize'), 1)
+  })
 
 t.test('a request that is not sent, for want of ids or by a fault, gives its place at the upstream back', async (t) => {
   const peer = await startUpstream()
@@ -143,10 +221,10 @@ t.test('a request that is not sent, for want of ids or by a fault, gives its pla
   const owner = await pool.acquire(definition, 'owner', { ...handshake, place: place(true) }, recordingEvents())
   const session = await owner.sharing?.lend()
   if (session === undefined) throw new Error('nothing is lent')
-  const loan = { session, renew: async () => undefined }
+  const loan = { session, renew: async () => undefined, refused() {} }
   const borrower = await pool.acquire(definition, 'borrower', { ...handshake, loan }, recordingEvents())
   const echo = (upstream: Upstream) => upstream.request(callOf('echo'), recordingClient(), never)
-  while ((borrower.sharing?.idsLeft() ?? 0) > 0) await echo(borrower)
+  while ((borrower.sharing?.series()?.left ?? 0) > 0) await echo(borrower)
   const faulty = callOf('echo')
   Object.defineProperty(faulty.params, 'task', {
     get() {
@@ -159,4 +237,24 @@ t.test('a request that is not sent, for want of ids or by a fault, gives its pla
   }
   t.equal(pool.stateOf(definition).calls, 0)
   t.match(await echo(owner), { content: [{ type: 'text' }] })
+})
+
+t.test('that a session is borrowed says nothing of the server: it is as far away as before', async (t) => {
+  const { peer, owner } = await setUp(t)
+  const definition = httpDefinition(peer.url, { hash: 'server' })
+  const clock = handClock()
+  const { pool } = testConnector({ clock })
+  t.teardown(() => pool.close())
+  const acquire = (scope: string, more: object, use?: 'listing') =>
+    pool.acquire(definition, scope, { ...handshake, ...more }, recordingEvents(), use)
+  const awayMs = (): number | undefined => pool.stateOf(definition).awayMs
+  peer.override(isMethod('initialize'), (response) => response.writeHead(500).end(), Infinity)
+  await t.rejects(acquire('lists', {}, 'listing'))
+  t.equal(awayMs(), 0)
+  clock.advance(1_500)
+  const loan = { session: await owner.sharing?.lend(), renew: async () => undefined, refused() {} }
+  const borrower = await acquire('borrower', { loan })
+  t.equal(awayMs(), 1_500)
+  await borrower.request(callOf('echo'), recordingClient(), never)
+  t.equal(awayMs(), undefined, 'the control: it has answered a call')
 })

@@ -12,7 +12,8 @@ import type { Pool } from '../../upstream/pool/pool.ts'
 import { type EndpointContext, quotaKeyOf } from '../call/call.ts'
 import { createPacedReports } from '../catalog/freshness.ts'
 import { declaredAtHandshake } from '../client/declared-capabilities.ts'
-import type { LoanAnswer, LoanQuestion, Overheard } from './lent-sessions.ts'
+import type { LoanAnswer, LoanQuestion } from './lent-sessions.ts'
+import { aboutSession, isTold, type Overheard } from './overheard.ts'
 
 export interface Loan {
   readonly session: LiveSession
@@ -29,6 +30,8 @@ export interface Loan {
   /** That went to the home, or on a connection. */
   calls: number
   isAsking: boolean
+  /** Id of the upstream session in which the server takes no calls from here. */
+  refused: string | undefined
   /** Open ones: the newest, and those before it on which calls still run. */
   readonly connections: Set<Upstream>
 }
@@ -57,9 +60,13 @@ export const borrowedScopeOf = ({ key }: Pick<LiveSession, 'key'>, { hash }: Pic
 
 export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }: BorrowedSessionsOptions) {
   /** @throws GatewayError where the home is gone, or does not know the question */
-  async function question({ session, definition, home }: Loan, asked: Partial<LoanQuestion>): Promise<LoanAnswer> {
-    const whose = { tenant: session.tenant, caller: quotaKeyOf(session.session.record.owner) }
-    const about = { key: session.key, hash: definition.hash, from: bus.node, ...asked }
+  async function question(
+    { session, definition, home, connections }: Loan,
+    asked: Partial<LoanQuestion>
+  ): Promise<LoanAnswer> {
+    const { whose } = aboutSession(session)
+    const ids = [...connections].flatMap(({ sharing }) => sharing?.series()?.from ?? [])
+    const about = { key: session.key, hash: definition.hash, from: bus.node, ids, ...asked }
     return (await bus.request(home, 'lend', whose, about)) as LoanAnswer
   }
 
@@ -67,8 +74,10 @@ export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }:
   async function connect(loan: Loan, lent: LentSession): Promise<Upstream> {
     const { session, definition, context } = loan
     const { record } = session.session
-    const said = (message: JsonObject): void =>
-      void bus.tell(loan.home, 'overheard', { key: session.key, hash: definition.hash, message } satisfies Overheard)
+    const said = (message: JsonObject): void => {
+      const overheard: Overheard = { key: session.key, hash: definition.hash, message }
+      if (isTold(message)) void bus.tell(loan.home, 'overheard', overheard, aboutSession(session))
+    }
     const report = createPacedReports(clock, (kinds) => {
       for (const kind of kinds) said({ method: `notifications/${kind}/list_changed` })
     })
@@ -76,7 +85,11 @@ export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }:
       clientInfo,
       capabilities: declaredAtHandshake(definition, context.endpoint, record),
       quotaKey: quotaKeyOf(record.owner),
-      loan: { session: lent, renew: async (forgotten: string) => (await question(loan, { forgotten })).lent }
+      loan: {
+        session: lent,
+        renew: async (forgotten: string) => (await question(loan, { forgotten })).lent,
+        refused: (id: string) => void Object.assign(loan, { refused: id, until: 0 })
+      }
     }
     return await pool.acquire(definition, borrowedScopeOf(session, definition), handshake, {
       listChanged(kind, noticedBy) {

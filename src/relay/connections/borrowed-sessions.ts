@@ -16,7 +16,8 @@ import {
   type Loan,
   nothingLent
 } from './borrowed-connections.ts'
-import { lentMs, type Recall } from './lent-sessions.ts'
+import { lentMs } from './borrowers.ts'
+import type { Recall } from './lent-sessions.ts'
 import type { SessionConnection } from './session-connections.ts'
 
 /** Calls of a session that go to its home before one asks to have the session: most sessions make few. */
@@ -43,7 +44,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     loans.set(session, ofSession)
     const known = ofSession.get(definition.hash)
     if (known !== undefined) return Object.assign(known, { context })
-    const loan: Loan = { session, definition, context, ...nothingLent(), connections: new Set() }
+    const loan: Loan = { session, definition, context, ...nothingLent(), refused: undefined, connections: new Set() }
     ofSession.set(definition.hash, loan)
     return loan
   }
@@ -64,6 +65,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
         // It may be another session than before: what runs there goes on to its end.
         pool.leave(scope)
         if (lent === undefined) throw new Error('its home lends nothing')
+        if (lent.id === loan.refused) throw new Error('its server does not take calls in it from here')
         loan.connections.add(await connect(loan, lent))
         open.add(loan)
         scopes.set(session.key, (scopes.get(session.key) ?? new Set()).add(scope))
@@ -94,7 +96,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
 
   const sharingOf = ({ session, definition }: Loan) =>
     pool.peek(definition, borrowedScopeOf(session, definition))?.sharing
-  const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.idsLeft() ?? 0) > count
+  const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.series()?.left ?? 0) > count
 
   const isBusy = ({ sharing }: Upstream): boolean => sharing?.isBusy() === true
 
@@ -160,15 +162,14 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
       const now = clock.now()
       const upstream = now < loan.until ? pool.use(definition, borrowedScopeOf(session, definition)) : undefined
       loan.calls++
-      if (now >= loan.dueAt && !loan.isAsking && loan.calls >= callsAtHome) void borrow(loan)
+      const isDue = now >= loan.dueAt || (upstream !== undefined && !hasIds(upstream.sharing, spareIds * 2))
+      if (isDue && !loan.isAsking && loan.calls >= callsAtHome) void borrow(loan)
       if (upstream === undefined || !hasIds(upstream.sharing, spareIds)) return undefined
       return { upstream, definition, scope: scopeOf(definition, session) }
     },
-    /** The connection of a session that lives elsewhere. */
-    find(session: LiveSession, hash: string): Upstream | undefined {
-      const loan = loans.get(session)?.get(hash)
-      return loan && pool.peek(loan.definition, borrowedScopeOf(session, loan.definition))
-    },
+    /** The connections into a session that lives elsewhere, the newest first. */
+    all: (session: LiveSession, hash: string): Upstream[] =>
+      [...(loans.get(session)?.get(hash)?.connections ?? [])].toReversed(),
     close(): void {
       checks.close()
       homes.keep(new Set())

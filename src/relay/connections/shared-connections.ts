@@ -19,6 +19,6 @@ export function createSharedConnections(
   const lent = createLentSessions(pool, bus, live, { clock, log })
   const connections = createSessionConnections({ ...own, lent })
   const borrowed = createBorrowedSessions({ pool, bus, live, clientInfo, clock, log, ask: events.serverRequest })
-  lent.serve(connections.find, borrowed.find, lists)
+  lent.serve(connections.find, borrowed.all, lists)
   return { connections, borrowed, recall: lent.recall }
 }

@@ -6,6 +6,7 @@ import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { definitionsOf, type ClientCatalogs, type SessionViewer } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
+import { requiresTask } from '../tasks/task-required-tools.ts'
 
 /** The kind and the parameter of what each method is about. */
 const targets: Readonly<Record<string, readonly ['tool' | 'prompt' | 'resource', string]>> = {
@@ -22,14 +23,22 @@ type Bound = Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 's
  * Of a request that has to run where those before it of its session ran, but for its session at an upstream.
  * @returns where it may be sent by any process that is in that session, too; undefined: nowhere
  */
-export function sendableTo(call: Bound, catalogs: ClientCatalogs<SessionViewer>): UpstreamDefinition | undefined {
+export function sendableTo(
+  call: Bound,
+  catalogs: ClientCatalogs<SessionViewer>,
+  listings: Pick<Listings, 'all'>
+): UpstreamDefinition | undefined {
   const { method, params } = call.request
   const target = targets[method]
   // What is about a task belongs to the process that keeps it.
   const isOfTask = params?.['task'] !== undefined || metaOf(params)[relatedTaskKey] !== undefined
   const name = target && !isOfTask ? params?.[target[1]] : undefined
   const route = target && typeof name === 'string' ? catalogs.of(call)[target[0]](name) : undefined
-  return route && definitionsOf(call).find((definition) => definition.name === route.upstream)
+  const definition = route && definitionsOf(call).find(({ name: upstream }) => upstream === route.upstream)
+  // A client that knows no tasks is served by one all the same.
+  const makesTask =
+    definition !== undefined && method === 'tools/call' && requiresTask(listings, definition, route?.name)
+  return makesTask ? undefined : definition
 }
 
 /** Does the request have to run where those before it of its session ran? */

@@ -2,8 +2,9 @@
 
 import { endSession } from '../http/post-queue.ts'
 import { openStreamable } from '../http/streamable-link.ts'
+import { upstreamError } from '../rpc/errors.ts'
 import { discard, type Link } from '../rpc/link.ts'
-import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
@@ -15,6 +16,28 @@ const reasons = {
   unknown: 'the upstream does not answer for it',
   unclear: 'the upstream refuses it',
   held: 'another process has it, or it could not be taken over'
+}
+
+/**
+ * A server, or a balancer in front of it, may know the session only where it comes from the process that began it: that
+ * is found out before any call.
+ * @throws GatewayError upstream_*
+ */
+async function borrowedLink(
+  definition: HttpDefinition,
+  egress: Egress,
+  context: LinkContext,
+  signal: AbortSignal
+): Promise<Link> {
+  const link = openStreamable(definition, egress, context)
+  const outcome = await link.goOn(signal).catch((error: unknown) => {
+    discard(link, context.log)
+    throw error
+  })
+  if (outcome === 'known') return link
+  discard(link, context.log)
+  const what = `does not take calls in a session of another process: ${reasons[outcome]}`
+  throw upstreamError(definition.name, 'upstream_unavailable', `Upstream ${definition.name} ${what}.`)
 }
 
 /**
@@ -30,7 +53,7 @@ export async function continuedLink(
   begin: () => Promise<Link>
 ): Promise<Link> {
   const { place, loan } = context.handshake
-  if (definition.type === 'http' && loan !== undefined) return openStreamable(definition, egress, context)
+  if (definition.type === 'http' && loan !== undefined) return await borrowedLink(definition, egress, context, signal)
   if (definition.type !== 'http' || place === undefined) return await begin()
   const kept = await place.load()
   if (kept === undefined) return await begin()

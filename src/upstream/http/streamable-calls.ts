@@ -35,8 +35,8 @@ export interface StreamableCallContext {
    * then
    */
   upgraded(session: HttpSession, id: number, code: number): boolean
-  /** The server refused a request of this session as bad: finds out whether it still knows the session. */
-  check(session: HttpSession): void
+  /** The server refused a request of this session: where the status may be due to the session, that is found out. */
+  refused(session: HttpSession, status: number): void
 }
 
 /** The time to wait where the server sent no `retry`, in milliseconds. */
@@ -173,7 +173,7 @@ export class StreamableCall implements HttpResponseSink {
     if (status === 404 && session.id !== undefined) return this.forgotten()
     const error = isObject(body) ? body['error'] : undefined
     if (status === 400 && isRpcError(error) && connection.upgraded(session, id, error.code)) return
-    if (status === 400 && session.id !== undefined) connection.check(session)
+    if (session.id !== undefined) connection.refused(session, status)
     // The server's own error for this very request says more than the status.
     if (status < 500 && status !== 401 && status !== 403 && isObject(body) && body['id'] === id) rpc.receive(body, id)
     this.fail(outcome)
@@ -183,6 +183,7 @@ export class StreamableCall implements HttpResponseSink {
     const { id, body, connection, session, claim, again, traceHeaders } = this
     const { rpc, target } = connection
     if (again) {
+      connection.refused(session, 404)
       const text = `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`
       const data = { upstream: target.name, status: 404 }
       return rpc.fail(id, new GatewayError('upstream_unavailable', text, { data }))

@@ -23,7 +23,7 @@ import type { LinkContext } from '../rpc/transport.ts'
 
 export interface StreamableLink extends Link {
   /**
-   * Takes up a session that another connection had, in place of the handshake.
+   * Takes up a session that another connection had, or has, in place of the handshake.
    * @returns all but `known`: the link is of no use
    * @throws GatewayError upstream_*
    */
@@ -82,7 +82,7 @@ export function openStreamable(
   const session =
     loan === undefined
       ? createStreamableSession(definition, target, link, { rpc, series, endLater }, replay, ending.signal, lost)
-      : createBorrowedSession(definition, target, link, loan, rpc, ids, lost)
+      : createBorrowedSession(definition, target, link, loan, rpc, ids)
   const calls: StreamableCallContext = {
     target,
     rpc,
@@ -93,15 +93,16 @@ export function openStreamable(
       return session.renew(forgotten).finally(() => awaitingRenewal.delete(id))
     },
     upgraded,
-    check(suspect) {
-      if (!retired) session.check(suspect)
+    refused(suspect, status) {
+      if (!retired) session.refused(suspect, status)
     }
   }
   const sharing: SessionSharing = {
     id: () => session.current.id,
     hear: (message) => rpc.receive(message),
     isBusy: rpc.isBusy,
-    idsLeft: ids.left,
+    series: ids.series,
+    isIn: ids.isIn,
     async lend(forgotten) {
       // A server may bind its session to the credential that began it.
       const lent = link.credential === undefined ? await session.lend(forgotten) : undefined
@@ -168,7 +169,10 @@ export function openStreamable(
     transport: 'streamable-http',
     handshakeResult: () => session.handshakeResult,
     handshake: session.begin,
-    goOn: async (signal) => (kept === undefined ? 'gone' : await session.goOn(kept, signal)),
+    async goOn(signal) {
+      const taken = kept ?? loan?.session
+      return taken === undefined ? 'gone' : await session.goOn(taken, signal)
+    },
     close: () => (closing ??= finish(session.close)),
     ...((place ?? loan) && {
       leave: () => (closing ??= finish(session.leave)),

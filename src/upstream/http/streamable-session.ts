@@ -70,7 +70,7 @@ export function createStreamableSession(
   const queue = createPostQueue(target, log, (body, signal) => postIn(target, state.current, body, signal))
 
   async function begin(signal: AbortSignal): Promise<HandshakeResult> {
-    sessionId = undefined
+    ;[sessionId, isKept] = [undefined, false]
     const result = await initialize(rpc, name, link.handshake, signal).catch((error: unknown) => {
       // The server has begun a session of which nobody else knows.
       if (isSessionId(sessionId)) endLater({ id: sessionId })
@@ -168,16 +168,16 @@ export function createStreamableSession(
     // Responses and cancels of the last call: the end of the session must not overtake them.
     await settledWithin(clock, endMs, queue.drained())
     const { id } = state.current
-    if (id === undefined || (await place?.end(id)) === false) return
-    await sendEnd(target, state.current, clock)
+    if (id !== undefined && (await place?.end(id)) !== false) await sendEnd(target, state.current, clock)
   }
 
   return Object.assign(state, {
     begin,
     goOn,
     async lend(forgotten?: string): Promise<UpstreamSession | undefined> {
-      if (forgotten !== undefined && forgotten === state.current.id) await renew(state.current).catch(() => {})
-      return isKept && !isStopped ? lentOf(state, series) : undefined
+      if (forgotten !== undefined && forgotten === state.current.id && renewal === undefined) await check(state.current)
+      await renewal?.catch(() => {})
+      return isKept && !isStopped && state.current.id !== forgotten ? lentOf(state, series) : undefined
     },
     /** The server answered the handshake with this session id. @param isWanted does anybody still wait for it? */
     identify(id: string | undefined, isWanted: boolean): void {
@@ -185,7 +185,8 @@ export function createStreamableSession(
       else if (isSessionId(id)) endLater({ id })
     },
     renew,
-    check: (suspect: HttpSession): void => (state.current === suspect ? check(suspect) : undefined),
+    refused: (suspect: HttpSession, status: number): void =>
+      void (status === 400 && state.current === suspect ? check(suspect) : undefined),
     queue,
     stop(): void {
       isStopped = true

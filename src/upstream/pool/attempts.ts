@@ -99,7 +99,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
         lastLine: tails.lastOf(hash),
         ...backoff.stateOf(
           hash,
-          open.some(({ definition }) => !backoff.isAway(definition.hash))
+          open.some(({ definition, isBorrowed }) => !isBorrowed && !backoff.isAway(definition.hash))
         )
       }
     },
@@ -112,10 +112,10 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
       const counted = new Map<string, { connections: number; calls: number }>()
       const working = new Set<string>()
       const countOf = (hash: string) => counted.get(hash) ?? { connections: 0, calls: 0 }
-      for (const { definition, upstream, inFlight } of connections) {
+      for (const { definition, upstream, inFlight, isBorrowed } of connections) {
         const own = hashOfEverybody(definition.hash)
         const { connections: before, calls } = countOf(own)
-        if (upstream?.transport && !backoff.isAway(definition.hash)) working.add(own)
+        if (upstream?.transport && !isBorrowed && !backoff.isAway(definition.hash)) working.add(own)
         if (upstream) counted.set(own, { connections: before + 1, calls: calls + inFlight })
       }
       const away = backoff.away()

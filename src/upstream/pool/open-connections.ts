@@ -41,13 +41,13 @@ export function createOpenConnections(clock: Pick<Clock, 'now'>) {
       const touched = only === undefined ? ofScope(scope) : [current.get(connectionKeyOf(only, scope))]
       for (const connection of touched) if (connection !== undefined) connection.touchedAt = now
     },
-    lent({ id }: Pick<Upstream, 'id'>, scope: string, ms: number): void {
+    lent({ id }: Pick<Upstream, 'id'>, scope: string, ms: number, isForNewCalls: boolean): boolean {
       const now = clock.now()
-      for (const connection of [...ofScope(scope), ...retired]) {
-        if (connection.upstream?.id !== id) continue
-        connection.touchedAt = now
-        connection.lentUntil = Math.max(connection.lentUntil, now + ms)
-      }
+      const found = [...ofScope(scope), ...(isForNewCalls ? [] : retired)].find(({ upstream }) => upstream?.id === id)
+      if (found === undefined) return false
+      found.touchedAt = now
+      found.lentUntil = Math.max(found.lentUntil, now + ms)
+      return true
     },
     peek(definition: UpstreamDefinition, scope: string): Upstream | undefined {
       const key = connectionKeyOf(definition, scope)

@@ -46,9 +46,9 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
     const now = clock.now()
     for (const connection of current.values()) {
       if (connection.upstream === undefined) continue
-      const { definition, key, inFlight, touchedAt, openedAt } = connection
+      const { definition, key, inFlight, touchedAt, openedAt, isBorrowed } = connection
       // While it answers nothing, that it is open proves nothing.
-      if (!breaker.isSilent(definition.hash)) backoff.alive(definition, key, now - openedAt)
+      if (!isBorrowed && !breaker.isSilent(definition.hash)) backoff.alive(definition, key, now - openedAt)
       if (inFlight === 0 && now >= connection.lentUntil && now - touchedAt >= definition.idleMs) void connection.close()
     }
     for (const each of [backoff, breaker]) each.sweep()
@@ -86,14 +86,14 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       ...events,
       stderr: (line, leftOut) => attempts.said(definition, line, leftOut),
       closed(reason) {
-        attempts.ended(definition, key, clock.now() - opened.openedAt, reason)
+        if (!opened.isBorrowed) attempts.ended(definition, key, clock.now() - opened.openedAt, reason)
         opened.end(reason)
         events.closed(reason)
       }
     }
     const stop = new AbortController()
     const connect = (): Promise<Upstream> => connector.connect(definition, handshake, watched, stop.signal, use)
-    const opening = attempts.run(definition, key, use, connect)
+    const opening = handshake.loan === undefined ? attempts.run(definition, key, use, connect) : connect()
     const opened = createPooledConnection({ key, definition, scope, events, handshake }, opening, stop, pool)
     connections.add(opened)
     watch(definition)
@@ -129,7 +129,7 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
 
     /** A client still listens: the connections of the scope, or that to one upstream, are not idle. */
     touch: connections.touch,
-    /** Others are in the session of a connection for so long. */
+    /** Others are in the session of a connection for so long. @returns false where it takes no calls */
     lent: connections.lent,
     /** The open connection of this definition and scope, or one that was given up while calls still run on it. */
     peek: connections.peek,

@@ -16,6 +16,8 @@ export interface PooledConnection {
   readonly key: string
   readonly definition: UpstreamDefinition
   readonly scope: string
+  /** In the session of another process: that it is open, or has ended, says nothing of the server. */
+  readonly isBorrowed: boolean
   /** What callers of the pool get. */
   readonly ready: Promise<Upstream>
   /** The same, once it is open. */
@@ -140,6 +142,7 @@ export function createPooledConnection(
     key,
     definition,
     scope,
+    isBorrowed: handshake.loan !== undefined,
     ready: opening.then(
       (upstream) => {
         connection.openedAt = connection.touchedAt = clock.now()

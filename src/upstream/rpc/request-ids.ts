@@ -23,6 +23,8 @@ export interface RequestIds {
   (): number
   /** Gives a series of `lentIds` ids away. @returns where it begins, for `createLentIds`; undefined: no more */
   lend(): number | undefined
+  /** Is it an id of the series that was given away from there, also by one of those before in the session? */
+  isIn(from: number, id: unknown): boolean
 }
 
 /** @returns the same numbers between 0 and 1 for the same secret: 16 of them, again and again */
@@ -40,7 +42,7 @@ export function numbersFrom(secret: string): () => number {
  * one session in turn, made from the same numbers, each has others
  */
 export function createRequestIds(random: () => number, turn = 0, start = 0): RequestIds {
-  const { first, idOf } = createOrder(random)
+  const { first, idOf, placeOf } = createOrder(random)
   const begin = first + turn * idsInTurn
   let count = (begin + start) & mask
 
@@ -56,7 +58,9 @@ export function createRequestIds(random: () => number, turn = 0, start = 0): Req
     count = (count + lentIds) & mask
     return from
   }
-  return Object.assign(next, { lend })
+  const isIn = (from: number, id: unknown): boolean =>
+    typeof id === 'number' && ((placeOf(id) - from - 1) & mask) < lentIds
+  return Object.assign(next, { lend, isIn })
 }
 
 /**
@@ -75,13 +79,13 @@ export function createLentIds(random: () => number, from: number) {
   return { next, left: () => lentIds - given }
 }
 
-/** The secret order. @returns `idOf`: of each place in it another id */
-function createOrder(random: () => number): { readonly first: number; idOf(count: number): number } {
+/** The secret order. @returns `idOf`: of each place in it another id; `placeOf`: the other way round */
+function createOrder(random: () => number) {
   const secret = (): number => Math.floor(random() * 2 ** 32)
   const rounds = Array.from({ length: 4 }, () => ({ add: secret(), factor: secret() | 1 }))
   return {
     first: secret(),
-    idOf(count) {
+    idOf(count: number): number {
       let id = count
       // Each step can be reversed, so that different counts give different ids: a sum, a product with an odd number,
       // and the upper bits on the lower ones.
@@ -90,8 +94,23 @@ function createOrder(random: () => number): { readonly first: number; idOf(count
         id ^= id >>> 16
       }
       return id
+    },
+    placeOf(id: number): number {
+      let count = id
+      for (const { add, factor } of rounds.toReversed()) {
+        count ^= count >>> 16
+        count = (Math.imul(count, inverseOf(factor)) - add) & mask
+      }
+      return count
     }
   }
+}
+
+/** @returns by what a product with the odd number is undone, modulo 2^32 (Newton: each step doubles the right bits) */
+function inverseOf(factor: number): number {
+  let inverse = factor
+  for (let bits = 3; bits < 32; bits *= 2) inverse = Math.imul(inverse, 2 - Math.imul(factor, inverse))
+  return inverse
 }
 
 export type SessionIds = ReturnType<typeof createSessionIds>
@@ -100,19 +119,20 @@ export type SessionIds = ReturnType<typeof createSessionIds>
 export function createSessionIds({ secret, turn }: Pick<UpstreamSession, 'secret' | 'turn'>, start: number) {
   const own = createRequestIds(numbersFrom(secret), turn, start)
   let lent: ReturnType<typeof createLentIds> | undefined
-  let isOver = false
+  let [from, isOver] = [0, false]
   return {
     /** @returns undefined where none are left */
     next: (): number | undefined => (lent === undefined ? own() : lent.next()),
     /** @returns undefined where they have no end */
-    left: (): number | undefined => (isOver ? 0 : lent?.left()),
+    series: () => lent && { from, left: isOver ? 0 : lent.left() },
+    isIn: own.isIn,
     /** Those that are left are for requests that are on their way. */
     end(): void {
       isOver = true
     },
     lend: own.lend,
     use(session: LentSession): void {
-      isOver = false
+      ;[from, isOver] = [session.ids, false]
       lent = createLentIds(numbersFrom(session.secret), session.ids)
     }
   }

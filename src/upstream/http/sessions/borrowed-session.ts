@@ -3,33 +3,40 @@
 
 import type { UpstreamDefinition } from '../../../config/snapshot.ts'
 import type { SessionLoan } from '../../../protocol/seams.ts'
-import { settledWithin } from '../../../time/clock.ts'
+import { deadline, settledWithin } from '../../../time/clock.ts'
 import type { HandshakeResult } from '../../rpc/link.ts'
 import type { SessionIds } from '../../rpc/request-ids.ts'
 import type { RpcClient } from '../../rpc/rpc-client.ts'
 import type { LinkContext } from '../../rpc/transport.ts'
-import { createPostQueue, endMs, postIn, sessionOf } from '../post-queue.ts'
+import { askForSession, createPostQueue, endMs, postIn, sessionOf } from '../post-queue.ts'
 import type { HttpSession } from '../streamable-calls.ts'
 import type { createStreamableSession } from '../streamable-session.ts'
 import type { HttpTarget } from '../target.ts'
-import { notBegunAgain } from './session-errors.ts'
+import { notKnownHere } from './session-errors.ts'
 
-/** @param lost there is no new session in place of the forgotten one */
+/** May mean that the server takes requests of the session from whoever began it alone; 404: the new one is refused. */
+const unwelcome: ReadonlySet<number> = new Set([400, 401, 403, 404, 409, 421])
+
 export function createBorrowedSession(
-  { name }: UpstreamDefinition,
+  { name, connectMs }: UpstreamDefinition,
   target: HttpTarget,
   { clock, log }: LinkContext,
-  { session: lent, renew: renewed }: SessionLoan,
+  { session: lent, renew: renewed, refused }: SessionLoan,
   rpc: RpcClient,
-  ids: Pick<SessionIds, 'use' | 'end'>,
-  lost: (reason: Error) => void
+  ids: Pick<SessionIds, 'use' | 'end'>
 ): ReturnType<typeof createStreamableSession> {
   ids.use(lent)
   const state = { current: sessionOf(target, lent), handshakeResult: lent as HandshakeResult | undefined }
   const queue = createPostQueue(target, log, (body, signal) => postIn(target, state.current, body, signal))
   let renewal: Promise<void> | undefined
 
-  /** Whoever has the session begins the new one, once for all that are in it. */
+  /** It takes no new calls. Those that run go on: what one was answered says nothing of the others. */
+  function end(id: string): void {
+    ids.end()
+    refused(id)
+  }
+
+  /** Whoever has the session finds out whether it is gone, and begins the new one, once for all that are in it. */
   async function begunAgain(id: string): Promise<void> {
     try {
       const next = await renewed(id)
@@ -38,9 +45,8 @@ export function createBorrowedSession(
       state.handshakeResult = next
       state.current = sessionOf(target, next)
     } catch (cause) {
-      const error = notBegunAgain(name, '', cause)
-      lost(error)
-      throw error
+      end(id)
+      throw notKnownHere(name, cause)
     }
     // The new session knows nothing of what the old one had asked.
     rpc.withdrawServerRequests('the server forgot its session')
@@ -53,7 +59,9 @@ export function createBorrowedSession(
 
   return Object.assign(state, {
     begin: noHandshake,
-    goOn: noHandshake,
+    /** Before any call: does the server take requests of the session from this process? */
+    goOn: (_lent: unknown, signal: AbortSignal) =>
+      askForSession(target, state.current.postHeaders, clock, deadline(clock, connectMs / 2, signal)),
     identify() {},
     lend: () => Promise.resolve(undefined),
     async renew(forgotten: HttpSession): Promise<HttpSession> {
@@ -63,8 +71,10 @@ export function createBorrowedSession(
         }))
       return state.current
     },
-    /** Whoever has the session finds out whether its server still knows it, by the next call, which goes there. */
-    check: ids.end,
+    /** The next call goes to whoever has the session, which finds out whether its server still knows it. */
+    refused(suspect: HttpSession, status: number): void {
+      if (unwelcome.has(status) && state.current === suspect) end(suspect.id ?? '')
+    },
     queue,
     stop() {},
     leave: drained,

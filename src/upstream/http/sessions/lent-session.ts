@@ -5,23 +5,25 @@ import type { HandshakeResult } from '../../rpc/link.ts'
 import type { HttpSession } from '../streamable-calls.ts'
 
 /**
- * Some servers answer 400, not 404, once they have forgotten a session.
+ * Some servers answer 400, not 404, once they have forgotten a session. What another process is answered proves
+ * nothing, since a balancer may send its requests to where the session is not known.
  * @param pingRefusal the status with which the server refuses a ping in it
  * @param forgotten called where that is 400, after which it may have it still, or 404
+ * @returns asks, once for all who want to know at the same time. Never rejects
  */
 export function createSessionCheck(
   pingRefusal: (suspect: HttpSession) => Promise<number | undefined>,
   forgotten: (suspect: HttpSession, status: number) => void
 ) {
-  let isChecking = false
-  return (suspect: HttpSession): void => {
-    if (isChecking) return
-    isChecking = true
-    void pingRefusal(suspect).then((status) => {
-      isChecking = false
-      if (status === 400 || status === 404) forgotten(suspect, status)
-    })
+  let checking: Promise<void> | undefined
+
+  async function check(suspect: HttpSession): Promise<void> {
+    const status = await pingRefusal(suspect)
+    checking = undefined
+    if (status === 400 || status === 404) forgotten(suspect, status)
   }
+
+  return (suspect: HttpSession): Promise<void> => (checking ??= check(suspect))
 }
 
 /** Without what the client of another connection is not told again. */

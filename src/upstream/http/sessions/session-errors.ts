@@ -22,6 +22,12 @@ export function notBegunAgain(name: UpstreamDefinition['name'], late: string, ca
   return upstreamError(name, 'upstream_unavailable', text, cause)
 }
 
+/** The server knows the session where another process calls it, or nobody has one there any more. */
+export function notKnownHere(name: UpstreamDefinition['name'], cause: unknown): GatewayError {
+  const text = `Upstream ${name} does not know the session of this request here (HTTP 404); it was not executed. Retry.`
+  return upstreamError(name, 'upstream_unavailable', text, cause)
+}
+
 /** Of a refused handshake. One that broke says that its own outcome is unknown, which is not that of the call. */
 const reasonIn = (cause: unknown): string =>
   cause instanceof GatewayError && cause.data['outcome'] === undefined ? ` (${cause.message.replace(/\.$/, '')})` : ''
