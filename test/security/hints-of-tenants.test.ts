@@ -10,6 +10,7 @@ import { createSealer } from '../../src/store/seal.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { steadyClock, wallClock } from '../../src/time/clock.ts'
 import { adminGateway, adminKeys, adminSection, type AdminGateway } from '../kit/admin.ts'
+import { legacyClient } from '../kit/client.ts'
 import type { Json } from '../kit/mcp-server.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -90,6 +91,33 @@ t.test('hints that a tenant-admin gave before a rule was reserved do not satisfy
   t.equal(rolledBack.status, 200, rolledBack.text)
   t.same(await made.listed(), ['up__pid'], 'an earlier version has them from whoever gave them then')
 })
+
+t.test(
+  'that a part is reserved is planned, and told to sessions, where hints of a tenant-admin make a difference',
+  async (t) => {
+    const made = await start(t)
+    await makeTenant(t, made, { policy, endpoints: { default: hinted({ pid: true }) } })
+    t.equal((await made.change({ endpoints: { default: hinted({ echo: true }) } }, adminKeys.globex)).status, 200)
+    const client = await legacyClient(made.url('default', 'initech'), apiKey)
+    const stream = await client.listen()
+    const { configuration } = (await made.call('GET', path)).json as { configuration: object }
+    const planned = async (reserved: string[]) => {
+      const body = { tenants: { initech: { ...configuration, reserved } } }
+      const { json } = await made.call('POST', '/v1/plan', { body })
+      return (json as { tenants: ReadonlyArray<{ endpoints: unknown }> }).tenants[0]?.endpoints
+    }
+    t.same(await planned(['origins']), [], 'the control: another part')
+    const loses = { count: 1, names: ['up__echo'] }
+    const changes = [{ subject: 'ci', loses }]
+    t.match(await planned(['policy']), [
+      { endpoint: 'default', rulesChange: true, callers: { differ: 1, changes }, sessions: 1 }
+    ])
+    t.equal((await made.change({ reserved: ['policy'] })).status, 200)
+    await stream.next(({ method }: { method?: string }) => method === 'notifications/tools/list_changed')
+    const { json } = await client.request('tools/list')
+    t.match(json, { result: { tools: [{ name: 'up__pid' }] } })
+  }
+)
 
 t.test('nor those that stand in a document of an earlier version, whoever gave them', async (t) => {
   const store = `file:${join(t.testdir(), 'gatehouse.db')}`

@@ -1,6 +1,8 @@
 // Which lists of its endpoint a session sees differently after a reload.
 
+import { isReserved } from '../../config/policy/policy-config.ts'
 import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
+import { rulesPlace } from '../../policy/rules.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { Catalog } from './catalog.ts'
@@ -53,12 +55,23 @@ function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) 
   }
 }
 
+/** Returns all that rules decide by which hold at an endpoint, to be compared: of equal texts equal decisions follow. */
+export function rulesText({ tenant, endpoint }: Places): string {
+  const { policy, tools = {} } = endpoint
+  const policies = [tenant.policy, policy]
+  if (policies.every((each) => each === undefined)) return ''
+  const tags = [...tenant.tags].filter(([, of]) => of.trustAnnotations || Object.keys(of.tags).length > 0)
+  const hasTenantHints = Object.values(tools).some(({ tenantHints }) => tenantHints !== undefined)
+  const reserved = (['tenant', 'endpoint'] as const).map((of) => isReserved(tenant.reserved, rulesPlace(of, endpoint)))
+  return JSON.stringify([policies, tags, hasTenantHints && reserved])
+}
+
 /** Whether a reload compares the lists of a session (`policy`), or tells it of all of them (`endpoint`). */
 export function differenceOf(old: Places, now: Places): 'none' | 'policy' | 'endpoint' {
-  const [before, after] = [old, now].map(({ tenant, endpoint: { policy, ...rest } }) => ({
-    rest: JSON.stringify(rest),
-    policies: JSON.stringify([tenant.policy, [...tenant.tags], policy])
-  }))
+  const [before, after] = [old, now].map(({ tenant, endpoint }) => {
+    const { policy: _policy, ...rest } = endpoint
+    return { rest: JSON.stringify(rest), policies: rulesText({ tenant, endpoint }) }
+  })
   if (before?.rest !== after?.rest) return 'endpoint'
   return before?.policies === after?.policies ? 'none' : 'policy'
 }

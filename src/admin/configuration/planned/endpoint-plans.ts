@@ -8,6 +8,7 @@ import { Type } from '../../../config/schema/type.ts'
 import type { Snapshot } from '../../../config/snapshot.ts'
 import { canonicalJsonOf } from '../../../protocol/json-text.ts'
 import { tenantId } from '../../../protocol/messages.ts'
+import { rulesText } from '../../../relay/catalog/view-changes.ts'
 import type { Steps } from '../../../time/turns.ts'
 import { sessionsLookedAt } from '../../../store/keys.ts'
 import { SessionEntry, shownSession } from '../../live/sessions.ts'
@@ -115,12 +116,8 @@ export function* changedEndpoints(
     yield
     const [was, is] = [old?.get(name), now?.get(name)]
     const [had, has] = [offeredAt(was, services), offeredAt(is, services)]
-    const rulesOf = (place: EndpointPlace | undefined): unknown => [
-      place?.tenant.policy,
-      place?.endpoint.policy,
-      [...(place?.tenant.tags ?? [])]
-    ]
-    const rulesChange = differs(rulesOf(was), rulesOf(is))
+    const [rulesWere, rulesAre] = [was, is].map((place) => (place === undefined ? '' : rulesText(place)))
+    const rulesChange = rulesWere !== rulesAre
     const { policy: _was, ...rest } = was?.endpoint ?? { policy: undefined }
     const { policy: _is, ...next } = is?.endpoint ?? { policy: undefined }
     const { told, differs: hasGainsOrLosses } = accessChange(had, has)
