@@ -14,7 +14,6 @@ import { sessionsLookedAt } from '../../../store/keys.ts'
 import { SessionEntry, shownSession } from '../../live/sessions.ts'
 import type { AdminServices } from '../../route.ts'
 import { CallerChanges, callerChanges, accessChange, ofEndpoint, offeredAt } from '../access-changes.ts'
-import { type EndpointPlace } from '../rule-effects.ts'
 import type { AssumedLists } from './assumed-lists.ts'
 import {
   callerClasses,
