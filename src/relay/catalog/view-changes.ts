@@ -55,7 +55,7 @@ function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) 
   }
 }
 
-/** Returns all that rules decide by which hold at an endpoint, to be compared: of equal texts equal decisions follow. */
+/** Returns all by which rules decide at an endpoint, to be compared: of equal texts equal decisions follow. */
 export function rulesText({ tenant, endpoint }: Places): string {
   const { policy, tools = {} } = endpoint
   const policies = [tenant.policy, policy]
