@@ -70,7 +70,7 @@ export interface UpstreamSession {
   readonly instructions: string | undefined
   /** What the ids of its requests are made from. */
   readonly secret: string
-  /** How many connections had it before, one after the other. */
+  /** How many connections had the session before; each has its own range of ids. The name is stored: keep it. */
   readonly turn: number
 }
 

@@ -1,4 +1,4 @@
-// From a definition to a connection that is ready for requests.
+// Opens a connection for an upstream definition: selects era and transport, does the handshake, masks secrets.
 
 import { randomBytes } from 'node:crypto'
 import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
@@ -32,14 +32,14 @@ interface ConnectorOptions {
   readonly supervisor: Supervisor
   readonly egress: Egress
   readonly clock: Clock
-  /** Between 0 and 1; spreads reconnections. */
+  /** Returns a number from 0 to 1 (1 excluded); spreads reconnections in time. */
   readonly random: () => number
   readonly log: Log
-  /** For server requests; default that of a whole process. */
+  /** Limits the memory of server requests that wait for an answer. Default: the quotas of a whole process. */
   readonly serverRequestQuotas?: ServerRequestQuotas
-  /** Default: without limits. */
+  /** Counts the memory of messages. Default: without limits. */
   readonly memory?: MemoryAccount
-  /** Default: none but the headers of definitions. */
+  /** Credentials of callers. Default: upstreams are sent nothing but the headers of their definition. */
   readonly credentials?: UpstreamCredentials
 }
 
@@ -62,9 +62,9 @@ export function createConnector(options: ConnectorOptions) {
   return {
     /**
      * Opens a connection and does the handshake, within `connectMs`.
-     * @param use counts for the limits of processes
-     * @throws GatewayError upstream_unavailable (an UnreachableError where that is so for every caller),
-     * upstream_protocol, too_many; cancelled where the signal is aborted
+     * @param use what the connection is for; the limits of child processes depend on it
+     * @throws GatewayError upstream_unavailable (an UnreachableError where every caller would fail in the same way),
+     * upstream_protocol, too_many; cancelled if the signal is aborted
      */
     async connect(
       definition: UpstreamDefinition,
@@ -78,7 +78,7 @@ export function createConnector(options: ConnectorOptions) {
       const page = credentials?.pageOf(definition)
       if (page !== undefined) {
         const others = credentials?.toolsOfOthers?.(definition)
-        // Whoever reads the lists is told of their changes once; connections of callers have none.
+        // Only the connection of the shared listing reports that the credential changed the list of tools.
         const changed = use === 'listing' ? () => given.listChanged('tools', 'server') : undefined
         return unconnectedUpstream(definition, page, { person: handshake.quotaKey, others, changed })
       }
@@ -116,7 +116,8 @@ export function createConnector(options: ConnectorOptions) {
         return new LinkedUpstream(definition, link, context, { mask, used })
       } catch (error) {
         const undiscovered = error instanceof Undiscovered
-        // A caller may declare what a server chokes on.
+        // A server may fail because of the capabilities that this caller declares; without any, every caller would
+        // fail.
         const forAll = undiscovered || Object.keys(handshake.capabilities).length === 0
         const late = `did not answer initialize or server/discover within ${connectMs / 1000} s (connectMs).`
         const told = limit.passed()
@@ -130,7 +131,7 @@ export function createConnector(options: ConnectorOptions) {
         started?.()
       }
     },
-    /** Tells a server, once, that a session is over that no connection is in. In bounded time; never rejects. */
+    /** Sends one DELETE for a session that no connection uses. Takes bounded time; never rejects. */
     async endSession(
       definition: HttpDefinition,
       session: UpstreamSession,
@@ -145,7 +146,7 @@ export function createConnector(options: ConnectorOptions) {
   }
 }
 
-/** A server that is silent, or fails, when it is asked what it does not know would be served well in its own era. */
+/** The error where a server did not tell its era: advises `era: legacy` for a server that fails on unknown methods. */
 function undiscoveredError(error: GatewayError): GatewayError {
   const { code, message, cause } = error
   const { outcome: _none, ...data } = error.data
@@ -158,7 +159,7 @@ function undiscoveredError(error: GatewayError): GatewayError {
   )
 }
 
-/** No call was sent yet, so its outcome is not unknown: it may be tried again. */
+/** Turns an uncertain error of a handshake into upstream_unavailable: no call was sent yet, so a retry is safe. */
 function startError({ name, era }: UpstreamDefinition, cause: unknown): unknown {
   if (!(cause instanceof GatewayError) || (cause.code !== 'upstream_lost' && cause.code !== 'upstream_timeout')) {
     return cause
@@ -171,7 +172,7 @@ function startError({ name, era }: UpstreamDefinition, cause: unknown): unknown 
 
 interface Around {
   readonly mask: Mask | undefined
-  /** Called for what the person wants of it; undefined: it is nobody's own. */
+  /** Called for each call of the person whose own connection this is; undefined for a connection of no one person. */
   readonly used: (() => void) | undefined
 }
 
@@ -219,7 +220,7 @@ class LinkedUpstream implements Upstream {
     this.destroy = link.destroy
   }
 
-  /** A repeated handshake may bring another one. */
+  /** The result of the latest handshake: the transport repeats it where the server forgot the session. */
   private get latest(): HandshakeResult {
     return this.link.handshakeResult() ?? this.first
   }

@@ -1,4 +1,5 @@
-// A link to a server over HTTP in the session that another process had there, or has.
+// Opens a link in an existing session at a server over HTTP: one that another process stored when it stopped (kept), or
+// one that another process still has and lends.
 
 import { endSession } from '../http/post-queue.ts'
 import { openStreamable } from '../http/streamable-link.ts'
@@ -8,7 +9,9 @@ import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.t
 import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
-/** Of processes that have a session one after the other, each has ids of its own for so many (request-ids.ts). */
+/**
+ * How many processes may use one session one after the other: request-ids.ts has a range of ids for each of so many.
+ */
 const maxTurns = 127
 
 const reasons = {
@@ -42,7 +45,7 @@ async function borrowedLink(
 
 /**
  * @param begin opens a link in a new session
- * @returns a link in the session that is lent or kept, or else a new one
+ * @returns a link in the session that is lent or kept; in a new session where the kept one cannot be used
  * @throws GatewayError upstream_*
  */
 export async function continuedLink(

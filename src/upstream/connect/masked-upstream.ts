@@ -1,5 +1,5 @@
-// A connection whose server is kept from telling the secrets that it was configured with: in results, errors,
-// notifications and server requests.
+// Wraps a connection so that the secrets of its definition are masked in everything that the server sends: results,
+// errors, notifications and server requests.
 
 import { GatewayError, type Notification, RpcError } from '../../protocol/messages.ts'
 import type { Client, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
@@ -7,16 +7,16 @@ import { ConnectRequiredError } from '../rpc/credential.ts'
 import type { Kept, Mask } from '../rpc/mask.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 
-/** Clients name arguments, fields of a form and responses as the server did. */
+/** Below these members property names are kept: clients send them back as names of arguments, fields and responses. */
 const namesBelow: ReadonlySet<string> = new Set(['inputSchema', 'requestedSchema', 'inputRequests'])
-/** The members that clients send back to the server. */
+/** Members whose values clients send back to the server: masked, they would mean nothing to it. */
 const handles: Kept = { values: new Set(['requestState', 'taskId', 'nextCursor', 'progressToken']), namesBelow }
-/** The members that name entries of lists, and subscribed resources. */
+/** The same, and the members that identify entries of lists and subscribed resources. */
 const names: Kept = { values: new Set([...handles.values, 'name', 'uri', 'uriTemplate']), namesBelow }
 
 const maskedNotification = (mask: Mask, notification: Notification): Notification => mask.value(notification, names)
 
-/** Sampling may send a whole conversation. */
+/** A server request may hold a whole conversation (sampling), so it is masked in steps. */
 const maskedAsk =
   (mask: Mask, { ask }: Pick<Client, 'ask'>, owner: WorkOwner): Client['ask'] =>
   (request, options) => {
@@ -25,11 +25,11 @@ const maskedAsk =
   }
 
 /**
- * Masks an error: the same object where its class counts. The cause is for the log, which is no place for secrets
- * either.
+ * Masks the message, the data and the cause of an error; the cause goes to the log. A GatewayError is changed in place,
+ * because callers look at its class.
  */
 export function maskedError(mask: Mask | undefined, error: unknown): unknown {
-  // The gateway's own page is in the latter.
+  // The URL in a ConnectRequiredError is a page of the gateway and holds no secret of the upstream.
   if (mask === undefined || error instanceof ConnectRequiredError) return error
   if (error instanceof RpcError) return new RpcError(mask.value(error.error, handles))
   if (error instanceof GatewayError) {
@@ -39,14 +39,14 @@ export function maskedError(mask: Mask | undefined, error: unknown): unknown {
   return error
 }
 
-/** @param owner of the work that long messages make */
+/** @param owner the tenant and caller in whose turns of the event loop long messages are masked */
 export const maskedEvents = (mask: Mask, events: UpstreamEvents, owner: WorkOwner): UpstreamEvents => ({
   ...events,
   notification: (notification) => events.notification(maskedNotification(mask, notification)),
   ask: maskedAsk(mask, events, owner)
 })
 
-/** @param owner of the work that long messages make */
+/** @param owner the tenant and caller in whose turns of the event loop long messages are masked */
 export const maskedRequest =
   (mask: Mask, request: Upstream['request'], owner: WorkOwner): Upstream['request'] =>
   async (outgoing, client, signal) => {

@@ -1,6 +1,6 @@
-// Which era a server is spoken to in: found out by asking (2026-07-28 basic/versioning "Backward Compatibility"), or as
-// the definition says. Only `server/discover`, `initialize` and a GET are ever sent to find out; a server that is
-// down, or refuses us, has said nothing.
+// Selects the protocol era for a server: the one that the definition names, or the one that the server answers in
+// (2026-07-28 basic/versioning "Backward Compatibility"). The probes are `server/discover`, `initialize` and a GET,
+// nothing else. A server that is down or refuses the credential proves nothing about its era.
 
 import { GatewayError, RpcError } from '../../protocol/messages.ts'
 import { missesSessionId } from '../http/discover-http.ts'
@@ -20,39 +20,39 @@ import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 import type { Supervisor } from '../stdio/supervisor.ts'
 
-/** A server may be upgraded in its place, and the legacy era would go on working. */
+/** A legacy server is probed again after this time: an upgraded one would go on working in the legacy era. */
 const legacyLifetimeMs = 10 * 60_000
-/** A server that has not answered by then is taken for one that never answers what it does not know. */
+/** A server that has not answered `server/discover` by then is taken for a legacy one that ignores unknown methods. */
 const maxSilenceMs = 5_000
 
 /** The ways to connect to one server; each era may be tried more than once. */
 interface Attempts {
   legacy(): Promise<Link>
-  /** @param known the server was a modern one before, so that its silence says nothing */
+  /** @param known the server was modern before, so that silence does not make it a legacy one */
   modern(known: boolean): Promise<Link | NotModern>
-  /** Over HTTP: looks for a sign that the server keeps sessions of the legacy era. Sends no message. */
+  /** Over HTTP: finds out by a GET whether the server keeps sessions of the legacy era. Sends no MCP message. */
   showsSessions?(): Promise<boolean>
-  /** Lets go of what is not in use. */
+  /** Releases sockets or the process that no connection uses. @param connected whether a link was opened */
   end(connected: boolean): void
 }
 
-/** The server said nothing of itself, for which `cause` is the reason; only `server/discover` was sent to it. */
+/** Thrown where `server/discover`, the only request sent, did not tell the era; `cause` says why. */
 export class Undiscovered extends Error {}
 
 /**
- * @returns opens a link and does its handshake, in the era that the definition names or the handshake wants, as far as
- * the server has it
+ * @returns a function that opens a link and does its handshake: in the era that the definition names, else in the one
+ * that the caller prefers, if the server supports that
  */
 export function createEraSelector(egress: Egress, supervisor: Supervisor, clock: Clock) {
   const openLegacyHttp = createTransportSelector(egress, clock)
   const paramHeaders = createParamHeaderCaches()
-  /** Only modern: the server had refused the legacy era. */
+  /** `onlyModern`: the server has refused the legacy era. */
   const eras = createDiscoveryCache<'legacy' | 'modern' | 'onlyModern' | 'both'>(clock)
-  /** The servers of both eras that keep no sessions in the older one. */
+  /** The servers of both eras that keep no sessions in the legacy one. */
   const sessionless = createDiscoveryCache<true>(clock)
 
   function httpAttempts(definition: HttpDefinition, context: LinkContext, signal: AbortSignal): Attempts {
-    // Held meanwhile, so that the second attempt goes over the socket of the first.
+    // Leased for all attempts, so that the second attempt uses the socket of the first.
     const sockets = egress.open(definition, context)
     return {
       legacy: () => openLegacyHttp(definition, context, signal),
@@ -76,7 +76,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
 
   function stdioAttempts(definition: StdioDefinition, context: LinkContext, signal: AbortSignal): Attempts {
     let link: StdioLink | undefined
-    // One process is asked both ways, unless the first question was the end of it.
+    // Both eras are tried with one process, unless the first probe ended it.
     const alive = () => (link = link === undefined || link.isDead() ? openStdio(definition, supervisor, context) : link)
     return {
       async legacy() {
@@ -90,7 +90,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
         const { connectMs } = definition
         const found = await used.discover(known ? connectMs : Math.min(connectMs / 3, maxSilenceMs), signal)
         if (!isNotModern(found)) return used
-        // It was ending already, of what it had been asked before.
+        // The probe of the other era had ended the process: the question is repeated to a new one.
         return used === before && used.isDead() ? await this.modern(known) : found
       },
       end(connected) {
@@ -99,7 +99,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     }
   }
 
-  /** Connects for legacy callers: in their era, unless the server has only the modern one, or is better in it. */
+  /** Connects for legacy callers: in the legacy era, unless the server has only the modern one or is better in it. */
   async function legacyFirst(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
     const { hash, name } = definition
     try {
@@ -127,7 +127,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     const { hash, name, type } = definition
     const known = eras.get(hash)
     const found = await attempts.modern(known !== undefined).catch((error: unknown) => {
-      // Over stdio we wait long for a known server; the next time its era is found out anew.
+      // Over stdio a silent server costs a known era a long wait: the next connection probes anew.
       if (type === 'stdio') eras.delete(hash)
       throw type === 'http' && known === undefined && isSilence(error)
         ? new Undiscovered('nothing but server/discover was sent', { cause: error })
@@ -140,15 +140,15 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
     eras.delete(hash)
     const reason = found.reason.message
     context.log.debug({ upstream: name, reason }, 'the upstream is spoken to in the legacy era')
-    // A server that said nothing may only have been slow to start.
+    // A server that did not answer may only have been slow to start.
     const link = await (found.silent ? legacyFirst(definition, context, attempts) : attempts.legacy())
     if (link.handshakeResult()?.revision !== '2026-07-28') eras.set(hash, 'legacy', legacyLifetimeMs)
     return link
   }
 
   /**
-   * For a view over HTTP. A server of 2026-07-28 alone is not sent an `initialize`, and one that keeps no sessions in
-   * the legacy era can ask nobody there.
+   * Connects for a view over HTTP. A server that has only 2026-07-28 is not sent an `initialize`; one that keeps no
+   * sessions in the legacy era is used in the modern one, because without a session it cannot send server requests.
    */
   async function sessionFirst(definition: UpstreamDefinition, context: LinkContext, attempts: Attempts): Promise<Link> {
     if (eras.get(definition.hash) === 'both' || (await attempts.showsSessions?.()) === true) {
@@ -168,7 +168,7 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
       return found
     }
     const known = eras.get(hash)
-    // Nobody can be asked, told of changes or cancel there, which all work in 2026-07-28.
+    // Without a session, server requests, change notifications and cancellation do not work; in 2026-07-28 they do.
     const onlyModern = known === 'onlyModern' || (sessionless.get(hash) === true && known !== 'legacy')
     if (context.use === 'view' && type === 'http' && known !== 'legacy' && !onlyModern)
       return await sessionFirst(definition, context, attempts)
@@ -194,13 +194,16 @@ export function createEraSelector(egress: Egress, supervisor: Supervisor, clock:
   }
 }
 
-/** No answer, or one that may come from what stands in front of a server that is down. */
+/** Whether the server did not answer, or the answer may come from a proxy in front of a server that is down. */
 function isSilence(error: unknown): boolean {
   if (!(error instanceof GatewayError)) return false
   return error.code === 'cancelled' || error.code === 'upstream_lost' || Number(error.data['status']) >= 500
 }
 
-/** A server without a handshake refuses `initialize`: it misses a header, the envelope, or the method itself. */
+/**
+ * Whether a server refused `initialize` as one of 2026-07-28 does: for a missing header, a missing envelope, or the
+ * method.
+ */
 function isModernRefusal(error: unknown): boolean {
   return error instanceof GatewayError && error.cause instanceof RpcError && modernCodes.has(error.cause.error.code)
 }
@@ -208,7 +211,10 @@ function isModernRefusal(error: unknown): boolean {
 export const leaveEraOut =
   'It is configured with era: modern; leave era out to have it spoken to in whatever it speaks.'
 
-/** A process that ends may have wanted something else: why it did is told as of any start. */
+/**
+ * The error where `era` in the definition does not fit; a process that ended keeps its own error
+ * (stdio/start-error.ts).
+ */
 const pinnedError = ({ name }: UpstreamDefinition, reason: GatewayError): GatewayError =>
   reason.cause instanceof ProcessEndedError
     ? reason.cause

@@ -1,6 +1,6 @@
-// Which of the two HTTP transports a URL speaks, found out by speaking (2025-11-25 basic/transports "Backwards
-// Compatibility"). Only `initialize` is ever sent to find out; a server that is down, or refuses us, has said nothing
-// about its transport.
+// Selects the HTTP transport of a URL, Streamable HTTP or HTTP+SSE, by trying (2025-11-25 basic/transports "Backwards
+// Compatibility"). The only message sent is `initialize`. A server that is down or refuses the credential proves
+// nothing about its transport.
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, deadline } from '../../time/clock.ts'
@@ -14,17 +14,17 @@ import type { LinkContext } from '../rpc/transport.ts'
 
 type OpenLegacyHttp = (definition: HttpDefinition, context: LinkContext, signal: AbortSignal) => Promise<Link>
 
-/** A server may be upgraded under its URL, and HTTP+SSE would go on working. */
+/** HTTP+SSE is tried first for so long, then Streamable HTTP again: an upgraded server may go on with HTTP+SSE. */
 const lifetimeMs = 10 * 60_000
-/** Statuses that say that there is no Streamable HTTP; in 2025-06-18 it still was any 4xx. */
+/** Statuses that say that the URL has no Streamable HTTP (2025-11-25); in 2025-06-18 any 4xx said so. */
 const absentStatuses: ReadonlySet<unknown> = new Set([400, 404, 405])
 
 /**
- * @returns opens a link and does its handshake, over the transport that the definition names, or that its URL turns out
- * to speak
+ * @returns a function that opens a link and does its handshake, over the transport that the definition names, or that
+ * its URL supports
  */
 export function createTransportSelector(egress: Egress, clock: Clock): OpenLegacyHttp {
-  /** Streamable HTTP needs no memory: it is tried first. */
+  /** URLs that support only HTTP+SSE. Streamable HTTP is not remembered, because it is tried first anyway. */
   const httpSse = createDiscoveryCache<true>(clock)
 
   const openStreamableHttp: OpenLegacyHttp = (definition, context, signal) =>
@@ -38,7 +38,7 @@ export function createTransportSelector(egress: Egress, clock: Clock): OpenLegac
   ): Promise<Link | GatewayError> {
     const { name, connectMs } = definition
     const link = openHttpSse(definition, egress, context)
-    // Time must be left for the other transport, where this stream says nothing.
+    // Half of `connectMs`: if this stream stays silent, time must be left for the other transport.
     const limit = deadline(clock, connectMs / 2, signal)
     const absence = await link
       .openStream(limit.signal)
@@ -70,7 +70,7 @@ export function createTransportSelector(egress: Egress, clock: Clock): OpenLegac
     } catch (refusal) {
       if (!(refusal instanceof GatewayError) || !absentStatuses.has(refusal.data['status'])) throw refusal
       const found = await tryHttpSse(definition, context, signal)
-      // The first refusal says more: most URLs without Streamable HTTP have no HTTP+SSE either.
+      // The error of Streamable HTTP is the more useful one: most URLs without it have no HTTP+SSE either.
       if (found instanceof GatewayError) throw refusal
       context.log.info({ upstream: name }, 'the upstream speaks HTTP+SSE, the transport of 2024-11-05')
       httpSse.set(hash, true, lifetimeMs)
@@ -85,15 +85,15 @@ export function createTransportSelector(egress: Egress, clock: Clock): OpenLegac
   }
 }
 
-/** Far more than a gateway has upstreams; one that was forgotten is asked again. */
+/** More than a gateway has upstreams. A server whose entry was dropped is probed again. */
 const maxEntries = 10_000
 
 /**
- * What was found out about servers, by hash of their definition, which holds the credentials: with others, another
- * server may answer. Bounded, because definitions come and go with the configuration.
+ * Results of probes, by hash of the definition. The hash covers the credentials: with others, another server may
+ * answer. Bounded, because definitions come and go with the configuration.
  */
 export function createDiscoveryCache<T>(clock: Clock) {
-  /** The one confirmed least recently first. */
+  /** In order of their last confirmation, the oldest first. */
   const entries = new Map<string, { readonly found: T; readonly until: number }>()
   return {
     get(hash: string): T | undefined {

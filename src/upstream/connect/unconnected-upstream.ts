@@ -1,7 +1,7 @@
-// Upstreams that are not asked. As those have one who have not connected an account yet, or entered their secret: a
-// server of 2025-11-25 with a tool that wants a web page to be visited (client/elicitation "URL Elicitation Required
-// Error"), and, where all see the same, the tools that others have, which want it, too. As nobody in particular has one
-// that is told who calls: an empty server.
+// Stand-ins for upstreams to which no request can be sent yet. For a person who has not connected an account or entered
+// a secret: a server of 2025-11-25 whose tool asks to open a web page (client/elicitation "URL Elicitation Required
+// Error"); where all people see the same tools, those are listed too, and a call of one asks for the page. For the
+// gateway's own listing of an upstream that is told who calls: an empty server.
 
 import { randomBytes } from 'node:crypto'
 import { GatewayError, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
@@ -13,9 +13,9 @@ export const connectToolOf = (upstream: string): string => `connect_${upstream}`
 
 interface Unconnected {
   readonly person: string | undefined
-  /** Undefined: what others see is not shown. */
+  /** The tools that other people see; undefined: they are not listed. */
   readonly others: ToolsOfOthers | undefined
-  /** Called when the list of tools is another one; undefined: nobody wants to know. */
+  /** Called when the list of tools changes; undefined: nobody listens. */
   readonly changed: (() => void) | undefined
 }
 
@@ -55,7 +55,7 @@ export const unaskedUpstream = ({ name }: Pick<UpstreamDefinition, 'name'>): Ups
     return Promise.reject(new GatewayError('upstream_unavailable', message, { data: { upstream: name } }))
   })
 
-/** @param end called when nobody uses it any more */
+/** @param end called when the stand-in is closed or destroyed */
 function ownServer(name: UpstreamDefinition['name'], request: Upstream['request'], end = () => {}): Upstream {
   return {
     id: randomBytes(16).toString('base64url'),

@@ -1,4 +1,4 @@
-// Requests over HTTP, outside of any connection, that find out the eras of a server: a `server/discover`, and a GET.
+// The probes of a server's eras over HTTP, outside of any connection: a `server/discover`, and a GET.
 
 import {
   type Implementation,
@@ -14,10 +14,10 @@ import { noResponse } from './outcome.ts'
 import { sendRequest } from './request.ts'
 import { type HttpTarget, modernHeaders, streamHeaders } from './target.ts'
 
-/** Statuses with which a server that does not know this era answers. Other errors prove nothing about it. */
+/** Statuses of a server that does not know 2026-07-28. Other errors prove nothing about the era. */
 export const foreignStatuses: ReadonlySet<number> = new Set([400, 404, 405])
 
-/** @throws GatewayError where what came back proves nothing: the server is down, or lets us not in */
+/** @throws GatewayError if the response proves nothing about the era: the server is down, or refuses the credential */
 export function discoverOverHttp(
   target: HttpTarget,
   clientInfo: Implementation,
@@ -38,7 +38,7 @@ export function discoverOverHttp(
     }
     const answered = (answer: DiscoverAnswer): void => {
       stopListening()
-      // A stream may go on after the answer.
+      // The server may keep the SSE stream open after its answer.
       if (streaming) open.abort()
       resolve(answer)
     }
@@ -76,16 +76,16 @@ export function discoverOverHttp(
   })
 }
 
-/** @param proper sent as this era sends errors */
+/** @param proper whether the transport carried the error as 2026-07-28 says */
 function errorIn({ error }: JsonObject, proper: boolean): DiscoverAnswer | undefined {
   return isRpcError(error) ? { kind: 'error', error: boundedError(error), proper } : undefined
 }
 
 /**
- * Is there a sign that a server of 2026-07-28 keeps sessions of an older revision too? It misses the session id of a
- * GET (400); one without sessions answers 405, or with a stream for anybody. No message is sent: a server of 2026-07-28
- * alone finds fault with an `initialize`, and none with this.
- * @throws GatewayError where the answer proves nothing: the server is down or busy
+ * Finds out by a GET whether a server of 2026-07-28 also keeps sessions of an older revision: then it answers 400,
+ * since the session id is missing. A server without sessions answers 405, or opens a stream. No `initialize` is sent,
+ * because a server that has only 2026-07-28 would report it as an error.
+ * @throws GatewayError if the answer proves nothing: the server is down or busy
  */
 export function missesSessionId(target: HttpTarget, signal: AbortSignal): Promise<boolean> {
   const { name, origin, headers } = target
@@ -114,10 +114,10 @@ export function missesSessionId(target: HttpTarget, signal: AbortSignal): Promis
   })
 }
 
-/** Statuses that say nothing of what the server answers a moment later. */
+/** Temporary failures: the same request may get another answer a moment later. */
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429])
-/** 501 is how some say that they know no GET. */
+/** 501 is excluded: some servers answer it to a GET that they do not support. */
 const isDown = (status: number): boolean => status >= 500 && status !== 501
 
-/** The statuses of servers that look for a message in every request. */
+/** Error codes of servers that read a message from every request and report that a GET has none. */
 const missesMessage: ReadonlySet<number> = new Set([...modernCodes, rpcCodes.parseError])

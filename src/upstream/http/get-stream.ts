@@ -9,7 +9,7 @@ import type { LinkContext } from '../rpc/transport.ts'
 
 interface GetStreamEvents {
   message(value: unknown): void
-  /** The stream was cut and is open again: something may have been missed. */
+  /** The stream was cut and is open again: notifications may have been missed. */
   reconnected(): void
   /** The server no longer knows the session. */
   sessionLost(): void
@@ -17,12 +17,12 @@ interface GetStreamEvents {
 
 const firstMs = 1_000
 const maxMs = 60_000
-/** A longer `retry` of the server is not respected. */
+/** The longest `retry` that is respected, in milliseconds. */
 const maxRetryMs = 3_600_000
-/** A server may ask us back at once, but not in a tight loop. */
+/** The shortest delay, in milliseconds: `retry: 0` must not make a tight loop. */
 const minDelayMs = 50
 
-/** @returns `answered`: the server has answered for the first time, with a stream or otherwise */
+/** @returns `answered` resolves when the server has answered the first GET, with a stream or an error */
 export function openGetStream(
   target: HttpTarget,
   sessionHeaders: string,
@@ -73,9 +73,9 @@ export function openGetStream(
   function ended(outcome: HttpOutcome): void {
     if (outcome.kind === 'refused') {
       const { status } = outcome
-      // 405: the server has no such stream. Many say 404 or 400 instead; after it was open, these mean the session.
+      // 405: the server has no such stream. Many say 404 or 400 instead; once it was open, these mean a lost session.
       if (wasOpen && (status === 404 || status === 400)) return events.sessionLost()
-      // 409: another stream is open, as that of a process which is gone and had the session before.
+      // 409: another stream is open, perhaps one of the process that had the session before and is gone.
       if (status < 500 && status !== 429 && status !== 409)
         return log.debug({ upstream, status }, 'the upstream has no GET stream')
     }
@@ -85,7 +85,7 @@ export function openGetStream(
     if (outcome.kind !== 'answered') cut = wasOpen
     const backoff = backoffMs(failures, { firstMs, maxMs, random })
     failures++
-    // 2025-11-25: the client MUST respect `retry`. Where nothing ever comes, waiting longer respects it too.
+    // 2025-11-25: the client MUST respect `retry`. A longer wait, after several failures, respects it too.
     const delay = failures > 5 ? Math.max(backoff, retryMs ?? 0) : (retryMs ?? backoff)
     timer = clock.timer(Math.max(minDelayMs, Math.min(delay, maxRetryMs)), open)
     timer.unref()

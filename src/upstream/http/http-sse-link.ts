@@ -23,13 +23,13 @@ import type { LinkContext } from '../rpc/transport.ts'
 export interface HttpSseLink extends Link {
   /**
    * Opens the stream and waits for its first event. Once.
-   * @returns undefined where it says where to post; else why there is no HTTP+SSE at this URL
-   * @throws GatewayError where the server could not be asked, or asks for what is refused
+   * @returns undefined once the `endpoint` event has come; else why there is no HTTP+SSE at this URL
+   * @throws GatewayError if the server cannot be reached, or names an endpoint at another origin
    */
   openStream(signal: AbortSignal): Promise<GatewayError | undefined>
 }
 
-/** A server answers a POST when it has taken the message: not waited for once the result is there. */
+/** How long a POST may stay unanswered after its result came on the stream, in milliseconds. */
 const lingerMs = 1_000
 
 export function openHttpSse(definition: HttpDefinition, egress: Egress, link: LinkContext): HttpSseLink {
@@ -82,7 +82,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
         end(outcome) {
           open.timer?.close()
           posts.delete(id)
-          // The answer comes on the stream.
+          // A 2xx only says that the message was accepted: the JSON-RPC response comes on the stream.
           if (outcome.kind !== 'answered' && rpc.isOpen(id)) notTaken(id, outcome)
         }
       }
@@ -129,7 +129,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     rpc.receive(value)
     const id = isObject(value) ? value['id'] : undefined
     const open = typeof id === 'number' && !rpc.isOpen(id) ? posts.get(id) : undefined
-    // Once: a server may repeat its answer without end.
+    // The timer starts once: a server may repeat its response without end.
     if (open === undefined || open.timer !== undefined) return
     open.timer = clock.timer(lingerMs, () => abort(id as number))
     open.timer.unref()
@@ -141,7 +141,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
     if (id !== undefined) rpc.fail(id, failureError(name, origin, { kind: 'garbled', reason }))
   }
 
-  /** The session is gone with its stream: of the calls in flight nobody knows. */
+  /** The stream has ended and with it the session: the outcome of the calls in flight is unknown. */
   function end(reason: Error): void {
     if (ended !== undefined) return
     destroy(reason)
@@ -172,7 +172,7 @@ export function openHttpSse(definition: HttpDefinition, egress: Egress, link: Li
       ready = true
       return handshakeResult
     },
-    // Nothing has to be said: the end of the stream is the end of the session.
+    // No request is needed: the end of the stream ends the session.
     async close() {
       destroy(closedError(name))
     },

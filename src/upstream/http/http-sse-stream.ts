@@ -1,6 +1,6 @@
-// The stream of an HTTP+SSE session (2024-11-05 basic/transports "HTTP with SSE"): its first event says where to post,
-// every later one brings a message. What it says before its first event tells whether this transport is spoken at the
-// URL at all.
+// The stream of an HTTP+SSE session (2024-11-05 basic/transports "HTTP with SSE"): its first event (`endpoint`) gives
+// the path for POSTs, every later one holds a message. The response up to the first event tells whether the URL
+// supports this transport.
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { abortable } from '../../time/clock.ts'
@@ -18,7 +18,7 @@ const neutralStatuses: ReadonlySet<number> = new Set([401, 403, 408, 429])
 /** The longest URI to post to, in characters: few servers take longer ones. */
 const maxEndpointLength = 8_192
 
-/** @param lost the stream ended, or must not be used */
+/** @param lost called when the stream has ended or broke the protocol */
 export function createHttpSseStream(
   target: HttpTarget,
   log: Log,
@@ -29,7 +29,7 @@ export function createHttpSseStream(
   const { name, origin } = target
   const base = origin + target.path
   const first = Promise.withResolvers<GatewayError | undefined>()
-  first.promise.catch(() => {}) // The stream may be closed while nobody waits for its first event.
+  first.promise.catch(() => {}) // No unhandled rejection where the stream is closed while nobody waits.
   let request: OpenRequest | undefined
   let closed = false
   let streaming = false
@@ -44,7 +44,7 @@ export function createHttpSseStream(
       postPath = url.pathname + url.search
       return first.resolve(undefined)
     }
-    // A server that names another origin would have the credentials of the definition sent there.
+    // An endpoint at another origin is refused: the credentials of the definition would be sent there.
     const where = url === undefined ? 'a place that is no URL, or too long a one' : printable(url.origin, 200)
     const text =
       `Upstream ${name} wants its messages at ${where}, which is not the origin of its url; they would carry its ` +
@@ -52,7 +52,7 @@ export function createHttpSseStream(
     lost(upstreamError(name, 'upstream_protocol', text))
   }
 
-  /** There is something at the URL, but it is not this transport. */
+  /** The server answered, but not with this transport. */
   function absent(reason: string): void {
     const text = `Upstream ${name} does not speak HTTP+SSE at ${origin}: ${reason}. Check its url and type.`
     first.resolve(upstreamError(name, 'upstream_protocol', text))

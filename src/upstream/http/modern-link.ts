@@ -1,4 +1,4 @@
-// MCP over Streamable HTTP as a client of 2026-07-28: no session, and no streams but those of its requests.
+// MCP over Streamable HTTP as a client of 2026-07-28: there is no session, and only requests have streams.
 
 import { createOpenTable, type OpenTable } from '../../limits/open-table.ts'
 import type { JsonText } from '../../protocol/json-text.ts'
@@ -21,8 +21,8 @@ import type { LinkContext } from '../rpc/transport.ts'
 
 export interface ModernLink extends Link {
   /**
-   * Asks what the server is, and begins to use it.
-   * @throws GatewayError where the answer proves nothing, or there is no common revision
+   * Sends `server/discover` and begins to use the revision that it selects.
+   * @throws GatewayError if the answer proves nothing about the era, or there is no common revision
    */
   discover(signal: AbortSignal): Promise<DiscoverResult | NotModern>
 }
@@ -54,7 +54,7 @@ export function openModernHttp(
         const headers = modernHeaders(request, target.headers, paramHeaders)
         new ModernHttpCall(calls, id).post(headers, body, socketClaimOf(request, client))
       },
-      // Nothing but requests is sent in this revision.
+      // In this revision a client sends requests only, neither notifications nor responses.
       post() {},
       drop(id) {
         calls.open.get(id)?.abort()
@@ -87,7 +87,7 @@ export function openModernHttp(
     return found
   }
 
-  /** The server may have been replaced by one of the legacy era under its URL. */
+  /** Probes whether the server at the URL was replaced by one of the legacy era. */
   function checkEra(): void {
     if (checking || retired || ending.signal.aborted || discovered === undefined) return
     checking = true
@@ -105,7 +105,7 @@ export function openModernHttp(
       })
   }
 
-  /** One refusal must not take away what others wait for: they have POSTs of their own, which end as they end. */
+  /** Takes no new requests; the open ones have POSTs of their own and go on until these end. */
   function retire(): void {
     if (retired || ending.signal.aborted) return
     retired = true
@@ -146,17 +146,17 @@ interface CallContext {
   readonly rpc: RpcClient
   readonly link: LinkContext
   readonly open: OpenTable<ModernHttpCall>
-  /** A request was refused in a way that a server of this era does not have: is it still one? */
+  /** Called when a response is none that a server of 2026-07-28 gives: probes whether the era has changed. */
   checkEra(): void
 }
 
-/** A server closes the stream after its answer; one that does not is not waited for. */
+/** How long the stream may stay open after the response, in milliseconds: then the gateway closes it. */
 const lingerMs = 1_000
 
 /**
- * A POST whose response is all there is to the call. Nothing is resumed and nothing is sent again; closing the response
- * is how a request is cancelled (basic/transports/streamable-http). A class, because there is one for each call: its
- * methods are not made anew.
+ * One call: a POST and its response. A broken stream is not resumed, and the request is not sent again; closing the
+ * response cancels the request (2026-07-28 basic/transports/streamable-http). A class, because there is one instance
+ * for each call, and methods of a class are not made anew each time.
  */
 class ModernHttpCall implements HttpResponseSink {
   private readonly connection: CallContext
@@ -173,7 +173,7 @@ class ModernHttpCall implements HttpResponseSink {
   post(headers: string, body: JsonText, claim: SocketClaim): void {
     const { target, rpc, open } = this.connection
     this.request = sendRequest(target, { method: 'POST', ...claim, headers, body }, this)
-    // It may have ended before we got here.
+    // `end` may have been called during `sendRequest`.
     if (rpc.isOpen(this.id)) open.set(this.id, this)
   }
 
@@ -218,9 +218,9 @@ class ModernHttpCall implements HttpResponseSink {
     const { status, body } = outcome
     const error = isObject(body) && isObject(body['error']) ? body['error'] : undefined
     if (foreignStatuses.has(status) && !isSpecifiedCode(error?.['code'])) connection.checkEra()
-    // The response is about this request even where the server could not read its id.
+    // A null or missing id means that the server could not read the id: the error still belongs to this POST.
     const own = isObject(body) && (body['id'] === id || body['id'] === undefined || body['id'] === null)
-    // Nothing came for this request before: a server answers 200 where it sends anything ahead of its answer.
+    // Status 400 proves that no message came before this error: a server that had begun a stream has answered 200.
     if (isRpcError(error) && own && status === 400) return rpc.fail(id, new NotExecutedError(boundedError(error)))
     if (error !== undefined && own && status >= 400 && status < 500 && status !== 401 && status !== 403) {
       rpc.receive({ ...body, id }, id)

@@ -5,7 +5,7 @@ import { finished } from '../../protocol/json-steps.ts'
 import { decodeSteps, printable } from '../rpc/decode-json.ts'
 import type { HttpFailure } from '../rpc/errors.ts'
 
-/** Enough of a refusal to explain it. */
+/** The bytes that are read of the body of a response other than 2xx: enough for its error message. */
 export const maxRefusalBytes = 65_536
 
 export type HttpOutcome =
@@ -18,13 +18,13 @@ export const noResponse = (status: number): HttpOutcome & { kind: 'garbled' } =>
   reason: `it holds no response to the request (HTTP ${status})`
 })
 
-/** An answer that is not 2xx. @param bytes of its body; undefined: nothing is known of it */
+/** The outcome of a response other than 2xx. @param bytes its body; undefined: it was not read */
 export function refusal(status: number, challenge: string | undefined, bytes: Buffer | undefined): HttpOutcome {
   let body: unknown
   try {
     if (bytes !== undefined) body = finished(decodeSteps(bytes))
   } catch {
-    // A page for people: the status has to explain it alone.
+    // The body is no JSON, perhaps an HTML page: only the status explains the refusal.
   }
   const error = isObject(body) ? body['error'] : undefined
   const message = isObject(error) ? error['message'] : undefined

@@ -1,5 +1,5 @@
-// One connection to a server: it carries one request at a time, and its response back. No pipelining, and no request is
-// ever written twice.
+// One TCP or TLS connection to a server. It carries one request at a time and its response; there is no pipelining, and
+// no request is written twice.
 
 import { ResponseReader } from './response-reader.ts'
 import { longRequestLength } from '../rpc/transport.ts'
@@ -10,17 +10,19 @@ import type { WorkOwner } from '../../time/fair-queue.ts'
 import { StepQueue, type Steps, smallSize } from '../../time/turns.ts'
 import { turnShares } from '../../time/turn-shares.ts'
 
-/** The events of a socket for its request. The event that ends it is the last one. */
+/** Callbacks of a socket for one request. After the one that ends the exchange, none is called. */
 export interface Exchange {
-  /** The owner of the work of reading the response. */
+  /** The tenant and caller in whose turns of the event loop the response is read. */
   readonly owner: WorkOwner
-  /** It is about to be written; what fails before was not sent. @returns false where it is not wanted any more */
+  /** Called before the request is written: an earlier failure means unsent. @returns false if it was cancelled */
   start(socket: PooledSocket): boolean
-  /** The system has taken all of a body of `longRequestLength` or more. */
+  /** The operating system has taken all of a body of `longRequestLength` or more. */
   written?(): void
   /**
-   * Part of the response came. @param body what was read of it; the reader is the next request's afterwards
-   * @param unread how many bytes wait to be read
+   * A part of the response was read.
+   * @param reader valid during this call only: the next request on the socket reuses it
+   * @param body the bytes of the body in this part
+   * @param unread the number of bytes that came and were not read yet
    */
   received(reader: ResponseReader, body: Buffer | undefined, unread: number): void
   failed(cause: Error): void
@@ -29,8 +31,8 @@ export interface Exchange {
 /** A response that cannot be read. */
 export class ResponseSyntaxError extends Error {}
 
-// All that is read at once. One for all sockets, because each read is over before the next begins: libuv reads into it
-// and calls us, in one go. Not so on Windows, where a read is begun before there is anything to read.
+// The size of a read buffer. One buffer serves all sockets, because libuv reads into it and calls us before the next
+// read begins. On Windows a read begins before there is data, so each socket has a buffer of its own.
 const readBytes = 65_536
 const sharedBytes = Buffer.allocUnsafeSlow(readBytes)
 const bytesOfRead = (): Buffer => (process.platform === 'win32' ? Buffer.allocUnsafeSlow(readBytes) : sharedBytes)
@@ -48,7 +50,7 @@ export interface PoolContext {
 }
 
 export class PooledSocket {
-  /** While it is idle: from then on the server may close it. */
+  /** For an idle socket: the time from which the server may close it, in milliseconds since the epoch. */
   idleUntil = 0
   private readonly pool: PoolContext
   private readonly socket: Socket
@@ -80,7 +82,7 @@ export class PooledSocket {
       this.write()
     })
     socket.on('end', () => this.whenRead(() => this.ended()))
-    // Made where it is needed: an Error holds on to all that its stack has seen.
+    // Made only when needed: an Error keeps alive what its stack refers to.
     let cause: Error | undefined
     socket.on('error', (error) => {
       cause = error
@@ -103,7 +105,7 @@ export class PooledSocket {
   /** Writes head and body at once: the system call costs more than joining the two. */
   write(): void {
     const { request } = this
-    // Where the socket has ended meanwhile, the request goes to another one when it is closed.
+    // If the socket was destroyed meanwhile, its `close` event sends the request on another socket.
     if (request === undefined || this.socket.destroyed) return
     this.request = undefined
     const [head, body, exchange] = request
@@ -113,7 +115,7 @@ export class PooledSocket {
     const written = isLong ? (error?: Error | null) => void (error ?? exchange.written?.()) : undefined
     if (body !== null && typeof body !== 'string') return this.writeParts(head, body, written)
     const length = body === null ? 0 : Buffer.byteLength(body)
-    // What is one byte a character is written without being converted.
+    // Text of one byte for each character is written without conversion.
     if (length === (body?.length ?? 0)) return void this.socket.write(head + (body ?? ''), 'latin1', written)
     const bytes = Buffer.allocUnsafeSlow(head.length + length)
     bytes.write(head, 'latin1')
@@ -129,16 +131,16 @@ export class PooledSocket {
     socket.uncork()
   }
 
-  /** @returns false where nothing more is to be read */
+  /** @returns false if the socket must not be read on */
   private read(size: number, shared: Buffer): boolean {
     const { exchange } = this
-    // Nobody asked: it would be taken for the answer to the next request.
+    // No request is open: these bytes would be taken for the response to the next request.
     if (exchange === undefined) {
       this.destroy()
       return false
     }
     this.unread += size
-    // The bytes of the next read overwrite these.
+    // A copy, because the next read overwrites the shared buffer.
     let rest: Buffer | undefined = Buffer.from(shared.subarray(0, size))
     if (size <= smallSize && !this.behind && turnShares.take(exchange.owner.tenant))
       rest = this.readStep(exchange, rest)
@@ -146,7 +148,7 @@ export class PooledSocket {
     return !this.socket.destroyed
   }
 
-  /** @returns what is left for further steps */
+  /** @returns the bytes that are left for further steps; undefined: none */
   private readStep(exchange: Exchange, bytes: Buffer): Buffer | undefined {
     const { reader } = this
     const body = reader.push(bytes)
@@ -162,7 +164,7 @@ export class PooledSocket {
     for (let rest: Buffer | undefined = bytes; rest !== undefined; rest = this.readStep(exchange, rest)) yield
   }
 
-  /** Hundreds of sockets can be ready in one turn of the event loop. */
+  /** Reads in a later step: hundreds of sockets can be ready in one turn of the event loop. */
   private readLater(exchange: Exchange, bytes: Buffer): void {
     const resume = (): void => this.holdUp(false)
     const destroy = (fault: Error): void => this.giveUp(fault)
@@ -184,7 +186,7 @@ export class PooledSocket {
     if (this.exchange !== exchange) return
     if (reader.complete) {
       this.exchange = undefined
-      // A server that answers before it has read the request may never read the rest.
+      // The socket cannot be reused: a server that answers before it has read the request may never read the rest.
       if (!reader.reusable || unread > 0 || this.socket.writableLength > 0) return this.destroy()
       this.resume()
       this.pool.released(this, reader.keepAliveMs)
@@ -224,13 +226,13 @@ export class PooledSocket {
     else if (!this.paused) this.socket.resume()
   }
 
-  /** With TLS, a socket says that it has ended although it is paused. */
+  /** Runs after the last read: a paused TLS socket reports its end before its bytes were read. */
   private whenRead(run: () => void): void {
     if (this.work === undefined) run()
     else this.work.whenIdle(run)
   }
 
-  /** The request is no longer wanted, and hears nothing any more. */
+  /** Cancels the request; none of its callbacks is called after this. */
   abandon(): void {
     this.exchange = undefined
     this.destroy()

@@ -1,5 +1,5 @@
-// HTTP requests whose answer says only whether the message was taken: messages of a session, and its end. A server that
-// does not take messages costs a bounded queue.
+// HTTP requests of which only the status counts: notifications and responses of a session, pings, and the DELETE that
+// ends it. For a server that does not accept messages, a bounded queue is all that is held.
 
 import { randomBytes } from 'node:crypto'
 import { notificationMessage, requestMessage } from '../../protocol/messages.ts'
@@ -24,7 +24,7 @@ import type { UpstreamSession } from '../../protocol/seams.ts'
 import type { Egress } from './socket-pool.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
-/** Sends one message once. Never rejects; what the signal gave up counts as unsent. */
+/** Sends one message once. Never rejects; an aborted request counts as `unsent`. */
 export function sendForStatus(
   target: HttpTarget,
   request: Omit<HttpRequest, 'statusOnly' | 'use'>,
@@ -50,20 +50,19 @@ const pingText = (): JsonText =>
   JSON.stringify(requestMessage(`still-there-${randomBytes(9).toString('base64url')}`, { method: 'ping' }))
 
 /**
- * The statuses after a ping that may say nothing of the session: they come of the credential, or of a server that is
- * busy.
+ * Statuses of a ping that prove nothing about the session: the credential was refused, or the server is busy.
  */
 const passing: ReadonlySet<number> = new Set([401, 403, 408, 429, 502, 503, 504])
 
-/** The time before a server that has refused a ping is asked once more, in milliseconds. */
+/** The time between a refused ping and the second one, in milliseconds. */
 const askAgainMs = 1_000
 
 /**
- * Asks by a ping, and by another one where the answer may not be of the session.
- * @param headers of a POST of the session
- * @param limit is closed
- * @returns whether the server knows it; `gone`: it says itself that it does not; `unclear`: it refuses both for a
- * reason that may not be the session
+ * Finds out by a ping whether the server still knows a session; by a second ping where the first proves nothing.
+ * @param headers the headers of a POST of the session
+ * @param limit the deadline; closed by this function
+ * @returns `known`; `gone`: the server says that there is no such session; `unclear`: it refused both pings for a
+ * reason that may have nothing to do with the session
  * @throws GatewayError upstream_*: the server cannot be asked now
  */
 export async function askForSession(
@@ -96,7 +95,7 @@ async function askOnce(
   return 'known'
 }
 
-/** Messages on their way at once. Of those beyond, so many wait, of so many characters in all; the rest is lost. */
+/** The most POSTs at once; then the most messages that wait, and their characters together. Others are dropped. */
 const maxPosts = 64
 const maxWaiting = 1_000
 const maxWaitingLength = 16 * 1024 * 1024
@@ -141,8 +140,8 @@ export function createPostQueue(
 
   return {
     /**
-     * `notifications/initialized`. Awaited, because POSTs overtake each other and a server may refuse what comes before
-     * it; a server that does not take it is used all the same.
+     * Posts `notifications/initialized` and waits for the status, because POSTs may overtake each other and a server
+     * may refuse earlier messages. A server that does not accept it is used all the same.
      */
     async postInitialized(signal: AbortSignal): Promise<void> {
       await post(JSON.stringify(notificationMessage({ method: 'notifications/initialized' })), signal).catch(
@@ -152,7 +151,7 @@ export function createPostQueue(
         }
       )
     },
-    /** Sends a message when its turn comes; its loss is logged. @param lost runs then */
+    /** Sends a message when there is a free slot; a refusal is logged. @param lost called after a refusal */
     enqueue(body: JsonText, signal: AbortSignal, lost?: () => void): void {
       const hasRoom =
         posts < maxPosts || (waiting.length < maxWaiting && waitingLength + body.length <= maxWaitingLength)
@@ -168,7 +167,7 @@ export function createPostQueue(
       losing = true
       lost?.()
     },
-    /** Resolves when no message is on its way any more. Never rejects. */
+    /** Resolves when no POST is open and none waits. Never rejects. */
     drained(): Promise<void> {
       if (posts === 0) return Promise.resolve()
       empty ??= Promise.withResolvers()
@@ -178,12 +177,13 @@ export function createPostQueue(
 }
 
 /**
- * For each step of the close: both within what the pool gives a connection. Where many sessions end at once, or the
- * server is busy, one second passes before it has heard of each, and it keeps the rest.
+ * The time for each of the two steps of closing a session, in milliseconds; both together fit into `closeMs` of the
+ * pool. Shorter would not do: where many sessions end at once, a busy server takes more than a second to receive every
+ * DELETE.
  */
 export const endMs = 3_000
 
-/** A session as its requests name it: before the handshake it has neither. */
+/** The session id and the revision that requests of a session carry; before the handshake there is neither. */
 export type SessionNames = { readonly [Each in 'id' | 'revision']?: UpstreamSession[Each] | undefined }
 
 export function sessionOf(target: HttpTarget, { id, revision }: SessionNames = {}): HttpSession {
@@ -193,8 +193,8 @@ export function sessionOf(target: HttpTarget, { id, revision }: SessionNames = {
 }
 
 /**
- * Tells a server that a session is over (2025-11-25 basic/transports "Session Management" 5), which it may refuse with
- * 405. In bounded time; never rejects.
+ * Sends the DELETE of a session (2025-11-25 basic/transports "Session Management" 5); a server may answer 405. Takes at
+ * most `endMs`; never rejects.
  */
 export async function sendEnd(target: HttpTarget, { headers }: HttpSession, clock: Clock): Promise<void> {
   const stop = new AbortController()
@@ -202,7 +202,7 @@ export async function sendEnd(target: HttpTarget, { headers }: HttpSession, cloc
   stop.abort(noReason)
 }
 
-/** Ends a session that no connection is in, with the credential of its definition. */
+/** Ends a session that no connection uses, with the credential of its definition. */
 export async function endSession(
   definition: HttpDefinition,
   egress: Egress,
@@ -224,7 +224,7 @@ export async function endSession(
   }
 }
 
-/** A message of a session. */
+/** The POST of a message in a session. */
 export const postIn = (
   target: HttpTarget,
   { postHeaders: headers }: HttpSession,
@@ -232,7 +232,7 @@ export const postIn = (
   signal: AbortSignal
 ): Promise<HttpOutcome> => sendForStatus(target, { method: 'POST', headers, body }, signal)
 
-/** @returns the status with which the server refuses a ping in the session; undefined: it does not */
+/** @returns the status with which the server refuses a ping in the session; undefined: it accepts the ping */
 export async function pingRefusal(
   target: HttpTarget,
   session: HttpSession,

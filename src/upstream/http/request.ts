@@ -1,5 +1,5 @@
-// One HTTP request to an upstream and the reading of its answer, JSON or SSE. It says how the request ended: whether it
-// was sent at all decides what the caller may be told. It repeats nothing and follows nothing.
+// Sends one HTTP request to an upstream and reads its response, JSON or SSE. The outcome tells whether the request was
+// sent at all, which decides whether the caller may retry. There are no retries and no redirects.
 
 import { IncomingMemory } from '../../limits/incoming-memory.ts'
 import { finished } from '../../protocol/json-steps.ts'
@@ -13,16 +13,16 @@ import type { ResponseReader } from './response-reader.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 
 export interface HttpResponseSink extends SseSink {
-  /** A 2xx answer begins; before any message. */
+  /** The head of a 2xx response has come, before any message. */
   begin?(sessionId: string | undefined, streamed: boolean): void
-  /** A body of `longRequestLength` or more has left. */
+  /** A body of `longRequestLength` or more was handed to the operating system. */
   written?(): void
-  /** Exactly once, unless it was aborted. */
+  /** Called exactly once, unless the request was aborted. */
   end(outcome: HttpOutcome): void
 }
 
 export interface OpenRequest {
-  /** Stops reading; the sink hears nothing any more. Idempotent. */
+  /** Stops reading; the sink is not called any more. Idempotent. */
   abort(): void
 }
 
@@ -46,7 +46,7 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
   return handler
 }
 
-/** A class, because there is one for each call: its methods are not made anew. */
+/** A class, because there is one instance for each call: methods of a class are not made anew each time. */
 class ResponseHandler implements Exchange, OpenRequest, StepSource {
   readonly owner: WorkOwner
   private readonly sink: HttpResponseSink
@@ -62,9 +62,9 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   private json = false
   private reader: SseReader | undefined
   private bytes: ByteChunks | undefined
-  /** The bytes that are not read yet, of an answer that takes more than a turn of the event loop. */
+  /** The unread bytes of a response that takes more than one turn of the event loop. */
   private work: StepQueue | undefined
-  /** The bytes that came on the socket, of which nothing is known yet. */
+  /** The number of bytes that came on the socket and were not parsed yet. */
   private unread = 0
 
   constructor(sink: HttpResponseSink, { maxBytes, memory }: HttpTarget, statusOnly: boolean, giveBack: () => void) {
@@ -84,9 +84,9 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.leave()
   }
 
-  /** Gives the answer up: the rest of it is not wanted. */
+  /** Abandons the response and its socket. */
   private leave(): void {
-    // Until it is connected, the socket counts.
+    // A socket that is still being connected stays counted.
     if (this.complete || this.socket === undefined) return
     this.complete = true
     this.giveBack()
@@ -101,7 +101,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.sink.end(outcome)
   }
 
-  /** Once all is read that came before. */
+  /** Ends the request after everything that came before was read. */
   private finish(outcome: HttpOutcome): void {
     if (this.work === undefined) this.end(outcome)
     else this.work.whenIdle(() => this.end(outcome))
@@ -112,7 +112,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.leave()
   }
 
-  /** @returns whether there is memory for so many bytes more of a message; if not, it is given up */
+  /** @returns whether there is memory for so many more bytes of a message; if not, the response is abandoned */
   private fits(more: number): boolean {
     const bytes = (this.reader?.held ?? this.bytes?.size ?? 0) + this.unread + more
     if (this.incoming.fits(bytes)) return true
@@ -133,7 +133,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
 
   received(reader: ResponseReader, body: Buffer | undefined, unread: number): void {
     this.unread = unread
-    // What has come whole is not held up, and its socket belongs to the next request.
+    // A complete response needs no flow control, and its socket may serve the next request already.
     this.complete = reader.complete
     if (reader.complete) this.giveBack()
     if (this.status === 0 && reader.status > 0) this.begin(reader)
@@ -152,7 +152,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.status = status
     this.challenge = challenge
     if (status > 299 || this.statusOnly) return
-    // We asked for identity: anything else could be a bomb, whose size only shows when it has gone off.
+    // The request asked for identity. Compressed content could be a decompression bomb.
     if (contentEncoding !== 'identity') return this.giveUp('it is compressed although identity was asked for')
     const type = contentType.split(';', 1)[0]?.trim().toLowerCase()
     this.json = type === 'application/json'
@@ -165,7 +165,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (!this.complete) this.socket?.pause()
   }
 
-  /** Reads on, unless the request has ended: the socket belongs to the next one then. */
+  /** Reads on, unless the request has ended: its socket may serve another request then. */
   resume(): void {
     if (!this.complete) this.socket?.resume()
   }
@@ -222,7 +222,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
       if (!this.json) return this.end({ kind: 'garbled', reason })
       const { size } = bytes
       const steps = this.readBody(bytes.takeAll())
-      // Most answers are short, and wait for nothing.
+      // Most responses are short and are read at once.
       if (size <= smallSize) finished(steps)
       else this.do(steps, size)
     }
@@ -235,10 +235,10 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.complete = true
     if (this.over) return
     if (this.socket === undefined) return this.end({ kind: 'unsent', cause })
-    // Once the answer has begun, the same error means that it was cut short.
+    // Before the status line, a syntax error means that this is no HTTP; later, that the response was cut.
     if (status === 0 && cause instanceof ResponseSyntaxError)
       return this.end({ kind: 'garbled', reason: `it is not HTTP: ${cause.message}` })
-    // The status line alone says that the request was refused.
+    // The response broke after its status line, which says already that the request was refused.
     if (status > 299) return this.end(refusal(status, this.challenge, undefined))
     if (status > 0 && this.statusOnly) return this.end({ kind: 'answered', status, streamed: false })
     this.finish({ kind: 'broken', cause })

@@ -1,5 +1,5 @@
-// Reads HTTP/1.1 responses as they come on a socket (RFC 9112): strictly, because what can be read in two ways lets one
-// caller's answer end up with another. It knows only the headers that somebody needs.
+// Reads HTTP/1.1 responses as they come on a socket (RFC 9112). It is strict, because bytes that two readers understand
+// differently can move one caller's response to another caller. It reads only the headers that the gateway uses.
 
 import { fieldValue, joined } from '../rpc/field-value.ts'
 
@@ -7,12 +7,12 @@ import { fieldValue, joined } from '../rpc/field-value.ts'
 const maxHeadBytes = 32_768
 /** The longest line with the size of a chunk and its extensions, in bytes. */
 const maxChunkLine = 1_024
-/** The part of a head that is read at once, in bytes; most are shorter. */
+/** The part of a head that is read in one step, in bytes; most heads are shorter. */
 const headPart = 1_024
-/** Chunks, and lines between them, that are read in one step. Two parts of a head take as long. */
+/** The chunks and the lines between them that are read in one step: this takes as long as two parts of a head. */
 const stepPieces = 100
 
-// RFC 9110 section 5, RFC 9112 sections 4, 5 and 7.1. None of them can match in two ways.
+// RFC 9110 section 5, RFC 9112 sections 4, 5 and 7.1. No expression can backtrack.
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
 const headerLine = new RegExp(`^${token}:[\\t\\x20-\\x7e\\x80-\\xff]*$`)
@@ -26,24 +26,24 @@ type Place = 'status' | 'headers' | 'length' | 'close' | 'size' | 'chunk' | 'chu
 export class ResponseReader {
   /** 0 until the head is complete. */
   status = 0
-  /** The first, where it comes twice. */
+  /** The value of the first `Content-Type`, if there are several. */
   contentType: string | undefined
   contentEncoding: string | undefined
-  /** Undefined where it comes twice. */
+  /** `Mcp-Session-Id`; undefined if there are several. */
   sessionId: string | undefined
   /** `WWW-Authenticate` */
   challenge: string | undefined
-  /** The response has ended as it should. */
+  /** The response has ended, and none of its body is missing. */
   complete = false
   /** Why this is no response, as the end of a sentence; nothing is read after that. */
   fault: string | undefined
-  /** How long the server keeps the connection, in milliseconds; undefined: it does not say. */
+  /** The `timeout` of `Keep-Alive`, in milliseconds; undefined: the server gave none. */
   keepAliveMs: number | undefined
-  /** The bytes that the last step has read. */
+  /** The number of bytes that the last step has read. */
   taken = 0
   private mayStay = true
   private place: Place = 'status'
-  /** The beginning of a line whose end has not come. */
+  /** The beginning of a line whose end has not come yet. */
   private line = ''
   private headBytes = 0
   private version = ''
@@ -51,7 +51,7 @@ export class ResponseReader {
   private length: number | undefined
   private chunked = false
   private sessionIds = 0
-  /** The bytes that are left of the body, or of a chunk. */
+  /** The number of bytes that are still to come of the body or of the chunk. */
   private left = 0
 
   begin(): void {
@@ -70,9 +70,9 @@ export class ResponseReader {
   }
 
   /**
-   * One step: however small the pieces are that the bytes come in, it takes some microseconds.
-   * @param bytes are moved about; what follows those that were `taken` is for the next step
-   * @returns what they hold of the body, within `bytes`
+   * Reads one step, which takes some microseconds however small the chunks are.
+   * @param bytes changed in place: chunks are moved together. The bytes after the first `taken` are for the next step
+   * @returns the part of the body in these bytes, a view into `bytes`
    */
   push(bytes: Buffer): Buffer | undefined {
     const size = bytes.length
@@ -83,7 +83,7 @@ export class ResponseReader {
       const { place } = this
       if (place === 'length' || place === 'chunk' || place === 'close') {
         const end = place === 'close' ? size : Math.min(size, at + this.left)
-        // Chunks are joined, so that many small ones cost their reader no more than a large one.
+        // Chunks are moved together, so that many small ones cost the caller no more than a large one.
         if (to === 0) from = to = at
         else bytes.copyWithin(to, at, end)
         to += end - at
@@ -97,7 +97,7 @@ export class ResponseReader {
       } else at = this.readChunkLine(bytes, at, size)
     }
     this.taken = at
-    // What nobody asked for would be taken for the answer to the next request.
+    // Bytes after the end of the response would be taken for the response to the next request.
     if (at < size && this.complete) this.mayStay = false
     return to > from ? bytes.subarray(from, to) : undefined
   }
@@ -115,14 +115,14 @@ export class ResponseReader {
     this.chunked = false
   }
 
-  /** @returns where the bytes are that follow */
+  /** @returns the index of the next unread byte */
   private readHead(bytes: Buffer, at: number, size: number): number {
     const part = bytes.toString('latin1', at, Math.min(size, at + headPart))
     const text = this.line + part
     const held = this.line.length
     let start = 0
     for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
-      // A line that ends without CR is one line to some readers, and part of one to others.
+      // A bare LF ends a line for some readers and not for others.
       if (text.charCodeAt(end - 1) !== 13) return this.refuse('a line ends without CR', at)
       const line = text.slice(start, end - 1)
       this.headBytes += end + 1 - start
@@ -139,7 +139,7 @@ export class ResponseReader {
     this.line = text.slice(start)
     if (this.headBytes + this.line.length > maxHeadBytes)
       return this.refuse(`its head is larger than ${maxHeadBytes} bytes`, at)
-    // A server of another protocol may wait for us after its greeting.
+    // Refused at the first wrong byte: a server of another protocol may wait for us after its greeting.
     if (this.place === 'status' && !this.line.startsWith('HTTP/1.'.slice(0, this.line.length)))
       return this.refuse('it does not begin with "HTTP/1."', at)
     return at + part.length
@@ -157,7 +157,7 @@ export class ResponseReader {
     // Also refuses a line that goes on from the one before it (obs-fold), and a space before the colon.
     if (!headerLine.test(line)) return this.refuse('a header is malformed')
     const colon = line.indexOf(':')
-    // No other header that is known is as short or as long.
+    // All headers that are read have names of 10 to 17 characters.
     if (colon < 10 || colon > 17) return
     const name = line.slice(0, colon).toLowerCase()
     if (name === 'content-type') this.contentType ??= fieldValue(line, colon + 1)
@@ -169,11 +169,11 @@ export class ResponseReader {
       this.challenge = joined(this.challenge, fieldValue(line, colon + 1))
     } else if (name === 'content-length') {
       const value = fieldValue(line, colon + 1)
-      // RFC 9112 section 6.3: two of them, even equal ones, are the mark of an attack.
+      // RFC 9112 section 6.3: two Content-Length headers, even equal ones, are a sign of response splitting.
       if (this.length !== undefined || !/^\d{1,15}$/.test(value)) this.refuse('its Content-Length is not one number')
       this.length = Number(value)
     } else if (name === 'transfer-encoding') {
-      // RFC 9112 section 6.1: other codings were not asked for, and HTTP/1.0 has none.
+      // RFC 9112 section 6.1: no other transfer coding was asked for, and HTTP/1.0 has none.
       if (this.chunked || this.version !== '1' || fieldValue(line, colon + 1).toLowerCase() !== 'chunked')
         this.refuse('its Transfer-Encoding is not "chunked"')
       this.chunked = true
@@ -185,7 +185,7 @@ export class ResponseReader {
     }
   }
 
-  /** RFC 9112 section 6.3: how long the body is. */
+  /** Finds the length of the body (RFC 9112 section 6.3). */
   private endHead(): void {
     const { code, length } = this
     if (this.headBytes > maxHeadBytes) return this.refuse(`its head is larger than ${maxHeadBytes} bytes`)
@@ -209,7 +209,7 @@ export class ResponseReader {
     }
   }
 
-  /** The size of a chunk, the end of one, or a trailer. @returns where the bytes are that follow */
+  /** Reads the size of a chunk, the line end after one, or a trailer. @returns the index of the next unread byte */
   private readChunkLine(bytes: Buffer, at: number, size: number): number {
     let end = at
     while (end < size && bytes[end] !== 10) end++

@@ -1,5 +1,4 @@
-// Sockets to upstreams: how many there may be, who shares them, and how long they are kept open between requests
-// (RFC 9112 section 9.3).
+// Pools of sockets to upstreams: their limits, who shares them, and how long idle ones are kept (RFC 9112 section 9.3).
 
 import type { OnReadOpts, Socket } from 'node:net'
 import type { EgressGuard } from '../../egress/guard.ts'
@@ -15,14 +14,14 @@ import type { HttpFailure } from '../rpc/errors.ts'
 import type { TargetContext } from './target.ts'
 
 /**
- * Calls; streams without end; handshakes, lists and messages that are only taken. Counted apart, so that none takes the
- * sockets of another.
+ * `calls`; `streams`, which have no end; `others`: handshakes, lists, notifications and responses. Each kind has a
+ * limit of its own, so that none can take the sockets of another.
  */
 export type SocketUse = 'calls' | keyof typeof usualSockets
 
 export interface SocketClaim {
   readonly use: SocketUse
-  /** The person behind the request; undefined: the one whom the connection serves, or nobody. */
+  /** The person behind the request; undefined: the person whom the whole connection serves, or none. */
   readonly person?: string | undefined
 }
 
@@ -30,10 +29,10 @@ export interface SocketLease {
   readonly send: SocketPool['send']
   /**
    * Takes a socket for one request.
-   * @returns what gives the socket back, once; or the failure of the request, where all are in use
+   * @returns a function that releases the socket, to be called once; or the failure if all sockets are in use
    */
   take(claim: SocketClaim): (() => void) | (HttpFailure & { readonly kind: 'limited' })
-  /** The last one to release it closes the sockets. Idempotent. */
+  /** Ends this lease; the end of the last lease closes the sockets. Idempotent. */
   release(): void
 }
 
@@ -48,16 +47,16 @@ export function socketUseOf(method: string): SocketUse {
   return method === 'initialize' || method === 'server/discover' || method.endsWith('/list') ? 'others' : 'calls'
 }
 
-// An idle socket that the server closes just as we write is a call whose outcome nobody knows. Node's servers close
-// after 5 s.
+// If the server closes an idle socket just as a request is written, the outcome of the request is unknown. So idle
+// sockets are closed earlier than by Node's servers, which close theirs after 5 s.
 const keepAliveMs = 4_000
 const keepAliveMarginMs = 2_000
 /**
- * The most sockets to one upstream, beside its `maxCalls`. Each request has a socket for itself until its answer has
- * ended.
+ * The most sockets to one upstream, besides those of its `maxCalls`. A request has a socket for itself until its
+ * response has ended.
  */
 const usualSockets = { streams: 4_096, others: 1_024 }
-/** The share of one person of these sockets, and of calls. */
+/** The part of these sockets, and of `maxCalls`, that one person may use. */
 const share = 0.75
 
 export const personShareOf = (max: number): number => Math.max(1, Math.floor(max * share))
@@ -117,7 +116,7 @@ export function createEgress(
           if (giveBack !== undefined) return giveBack
           const isTenantFull = sockets.amountOf(`tenant ${tenant}`) >= ofTenant
           const now = clock.now()
-          // Math.abs: a clock that is set back must not silence it.
+          // Math.abs: the line is logged also after the clock was set back.
           if (Math.abs(now - (mine.loggedAt.get(use) ?? -Infinity)) >= loggedEveryMs) {
             log.warn(
               { upstream: name, tenant, use, max: isTenantFull ? ofTenant : max },
@@ -147,18 +146,18 @@ export function createEgress(
 type SocketPool = ReturnType<typeof createSocketPool>
 
 interface SocketPoolOptions {
-  /** The guard that judges addresses. Default: any address. */
+  /** Refuses connections to forbidden addresses. Default: every address is allowed. */
   readonly guarded?: Guarded | undefined
   readonly clock?: Clock
 }
 
-/** @param url whose origin the sockets go to; @param connectMs until a socket is connected, with TLS */
+/** @param url its origin is where the sockets go @param connectMs the time for connecting a socket, TLS included */
 export function createSocketPool(
   url: URL,
   connectMs: number,
   { guarded, clock = steadyClock }: SocketPoolOptions = {}
 ) {
-  /** The one that was used last is the last. */
+  /** The idle sockets in the order of their last use, the latest last. */
   const idle: PooledSocket[] = []
   const all = new Set<PooledSocket>()
   let sweep: Timer | undefined
@@ -193,7 +192,7 @@ export function createSocketPool(
     for (const socket of sockets) socket.write()
   }
 
-  /** @param head latin1, with the empty line at its end */
+  /** @param head the request line and the headers, latin1, with the empty line at the end */
   function send(head: string, body: JsonText | null, exchange: Exchange): void {
     if (destroyed) return exchange.failed(new Error('the connection was closed'))
     for (let socket = idle.pop(); socket !== undefined; socket = idle.pop()) {
@@ -209,8 +208,8 @@ export function createSocketPool(
   const context: PoolContext = {
     open,
     send,
-    // What has come on an idle socket, or its end, has to be seen before anything is written: an answer that came ahead
-    // of its request would be taken for that of the next. Between two of these the event loop looks at its sockets.
+    // Bytes that came on an idle socket, or its end, must be noticed before a request is written: bytes that came early
+    // would be taken for the response to it. Between two callbacks of setImmediate the event loop polls its sockets.
     writeSoon(socket) {
       if (due.push(socket) === 1) setImmediate(() => setImmediate(writeDue))
     },
@@ -232,7 +231,7 @@ export function createSocketPool(
 
   return {
     send,
-    /** Requests that are under way fail. */
+    /** Closes all sockets; open requests fail. */
     destroy(): void {
       destroyed = true
       sweep?.close()

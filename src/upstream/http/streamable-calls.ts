@@ -13,7 +13,7 @@ import { type HttpTarget, streamHeaders } from './target.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 
-/** An upstream session, as the requests of it carry it. A new handshake makes a new one. */
+/** A session at a server, with the headers that its requests carry. A new handshake makes a new one. */
 export interface HttpSession {
   readonly id: string | undefined
   /** The headers of every request, as they are sent. */
@@ -22,7 +22,7 @@ export interface HttpSession {
   readonly postHeaders: string
 }
 
-/** The parts that the calls of a connection share. */
+/** What all calls of a connection share. */
 export interface StreamableCallContext {
   readonly target: HttpTarget
   readonly rpc: RpcClient
@@ -31,8 +31,8 @@ export interface StreamableCallContext {
   /** A new session in place of the one that the server forgot. Rejects with the error for this call. */
   renew(forgotten: HttpSession, id: number): Promise<HttpSession>
   /**
-   * The server refused the call with this code. @returns true where only a newer era refuses so; the call has failed
-   * then
+   * Called when the server refused the call with this JSON-RPC code. @returns true if only a server of the modern era
+   * uses this code; the call has failed then
    */
   upgraded(session: HttpSession, id: number, code: number): boolean
   /** The server refused a request of this session: where the status may be due to the session, that is found out. */
@@ -45,12 +45,12 @@ const defaultRetryMs = 1_000
 const minRetryMs = 50
 /** 2025-11-25: the client MUST respect `retry`. After this time the call has timed out anyway. */
 const maxRetryMs = 24 * 3_600_000
-/** Attempts in a row that bring nothing new. */
+/** How often in a row a stream is resumed without a new event. */
 const maxResumes = 5
-/** A server closes the stream after its answer; one that does not is not waited for. */
+/** How long the stream may stay open after the response, in milliseconds: then the gateway closes it. */
 const lingerMs = 1_000
 
-/** A class, because there is one for each call: its methods are not made anew. */
+/** A class, because there is one instance for each call: methods of a class are not made anew each time. */
 export class StreamableCall implements HttpResponseSink {
   private readonly connection: StreamableCallContext
   private readonly id: number
@@ -70,7 +70,7 @@ export class StreamableCall implements HttpResponseSink {
   private resumes = 0
   private resuming = false
 
-  /** @param traceHeaders those of this call alone, with their line ends */
+  /** @param traceHeaders the lines of the trace headers of this call, each with its line end */
   constructor(
     connection: StreamableCallContext,
     id: number,
@@ -105,7 +105,9 @@ export class StreamableCall implements HttpResponseSink {
     this.begun = undefined
   }
 
-  /** Where the server may have forgotten its session, the text of the call is sent once more. */
+  /**
+   * Reports the request as sent. In a session the text is kept until the server answers: after a 404 it is sent again.
+   */
   written(): void {
     if (this.session.id === undefined) this.body = ''
     this.connection.rpc.written(this.id, textBytes(this.body))
@@ -115,7 +117,7 @@ export class StreamableCall implements HttpResponseSink {
     const { rpc, clock, open } = this.connection
     this.resumes = 0
     rpc.receive(value, this.id)
-    // Once: a server may send without end after its answer.
+    // The timer starts once: a server may send without end after its response.
     if (this.answered || !this.streaming || rpc.isOpen(this.id)) return
     this.answered = true
     if (open.get(this.id) !== this) return
@@ -157,7 +159,7 @@ export class StreamableCall implements HttpResponseSink {
   private send(request: Parameters<typeof sendRequest>[1]): void {
     const { target, rpc, open } = this.connection
     this.request = sendRequest(target, request, this)
-    // It may have ended before we got here.
+    // `end` may have been called during `sendRequest`.
     if (rpc.isOpen(this.id)) open.set(this.id, this)
   }
 

@@ -1,5 +1,5 @@
-// MCP over Streamable HTTP as a client of the legacy era (2025-11-25 basic/transports "Streamable HTTP"): puts together
-// the session, its calls and its end.
+// MCP over Streamable HTTP as a client of the legacy era (2025-11-25 basic/transports "Streamable HTTP"): joins the
+// session, its calls and its end to one `Link`.
 
 import { randomBytes, randomInt } from 'node:crypto'
 import { createOpenTable } from '../../limits/open-table.ts'
@@ -30,7 +30,7 @@ export interface StreamableLink extends Link {
   goOn(signal: AbortSignal): Promise<Continuation>
 }
 
-/** @param kept a session that another connection had */
+/** @param kept a stored session of an earlier connection */
 export function openStreamable(
   definition: HttpDefinition,
   egress: Egress,
@@ -43,10 +43,10 @@ export function openStreamable(
   const blank = sessionOf(target)
   const ending = new AbortController()
   const awaitingRenewal = new Set<number>()
-  /** It takes no new requests. */
+  /** The link takes no new requests. */
   let retired = false
   let closing: Promise<void> | undefined
-  /** The last one. `late`: it was given up; resolves when the id of its session has come, or after `endMs`. */
+  /** The latest handshake. `late`: it was cancelled; resolves when its session id has come, or after `endMs`. */
   let handshake: { id: number; identified: Promise<void>; late: Promise<void> | undefined } | undefined
   const { place, loan } = link.handshake
   const series = {
@@ -72,7 +72,7 @@ export function openStreamable(
         const call = calls.open.get(id)
         calls.open.delete(id)
         if (call === undefined || handshake?.id !== id) return call?.abort()
-        // The server may have begun a session, of which nobody else would know.
+        // The server may have begun a session: its id is waited for, so that the session can be ended.
         handshake.late = Promise.race([handshake.identified, pause(clock, endMs)]).then(() => call.abort())
       }
     }
@@ -104,7 +104,7 @@ export function openStreamable(
     series: ids.series,
     isIn: ids.isIn,
     async lend(forgotten) {
-      // A server may bind its session to the credential that began it.
+      // A session of a caller's own credential is not lent: the server may bind it to that credential.
       const lent = link.credential === undefined ? await session.lend(forgotten) : undefined
       const from = lent && ids.lend()
       return lent !== undefined && from !== undefined ? { ...lent, ids: from } : undefined
@@ -120,7 +120,7 @@ export function openStreamable(
     })
   }
 
-  /** The session cannot be had again. Calls that wait for it were not executed; of the others nobody knows. */
+  /** There is no new session. Calls that wait for it were not executed; the outcome of the others is unknown. */
   function lost(reason: Error): void {
     if (ending.signal.aborted) return
     for (const id of awaitingRenewal) rpc.fail(id, reason)
@@ -128,9 +128,9 @@ export function openStreamable(
     if (!retired) events.closed(reason)
   }
 
-  /** These errors, with this status, come of headers and envelope alone, for which no server of this era looks. */
+  /** Detects that the server was upgraded: a legacy server checks neither the headers nor the envelope. */
   function upgraded(used: HttpSession, id: number, code: number): boolean {
-    // The refusal of the handshake is for `connect`, which finds out the era.
+    // A refused handshake goes to `connect`, which selects the era.
     if (used === blank || !modernOnlyCodes.has(code)) return false
     const what = 'was upgraded and speaks another revision now'
     const text = `Upstream ${name} ${what}; the request was not executed. Try again.`

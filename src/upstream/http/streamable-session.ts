@@ -26,26 +26,26 @@ import type { LinkContext } from '../rpc/transport.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
 /**
- * A server may ask where it opened the GET stream, in the first call already, and what it asks before is lost: so long
- * the call waits for it. One that sends the head of the stream with its first event alone makes it wait to the end.
+ * How long the first call waits for the GET stream, in milliseconds: a server request that the server sends before the
+ * stream is open would be lost. A server that sends the head of the stream only with its first event takes all of it.
  */
 const firstStreamMs = 1_000
 const asking = ['elicitation', 'sampling', 'roots'] as const
 
-/** Of a session that another connection had: all but `known` ask for a new one. */
+/** Whether a stored session can be continued; every outcome but `known` asks for a new session. */
 export type Continuation = 'known' | 'gone' | 'unknown' | 'unclear' | 'held'
 
-/** The client of the connection, and what the ids of its requests are made from. */
+/** The client of the connection, and the secret and range from which its request ids are made. */
 interface Series {
   readonly rpc: RpcClient
   readonly series: Pick<UpstreamSession, 'secret' | 'turn'>
-  /** Tells the server, in the background, that a session is over that the connection is not in. */
+  /** Sends, in the background, the DELETE of a session that this connection does not use. */
   endLater(session: SessionNames): void
 }
 
 /**
  * @param ended aborted when the connection ends
- * @param lost there is no new session in place of the forgotten one
+ * @param lost called when the server forgot the session and no new one could be begun
  */
 export function createStreamableSession(
   { name, connectMs }: UpstreamDefinition,
@@ -61,7 +61,7 @@ export function createStreamableSession(
   const restartDelay = createRestartDelay(clock)
   const state = { current: sessionOf(target), handshakeResult: undefined as HandshakeResult | undefined }
   let sessionId: string | undefined
-  /** Is the session in the store, as far as is known? */
+  /** Whether the session is in the store, as far as this process knows. */
   let isKept = false
   let renewal: Promise<void> | undefined
   let stream: ReturnType<typeof openGetStream> | undefined
@@ -72,7 +72,7 @@ export function createStreamableSession(
   async function begin(signal: AbortSignal): Promise<HandshakeResult> {
     ;[sessionId, isKept] = [undefined, false]
     const result = await initialize(rpc, name, link.handshake, signal).catch((error: unknown) => {
-      // The server has begun a session of which nobody else knows.
+      // The handshake failed after the server had begun a session: without this nobody would end it.
       if (isSessionId(sessionId)) endLater({ id: sessionId })
       throw error
     })
@@ -87,12 +87,12 @@ export function createStreamableSession(
   }
 
   /**
-   * A ping tells as much as a handshake would: whether the server is there, and whether it knows the session.
-   * @returns `held`: another connection has taken it meanwhile, or nobody can say
+   * Continues a stored session. A ping in place of the handshake tells whether the server is reachable and knows it.
+   * @returns `held`: another connection has taken the session meanwhile, or the store does not say
    */
   async function goOn(kept: UpstreamSession, signal: AbortSignal): Promise<Continuation> {
     const session = sessionOf(target, kept)
-    // Time must be left for a handshake, where the session hangs and its server does not.
+    // Half of `connectMs`: if the server does not answer in this session, time must be left for a new handshake.
     const limit = deadline(clock, connectMs / 2, signal)
     const known = await askForSession(target, session.postHeaders, clock, limit)
     if (known !== 'known') return known
@@ -105,9 +105,9 @@ export function createStreamableSession(
     return 'known'
   }
 
-  /** @returns when calls may begin */
+  /** Opens the GET stream. Resolves when calls may begin. */
   async function listen(session: HttpSession): Promise<void> {
-    // Once stopped it hears no more: another process has the session, or will have it.
+    // Once stopped, no stream is opened: another process has the session, or will have it.
     if (isStopped) return
     stream?.stop()
     stream = openGetStream(target, session.headers, link, {
@@ -121,8 +121,8 @@ export function createStreamableSession(
   const announceAll = (): void => announce(events, state.handshakeResult?.capabilities ?? {}, replay)
 
   /**
-   * 2025-11-25 "Session Management" 4: a 404 means a new session. Once for all who find out at the same time.
-   * @returns the new one
+   * Begins a new session after a 404 (2025-11-25 "Session Management" 4): one for all callers that find out at once.
+   * @returns the new session
    */
   async function renew(forgotten: HttpSession): Promise<HttpSession> {
     if (renewal !== undefined || state.current === forgotten) {
@@ -149,7 +149,7 @@ export function createStreamableSession(
     } finally {
       limit.close()
     }
-    // The new session knows neither what the old one was told nor what it had asked, and may offer something else.
+    // The server forgot its own requests, the log level and the subscriptions, and its lists may be others.
     rpc.withdrawServerRequests('the server forgot its session')
     replay.repeat(ended)
     announceAll()
@@ -179,7 +179,7 @@ export function createStreamableSession(
       await renewal?.catch(() => {})
       return isKept && !isStopped && state.current.id !== forgotten ? lentOf(state, series) : undefined
     },
-    /** The server answered the handshake with this session id. @param isWanted does anybody still wait for it? */
+    /** Takes the session id of the handshake's response. @param isWanted whether the handshake was not cancelled */
     identify(id: string | undefined, isWanted: boolean): void {
       if (isWanted) sessionId = id
       else if (isSessionId(id)) endLater({ id })
@@ -192,7 +192,7 @@ export function createStreamableSession(
       isStopped = true
       stream?.stop()
     },
-    /** What is not in the store nobody could go on with. */
+    /** Leaves the session to the next process if it is stored; else ends it, because no process could continue it. */
     leave: (): Promise<unknown> => (isKept ? settledWithin(clock, endMs, queue.drained()) : close()),
     close
   })

@@ -1,5 +1,5 @@
-// Where the requests of one connection go, and with which headers: as the text that is sent. What is the same for each
-// request of a definition or of a session is made and checked once.
+// The address and the headers of a connection's requests, as the text that is sent. The parts that all requests of a
+// definition or of a session have in common are made and checked once.
 
 import { versionKey } from '../../protocol/envelope.ts'
 import {
@@ -24,7 +24,7 @@ import type { Egress, SocketClaim, SocketLease } from './socket-pool.ts'
 
 export interface HttpTarget extends SocketLease {
   readonly name: UpstreamName
-  /** The origin for messages, in place of the URL: a path or a query may hold a credential. */
+  /** The origin, for error messages and logs: a path or a query may hold a credential. */
   readonly origin: string
   /** The path with the query. */
   readonly path: string
@@ -32,13 +32,13 @@ export interface HttpTarget extends SocketLease {
   readonly memory: MemoryShare
   /** The headers of every request, as they are sent. */
   readonly headers: string
-  /** Sent after them. */
+  /** Its header lines are sent after `headers`. */
   readonly credential: UpstreamCredential | undefined
 }
 
 export interface HttpRequest extends SocketClaim {
   readonly method: 'POST' | 'GET' | 'DELETE'
-  /** Default that of the target. */
+  /** Default: the path of the target. */
   readonly path?: string
   /** The headers as they are sent: a line for each. */
   readonly headers: string
@@ -88,7 +88,7 @@ export function headerText(pairs: readonly string[]): string {
 /** Returns the header in UTF-8 (WHATWG HTML 9.2.4), of which each byte is a character here. @throws TypeError */
 export const eventIdHeader = (id: string): string => headerText(['last-event-id', Buffer.from(id).toString('latin1')])
 
-/** Ours to set; what a definition says for them is left out. */
+/** Headers that only the gateway sets: those of a definition with these names are left out. */
 const reserved = new Set([
   'accept',
   'accept-encoding',
@@ -183,5 +183,5 @@ function traceHeadersIn(params: Request['params']): string[] {
   return ['traceparent', traceparentOf(parent), ...(tracestate === undefined ? [] : ['tracestate', tracestate])]
 }
 
-/** Returns the trace headers of a message of the older era, with the end of the line. */
+/** Returns the trace headers of a legacy request as lines, each with its line end. */
 export const traceHeaderText = ({ params }: Request): string => headerText(traceHeadersIn(params))

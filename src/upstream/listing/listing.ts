@@ -1,5 +1,5 @@
-// What one connection offers: its tools, prompts, resources and templates, all pages of them, within limits. Entries
-// that cannot be used or could hurt are left out and noted; everything else passes with all its members.
+// Reads the lists of one connection: all pages of its tools, prompts, resources and resource templates, within limits.
+// Entries that are invalid or dangerous are left out and noted; all others pass with all their members.
 
 import {
   type Era,
@@ -29,15 +29,18 @@ export interface Listing {
   readonly revision: Revision
   /** Sentences that say what was left out and why; empty if nothing was. */
   readonly partial: readonly string[]
-  /** Lists that the server answered with an error: empty here, which says nothing of what they hold. */
+  /** Lists that the server answered with an error: they are empty here, but may not be at the server. */
   readonly failed: readonly ListMember[]
-  /** The life of the answer of `server/discover` of a server of 2026-07-28, in milliseconds. */
+  /** How long the answer to `server/discover` of a server of 2026-07-28 is valid, in milliseconds. */
   readonly discoveryTtlMs?: number
-  /** The life of each list that a server of 2026-07-28 gives. */
+  /** How long each list is valid, where the server is one of 2026-07-28 and says so. */
   readonly hints?: Readonly<Partial<Record<ListMember, ListTtl>>>
 }
 
-/** The life of a list, in milliseconds, since the epoch and from then on (2026-07-28 server/utilities/caching). */
+/**
+ * When a list was read, in milliseconds since the epoch, and how long it is valid, in milliseconds (2026-07-28
+ * server/utilities/caching).
+ */
 interface ListTtl {
   readonly ttlMs: number
   readonly fetchedAt: number
@@ -64,11 +67,11 @@ const specs: readonly ListSpec[] = [
   specOf('templates', 'resources', 'resources/templates/list', 'resourceTemplates', 'uriTemplate')
 ]
 
-/** Names are what models and policies handle; URIs may be long. */
+/** The longest names and URIs, in characters. Models and policies handle names, so these are shorter. */
 const maxNameLength = 128
 const maxUriLength = 8_192
 const maxItems = 5_000
-/** Notes beyond this would only repeat themselves; how each list ended is noted beside them. */
+/** The most notes about left-out entries; a note of how each list ended comes in addition. */
 const maxEntryNotes = 46
 
 /**
@@ -138,7 +141,7 @@ async function fetchLists(
   const hints: Partial<Record<ListMember, ListTtl>> = {}
   const fetchOne = async (spec: ListSpec): Promise<void> => {
     const { member } = spec
-    // Before the first page: the other pages may be newer than this says.
+    // The time before the first page, so that no page is older than noted.
     const fetchedAt = upstream.era === 'modern' ? now?.() : undefined
     try {
       const { items, ttlMs } = await fetchPages(upstream, spec, signal, notes, held)
@@ -177,7 +180,7 @@ async function fetchPages(
   const items: JsonObject[] = []
   const cursors = new Set<string>()
   const budget = createListBudget()
-  /** The shortest of all pages; undefined where there were none. */
+  /** The shortest time to live of all pages; undefined: no page had one. */
   let ttlMs: number | undefined
   let cursor: string | undefined
   const endAt = (why: string) => {

@@ -1,5 +1,6 @@
-// Is the server one of 2026-07-28? What its answer to `server/discover` says (basic/versioning; basic/transports
-// "Backward Compatibility"). What proves nothing is thrown: a server that is down is of no era.
+// Judges by the answer to `server/discover` whether a server is one of 2026-07-28 (2026-07-28 basic/versioning;
+// basic/transports "Backward Compatibility"). An answer that proves nothing is thrown as an error: a server that is
+// down has no known era.
 
 import {
   type GatewayError,
@@ -25,7 +26,7 @@ import { type HandshakeResult, handshakeResultOf } from '../rpc/link.ts'
 
 export type DiscoverAnswer =
   | { readonly kind: 'result'; readonly result: JsonObject }
-  /** `proper`: the transport carried the error as those of this era do. */
+  /** `proper`: the transport carried the error as 2026-07-28 says. */
   | { readonly kind: 'error'; readonly error: RpcErrorObject; readonly proper: boolean }
   /** No server of this era answers so. */
   | ({ readonly kind: 'foreign' } & NotModern)
@@ -36,13 +37,13 @@ export interface DiscoverResult extends HandshakeResult {
 
 export interface NotModern {
   readonly reason: GatewayError
-  /** Perhaps it was only slow to start. */
+  /** The server did not answer in time: it may only have been slow to start. */
   readonly silent: boolean
 }
 
 export const isNotModern = (found: object): found is NotModern => 'silent' in found
 
-/** A server that knows this era answers a message of the legacy one so. */
+/** The codes with which a server of 2026-07-28 refuses a legacy message. */
 export const modernCodes: ReadonlySet<number> = new Set([
   ...modernOnlyCodes,
   rpcCodes.methodNotFound,
@@ -57,8 +58,8 @@ export function discoverRequest(version: ModernRevision, clientInfo: Implementat
 }
 
 /**
- * @param ask sends one `server/discover` of this revision; throws what proves nothing
- * @throws GatewayError also where the server is of this era, but there is no common revision or it refuses to say more
+ * @param ask sends one `server/discover` of this revision; throws an error that proves nothing about the era
+ * @throws GatewayError also if the server is one of 2026-07-28 but has no common revision, or refuses `server/discover`
  */
 export async function discoverModern(
   name: UpstreamName,
@@ -89,7 +90,7 @@ export async function discoverModern(
 export const supportedVersions = ({ data }: RpcErrorObject): readonly unknown[] =>
   isObject(data) && Array.isArray(data['supported']) ? data['supported'] : []
 
-/** @throws GatewayError where there is no common revision, not even a legacy one */
+/** @throws GatewayError if there is no common revision, not even a legacy one */
 function commonRevision(
   name: UpstreamName,
   supported: readonly unknown[],

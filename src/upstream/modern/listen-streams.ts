@@ -1,5 +1,6 @@
-// Listening at a server of 2026-07-28 for the shared listing, and for legacy clients that subscribed to a resource.
-// Each stream is a `subscriptions/listen` of its own, opened again when it ends (basic/patterns/subscriptions).
+// Listens at a server of 2026-07-28: for list changes, on behalf of the shared listing, and for changes of resources,
+// on behalf of legacy clients that subscribed. Each stream is a `subscriptions/listen` request, sent again when it ends
+// (2026-07-28 basic/patterns/subscriptions).
 
 import {
   isObject,
@@ -21,9 +22,9 @@ const firstDelayMs = 1_000
 const maxDelayMs = 60_000
 /** A stream that lived this long does not count as a failure when it ends. */
 const provenMs = 60_000
-/** Each is a request that stays open. */
+/** The most resource subscriptions of a connection: each is a request that stays open. */
 const maxSubscriptions = 1_000
-/** The server has no such method, or none for us. */
+/** Codes of servers without `subscriptions/listen`, or without it for this client: the request is not repeated. */
 const notOffered: ReadonlySet<number> = new Set([rpcCodes.methodNotFound, rpcCodes.invalidParams])
 const kinds: readonly ListKind[] = ['tools', 'prompts', 'resources']
 
@@ -41,13 +42,13 @@ export function createUpstreamSubscriptions(
   let isListed = false
 
   /**
-   * @param missed called where something may have changed unnoticed: after an interruption
-   * @param isLate asked when the server agrees first: has something been read that it may have changed before?
+   * @param missed called after an interruption, during which changes may have been missed
+   * @param isLate asked at the first agreement: whether a list was read earlier, which may have changed since
    */
   function openStream(notifications: JsonObject, missed: () => void, isLate = (): boolean => false) {
     const stop = new AbortController()
     const first = Promise.withResolvers<JsonObject>()
-    // Subscribers who wait for it are told.
+    // No unhandled rejection: subscribers that wait for the agreement get the error.
     first.promise.catch(() => {})
     let failures = 0
     let agreed = false
@@ -88,9 +89,9 @@ export function createUpstreamSubscriptions(
     return {
       /** The filter that the server agreed to first. */
       agreed: first.promise,
-      /** Subscribers who wait for that. */
+      /** The number of subscribers that wait for the agreement. */
       waiting: 0,
-      /** A subscriber has what it is open for. */
+      /** Whether a subscriber uses the stream. */
       subscribed: false,
       stop(reason?: Error): void {
         if (reason !== undefined) first.reject(reason)
@@ -126,7 +127,7 @@ export function createUpstreamSubscriptions(
     } finally {
       limit.close()
       stream.waiting--
-      // Others may have joined it, or have been there before.
+      // Closed only if no other subscriber uses it or waits for it.
       if (!stream.subscribed && stream.waiting === 0) {
         if (open.get(uri) === stream) open.delete(uri)
         stream.stop()
@@ -148,7 +149,7 @@ export function createUpstreamSubscriptions(
         () => isListed
       )
     },
-    /** The server has answered with a list. */
+    /** Called when the server has answered with a list. */
     listed(): void {
       isListed = true
     },
@@ -157,7 +158,7 @@ export function createUpstreamSubscriptions(
       open.get(uri)?.stop()
       open.delete(uri)
     },
-    /** @param reason what those who wait are told; where the connection has ended, they know it by then */
+    /** @param reason the error for subscribers that still wait for an agreement */
     end(reason: Error): void {
       lists?.stop(reason)
       for (const stream of open.values()) stream.stop(reason)

@@ -1,5 +1,5 @@
-// Requests to a server of 2026-07-28: envelope, results, notifications. What was refused for its headers or revision is
-// sent once more, where the transport proves that it was not executed.
+// Requests to a server of 2026-07-28: envelope, results, notifications. A request that was refused for its headers or
+// its revision is sent once more, if the transport proves that it was not executed.
 
 import {
   GatewayError,
@@ -34,7 +34,7 @@ interface ModernCodec extends MessageCodec {
 }
 
 const listMethods: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list'])
-/** The time for which a server may go on with a cancelled request before it notices. */
+/** How long log messages of a cancelled request are still dropped over stdio, in milliseconds. */
 const echoMs = 10_000
 const { headerMismatch, unsupportedRevision } = rpcCodes
 
@@ -111,7 +111,7 @@ function streamFilter(id: number): NotificationFilter {
       const own = metaOf(params)[subscriptionIdKey]
       if (own !== undefined && own !== id) return undefined
       if (method === 'notifications/subscriptions/acknowledged' && !acknowledged) acknowledged = true
-      // Nothing may come ahead of it.
+      // No notification may come before the acknowledgement.
       else if (!acknowledged || !listenNotifications.has(method)) return undefined
       return params === undefined ? notification : { method, params: withoutMeta(params, subscriptionIdKey) }
     }
@@ -145,9 +145,9 @@ export function createModernRequests({
   readonly subscriptions: UpstreamSubscriptions
   /** The cache of headers in which arguments are repeated. */
   readonly paramHeaders: ParamHeaderCache | undefined
-  /** Does an error that says that the request was not executed prove it? */
+  /** Whether the error, by which a server refuses a request without executing it, proves that on this transport. */
   provesNotExecuted(error: RpcError, request: Request): boolean
-  /** The server has no revision of this era any more. */
+  /** Called when the server no longer has a revision of this era. */
   eraLost(): void
 }): RpcClient['request'] {
   const { name } = definition
@@ -205,7 +205,7 @@ export function createModernRequests({
     }
   }
 
-  /** Have the tools been read since the request was sent? If not, reads them, and so must the owner of the listing. */
+  /** Have the tools been read since the request was sent? If not, reads them and reports a change of the list. */
   async function toolsRead(readings = 0): Promise<boolean> {
     if (reader === undefined) return false
     if (reader.count === readings) {

@@ -10,13 +10,15 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
-/** Characters that are kept of one list: names of tools, names of headers, and the keys that lead to values. */
+/**
+ * The most characters kept of one list: the names of its tools and headers, and the property names of its arguments.
+ */
 const maxLength = 1_048_576
-/** The bytes that a name or a key takes besides its characters. */
+/** Added for each name and property name, besides its characters. */
 const overhead = 16
 /**
- * The time from the start of one reading to the next: a refusal costs the server a few bytes, and the gateway a whole
- * list.
+ * The shortest time between two starts of reading the list, in milliseconds. Without it a server could make the gateway
+ * read a whole list by each refusal of a few bytes.
  */
 const everyMs = 1_000
 
@@ -33,12 +35,12 @@ export type ParamHeaderCache = ReturnType<typeof createParamHeaderCache>
 
 export function createParamHeaderCache() {
   let known: Draft['tools'] | undefined
-  /** Two that read the list at the same time share it: the later one starts it anew. */
+  /** Shared by concurrent readers of the list: a reader that begins later starts it anew. */
   let draft: Draft | undefined
 
   function learnTool({ tools, length }: Draft, { name, inputSchema }: JsonObject): number {
     const found = isObject(inputSchema) ? paramHeadersOf(inputSchema) : []
-    // A tool with an invalid annotation is not offered, so nobody calls it.
+    // A tool with an invalid annotation is not listed, so no client calls it.
     if (typeof name !== 'string' || typeof found === 'string' || found.length === 0) return length
     const texts = [name, ...found.flatMap(({ header, path }) => [header, ...path])]
     const total = texts.reduce((sum, text) => sum + text.length + overhead, length)
@@ -46,7 +48,7 @@ export function createParamHeaderCache() {
     return total
   }
 
-  /** The list is read no further than this cursor, and counts as complete. */
+  /** Stops reading at this cursor; the list counts as complete. */
   function stop(cursor: unknown): void {
     if (draft === undefined || draft.next !== cursor) return
     known = draft.tools
@@ -54,7 +56,7 @@ export function createParamHeaderCache() {
   }
 
   return {
-    /** Has a list of tools been seen at all? */
+    /** Whether a list of tools was seen. */
     get known() {
       return known !== undefined
     },
@@ -68,7 +70,7 @@ export function createParamHeaderCache() {
       if (typeof nextCursor !== 'string') stop(nextCursor)
     },
     stop,
-    /** Headers of a call, names and values in turn. */
+    /** Returns the headers of a call as names and values in turn. */
     headers(tool: unknown, args: unknown): string[] {
       const found = known?.get(tool as string)
       return found === undefined ? [] : Object.entries(headersFor(found, args)).flat()
@@ -135,14 +137,14 @@ export function createToolReader(
   }
 
   return {
-    /** How often the tools were read to the end. */
+    /** The number of complete readings of the tools. */
     get count() {
       return count
     },
-    /** Never rejects. Undefined where it is not time yet. */
+    /** Reads the tools. Never rejects. @returns undefined if `everyMs` have not passed since the last reading began */
     read(): Promise<void> | undefined {
       if (reading !== undefined) return reading
-      // A clock that was set back must not stop the reading.
+      // A negative time means that the clock was set back: the tools are read then.
       const passedMs = clock.now() - begunAt
       if (passedMs >= 0 && passedMs < everyMs) return undefined
       begunAt = clock.now()

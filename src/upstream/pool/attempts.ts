@@ -1,5 +1,5 @@
-// Attempts to connect to upstreams, and what their outcome says of the upstream: an upstream that is away is tried by
-// one caller at a time.
+// Attempts to connect to upstreams, and what their outcomes prove about the upstream. Only one caller at a time tries
+// an upstream that is away (one that failed for all callers and was not reached since).
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, settledWithin } from '../../time/clock.ts'
@@ -18,7 +18,7 @@ import type { ConnectionUse } from '../rpc/transport.ts'
 export const isOf = ({ hash }: UpstreamDefinition, ofEverybody: string): boolean =>
   hashOfEverybody(hash) === ofEverybody
 
-/** How long calls wait for another one's attempt to reach an upstream that is away. */
+/** How long a call waits for the attempt of another call to reach an upstream that is away, in milliseconds. */
 export const probeWaitMs = 1_000
 
 export type Attempts = ReturnType<typeof createAttempts>
@@ -26,19 +26,19 @@ export type Attempts = ReturnType<typeof createAttempts>
 export function createAttempts(clock: Clock, random: () => number, log: Log, memory: MemoryAccount) {
   const backoff = createConnectBackoff(clock, random)
   const lost = createLostConnections(clock, log)
-  /** By hash of the definition: the attempt that began last, while it runs. */
+  /** The running attempt that began last, by hash of the definition. */
   const running = new Map<string, Promise<unknown>>()
   const tails = createStderrTails(clock, memory)
 
   function failed(definition: UpstreamDefinition, key: string, err: Error, use: ConnectionUse): void {
     if (err instanceof GatewayError && (err.code === 'cancelled' || err.code === 'too_many')) return
-    // The connection for the listing declares nothing of any client, so its failures are the upstream's.
+    // The connection for the listing declares no client's capabilities, so it fails because of the upstream.
     const forAll = use === 'listing' || err instanceof UnreachableError
     const failures = backoff.failed(definition, key, err, forAll)
-    // No warning: the caller is told, and the listing warns once for all.
+    // No warning in the log: the caller gets the error, and the listing warns once for all callers.
     log.debug({ err, upstream: definition.name, tenant: definition.tenant, failures }, 'cannot connect to the upstream')
     if (!(err instanceof GatewayError)) return
-    // A call that probed an upstream that is away hears the same as those that may not try it now.
+    // A call that probed an upstream that is away gets the same message as calls that may not try it now.
     if (!forAll && !backoff.isAway(definition.hash)) return
     const { text, data } = backoff.outlook(definition.hash)
     err.message = `${err.message} ${text}`
@@ -47,10 +47,10 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
 
   return {
     backoff,
-    /** Why no connection is tried now; undefined: it may be. */
+    /** Returns why no connection may be tried now; undefined: one may be. */
     refusal: (definition: UpstreamDefinition, key: string, use: ConnectionUse): GatewayError | undefined =>
       backoff.refusal(definition, key, use !== 'view'),
-    /** Waits a moment for the attempt of another caller. */
+    /** Waits at most `probeWaitMs` for the running attempt of another caller. */
     async other({ hash }: UpstreamDefinition): Promise<void> {
       const attempt = running.get(hash)
       if (attempt !== undefined) await settledWithin(clock, probeWaitMs, attempt)
@@ -77,17 +77,21 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
         if (running.get(hash) === attempt) running.delete(hash)
       }
     },
-    /** A line of its standard error. @returns is the upstream away, as was said already? */
+    /**
+     * Takes a line of the upstream's standard error.
+     * @returns whether the upstream is away, which was logged already
+     */
     said(definition: UpstreamDefinition, line: string, leftOut: number): boolean {
       tails.add(definition, line, leftOut)
       return backoff.isAway(definition.hash)
     },
-    /** The last lines of its standard error, of all its processes together. */
+    /** The last lines of the upstream's standard error, of all its processes together. */
     stderrOf: tails.of,
     /**
-     * Its open connections, the calls on them, what they speak (the transport of the newest; undefined: none is open),
-     * whether it is away and why. What people have of it counts; what stands for a server that is not asked does not.
-     * @param connections of the pool
+     * The state of an upstream: its open connections, the calls on them, their revisions, the transport of the newest
+     * (undefined: none is open), whether it is away and why. Connections with personal credentials count; stand-ins
+     * (unconnected-upstream.ts) do not.
+     * @param connections all connections of the pool
      */
     stateOf({ hash }: UpstreamDefinition, connections: Iterable<PooledConnection>) {
       const open = [...connections].filter(({ definition, upstream }) => isOf(definition, hash) && upstream?.transport)
@@ -103,7 +107,7 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
         )
       }
     },
-    /** The same of many, in short: the connections are gone through once. */
+    /** A shorter state of many upstreams, in one pass over the connections. */
     statesOf(
       definitions: readonly UpstreamDefinition[],
       connections: Iterable<PooledConnection>,
@@ -129,12 +133,12 @@ export function createAttempts(clock: Clock, random: () => number, log: Log, mem
       backoff.retain(hashes)
       tails.retain(hashes)
     },
-    /** An open connection ended by itself, at this age. */
+    /** An open connection ended by itself, `ageMs` after it was opened. */
     ended(definition: UpstreamDefinition, key: string, ageMs: number, reason: Error): void {
       lost.note(definition, reason)
       backoff.ended(key, ageMs, reason)
     },
-    /** A request on an open connection ended: over HTTP that may stay open while its server is away. */
+    /** A request on an open connection ended. Over HTTP a connection may stay open while its server is away. */
     requestEnded(
       { definition, key }: { readonly definition: UpstreamDefinition; readonly key: string },
       error: unknown

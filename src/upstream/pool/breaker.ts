@@ -1,8 +1,9 @@
 // An HTTP upstream that takes requests and answers none would hold every call until its timeout. Where it has answered
 // nothing for `checkAfterMs` while a request waits, a handshake of the gateway's own finds out whether it is only slow.
-// If that is not answered either, calls are refused at once, until something is answered again: a handshake, which the
-// pool tries by itself and one call at a time may bring about, or a request that still waited. No call is ever the
-// probe, so none is given up for one. A process over stdio is left out: it says nothing of those of other callers.
+// If that is not answered either, calls are refused at once, until the upstream answers again: a handshake, which the
+// pool tries by itself or because of a call (one at a time), or a request that still waits. A call is never used as the
+// probe, so no call is lost to one. Stdio upstreams have no breaker: one silent process proves nothing about the
+// others.
 
 import { GatewayError, type Request, RpcError } from '../../protocol/messages.ts'
 import { type Clock, noReason, settledWithin } from '../../time/clock.ts'
@@ -17,15 +18,15 @@ import type { Connector } from '../connect/connect.ts'
 
 interface WatchedUpstream {
   readonly definition: HttpDefinition
-  /** Declares nothing, so that its failure is that of all callers. */
+  /** The handshake of the probe. It declares no capabilities, so that it would fail for every caller. */
   readonly handshake: HandshakeParams
-  /** Requests without an answer. */
+  /** The number of requests that wait for an answer. */
   waiting: number
-  /** Since when a request has waited with nothing answered meanwhile, to it or to another one. */
+  /** Since when a request waits and no request was answered; undefined: none waits. */
   quietSince: number | undefined
-  /** How often something was answered. */
+  /** The number of answers so far, to requests and to probes. */
   answers: number
-  /** The last handshake was not answered. */
+  /** Whether the last probe was not answered. */
   silent: boolean
   checking: Promise<void> | undefined
 }
@@ -67,7 +68,7 @@ export function createBreaker(connector: Connector, attempts: Attempts, clock: C
       answered(upstream)
       connection.close().catch((err: unknown) => log.debug({ err }, 'the connection of a check would not close'))
     } catch (err) {
-      // The gateway has no part of its own left for it, or is stopping.
+      // The probe was not sent: the gateway is at a limit of its own, or is stopping.
       if (err instanceof GatewayError && (err.code === 'too_many' || err.code === 'cancelled')) return
       if (!(err instanceof UnreachableError)) return answered(upstream)
       if (upstream.silent || upstream.answers !== answers) return
@@ -81,13 +82,13 @@ export function createBreaker(connector: Connector, attempts: Attempts, clock: C
 
   return {
     isSilent,
-    /** A request is sent. @returns to be called with how it ended; error undefined: it was answered */
+    /** Notes that a request is sent. @returns a function to call with its error; undefined: the upstream answered */
     began(
       definition: UpstreamDefinition,
       { method }: Request,
       { clientInfo, era }: HandshakeParams
     ): (error?: unknown) => void {
-      // On a stream without end nothing may come for a long time.
+      // A stream without end may be silent for a long time.
       if (definition.type !== 'http' || definition.checkAfterMs === 0 || socketUseOf(method) === 'streams')
         return () => {}
       const { hash } = definition
@@ -102,14 +103,14 @@ export function createBreaker(connector: Connector, attempts: Attempts, clock: C
       upstream.quietSince ??= clock.now()
       return (error) => {
         upstream.waiting--
-        // What breaks off, or comes from a proxy in front, is no answer. What is refused at once has not waited.
+        // A broken connection and the error of a proxy are no answers, but neither did this request wait.
         if (error instanceof UnreachableError) noteQuiet(upstream)
         if (error !== undefined && !(error instanceof RpcError)) return
         backoff.reached(definition)
         answered(upstream)
       }
     },
-    /** Before a request to an upstream that is silent. @returns why it is not sent */
+    /** Called before a request to a silent upstream. @returns why the request is not sent; undefined: it may be */
     async refusal({ hash, name }: UpstreamDefinition): Promise<GatewayError | undefined> {
       const upstream = watched.get(hash)
       if (upstream === undefined) return undefined

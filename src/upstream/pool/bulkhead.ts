@@ -1,6 +1,6 @@
-// How many calls one upstream may have at once, whatever connections they run on: one that is slow holds the calls of
-// those who call it, and nobody else's. A call beyond that is refused rather than queued: in a queue it would take up
-// its caller's and its tenant's part of all calls for as long as the upstream is slow.
+// Limits the concurrent calls of one upstream, over all its connections, so that a slow upstream cannot hold all the
+// calls that the gateway may have. A call above the limit is refused rather than queued: in a queue it would use up the
+// limits of its caller and its tenant for as long as the upstream is slow.
 
 import { createQuota } from '../../limits/limits.ts'
 import { GatewayError, type Request } from '../../protocol/messages.ts'
@@ -9,18 +9,23 @@ import { personShareOf, socketUseOf } from '../http/socket-pool.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 
-/** Until it is logged again that an upstream has all the calls that it may: whoever is refused is told each time. */
+/**
+ * The time between two log lines that an upstream is at its limit, in milliseconds; each refused call gets an error.
+ */
 const loggedEveryMs = 60_000
 
 export type Bulkhead = ReturnType<typeof createBulkhead>
 
 export function createBulkhead(clock: Pick<Clock, 'now'>, log: Log) {
   const calls = createQuota()
-  /** By hash of the definition. */
+  /** When the limit was logged last, by hash of the definition; in milliseconds since the epoch. */
   const loggedAt = new Map<string, number>()
 
   return {
-    /** @param person undefined: nobody's own. @returns gives the place back, once; or why the call is not sent */
+    /**
+     * @param person who calls; undefined: no single person
+     * @returns a function that ends the call's place, to be called once; or the error if the call may not be sent
+     */
     enter(
       { hash, name, tenant, maxCalls }: UpstreamDefinition,
       { method }: Request,
@@ -34,7 +39,7 @@ export function createBulkhead(clock: Pick<Clock, 'now'>, log: Log) {
       ])
       if (leave !== undefined) return leave
       const now = clock.now()
-      // Math.abs: a clock that is set back must not silence it.
+      // Math.abs: the line is logged also after the clock was set back.
       if (Math.abs(now - (loggedAt.get(hash) ?? -Infinity)) >= loggedEveryMs) {
         log.warn({ upstream: name, tenant, maxCalls }, 'an upstream has all the calls that it may have at once')
         loggedAt.set(hash, now)

@@ -1,6 +1,6 @@
-// How long a failed upstream is left alone, by every caller or by one scope. Callers decide what their own connections
-// declare, and so whether these fail: that counts for their scope only, and no other caller is told why. An upstream
-// that is away for all is probed by calls sooner than it is tried again by itself.
+// How long no connection to a failed upstream is tried, by all callers or in one scope. What a caller's connection
+// declares may be the reason for its failure, so that counts for its scope only, and no other caller gets its error. An
+// upstream that is away for all callers may be probed by calls before the pool itself tries it again.
 
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, backoffMs } from '../../time/clock.ts'
@@ -9,27 +9,27 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 
 interface BackoffState {
   failures: number
-  /** No attempt before this time, but for probes. */
+  /** No attempt but a probe is made before this time, in milliseconds since the epoch. */
   retryAt: number
   lastError: string | undefined
 }
 
 interface UpstreamState extends BackoffState {
-  /** Of the first failure since it was last reached; undefined where it was reached after the last one. */
+  /** When it failed first after it was last reached; undefined: it was reached after its last failure. */
   awaySince: number | undefined
   /** When the last attempt began or failed. */
   attemptedAt: number
-  /** When it was reached first after it was away. */
+  /** When it was reached for the first time after it was away. */
   reachedAt: number
 }
 
 const times = { firstMs: 1_000, maxMs: 60_000 }
-/** A connection that ends younger than this never really worked, nor did an upstream that is away again so soon. */
+/** A connection that ends before this age counts as a failed one; so does an upstream that is away again so soon. */
 const provenMs = 5_000
-/** What failed longer ago is no pattern. */
+/** Failures are forgotten after this time. */
 const memoryMs = 120_000
 
-/** Calls may try an upstream that is away so often, all of them together. */
+/** The shortest time between two probes of an upstream that is away, of all calls together. */
 const probeMs = 1_000
 
 const noFailures = (): BackoffState => ({ failures: 0, retryAt: 0, lastError: undefined })
@@ -54,16 +54,16 @@ function toldOf(states: readonly UpstreamState[], isReached: boolean, now: numbe
   }
 }
 
-/** By hash of the definition: of one upstream each person may have one of their own. */
+/** The states of upstreams by hash of the definition. Each person may have a definition of their own of an upstream. */
 function createUpstreamStates() {
   const states = new Map<string, UpstreamState>()
-  /** The hashes there, by that of everybody. */
+  /** The hashes of `states`, by the hash of the definition without personal credentials. */
   const families = new Map<string, Set<string>>()
   return {
     get: (hash: string): UpstreamState | undefined => states.get(hash),
     entries: () => states.entries(),
     keys: () => states.keys(),
-    /** Hashes of all that people have of an upstream. */
+    /** Returns the hashes of all personal definitions of an upstream. */
     of: (hashOfAll: string): readonly string[] => [...(families.get(hashOfAll) ?? [])],
     made(hash: string): UpstreamState {
       const known = states.get(hash)
@@ -85,13 +85,13 @@ function createUpstreamStates() {
 }
 
 /**
- * A `key` stands for a definition and one scope of it.
- * @param random between 0 and 1
- * @param maxScopes callers make scopes: the one that failed least recently is forgotten, and may try early
+ * A `key` identifies a definition and a scope (`connectionKeyOf`).
+ * @param random returns a number from 0 to 1 (1 excluded)
+ * @param maxScopes callers create scopes, so they are bounded: the state of the one that failed longest ago is dropped
  */
 export function createConnectBackoff(clock: Clock, random: () => number, maxScopes = 10_000) {
   const upstreams = createUpstreamStates()
-  /** By key, the least recent failure first. */
+  /** By key, the one that failed longest ago first. */
   const scopes = new Map<string, BackoffState>()
 
   function ofScope(key: string): BackoffState {
@@ -103,7 +103,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
     return state
   }
 
-  /** Those of one wave count once: a hundred sessions that fail together are one failure of the upstream. */
+  /** Failures before `retryAt` count once: a hundred sessions that fail together are one failure of the upstream. */
   function note(state: BackoffState, { message }: Error): number {
     const now = clock.now()
     state.lastError = message
@@ -113,8 +113,8 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
 
   return {
     /**
-     * Why no connection is tried now: upstream_unavailable with data.retryAfterMs. Undefined: it may be.
-     * @param probing it is for a call, which may try an upstream that is away before its time
+     * Returns why no connection may be tried now: upstream_unavailable with `data.retryAfterMs`; undefined: one may be.
+     * @param probing whether it is for a call, which may try an upstream that is away before `retryAt`
      */
     refusal({ name, hash }: UpstreamDefinition, key: string, probing: boolean): GatewayError | undefined {
       const own = upstreams.get(hash)
@@ -124,7 +124,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       if (waitMs <= 0) return undefined
       if (own?.awaySince !== undefined) {
         if (probing && own.attemptedAt + probeMs <= now) return undefined
-        // What one caller's connection died of is told to nobody else.
+        // The error of one caller's connection is told to no other caller.
         const { lastError } = own.retryAt >= scope.retryAt ? own : scope
         const last = lastError === undefined ? '' : ` Its last error: ${lastError}`
         const { text, data } = this.outlook(hash)
@@ -141,10 +141,10 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       )
     },
 
-    /** It failed for all callers, and was not reached since. */
+    /** Whether it failed for all callers and was not reached since. */
     isAway: (hash: string): boolean => upstreams.get(hash)?.awaySince !== undefined,
 
-    /** Of an upstream that is away: since when, and when it is tried again, by itself or by a call. */
+    /** For an upstream that is away: how long it is away, and when the pool or a call tries it again. */
     outlook(hash: string) {
       const { awaySince, attemptedAt, retryAt } = upstreams.get(hash) ?? noAbsence()
       const now = clock.now()
@@ -160,17 +160,17 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
     },
 
     /**
-     * For whoever runs the gateway. `awayMs` undefined: it answered when it was last tried, or was never tried.
-     * @param hash of everybody's definition: where people have ones of their own, it is away when it is so for all who
-     * tried
-     * @param isReached by somebody, who has a connection
+     * The state of an upstream for operators. `awayMs` undefined: it answered the last try, or was never tried.
+     * @param hash of the definition without personal credentials; with personal definitions, the upstream is away if it
+     * is so for all of them that were tried
+     * @param isReached whether anybody has an open connection to it
      */
     stateOf(hash: string, isReached: boolean) {
       const states = upstreams.of(hash).flatMap((each) => upstreams.get(each) ?? [])
       return toldOf(states, upstreams.get(hash)?.awaySince === undefined && isReached, clock.now())
     },
 
-    /** Hashes of everybody's definitions that are away for somebody. */
+    /** Returns the hashes, without personal credentials, of the upstreams that are away for at least one person. */
     away: (): ReadonlySet<string> =>
       new Set([...upstreams.entries()].flatMap(([hash, state]) => (isAwayIn(state) ? [hashOfEverybody(hash)] : []))),
 
@@ -227,7 +227,7 @@ export function createConnectBackoff(clock: Clock, random: () => number, maxScop
       for (const [key, { retryAt }] of scopes) if (now - retryAt > memoryMs) scopes.delete(key)
     },
 
-    /** It may be tried at once, by everybody. */
+    /** Forgets the failures, so that all callers may try it at once. */
     forget(hash: string): void {
       for (const each of upstreams.of(hash)) upstreams.delete(each)
     },

@@ -1,5 +1,5 @@
-// Connections to upstreams that end by themselves: told once of each upstream, then counted, and told once a minute
-// with their number as long as they go on. A server that dies takes a connection of each session with it.
+// Logs connections to upstreams that end by themselves. The first one of an upstream is logged at once, later ones are
+// counted and logged once a minute: a server that dies ends a connection of each session.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -12,7 +12,7 @@ const tellMs = 60_000
 type Server = Pick<UpstreamDefinition, 'tenant' | 'name'>
 
 export function createLostConnections(clock: Clock, log: Log) {
-  /** Of those that were told of within the last minute: how many more there were, and why the last one ended. */
+  /** The upstreams logged within the last minute: how many more connections ended since, and why the last one did. */
   const told = new Map<string, { more: number; reason: string }>()
 
   function tellLater(key: string, { tenant, name: upstream }: Server): void {

@@ -1,4 +1,4 @@
-// Which connections the pool has, and how they are found: by definition and scope, by scope alone, by their id.
+// The connections of the pool, found by definition and scope, by scope alone, or by id.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Upstream } from '../../protocol/seams.ts'
@@ -12,7 +12,7 @@ export type OpenConnections = ReturnType<typeof createOpenConnections>
 export function createOpenConnections(clock: Pick<Clock, 'now'>) {
   /** Connections that are given out, or being opened. */
   const current = new Map<string, PooledConnection>()
-  /** The same by scope: there is one for each session, so that nobody may have to look at all of them. */
+  /** The same by scope. A scope may be a session, and there are too many sessions to search all connections. */
   const scopes = new Map<string, readonly PooledConnection[]>()
   /** Connections that are no longer given out but not closed yet. */
   const retired = new Set<PooledConnection>()
@@ -26,7 +26,7 @@ export function createOpenConnections(clock: Pick<Clock, 'now'>) {
       current.set(connection.key, connection)
       scopes.set(connection.scope, [...ofScope(connection.scope), connection])
     },
-    /** @returns false where it is not given out any more */
+    /** @returns false if the connection was removed or replaced before */
     remove(connection: PooledConnection): boolean {
       const { key, scope } = connection
       if (current.get(key) !== connection) return false

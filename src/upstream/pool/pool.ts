@@ -1,5 +1,5 @@
-// Open connections by definition and scope: connects once for all callers at the same time, closes what is idle,
-// leaves an upstream that fails alone for a while. It knows a scope as an opaque string, and not who is behind it.
+// Open connections by definition and scope. The pool connects once for concurrent callers, closes idle connections, and
+// backs off from upstreams that fail. A scope is an opaque string: the pool does not know who is behind it.
 
 import { createMemoryAccount, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
@@ -18,7 +18,7 @@ import type { ConnectionUse } from '../rpc/transport.ts'
 interface PoolOptions {
   readonly connector: Connector
   readonly clock: Clock
-  /** Between 0 and 1. */
+  /** Returns a number from 0 to 1 (1 excluded). */
   readonly random: () => number
   readonly log: Log
   readonly metrics?: UpstreamMeter | undefined
@@ -37,29 +37,30 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
   const { current, retired, ofScope } = connections
   const attempts = createAttempts(clock, random, log, memory)
   const { backoff } = attempts
-  const [bulkhead, breaker] = [createBulkhead(clock, log), createBreaker(connector, attempts, clock, log)]
+  const bulkhead = createBulkhead(clock, log)
+  const breaker = createBreaker(connector, attempts, clock, log)
   const pool = { connections, clock, log, bulkhead, breaker, metrics, ended: attempts.requestEnded }
   let sweepMs = longestSweepMs
-  let [sweeper, closed]: [Timer | undefined, boolean] = [undefined, false]
+  let sweeper: Timer | undefined
+  let closed = false
 
   function sweep(): void {
     const now = clock.now()
     for (const connection of current.values()) {
       if (connection.upstream === undefined) continue
       const { definition, key, inFlight, touchedAt, openedAt, isBorrowed } = connection
-      // While it answers nothing, that it is open proves nothing.
+      // While an upstream answers nothing, its open connections prove nothing.
       if (!isBorrowed && !breaker.isSilent(definition.hash)) backoff.alive(definition, key, now - openedAt)
       if (inFlight === 0 && now >= connection.lentUntil && now - touchedAt >= definition.idleMs) void connection.close()
     }
-    for (const each of [backoff, breaker]) each.sweep()
+    backoff.sweep()
+    breaker.sweep()
     sweeper?.refresh()
   }
 
-  /** One timer for all, at least twice as fast as the shortest time that it watches. */
+  /** Sets the one timer of all connections to half the shortest time that it watches, or less. */
   function watch(definition: UpstreamDefinition): void {
-    const { idleMs } = definition
-    const checkMs = definition.type === 'http' && definition.checkAfterMs > 0 ? definition.checkAfterMs : idleMs
-    const wanted = Math.max(10, Math.min(sweepMs, Math.floor(Math.min(idleMs, checkMs) / 2)))
+    const wanted = Math.max(10, Math.min(sweepMs, Math.floor(shortestWatchedMs(definition) / 2)))
     if (sweeper !== undefined && wanted === sweepMs) return
     sweeper?.close()
     sweepMs = wanted
@@ -102,9 +103,9 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
 
   return {
     /**
-     * The connection of this definition and scope, the same object as long as it lives. `handshake`, `events`, `use`
-     * (default `calls`) count when it is opened now. A failure of a connection for `calls` counts for its scope only,
-     * unless no server was reached at all. An upstream that is away is tried by one of the callers at a time.
+     * Returns the connection of this definition and scope, the same object as long as it lives. `handshake`, `events`
+     * and `use` (default `calls`) matter only if it has to be opened. A failure of a connection for `calls` counts for
+     * its scope only, unless the server was not reached. Only one caller at a time tries an upstream that is away.
      * @throws GatewayError upstream_unavailable (data.retryAfterMs while it is left alone), upstream_protocol,
      * too_many, shutting_down
      */
@@ -127,19 +128,18 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       return await connection.ready
     },
 
-    /** A client still listens: the connections of the scope, or that to one upstream, are not idle. */
+    /** A client still listens: the connections of the scope, or the one to one upstream, do not count as idle. */
     touch: connections.touch,
     /** Others are in the session of a connection for so long. @returns false where it takes no calls */
     lent: connections.lent,
-    /** The open connection of this definition and scope, or one that was given up while calls still run on it. */
+    /** The open connection of this definition and scope, or a retired one on which calls still run. */
     peek: connections.peek,
 
-    /** What this process knows of an upstream. */
     stateOf: (definition: UpstreamDefinition) => attempts.stateOf(definition, current.values()),
     stderrOf: attempts.stderrOf,
     statesOf: (all: readonly UpstreamDefinition[]) => attempts.statesOf(all, current.values(), breaker.isSilent),
 
-    /** The open connection for a call: what is not open has to be acquired. */
+    /** The open connection for a call; undefined: it has to be acquired. */
     use(definition: UpstreamDefinition, scope: string): Upstream | undefined {
       const connection = current.get(connectionKeyOf(definition, scope))
       if (connection?.upstream === undefined || closed) return undefined
@@ -147,17 +147,17 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       return connection.upstream
     },
 
-    /** The open connection with this id, and its scope; undefined where it has ended, or is of another process. */
+    /** The open connection with this id, and its scope; undefined if it has ended or another process has it. */
     find: connections.find,
 
-    /** Another process goes on with what is kept of the scope: lets go of it, once its calls have ended. */
+    /** Another process continues the stored sessions of the scope: closes their connections after their calls. */
     leave: (scope: string): void => ofScope(scope).forEach((connection) => connection.leaveWhenIdle()),
     /** Closes all connections of the scope. */
     async release(scope: string): Promise<void> {
       await Promise.all(ofScope(scope).map((connection) => connection.close()))
     },
 
-    /** `connect`: one that its caller alone has. `endSession`: of one that no connection of any process is in. */
+    /** `connect` opens a connection outside of the pool. `endSession` ends a session that no process uses. */
     ...connector,
 
     /** Closes, once their calls have ended, the connections whose definition is not among these. */
@@ -165,13 +165,13 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       attempts.retain(hashes)
       bulkhead.retain(hashes)
       breaker.retain(hashes)
-      // Calls keep the configuration they began with.
+      // Running calls keep the configuration that they began with.
       for (const each of current.values()) if (!hashes.has(each.definition.hash)) each.closeWhenIdle()
     },
 
-    /** Connections to an upstream are opened anew: after the calls that run on them, or at once, which ends those. */
+    /** Replaces the connections to an upstream: after their calls have ended, or at once, which fails the calls. */
     renew: (hash: string, atOnce: boolean): void => renew([...current.values()], hash, atOnce, backoff),
-    /** Closes all, in parallel, in bounded time. What is kept is left to the process that comes next. */
+    /** Closes all connections in parallel, within `closeMs`. Stored sessions are left to the next process. */
     async close(): Promise<void> {
       const all = stopAll()
       await settledWithin(clock, closeMs, Promise.all(all.map((connection) => connection.leave())))
@@ -181,6 +181,12 @@ export function createPool({ connector, clock, random, log, metrics, memory = cr
       for (const each of stopAll()) each.destroy(new GatewayError('shutting_down', 'The gateway is stopping.'))
     }
   }
+}
+
+function shortestWatchedMs(definition: UpstreamDefinition): number {
+  const { idleMs } = definition
+  if (definition.type !== 'http' || definition.checkAfterMs === 0) return idleMs
+  return Math.min(idleMs, definition.checkAfterMs)
 }
 
 const stopping = (): GatewayError =>

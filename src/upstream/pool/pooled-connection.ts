@@ -1,5 +1,5 @@
-// One connection of the pool, from the attempt to open it to its end. It counts its calls: one that is given up takes
-// no new ones, and ends with the last of those in flight.
+// One connection of the pool, from the attempt to open it to its end. It counts its calls: a retired connection takes
+// no new calls and ends with the last one in flight.
 
 import { GatewayError, type Result } from '../../protocol/messages.ts'
 import { endedError } from '../rpc/errors.ts'
@@ -18,28 +18,30 @@ export interface PooledConnection {
   readonly scope: string
   /** In the session of another process: that it is open, or has ended, says nothing of the server. */
   readonly isBorrowed: boolean
-  /** What callers of the pool get. */
+  /** Resolves with the connection that callers of the pool get. */
   readonly ready: Promise<Upstream>
   /** The same, once it is open. */
   upstream: Upstream | undefined
-  /** Since when it is open, or is being opened; milliseconds since the epoch. */
+  /** When it was opened; before that, when opening began. In milliseconds since the epoch. */
   openedAt: number
   /** When it was last acquired, kept open for a listener, or had a call end. */
   touchedAt: number
   inFlight: number
-  /** Others are in its session until then: it ends it no sooner, unless it has to at once. In ms since the epoch. */
+  /**
+   * Another process uses its session until then: an idle connection ends it no sooner. In milliseconds since the epoch.
+   */
   lentUntil: number
-  /** It ended by itself, or serves no new calls: those in flight may go on, after which it is destroyed. */
+  /** It ended by itself, or takes no new calls; calls in flight go on, and after the last one it is destroyed. */
   end(reason: Error): void
-  /** The one that comes after it begins a session of its own at the server. */
+  /** Forgets the stored session, so that the next connection begins a new one at the server. */
   forgetSession(): void
-  /** Closes it once its calls have ended, new ones included. */
+  /** Closes it once all its calls have ended, those included that begin meanwhile. */
   closeWhenIdle(): void
-  /** The same for one whose session another process goes on with; others stay. */
+  /** The same for a connection whose session another process continues; a connection without one stays open. */
   leaveWhenIdle(): void
-  /** Closes it, or gives up opening it. Never rejects. */
+  /** Closes it, or cancels its opening. Never rejects. */
   close(): Promise<void>
-  /** The same, but a session that is kept is left to the process that comes next. */
+  /** The same, but a stored session is left to the next process. */
   leave(): Promise<void>
   destroy(reason: Error): void
 }
@@ -49,7 +51,7 @@ interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 
   readonly handshake: HandshakeParams
 }
 
-/** Metrics, as seen by requests to upstreams. */
+/** Records metrics of requests and connections to upstreams. */
 export interface UpstreamMeter {
   requestEnded(request: UpstreamRequest): void
   connectionEnded(seconds: number, definition: UpstreamDefinition, error: string | undefined): void
@@ -62,14 +64,14 @@ interface PoolState {
   readonly bulkhead: Bulkhead
   readonly breaker: Breaker
   readonly metrics: UpstreamMeter | undefined
-  /** How a request ended; error undefined: the server answered. */
+  /** Called at the end of each request; error undefined: the server answered. */
   ended(connection: PooledConnection, error: unknown): void
 }
 
-/** For a connection whose session is to be left to the next process, until it is open. */
+/** How long `leave` waits for a connection that is still being opened, in milliseconds. */
 const openingMs = 3_000
 
-/** @param stop gives up the opening */
+/** @param stop aborts the opening */
 export function createPooledConnection(
   { key, definition, scope, events, handshake }: ConnectionPlace,
   opening: Promise<Upstream>,
@@ -114,7 +116,7 @@ export function createPooledConnection(
 
   async function finish(how: 'close' | 'leave'): Promise<void> {
     retire()
-    // A handshake that is given up begins a session at the server that is neither kept nor ended.
+    // An aborted handshake may leave a session at the server that is neither stored nor ended.
     if (how === 'leave' && handshake.place !== undefined) await settledWithin(clock, openingMs, connection.ready)
     stop.abort(noReason)
     try {
@@ -122,7 +124,7 @@ export function createPooledConnection(
       await (own?.[how] ?? own?.close)?.()
       told()
     } catch (err) {
-      // It never opened, or would not close: either way it is out of use.
+      // The connection never opened or failed to close: either way it is not used any more.
       log.debug({ err, upstream: definition.name }, 'a connection ended while it was being closed')
     } finally {
       remove()
@@ -148,19 +150,19 @@ export function createPooledConnection(
         connection.openedAt = connection.touchedAt = clock.now()
         const { request, close, leave, stopListening, destroy } = upstream
         own = { close, leave, stopListening, destroy }
-        // In place, because its getters are to stay: a repeated handshake may bring other answers.
+        // The object is changed in place to keep its getters: a repeated handshake may change their values.
         const send: Upstream['request'] = (outgoing, client, signal) => {
           if (ended !== undefined) return Promise.reject(endedError(definition.name, ended))
           const leave = bulkhead.enter(definition, outgoing, client.quotaKey ?? handshake.quotaKey)
           if (leave instanceof GatewayError) return Promise.reject(leave)
           const watched = breaker.began(definition, outgoing, handshake)
           connection.inFlight++
-          // Nothing below may hold the request: its arguments are let go of once they are sent.
+          // No closure below may refer to the request: its arguments must be collectable once they are sent.
           const { method } = outgoing
           const { revision } = upstream
           const name = metrics && outgoing.params?.['name']
           const result = sent(request, outgoing, client, signal)
-          // What stands in for a server that is not asked may be called by any name, and is no upstream.
+          // A stand-in (no transport) accepts any name, and is no upstream whose requests could be measured.
           const sentAt = upstream.transport && metrics && clock.now()
           const over = (error?: unknown, isToolError = false): void => {
             leave()
@@ -203,7 +205,7 @@ export function createPooledConnection(
     forgetSession: () => handshake.place?.forget(),
     closeWhenIdle: () => finishWhenIdle('close'),
     leaveWhenIdle() {
-      // One that is being opened may have one in a moment.
+      // A connection that is being opened may have a session in a moment.
       if (own === undefined ? handshake.place === undefined : own.leave === undefined) return
       own?.stopListening?.()
       finishWhenIdle('leave')
@@ -220,7 +222,7 @@ export function createPooledConnection(
   return connection
 }
 
-/** What throws is a fault: its place is given back all the same. */
+/** Sends a request; a thrown error becomes a rejection, so that the place of the call is given back. */
 function sent(request: Upstream['request'], ...given: Parameters<Upstream['request']>): Promise<Result> {
   try {
     return request(...given)

@@ -1,15 +1,15 @@
-// Which upstreams have no sessions.
+// Remembers which upstreams have no sessions.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 
-/** Upstreams that gave the last connection, over HTTP in the older era, no session: no request depends on another. */
+/** The legacy HTTP upstreams whose latest handshake gave no session: none of their requests depends on another. */
 export function createSessionless() {
   const known = new Set<string>()
   return {
-    /** False while nothing is known. */
+    /** Whether the upstream has no sessions; false also before its first connection. */
     has: ({ hash }: UpstreamDefinition): boolean => known.has(hash),
-    /** @returns the connection */
+    /** Notes whether a connection has a session. @returns the connection */
     seen({ hash }: UpstreamDefinition, upstream: Upstream): Upstream {
       if (upstream.hasSession === false) known.add(hash)
       else known.delete(hash)

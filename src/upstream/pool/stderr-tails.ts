@@ -1,5 +1,5 @@
-// The last lines of standard error of each upstream, for whoever asks why it fails: bounded, counted for its tenant,
-// and kept when its process is gone, because the last ones say why it went.
+// The last lines of standard error of each upstream, which show operators why it fails. They are bounded, count for the
+// memory of the tenant, and stay after the end of the process, because the last ones often tell its reason.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { type HeldMemory, holdMemory, type MemoryAccount } from '../../limits/memory.ts'
@@ -8,21 +8,21 @@ import { hashOfEverybody } from '../rpc/personal-hash.ts'
 
 const maxTailLines = 50
 const maxTailBytes = 16_384
-/** Of an entry, besides its text. */
+/** The memory of an entry besides its text, in bytes. */
 const entryBytes = 100
 
 export interface StderrLine {
-  /** On the clock of the pool, in milliseconds. */
+  /** When the line came, on the clock of the pool, in milliseconds. */
   readonly at: number
   readonly text: string
-  /** Lines that came before it and were too many at once. */
+  /** The number of lines before it that were dropped, because too many came at once. */
   readonly leftOut: number
 }
 
-/** What follows an error in Node and precedes it in Python: frames, members, brackets, the version. */
+/** Lines of a stack trace other than the error itself: frames, members, brackets, the version of Node. */
 const isDetail = /^(?:\s|Node\.js v|[\W_]*$)/
 
-/** V8 keeps a text in two bytes a character at most. */
+/** V8 stores a string in at most two bytes a character. */
 const bytesOf = ({ text }: StderrLine): number => text.length * 2 + entryBytes
 
 interface Tail {
@@ -33,7 +33,7 @@ interface Tail {
 }
 
 export function createStderrTails(clock: Clock, memory: MemoryAccount) {
-  /** By hash of the definition of everybody: of what people have of it, all together. */
+  /** By hash of the definition without personal credentials: personal definitions share one tail. */
   const tails = new Map<string, Tail>()
 
   function tailOf({ hash: own, tenant, name }: UpstreamDefinition): Tail {
@@ -50,7 +50,7 @@ export function createStderrTails(clock: Clock, memory: MemoryAccount) {
     lines.length > maxTailLines || bytes > maxTailBytes || !held.fit(bytes)
 
   return {
-    /** Where the tenant holds all the memory that it may, fewer lines are kept, or none. */
+    /** Adds a line. If the tenant's memory is used up, fewer lines are kept, or none. */
     add(definition: UpstreamDefinition, text: string, leftOut: number): void {
       const tail = tailOf(definition)
       if (!isDetail.test(text) || tail.last === '') tail.last = text
@@ -59,9 +59,9 @@ export function createStderrTails(clock: Clock, memory: MemoryAccount) {
       tail.bytes += bytesOf(line)
       while (tail.lines.length > 0 && isOver(tail)) tail.bytes -= bytesOf(tail.lines.shift() as StderrLine)
     },
-    /** The oldest first. */
+    /** The lines of an upstream, the oldest first. */
     of: ({ hash }: UpstreamDefinition): readonly StderrLine[] => tails.get(hashOfEverybody(hash))?.lines ?? [],
-    /** The last that matters: of an error with its stack the one that says what it is. */
+    /** The last significant line: for an error with a stack trace, the line with its message. */
     lastOf: (hash: string): string | undefined => tails.get(hash)?.last,
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const [hash, { held }] of tails) {

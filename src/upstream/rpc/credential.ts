@@ -1,4 +1,5 @@
-// What a server is shown of who calls, besides the headers of its definition. It changes while a connection lives.
+// The credential of a caller that an upstream is sent besides the headers of its definition. It may change while a
+// connection is open.
 
 import { randomBytes } from 'node:crypto'
 import { type JsonObject, RpcError, rpcCodes } from '../../protocol/messages.ts'
@@ -7,21 +8,22 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { CredentialsRefusedError } from './errors.ts'
 
 export interface UpstreamCredential {
-  /** Header lines of each request, as they are sent, each with its line end; empty while there is nothing to show. */
+  /** The header lines of each request, as they are sent, each with its line end; empty while there is no credential. */
   lines(): string
-  /** What the server may repeat, and nobody is told: masked in all that it says. The same array until it changes. */
+  /** The secrets that are masked in everything the server sends. The same array until they change. */
   secrets(): readonly string[]
   /**
-   * @returns resolves once `lines` are good for a request; undefined: they are
-   * @throws GatewayError upstream_unavailable where they cannot be had
+   * Makes sure that `lines` are valid.
+   * @returns a promise that resolves when they are; undefined: they are valid already
+   * @throws GatewayError upstream_unavailable if there is no valid credential
    */
   ready(signal: AbortSignal): Promise<void> | undefined
   /**
-   * The server refused these lines.
-   * @returns whether there are others now, with which the request may be sent once more
+   * Called when the server refused these lines.
+   * @returns whether there are new lines, with which the request may be sent once more
    */
   refused(lines: string, refusal: CredentialsRefusedError, signal: AbortSignal): Promise<boolean>
-  /** What to do where the server refuses it all the same, as the end of a sentence. */
+  /** The advice for the error message when the server refuses the new lines too, as the end of a sentence. */
   hint(): string
 }
 
@@ -31,7 +33,9 @@ export interface UpstreamCredential {
  */
 export type ConnectPage = (person: string | undefined) => { readonly url: string; readonly message: string }
 
-/** The person has to connect something first: error -32042 of 2025-11-25, of the gateway's own page. */
+/**
+ * The person has to connect an account or enter a secret first: error -32042 of 2025-11-25, with the gateway's page.
+ */
 export class ConnectRequiredError extends RpcError {
   readonly elicitation: JsonObject
 
@@ -45,29 +49,29 @@ export class ConnectRequiredError extends RpcError {
 
 /** The tools of an upstream as somebody else's connection listed them, for those who have not connected it. */
 export interface ToolsOfOthers {
-  /** Never rejects: they are left out then. */
+  /** Returns the tools; an empty list if they cannot be read. Never rejects. */
   read(): Promise<readonly JsonObject[]>
-  /** @returns what ends it */
+  /** @returns a function that removes the listener */
   onChange(listener: () => void): () => void
 }
 
 export interface UpstreamCredentials {
-  /** Is it told who calls, and nobody in particular does? It is not asked then. */
+  /** Whether the upstream needs the identity of a caller and this connection has none: then it is not contacted. */
   isForNobody(definition: UpstreamDefinition): boolean
-  /** @returns undefined for a definition with which nobody has to connect anything any more */
+  /** @returns undefined if the definition needs no account or secret, or has it already */
   pageOf(definition: UpstreamDefinition): ConnectPage | undefined
-  /** @returns undefined where those who have not connected it see none. Not given: nowhere do they */
+  /** @returns undefined if people without a connection see no tools of others; without this method none do */
   toolsOfOthers?(definition: UpstreamDefinition): ToolsOfOthers | undefined
-  /** @returns undefined where the headers of the definition are all there is */
+  /** @returns undefined if only the headers of the definition are sent */
   of(definition: UpstreamDefinition): UpstreamCredential | undefined
-  /** Somebody wanted something of their own upstream. It does not throw, and costs nothing. */
+  /** Notes that a person used their own connection. It does not throw and must be cheap. */
   used(definition: UpstreamDefinition): void
 }
 
-/** Lists are read by the gateway, too. */
+/** The methods that count as use by a person; lists do not, because the gateway reads them too. */
 const wanted = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** Requests of a person's own upstream. */
+/** Wraps `request` of a person's own connection so that calls are noted by `used`. */
 export const countedRequest =
   (request: Upstream['request'], used: () => void): Upstream['request'] =>
   (outgoing, client, signal) => {
@@ -76,9 +80,9 @@ export const countedRequest =
   }
 
 /**
- * Runs `send` with a credential that is good, and once more with a new one where the server refuses it: a 401 or 403
- * proves that nothing was executed (RFC 6750 section 3.1).
- * @param maySendAgain asked after a refusal: is what `send` sends still there?
+ * Runs `send` with a valid credential, and once more with a new one if the server refuses it: a 401 or 403 proves that
+ * the request was not executed (RFC 6750 section 3.1).
+ * @param maySendAgain asked after a refusal: whether the request body is still in memory
  */
 export async function presenting<T>(
   credential: UpstreamCredential,
@@ -105,7 +109,7 @@ function explained(credential: UpstreamCredential, error: unknown): unknown {
   return error
 }
 
-/** Requests of a connection whose server is shown the credential. */
+/** Wraps `request` of a connection whose server is sent the credential. */
 export const presentedRequest =
   (credential: UpstreamCredential, request: Upstream['request']): Upstream['request'] =>
   (outgoing, client, signal) => {

@@ -1,4 +1,4 @@
-// Bytes of an upstream to JSON values, within limits; and how much one of its lists may hold.
+// Decodes bytes from an upstream to JSON values, within limits; limits the size of its lists.
 
 import { freeBuffer } from '../../limits/free-buffer.ts'
 import { visible } from '../../observe/text-log.ts'
@@ -7,18 +7,20 @@ import { type JsonLimits, JsonLimitError } from '../../protocol/json-scan.ts'
 import { jsonSteps } from '../../protocol/json-steps.ts'
 import { decoded, NotUtf8Error } from '../../protocol/json-text.ts'
 
-/** Deeper than what we take from clients: a result may carry a document. JSON.stringify manages thousands of levels. */
+/**
+ * The deepest nesting. More than for clients, because a result may hold a document; JSON.stringify can do thousands.
+ */
 const maxLevels = 512
-/** Each Buffer takes about a hundred bytes of its own, which a peer that writes byte by byte would multiply. */
+/** Pieces are joined above this number: a Buffer takes about a hundred bytes besides its content. */
 const mergeAt = 1_024
 export const maxPages = 100
-/** Of one list: 4 MiB for the four of an upstream. */
+/** The longest list, in characters of JSON: 4 Mi characters for the four lists of an upstream. */
 const maxListLength = 1_048_576
 
 /**
- * One JSON text, in steps: bytes in UTF-8, or text that was decoded before.
+ * Decodes one JSON text in steps: bytes in UTF-8, or text that was decoded before.
  * @param reserve see `JsonLimits`
- * @throws SyntaxError that says what is wrong, as the end of a sentence about the text, without any of it
+ * @throws SyntaxError whose message ends a sentence about the text, and quotes nothing of it
  */
 export function* decodeSteps(
   data: Buffer | string,
@@ -30,20 +32,20 @@ export function* decodeSteps(
     if (!isShort) return yield* jsonSteps(data, limits)
     return parseShort(typeof data === 'string' ? data : decoded(data), limits)
   } catch (error) {
-    // The message of V8 quotes the text, which may be private.
+    // V8's own message would quote the text, which may be private.
     throw error instanceof JsonLimitError || error instanceof NotUtf8Error
       ? error
       : new SyntaxError('is not valid JSON')
   }
 }
 
-/** Text of an upstream for a log line or an error: one line, no control or direction characters, not long. */
+/** Text of an upstream, safe for a log line or an error: one line, cut, without control or direction characters. */
 export function printable(text: string, maxLength: number): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
   return visible(cut)
 }
 
-/** The id of a response of which only the ends are known: servers write it first or last. */
+/** Finds the id in the beginning or the end of a response that was too long to keep: servers write it first or last. */
 export function idIn(head: string, tail: string): number | undefined {
   const found = /^\s*\{"jsonrpc":"2\.0","id":(\d{1,15})[,}]/.exec(head) ?? /,"id":(\d{1,15})\}\s*$/.exec(tail)
   return found === null ? undefined : Number(found[1])
@@ -58,7 +60,7 @@ export function createListBudget(): (entry: unknown) => boolean {
 /** Bytes that come in pieces, joined once: many tiny pieces take little more memory than the bytes. */
 export class ByteChunks {
   private parts: Buffer[] = []
-  /** How many at the front are merged already: merging those again would be quadratic. */
+  /** How many chunks at the front are merged already: merging them again would take quadratic time. */
   private merged = 0
   private length = 0
 
@@ -74,7 +76,7 @@ export class ByteChunks {
     this.merged = this.parts.length
   }
 
-  /** Each part was added by itself, and nothing else is in its block: their memory is given back. */
+  /** Joins the chunks and frees their memory. Each chunk must own its ArrayBuffer. */
   takeAll(): Buffer {
     const { parts } = this
     const whole = this.take()

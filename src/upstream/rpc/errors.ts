@@ -15,20 +15,22 @@ import type { ErrorCode } from '../../protocol/error-table.ts'
 /** The server's own error, in an answer that proves that the request was not executed. */
 export class NotExecutedError extends RpcError {}
 
-/** The server was not reached, or did not answer a handshake that declared nothing: all callers would get this. */
+/**
+ * The server was not reached, or did not answer a handshake without capabilities: every caller would get this error.
+ */
 export class UnreachableError extends GatewayError {}
 
-/** The server wants another credential (401), or one that allows more (403). Nothing was executed. */
+/** The server refused the credential (401), or its scope (403). The request was not executed. */
 export class CredentialsRefusedError extends GatewayError {
   readonly status: 401 | 403
-  /** Its `WWW-Authenticate`. */
+  /** The header `WWW-Authenticate` of the refusal. */
   readonly challenge: string | undefined
 
   constructor(upstream: UpstreamName, status: 401 | 403, challenge: string | undefined, cause: unknown) {
     super('upstream_unavailable', '', { cause, data: { upstream, status } })
     this.status = status
     this.challenge = challenge
-    // RFC 9728 section 5.1: it says where tokens for it come from.
+    // RFC 9728 section 5.1: `resource_metadata` names the authorization servers.
     const takesTokens = /resource_metadata/i.test(challenge ?? '')
     this.explain(
       takesTokens
@@ -45,7 +47,7 @@ export class CredentialsRefusedError extends GatewayError {
 }
 
 export type HttpFailure =
-  /** Any status but 2xx; `detail`: the message of a JSON-RPC error in the body, if there was one. */
+  /** A status other than 2xx; `detail`: the message of a JSON-RPC error in the body, if there was one. */
   | {
       readonly kind: 'refused'
       readonly status: number
@@ -54,16 +56,18 @@ export type HttpFailure =
       /** `WWW-Authenticate` (RFC 9110 section 11.6.1). */
       readonly challenge?: string | undefined
     }
-  /** Not a byte of it was sent. */
+  /** No byte of the request was sent. */
   | { readonly kind: 'unsent'; readonly cause: Error }
-  /** Not sent either, because the gateway has as many requests open there as it may. */
+  /** Not sent, because the gateway has as many requests open at the upstream as its limit allows. */
   | { readonly kind: 'limited'; readonly what: string }
-  /** It broke after it may have been sent. */
+  /** The connection broke after the request may have been sent. */
   | { readonly kind: 'broken'; readonly cause: Error }
-  /** The answer is not what it should be; `too_many`: there was no memory for it. */
+  /** The response is invalid; `too_many`: there was no memory for it. */
   | { readonly kind: 'garbled'; readonly reason: string; readonly code?: 'too_many' }
 
-/** Longest `message` and `data` of a server's error that are passed on: more is a stack or a secret. */
+/**
+ * The longest `message` and `data` of a server's error that are passed on, in characters: longer ones are stack traces.
+ */
 const maxErrorLength = 8_192
 
 export const cancelledError = (upstream: UpstreamName): GatewayError =>
@@ -77,7 +81,7 @@ export const closedError = (name: UpstreamName): GatewayError =>
 export const endedError = (upstream: UpstreamName, cause: Error): GatewayError =>
   upstreamError(upstream, 'upstream_unavailable', `The connection to upstream ${upstream} has ended. Try again.`, cause)
 
-/** Whoever lends a session is asked for more ids long before. */
+/** A borrowed session has no request ids left. Normally its home was asked for more ids long before. */
 export const noIdsError = (upstream: UpstreamName): GatewayError =>
   new GatewayError('unavailable', `Requests to upstream ${upstream} are too many at once. Retry in a second.`, {
     headers: { 'Retry-After': '1' }
@@ -91,18 +95,18 @@ export const timeoutError = (name: UpstreamName, timeoutMs: number): GatewayErro
       'Whether it took effect is unknown.'
   )
 
-/** Ends what is said of a request that was sent, and of whose answer nobody knows. */
+/** The end of the message about a request that was sent and whose outcome is unknown. */
 export const uncertainty = ' The request is not sent again; whether it took effect is unknown.'
 
-/** What is said of a connection that has ended to whom no request of theirs matters. */
+/** The message about a connection that has ended, without the sentence about a request. */
 export const withoutRequest = (message: string): string =>
   message.replace(uncertainty, '').replace(' before it answered.', '.')
 
-/** @param what happened to the connection, as the end of "The connection to upstream x ..." */
+/** @param what what happened to the connection: the end of the sentence "The connection to upstream x ..." */
 export const lostError = (name: UpstreamName, what: string, cause?: unknown): GatewayError =>
   uncertainError(name, 'upstream_lost', `The connection to upstream ${name} ${what}.${uncertainty}`, cause)
 
-/** For requests of which it is known whether they took effect; see uncertainError for the others. */
+/** The error of a request whose outcome is known; see uncertainError for the others. */
 export const upstreamError = (
   upstream: UpstreamName,
   code: ErrorCode,
@@ -110,7 +114,7 @@ export const upstreamError = (
   cause?: unknown
 ): GatewayError => new GatewayError(code, message, { cause, data: { upstream } })
 
-/** The request may have taken effect. */
+/** The error of a request whose outcome is unknown: it may have taken effect. */
 export function uncertainError(
   upstream: UpstreamName,
   code: ErrorCode,
@@ -120,11 +124,11 @@ export function uncertainError(
   return new GatewayError(code, message, { cause, data: { outcome: 'unknown', upstream } })
 }
 
-/** @param origin of the upstream's URL */
+/** The error for a failed HTTP request. @param origin the origin of the upstream's URL */
 export function failureError(name: UpstreamName, origin: string, failure: HttpFailure): GatewayError {
   switch (failure.kind) {
     case 'unsent':
-      // Nothing of the upstream: it is neither left alone for a while, nor called down.
+      // The gateway has no file descriptor left. That says nothing about the upstream, so it is not taken for down.
       if (isOutOfDescriptors(failure.cause))
         return new GatewayError(
           'too_many',
@@ -168,7 +172,7 @@ export function failureError(name: UpstreamName, origin: string, failure: HttpFa
 function refusedError(name: UpstreamName, origin: string, failure: HttpFailure & { kind: 'refused' }): GatewayError {
   const { status, body, detail } = failure
   const said = detail === '' ? '' : ` It said: ${detail}`
-  // For the log, and to find out what the server is.
+  // The JSON-RPC error becomes the cause, for the log and for the selection of the era.
   const own = isObject(body) ? body['error'] : undefined
   const cause = isRpcError(own) ? new RpcError(boundedError(own)) : undefined
   const error = (code: ErrorCode, message: string, data = {}): GatewayError =>

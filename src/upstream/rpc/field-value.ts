@@ -1,10 +1,10 @@
 // Values of header fields (RFC 9110 section 5).
 
-/** Of one that comes more than once (section 5.3). */
+/** Joins the values of a field that occurs more than once (section 5.3). */
 export const joined = (before: string | undefined, value: string): string =>
   before === undefined ? value : `${before}, ${value}`
 
-/** Without the spaces and tabs around it, and no others: `trim` takes what other readers leave. */
+/** Removes spaces and tabs around a value. `trim` would remove more than other HTTP implementations do. */
 export function fieldValue(line: string, start: number): string {
   let end = line.length
   while (start < end && isSpace(line.charCodeAt(start))) start++

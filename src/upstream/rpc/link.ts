@@ -1,4 +1,4 @@
-// A connection to an upstream before and after its handshake, as every transport makes it.
+// The interface `Link`: a connection to an upstream before and after its handshake, which every transport implements.
 
 import {
   type Implementation,
@@ -23,7 +23,7 @@ export interface Link {
   readonly rpc: RpcClient
   /** See `Upstream.transport`. */
   readonly transport: Transport
-  /** The answer to the handshake; to the latest one, where the transport had to repeat it. */
+  /** The result of the handshake; of the latest one if the transport had to repeat it. */
   handshakeResult(): HandshakeResult | undefined
   /** See `Upstream.serverRequestsNameCall`. */
   readonly serverRequestsNameCall?: boolean
@@ -48,9 +48,9 @@ export interface HandshakeResult {
   readonly capabilities: ServerCapabilities
   readonly serverInfo: Implementation
   readonly instructions: string | undefined
-  /** For how long a server of 2026-07-28 says that this holds. */
+  /** How long the answer to `server/discover` is valid, in milliseconds (2026-07-28). */
   readonly ttlMs?: number
-  /** A server of 2026-07-28 says that it has older revisions too. */
+  /** Whether a server of 2026-07-28 lists legacy revisions too. */
   readonly namesLegacy?: boolean
 }
 
@@ -64,7 +64,7 @@ export async function withHandshake(link: Link, log: Log, signal: AbortSignal): 
   }
 }
 
-/** In the background. Idempotent. */
+/** Closes a link in the background. Idempotent. */
 export function discard(link: Link, log: Log): void {
   link.close().catch((err: unknown) => log.debug({ err }, 'closing a failed connection failed'))
 }
@@ -102,7 +102,7 @@ export async function initialize(
   return handshakeResultOf(name, protocolVersion, result, result['serverInfo'])
 }
 
-/** @param serverInfos the first that has the shape counts */
+/** @param serverInfos candidates: the first with a name and a version is used */
 export function handshakeResultOf<R extends Revision>(
   name: UpstreamName,
   revision: R,
@@ -120,19 +120,19 @@ export function handshakeResultOf<R extends Revision>(
   }
 }
 
-/** Kept with each connection and listing, merged for each endpoint, and told to each client. */
+/** The longest JSON of a capability: capabilities are stored for each connection and sent to each client. */
 const maxCapabilityLength = 4_096
 const maxCapabilities = 32
 const maxInstructionsLength = 16_384
 const maxServerInfoLength = 256
 
-/** What a server calls itself; icons and the like are not kept. */
+/** The name, version and title of a server; icons and other members are dropped. */
 function shortened({ name, version, title }: Implementation): Implementation {
   const cut = (text: string): string => firstOf(text, maxServerInfoLength)
   return { name: cut(name), version: cut(version), ...(typeof title === 'string' && { title: cut(title) }) }
 }
 
-/** Without the capabilities that are larger than any that MCP knows: a client cannot miss what it cannot know. */
+/** Drops capabilities that are larger than any that MCP defines. */
 function cappedCapabilities(capabilities: JsonObject): JsonObject {
   const fitting = Object.entries(capabilities).filter(
     ([key, value]) => key.length + JSON.stringify(value).length <= maxCapabilityLength

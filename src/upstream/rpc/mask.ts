@@ -1,5 +1,5 @@
-// Secrets of a definition in what its server says: servers print their environment when they fail, and proxies echo
-// headers. What a result says goes to a model and to whoever reads its transcript.
+// Masks the secrets of a definition in messages of its server: servers print their environment when they fail, and
+// proxies echo headers. A result is read by a model and by everybody who can read its transcript.
 
 import { secretForms, urlCredentials, writtenForms } from '../../config/secret-values.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
@@ -10,17 +10,17 @@ import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
 import { runSteps, type Steps } from '../../time/turns.ts'
 
-/** A shorter value is no secret, and masking it would spoil ordinary words. */
+/** Shorter values are not masked, in characters: they are no secrets, and masking them would spoil ordinary words. */
 const minLength = 8
 
 export const masked = '***'
 
-/** Of a text, characters; of other values, bytes as `jsonSizeOf` counts them: what is searched in one step. */
+/** What is searched in one step: characters of a text, or bytes of other values as `jsonSizeOf` counts them. */
 const stepSize = 65_536
 
 /**
- * The values that are long enough, longest first, since one may hold another. A secret of several lines, such as a PEM
- * key, is read back line by line.
+ * Returns the values that are long enough, longest first, because one may contain another. A secret of several lines,
+ * such as a PEM key, is also masked line by line.
  */
 export function secretParts(values: readonly string[]): string[] {
   const parts = values.flatMap((value) => [value, ...value.split(/[\r\n]+/)]).map((part) => part.trim())
@@ -30,7 +30,7 @@ export function secretParts(values: readonly string[]): string[] {
 export function maskParts(text: string, parts: readonly string[]): string {
   let safe = text
   for (const part of parts) safe = safe.replaceAll(part, masked)
-  // A text that was cut may end within a secret.
+  // A text that was cut may end within a secret: its beginning is masked as well.
   for (const part of parts) {
     for (let length = part.length - 1; length >= minLength; length--) {
       if (safe.endsWith(part.slice(0, length))) return `${safe.slice(0, -length)}${masked}`
@@ -39,13 +39,13 @@ export function maskParts(text: string, parts: readonly string[]): string {
   return safe
 }
 
-/** What clients send back, and what means nothing to the server once it is changed. */
+/** The values and names that are not masked, because clients send them back to the server. */
 export interface Kept {
-  /** Members whose texts are. */
+  /** Members whose strings are not masked. */
   readonly values: ReadonlySet<string>
-  /** Members below which all names are. */
+  /** Members below which property names are not masked. */
   readonly namesBelow: ReadonlySet<string>
-  /** Below one of these. */
+  /** Set below one of `namesBelow`. */
   readonly allNames?: true
 }
 
@@ -54,9 +54,9 @@ const below = (name: string, kept: Kept): Kept => (kept.namesBelow.has(name) ? {
 export type Mask = NonNullable<ReturnType<typeof createResultMask>>
 
 /**
- * @param given the headers that a server is sent, or the variables of its process that may hold secrets
- * @param credential whose secrets change while connections live
- * @returns undefined where the headers, variables and arguments of the definition hold no secret, and there is none
+ * @param given the headers that the server is sent, or the environment variables of its process
+ * @param credential the caller's credential: its secrets may change while the connection is open
+ * @returns undefined if the definition has no secret and there is no credential
  */
 export function createResultMask(
   { argumentSecrets: ofArguments = [] }: Pick<UpstreamDefinition, 'argumentSecrets'>,
@@ -74,7 +74,7 @@ export function createResultMask(
   let shown: readonly string[] = []
   let all = own
 
-  /** Longest first, of now. */
+  /** The present secrets, longest first. */
   function secretsNow(): readonly string[] {
     const now = credential?.secrets() ?? []
     if (now !== shown) all = secretParts([...own, ...(shown = now).flatMap(writtenForms)])
@@ -114,7 +114,7 @@ export function createResultMask(
     return safe
   }
 
-  /** `value` for one that is long, in steps. */
+  /** Like `value`, in steps, for a long value. */
   function* valueSteps(given: unknown, kept: Kept): Steps<unknown> {
     let size = 0
 
@@ -157,15 +157,15 @@ export function createResultMask(
 
   return {
     text,
-    /** The same for what `printable` may have cut, within a secret too. */
+    /** Masks a text that `printable` may have cut within a secret. */
     shortened: (given: string): string =>
       given
         .split('…')
         .map((part) => maskParts(part, secretsNow()))
         .join('…'),
-    /** The same object where it holds no secret. */
+    /** Masks all strings of a value. Returns the same object if it holds no secret. */
     value: <T>(given: T, kept: Kept): T => value(given, kept) as T,
-    /** The same; a long one in steps. @returns a promise where that takes more than this turn of the event loop */
+    /** The same; a long value in steps. @returns a promise if that takes more than this turn of the event loop */
     valueInSteps: <T>(given: T, kept: Kept, owner: WorkOwner): T | Promise<T> =>
       jsonSizeOf(given, stepSize) > stepSize
         ? (runSteps(valueSteps(given, kept), owner) as T | Promise<T>)
@@ -173,10 +173,10 @@ export function createResultMask(
   }
 }
 
-/** A copy of an object, made once something of it differs. */
+/** Copies an object once one of its members differs. */
 function copyOnChange(object: JsonObject) {
   let copy: Map<string, unknown> | undefined
-  /** How often a name was taken: names that are equal once they are masked stay apart by a number. */
+  /** How often each name is used: names that become equal by masking get a number. */
   let taken: Map<string, number> | undefined
 
   function freeName(name: string): string {
@@ -191,7 +191,7 @@ function copyOnChange(object: JsonObject) {
   }
 
   return {
-    /** The members have to come in their order. */
+    /** Adds the next member; the members must be added in their order. */
     add(name: string, shown: string, value: unknown): void {
       if (copy === undefined && name === shown && value === object[name]) return
       copy ??= membersBefore(object, name)
@@ -210,7 +210,7 @@ function membersBefore(object: JsonObject, name: string): Map<string, unknown> {
   return members
 }
 
-/** As `text.replaceAll(secret, masked)`. A secret that lies across two pieces belongs to the first. */
+/** `text.replaceAll(secret, masked)` in steps. A secret across two pieces is replaced with the first of them. */
 function* replaceSteps(text: string, secret: string): Steps<string> {
   let safe = ''
   let copied = 0

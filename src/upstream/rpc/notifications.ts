@@ -1,5 +1,5 @@
-// What a server says besides its answers: to the client of a call while the call or its task runs, to the owner of the
-// connection, or to the log. A flood of it is limited.
+// Notifications of a server: they go to the client of a call while the call or its task runs, to the owner of the
+// connection, or to the log. Their rate is limited.
 
 import { createTokenBucket } from '../../limits/limits.ts'
 import { isObject, type Notification, type Result } from '../../protocol/messages.ts'
@@ -9,13 +9,13 @@ import type { Clock } from '../../time/clock.ts'
 import type { LinkContext } from './transport.ts'
 import type { Log } from '../../observe/log.ts'
 
-// Well above what a person could follow, well below what would fill a client's queue. A burst passes whole.
+// For each call: more than a person could follow, and fewer than would fill a client's queue.
 const callLimit = { perSecond: 200, burst: 2_000 }
-// A server with many subscribed resources may change them all at once; nobody reads a hundred messages a second.
+// For each connection: a server may change all its subscribed resources at once (the burst).
 const connectionLimit = { perSecond: 100, burst: 1_000 }
 const warningLimit = { perSecond: 20, burst: 50 }
 const maxTasks = 256
-/** Where the server does not say how long it keeps the task. */
+/** How long a task's progress token stays valid if the server gives the task no time to live, in milliseconds. */
 const defaultTtlMs = 3_600_000
 
 export type CallNotifications = ReturnType<typeof createCallNotifications>
@@ -23,7 +23,7 @@ export type CallNotifications = ReturnType<typeof createCallNotifications>
 export function createCallNotifications(client: Client, clock: Clock, warnings: LimitedWarnings) {
   const bucket = createTokenBucket(clock, callLimit.perSecond, callLimit.burst)
   let flooded = false
-  /** Of progress above the limit the newest message is worth more than those it replaces. */
+  /** The newest progress above the rate limit: it replaces earlier ones. */
   let held: Notification | undefined
 
   return {
@@ -36,18 +36,18 @@ export function createCallNotifications(client: Client, clock: Clock, warnings: 
       flooded = true
       if (notification.method === 'notifications/progress') held = notification
     },
-    /** The call ends: the last progress is passed on if it was held back. */
+    /** Ends the call: the latest progress is sent if it was held back. */
     end(): void {
       if (held !== undefined) client.notify(held)
     }
   }
 }
 
-/** Who is told of progress. */
+/** The receiver of progress of one request. */
 export interface ProgressListener {
   /** The client's own progress token. */
   readonly token: unknown
-  /** Made with the first one, because most calls have none. */
+  /** Creates the notifications of the call when the first one comes: most calls have none. */
   notifications(): CallNotifications
 }
 
@@ -81,7 +81,7 @@ export function createTaskListeners(clock: Clock) {
   }
 }
 
-/** @returns what takes one notification of the server that belongs to no call */
+/** @returns a function that handles a notification which belongs to no call */
 export function createConnectionNotifications({
   events,
   clock,
@@ -91,7 +91,7 @@ export function createConnectionNotifications({
   const bucket = createTokenBucket(clock, connectionLimit.perSecond, connectionLimit.burst)
 
   return (notification) => {
-    // Whoever takes these coalesces them, so none is too many.
+    // No rate limit: the owner of the connection coalesces list changes.
     const list = changedLists.get(notification.method)
     if (list !== undefined) return events.listChanged(list, 'server')
     if (!otherLegacyNotifications.has(notification.method))

@@ -1,5 +1,6 @@
-// Of one upstream several definitions may be in use: that of everybody, and those with what a person has given for it,
-// or with what its server is told of a caller. Their hashes begin with that of everybody.
+// Hashes of definitions. Of one upstream several definitions may be in use: the shared one, and personal ones, which
+// have the credentials of a person or send the identity of a caller. The hash of a personal one begins with the shared
+// hash.
 
 export const hashSeparator = '.'
 

@@ -1,5 +1,5 @@
-// What becomes of each message of a server: an answer ends its call, a request or a notification goes to the client of
-// its call or to the owner of the connection. What belongs to none is dropped and logged.
+// Dispatches each message of a server: a response ends its call; a request or a notification goes to the client of its
+// call or to the owner of the connection. A message that belongs to neither is dropped and logged.
 
 import {
   isObject,
@@ -27,21 +27,21 @@ export interface OpenCall extends ProgressListener {
   readonly id: number
   readonly client: Client
   readonly filter: NotificationFilter | undefined
-  /** When it fires while server requests are open, it only starts again: the server waits for the client. */
+  /** The timeout of the call. While server requests are open it starts again: the server waits for the client. */
   readonly timer: Timer
   openServerRequests: number
-  /** Of the server requests that came on its own stream. */
+  /** Counts the server requests that came on the stream of the call. */
   serverRequestTally: Tally | undefined
   settle(outcome: Result | Error): void
 }
 
-/** As `jsonSizeOf` counts them. Of what a person or a model may look at, it is more than enough. */
+/** The longest notification, in bytes as `jsonSizeOf` counts them. */
 const maxNotificationBytes = 1024 * 1024
 
 /**
- * @param settle takes the answer to a request; false where nobody waits for it, and then no outcome was made of it: a
- * server may send such without end
- * @returns what takes one decoded message; `from`: the call on whose own stream it came. Never throws.
+ * @param settle ends the call with this id; false if no call waits, and then `outcomeOf` was not called, because a
+ * server may send such responses without end
+ * @returns a function that takes one decoded message; `from`: the call on whose stream it came. Never throws.
  */
 export function createReceiver(
   { definition, link, streamPerCall = false, revision, codec: codecNow }: RpcClientOptions,
@@ -75,9 +75,9 @@ export function createReceiver(
   }
 
   function answer({ id, result, error }: JsonObject, from: number | undefined): void {
-    // 2025-11-25 basic/transports "Sending Messages to the Server" 6: the stream of a POST answers that request alone,
-    // and the GET stream answers none. A connection may serve several callers: what the call of one brings must not
-    // answer that of another.
+    // 2025-11-25 basic/transports "Sending Messages to the Server" 6: the stream of a POST holds the response to that
+    // request alone, and the GET stream holds none. A connection may serve several callers: the stream of one caller's
+    // call must not answer another caller.
     if ((streamPerCall || from !== undefined) && id !== from)
       return warnings.warn({}, 'left out an answer of the upstream that came on the stream of another request')
     const outcomeOf = (): Result | Error =>
@@ -90,15 +90,15 @@ export function createReceiver(
               'upstream_protocol',
               `Upstream ${upstream} answered with neither a result object nor an error.`
             )
-    // Late, doubled or invented.
+    // The response is late, repeated or invented.
     if (!settle(id as number, outcomeOf)) log.debug({ upstream }, 'dropped an answer that nobody waits for')
   }
 
   function serverRequest(id: RequestId, body: Request, from: number | undefined): void {
     const named = from === undefined ? undefined : calls.get(from)
-    // On the stream of a call that is over, nobody is left to ask.
+    // The call of this stream is over: there is no client left to ask.
     if (from !== undefined && named === undefined) return serverRequests.receive(id, body, () => noClient.ask(body))
-    // Where no client made the call, such as a listing, the owner of the connection is asked.
+    // A call of the gateway itself, such as a listing, has no client: the owner of the connection is asked.
     const call = owner(from)
     const about = call ?? named
     // 2025-11-25 basic/utilities/tasks: a task outlives the call that brought the request, and needs its answer.
@@ -119,7 +119,7 @@ export function createReceiver(
 
   function notification(body: Notification, codec: MessageCodec | undefined, from: number | undefined): void {
     const { method, params } = body
-    // It is written for each of its clients, at once.
+    // A notification to the owner is written for all its clients at once, so its size is limited.
     if (jsonSizeOf(params, maxNotificationBytes) > maxNotificationBytes)
       return warnings.warn({ maxNotificationBytes }, 'left out a notification of the upstream that is too large')
     if (method === 'notifications/progress') return progress(body, from)
@@ -133,14 +133,14 @@ export function createReceiver(
     if (method !== 'notifications/message' && method !== 'notifications/elicitation/complete') return notifyOwner(body)
     const call = owner(from)
     if (call !== undefined) return notifyClient(call, body)
-    // What comes on the stream of a call that is over is dropped.
+    // A notification on the stream of a call that is over is dropped.
     if (from === undefined || calls.has(from)) notifyOwner(body)
   }
 
   function progress(body: Notification, from: number | undefined): void {
     const id = body.params?.['progressToken'] as number
     const call = calls.get(id)
-    // That of a task may come on any stream: its call is over.
+    // Progress of a task may come on any stream, because the call that made the task is over.
     if (call !== undefined && from !== undefined && id !== from)
       return warnings.warn({}, 'left out progress of the upstream that came on the stream of another request')
     const listener = call ?? taskListeners.get(id)
@@ -150,7 +150,7 @@ export function createReceiver(
     listener.notifications().notify({ ...body, params: { ...body.params, progressToken: listener.token } })
   }
 
-  /** 2026-07-28: all that a server says belongs to a request. */
+  /** In 2026-07-28 every notification belongs to a request. */
   function modernNotification(body: Notification, codec: MessageCodec, from: number | undefined): void {
     const call = calls.get(from ?? codec.requestIdOf(body, calls) ?? 0)
     const accepted = call?.filter?.accept(body)
@@ -165,14 +165,17 @@ export function createReceiver(
     call.notifications().notify(body)
   }
 
-  /** The call of a client that a message is about: its stream says it, or an exclusive connection has only one. */
+  /**
+   * Finds the client's call that a message is about: the call of its stream, or the only one of an exclusive
+   * connection.
+   */
   function owner(from: number | undefined): OpenCall | undefined {
     const candidates = from !== undefined ? [calls.get(from)] : exclusive ? [...calls] : []
     const [only, ...others] = candidates.filter((call) => call?.client !== noClient)
     return others.length === 0 ? only : undefined
   }
 
-  /** Stops the time of calls until a client has answered, or the server has withdrawn its request. */
+  /** Pauses the timeouts of calls until the client has answered or the server has withdrawn its request. */
   function pauseTimeouts<Answer>(paused: readonly OpenCall[], withdrawn: AbortSignal, answer: Promise<Answer>) {
     let over = false
     for (const call of paused) call.openServerRequests++

@@ -1,27 +1,27 @@
-// Ids of requests to an upstream. On a connection without a stream for each call an answer belongs to the call whose id
-// it has: whoever can write one line of a server's output could answer the next call of anybody, if ids were counted.
+// Ids of requests to an upstream. Without a stream for each call, only the id tells which call a response belongs to.
+// If ids were sequential, anybody who can make a server print a line could answer the next call of another caller.
 
 import { hash } from 'node:crypto'
 import type { LentSession, UpstreamSession } from '../../protocol/seams.ts'
 
 /** Servers that keep an id in 32 bits answer a larger one with another id. */
 const mask = 0x7fff_ffff
-/** Of a session that several connections have, one after the other. */
+/** The ids of one turn. A session that several connections use one after the other has a turn for each of them. */
 const idsInTurn = 2 ** 24
 /**
- * Where a connection begins in its turn, below this: should a store lose what was written, and two have the same turn,
- * they hardly have the same ids.
+ * A connection begins at a random place of its turn, below this: if the store loses a write and two connections get the
+ * same turn, they are unlikely to use the same ids.
  */
 export const maxStart = 2 ** 23
 
-/** In a series that is lent to another connection. */
+/** The number of ids in a series that is lent to another connection. */
 export const lentIds = 2 ** 10
-/** Of a turn: what comes after these is for the connection that has it alone. */
+/** The ids of a turn that may be lent; the rest is for the connection whose turn it is. */
 const lendableIds = idsInTurn * 0.75
 
 export interface RequestIds {
   (): number
-  /** Gives a series of `lentIds` ids away. @returns where it begins, for `createLentIds`; undefined: no more */
+  /** Reserves a series of `lentIds` ids. @returns its start, for `createLentIds`; undefined: no series is left */
   lend(): number | undefined
   /** Is it an id of the series that was given away from there, also by one of those before in the session? */
   isIn(from: number, id: unknown): boolean
@@ -35,11 +35,11 @@ export function numbersFrom(secret: string): () => number {
 }
 
 /**
- * @param random between 0 and 1
- * @param start below `maxStart`
- * @returns gives a positive integer below 2^31, in a secret order: none comes twice in the life of a connection
- * (2025-11-25 basic "Requests": an id MUST NOT have been used before in the session), and of the connections that have
- * one session in turn, made from the same numbers, each has others
+ * Creates positive ids below 2^31 in a secret order. No id comes twice on a connection (2025-11-25 basic "Requests": an
+ * id MUST NOT have been used before in the session), nor in two turns of the same session.
+ * @param random returns numbers from 0 to 1 (1 excluded); the same numbers for all turns of a session
+ * @param turn how many connections have used the session before
+ * @param start where the ids begin in the turn, below `maxStart`
  */
 export function createRequestIds(random: () => number, turn = 0, start = 0): RequestIds {
   const { first, idOf, placeOf } = createOrder(random)
@@ -49,7 +49,7 @@ export function createRequestIds(random: () => number, turn = 0, start = 0): Req
   function next(): number {
     count = (count + 1) & mask
     const id = idOf(count)
-    // Many servers take 0 for no id.
+    // 0 is skipped, because many servers treat it as a missing id.
     return id === 0 ? next() : id
   }
   const lend = (): number | undefined => {
@@ -64,9 +64,10 @@ export function createRequestIds(random: () => number, turn = 0, start = 0): Req
 }
 
 /**
- * Ids of a series that another connection has given away: none of those that it gives itself, before or after.
- * @param random the same numbers as there
- * @returns `next`: undefined once there are none left
+ * Creates the ids of a series that another connection has lent and does not use itself.
+ * @param random returns the same numbers as for that connection
+ * @param from the start of the series, from `lend`
+ * @returns `next` returns undefined when no id is left
  */
 export function createLentIds(random: () => number, from: number) {
   const { idOf } = createOrder(random)
@@ -87,8 +88,8 @@ function createOrder(random: () => number) {
     first: secret(),
     idOf(count: number): number {
       let id = count
-      // Each step can be reversed, so that different counts give different ids: a sum, a product with an odd number,
-      // and the upper bits on the lower ones.
+      // Each step is reversible, so different counts give different ids: add, multiply by an odd number, and xor the
+      // upper bits into the lower ones.
       for (const { add, factor } of rounds) {
         id = Math.imul((id + add) & mask, factor) & mask
         id ^= id >>> 16
@@ -115,18 +116,18 @@ function inverseOf(factor: number): number {
 
 export type SessionIds = ReturnType<typeof createSessionIds>
 
-/** Of a connection over HTTP, which gives some away, or has those of another one. */
+/** The ids of an HTTP connection: of its own turn, of which it can lend some, or of a series that was lent to it. */
 export function createSessionIds({ secret, turn }: Pick<UpstreamSession, 'secret' | 'turn'>, start: number) {
   const own = createRequestIds(numbersFrom(secret), turn, start)
   let lent: ReturnType<typeof createLentIds> | undefined
   let [from, isOver] = [0, false]
   return {
-    /** @returns undefined where none are left */
+    /** @returns undefined if none is left */
     next: (): number | undefined => (lent === undefined ? own() : lent.next()),
-    /** @returns undefined where they have no end */
+    /** @returns undefined if they are not limited */
     series: () => lent && { from, left: isOver ? 0 : lent.left() },
     isIn: own.isIn,
-    /** Those that are left are for requests that are on their way. */
+    /** Ends the ids: the remaining ones are for requests that are being sent already. */
     end(): void {
       isOver = true
     },

@@ -1,15 +1,15 @@
-// How soon a session at a server over HTTP is begun again.
+// The delay before a session at an HTTP server is begun again.
 
 import { type Clock, backoffMs, pause } from '../../time/clock.ts'
 
-/** How soon a session that the server forgot is made anew, from the second time on. */
+/** The delays from the second restart on. */
 const restartBackoff = { firstMs: 1_000, maxMs: 60_000 }
-/** A session that lived so long was a good one. */
+/** A session that lived so long resets the delay, in milliseconds. */
 const provenMs = 60_000
 
 /**
- * At once the first time, then later and later: a server that forgets each session as soon as it has it does not decide
- * how often we connect.
+ * The first restart is immediate, later ones back off: otherwise a server that forgets each session at once would
+ * decide how often the gateway connects.
  */
 export function createRestartDelay(clock: Clock) {
   let restarts = 0

@@ -1,5 +1,5 @@
-// JSON-RPC as a client, the same over all transports: mints ids, keeps the open calls, maps progress tokens. It never
-// sends a request twice and knows nothing of bytes.
+// The JSON-RPC client of all transports: creates ids, keeps the open calls, maps progress tokens. It never sends a
+// request twice and does not deal with bytes.
 
 import { metaOf, type Notification, notificationMessage, type Request, type Result } from '../../protocol/messages.ts'
 import { withProgressToken } from '../../protocol/envelope.ts'
@@ -16,9 +16,11 @@ import type { RpcClientOptions } from './transport.ts'
 
 export type RpcClient = ReturnType<typeof createRpcClient>
 
-/** Limited by connectMs instead of timeoutMs. A server may stumble over a cancellation ahead of its handshake. */
+/** Methods limited by connectMs instead of timeoutMs. They are not cancelled: a server may fail on it at this point. */
 const handshakes: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
-/** A server need not answer what was cancelled (2025-11-25 basic/utilities/cancellation): the oldest are forgotten. */
+/**
+ * A server may leave cancelled requests unanswered (2025-11-25 basic/utilities/cancellation): the oldest are dropped.
+ */
 const maxAbandoned = 64
 
 const once = { once: true }
@@ -29,11 +31,11 @@ export function createRpcClient(options: RpcClientOptions) {
   const calls = createOpenTable<OpenCall>()
   const taskListeners = createTaskListeners(clock)
   const sender = createTextSender(options, calls)
-  /** Requests that were given up and that the server has not answered: it may go on with them. */
+  /** Cancelled requests that the server has not answered: it may still execute them. */
   const abandoned = new Set<number>()
   let drained: PromiseWithResolvers<void> | undefined
   const serverRequests = createServerRequests(link, (message, call) => {
-    // The call would wait until its timeout. Another session or process of the server may have asked.
+    // The server did not accept an answer. Its call would wait until the timeout, so it fails at once.
     const refused = (): void =>
       call?.settle(
         uncertainError(
@@ -63,7 +65,7 @@ export function createRpcClient(options: RpcClientOptions) {
     const outgoing = codec?.encode(mapped, client) ?? mapped
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     let notifications: CallNotifications | undefined
-    // A call may take as long as a person thinks: these functions must not hold on to what was sent.
+    // A call may wait long for a person: these closures must not keep the sent request alive.
     const giveUp = (reason: string, error: Error): void => {
       if (sender.isUnsent(id)) return call.settle(error)
       // 2025-11-25 basic/utilities/cancellation: initialize is never cancelled.
@@ -90,8 +92,8 @@ export function createRpcClient(options: RpcClientOptions) {
       }),
       openServerRequests: 0,
       serverRequestTally: undefined,
-      // No getter: V8 makes a hidden class for each object literal with one, which is old from the first and holds the
-      // call, and with it all that the call refers to, until the next collection of old objects.
+      // A method, not a getter: V8 makes a hidden class for each object literal with a getter, in the old generation,
+      // and it keeps the call alive until the next major garbage collection.
       notifications: () => (notifications ??= createCallNotifications(client, clock, warnings)),
       settle(outcome) {
         if (!calls.delete(id)) return
@@ -120,7 +122,7 @@ export function createRpcClient(options: RpcClientOptions) {
     drained = undefined
   }
 
-  /** @returns false where nobody waits for it */
+  /** @returns false if no call waits for it */
   function settle(id: number, outcomeOf: () => Result | Error): boolean {
     if (abandoned.delete(id) && abandoned.size === 0) resolveDrained()
     const call = calls.get(id)
@@ -143,19 +145,19 @@ export function createRpcClient(options: RpcClientOptions) {
       return drained.promise
     },
     receive: createReceiver(options, calls, settle, serverRequests, taskListeners),
-    /** A sign of life which is no message. */
+    /** Restarts the timeout of a call: bytes came on its stream that are no message. */
     refreshTimeout(id: number): void {
       calls.get(id)?.timer.refresh()
     },
-    /** The request has left. @param keptBytes of it that the transport keeps until the server begins to answer */
+    /** The request was sent. @param keptBytes of it stay in memory until the server begins to answer */
     written: (id: number, keptBytes = 0): void => calls.get(id)?.client.sent?.(keptBytes),
-    /** The transport sends the request once more, or asks for the rest of its answer. */
+    /** The transport sends the request once more, or resumes the stream of its response. */
     again: (id: number, why: SentAgain): void => calls.get(id)?.client.again?.(why),
     fail,
     isOpen: (id: number): boolean => calls.has(id),
     isBusy: (): boolean => [...calls].some(({ client }) => client !== noClient),
     onlyOpen: (): number | undefined => (calls.size === 1 ? [...calls][0]?.id : undefined),
-    /** The server has forgotten its requests. */
+    /** Withdraws all server requests, because the server has forgotten them. */
     withdrawServerRequests: serverRequests.withdrawAll,
     /** Ends all calls, and refuses new ones. */
     end(reason: Error): void {

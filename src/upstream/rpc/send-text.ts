@@ -1,5 +1,5 @@
-// Long messages to an upstream are written in steps: no turn of the event loop makes all of such a text. Short ones may
-// be sent before a long one that is being written.
+// Serializes long messages to an upstream in steps, so that no turn of the event loop is long. Short messages may
+// overtake a long one that is being serialized.
 
 import { isLongText, type JsonText } from '../../protocol/json-text.ts'
 import { longTextSteps } from '../../protocol/json-writer.ts'
@@ -11,12 +11,12 @@ import type { RpcClientOptions } from './transport.ts'
 
 const always = (): boolean => true
 
-/** @param calls those of which the answer is waited for, by id: what is given up is not written to its end */
+/** @param calls the open calls by id: the serialization of a call that is not among them stops */
 export function createTextSender(
   { link, transport }: Pick<RpcClientOptions, 'link' | 'transport'>,
   calls: Pick<OpenTable<unknown>, 'has'>
 ) {
-  /** Requests that are being written. */
+  /** The ids of requests that are being serialized. */
   const unsent = new Set<number>()
 
   function* writeSteps(message: JsonObject, isWanted: () => boolean): Steps<JsonText | undefined> {
@@ -34,7 +34,7 @@ export function createTextSender(
   }
 
   return {
-    /** @throws GatewayError if it was not sent. @param fail called for one that was to be sent later */
+    /** @throws GatewayError if it was not sent. @param fail called instead if it was to be sent later */
     request(id: number, request: Request, client: Client, fail: (id: number, error: Error) => void): void {
       const message = requestMessage(id, request)
       if (!isLongText(message)) return transport.request(id, JSON.stringify(message), request, client)
@@ -47,13 +47,13 @@ export function createTextSender(
         .catch((error: unknown) => fail(id, error as Error))
         .finally(() => unsent.delete(id))
     },
-    /** What a client answers to a server request may be as long as its own requests. */
+    /** Sends a notification or a response; a client's response to a server request may be long. */
     post(message: JsonObject, lost: (() => void) | undefined): void {
       if (!isLongText(message)) return transport.post(JSON.stringify(message), lost)
-      // A rejection that nobody takes would end the process.
+      // An unhandled rejection would end the process.
       sendLong(message, always, (text) => transport.post(text, lost)).catch(() => lost?.())
     },
-    /** Was the request given up before anything of it was sent? Then the server need not hear of it. */
+    /** Whether nothing of the request was sent yet: then no cancellation is needed. */
     isUnsent: (id: number): boolean => unsent.has(id)
   }
 }

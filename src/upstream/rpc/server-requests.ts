@@ -28,23 +28,23 @@ type Ask = (
 
 interface Origin {
   readonly call: OpenCall
-  /** Does the stream say so, or is it the only call it can be? */
+  /** Whether the stream names the call, or there is only one that it can be. */
   readonly certain: boolean
 }
 
-// No person can answer more than this. What comes on the stream of a call counts for that call, so that a flood on it
-// takes nothing from the others.
+// For each call: no person can answer more. A request on the stream of a call counts for that call, so that a flood
+// there does not use up the limits of other calls.
 const limitOfCall = { perSecond: 10, burst: 20, open: 32 }
-// One caller may leave 64 calls waiting at once.
+// For each connection: one caller may have 64 calls that wait.
 const limitOfConnection = { perSecond: 50, burst: 100, open: 256 }
 const MiB = 1024 * 1024
 /**
- * In bytes as `jsonSizeOf` counts them: of one request, and of all that wait on a connection (of a modern
- * server: in a session), of an upstream, of a tenant, and in the process.
+ * The most bytes, as `jsonSizeOf` counts them: of one request, and of all waiting ones of a connection (of a modern
+ * server: of a session), of an upstream, of a tenant, and of the process.
  */
 const defaultLimits = { request: MiB, connection: 4 * MiB, upstream: 8 * MiB, tenant: 16 * MiB, all: 64 * MiB }
 
-/** What is counted together: the requests of one call, or all those whose call no stream names. */
+/** A group of requests with one limit: those of one call, or all those whose call no stream names. */
 export type Tally = ReturnType<typeof newTally>
 
 const newTally = (clock: LinkContext['clock']) => ({
@@ -56,13 +56,13 @@ interface OpenRequest {
   readonly withdrawn: AbortController
   readonly origin: Origin | undefined
   readonly tally: Tally
-  /** Gives back what it takes of the quota. */
+  /** Releases its bytes in the quota. */
   readonly release: () => void
 }
 
 export type ServerRequests = ReturnType<typeof createServerRequests>
 
-/** @param send to the server; `call`: the one that goes on with this answer */
+/** @param send sends a response to the server; `call`: the call that goes on with it */
 export function createServerRequests(
   { handshake: { capabilities }, serverRequestQuota: quota, clock, warnings }: LinkContext,
   send: (message: JsonObject, call?: OpenCall) => void
@@ -94,7 +94,7 @@ export function createServerRequests(
     }
   }
 
-  /** The server has forgotten what it asked: nothing is answered. */
+  /** Withdraws all requests without a response, because the server has forgotten them. */
   function withdrawAll(reason: string): void {
     const all = [...open.values()]
     for (const id of open.keys()) remove(id)
@@ -120,16 +120,16 @@ export function createServerRequests(
   }
 
   return {
-    /** @param origin the call that it is about */
+    /** @param origin the call that the request is about */
     receive(id: RequestId, request: ServerRequest, ask: Ask, origin?: Origin): void {
       const { method, params } = request
       if (over) return
-      // The server's own sign of life: no client has to hear of it (2025-11-25 basic/utilities/ping).
+      // The gateway answers pings itself (2025-11-25 basic/utilities/ping).
       if (method === 'ping') return send(responseMessage(id, {}))
       const capability = legacyServerRequests.get(method)
       if (capability === undefined)
         return refuse(id, rpcCodes.methodNotFound, 'No client can be asked this: MCP has no such request of servers.')
-      // Servers tell the model of it in the result of their tool: it says what to change.
+      // Servers repeat this message in the result of their tool, so it says what to change.
       if (!isObject(capabilities[capability]))
         return refuse(
           id,
@@ -165,17 +165,17 @@ export function createServerRequests(
       remove(id)?.withdrawn.abort(reason)
     },
 
-    /** A call has ended: what was asked on its own stream is withdrawn, and the server gets an error for an answer. */
+    /** A call has ended: requests on its stream are withdrawn at the client, and answered with an error. */
     ended(call: OpenCall): void {
       withdraw((origin) => origin.call === call && origin.certain)
     },
-    /** A call was given up: what was asked meanwhile is withdrawn too where no other call can have been meant. */
+    /** A call was cancelled: also withdraws the requests that came meanwhile if no other call can be meant. */
     abandoned(call: OpenCall): void {
       withdraw((origin) => origin.call === call)
     },
 
     withdrawAll,
-    /** The server is gone: no more are taken. */
+    /** The connection has ended: no request is accepted any more. */
     end(reason: string): void {
       over = true
       withdrawAll(reason)
@@ -188,8 +188,8 @@ export type ServerRequestQuota = ReturnType<ServerRequestQuotas['open']>
 export type ServerRequestQuotas = ReturnType<typeof createServerRequestQuotas>
 
 /**
- * How much of what servers ask may wait for an answer, in one process. A request of a legacy server counts until
- * it is answered or withdrawn; relay/bridge counts input requests of a modern server.
+ * Limits the memory of server requests that wait for an answer in one process. A request of a legacy server counts
+ * until it is answered or withdrawn; `relay/bridge` counts the input requests of modern servers.
  */
 export function createServerRequestQuotas(limits = defaultLimits, memory = createMemoryAccount()) {
   const quota = createQuota()
@@ -205,16 +205,16 @@ export function createServerRequestQuotas(limits = defaultLimits, memory = creat
       ] as const
       const share = memory.share(tenant, `requests of ${name}`)
       return {
-        /** Of a single request. */
+        /** The most bytes of a single request. */
         maxBytes: limits.request,
-        /** @returns what gives the bytes back, once; undefined where there are not so many left */
+        /** @returns a function that releases the bytes, to be called once; undefined: a limit is reached */
         take(bytes: number): (() => void) | undefined {
           const release = quota.take(bytes, accounts)
           return release && withMemory(share, bytes, release)
         }
       } as const
     },
-    /** Connections, upstreams, tenants and the process, as far as requests of them wait. */
+    /** The number of quotas in use: of connections, upstreams, tenants and the process. */
     get size() {
       return quota.size
     }

@@ -1,18 +1,18 @@
-// Lines that servers write to standard output among their messages, although nothing else may stand there: told once of
-// each server, then counted, and told again once in a while as long as they go on.
+// Lines on the standard output of servers that are no MCP messages, which the specification forbids. The first one of a
+// server is logged; later ones are counted, and the count is logged from time to time.
 
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Clock } from '../../time/clock.ts'
 
-/** Between two lines of the log about one server; and since its last stray line, until it counts as quiet. */
+/** The time between two log lines about one server; also after its last stray line, until it counts as quiet. */
 const quietMs = 600_000
-/** Beyond it, the one that is known for longest is forgotten. */
+/** The most servers that are counted; beyond, the one that was added first is dropped. */
 const maxServers = 1_000
 
 interface Stray {
   lines: number
-  /** Of these, how many the log does not know of. */
+  /** How many of them were not logged yet. */
   untold: number
   toldAt: number
   lastAt: number
@@ -35,7 +35,7 @@ export function createStrayLines(clock: Pick<Clock, 'now'>) {
   }
 
   return {
-    /** @param fields called only for what is logged */
+    /** @param fields called only if a line is logged */
     note(server: Server, log: Log, fields: () => object): void {
       const now = clock.now()
       const stray = known.get(keyOf(server)) ?? begun(keyOf(server))
@@ -48,7 +48,7 @@ export function createStrayLines(clock: Pick<Clock, 'now'>) {
       stray.untold = 0
       stray.toldAt = now
     },
-    /** How many, where it still writes some. */
+    /** The number of stray lines of a server; 0 once it counts as quiet. */
     of(server: Server): number {
       const stray = known.get(keyOf(server))
       return stray !== undefined && clock.now() - stray.lastAt < quietMs ? stray.lines : 0

@@ -1,4 +1,4 @@
-// What a transport, and the codec of an era, do for the RPC client.
+// The interfaces that a transport and the message codec of an era implement for the RPC client.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
@@ -13,49 +13,49 @@ import type { ServerRequestQuota } from './server-requests.ts'
 
 export type ConnectionUse = 'listing' | 'view' | 'calls'
 
-/** Serves all parts of one connection. */
+/** What all parts of one connection share. */
 export interface LinkContext {
   readonly handshake: HandshakeParams
   readonly events: UpstreamEvents
   readonly clock: Clock
-  /** Between 0 and 1. */
+  /** Returns a number from 0 to 1 (1 excluded). */
   readonly random: () => number
   readonly log: Log
   readonly warnings: LimitedWarnings
   readonly serverRequestQuota: ServerRequestQuota
-  /** What messages of the server take up while they come in. */
+  /** Counts the memory of messages while they are received. */
   readonly memory: MemoryShare
   readonly use: ConnectionUse
-  /** Undefined: the headers of the definition are all that the server is shown. */
+  /** The caller's credential; undefined: only the headers of the definition are sent. */
   readonly credential?: UpstreamCredential | undefined
   /** The server no longer speaks the era that it was found to speak; `events.closed` follows. */
   eraChanged?(): void
 }
 
-/** None of these wait. */
+/** Sends messages. All methods return at once. */
 interface Transport {
   /**
-   * The answer comes back by `RpcClient.receive`, a failure by `fail`. `RpcClient.written` says that a long one has
-   * left. @throws GatewayError if it was not sent
+   * Sends a request. Its response comes by `RpcClient.receive`, a failure by `fail`; `RpcClient.written` reports that a
+   * long one was sent. @throws GatewayError if it was not sent
    */
   request(id: number, body: JsonText, request: Request, client: Pick<Client, 'quotaKey'>): void
-  /** A notification or a response. @param lost called where the server says that it has not taken it */
+  /** Sends a notification or a response. @param lost called if the server refuses it */
   post(body: JsonText, lost?: () => void): void
   drop(id: number): void
-  /** What becomes of a part of a long body; a short one comes as it is. */
+  /** Changes each part of a long body before it is sent; short bodies are passed unchanged. */
   readonly changePart?: (part: string) => string
 }
 
-/** Bytes or characters: of a request that is let go of once it is sent, at least. */
+/** From this length on, in bytes or characters, the memory of a request is freed as soon as it is sent. */
 export const longRequestLength = 16_384
 
-/** Set by an era whose messages differ from those of the legacy one. */
+/** Translates the messages of 2026-07-28; the legacy era has no codec. */
 export interface MessageCodec {
   encode(request: Request, client: Client): Request
-  /** @returns the result as the client may have it; upstream_protocol for what it cannot take */
+  /** @returns the result for the client; GatewayError upstream_protocol for an invalid one */
   checkResult(result: Result, method: string, client: Client): Result | GatewayError
   notificationFilter(id: number, outgoing: Request): NotificationFilter
-  /** A request that asked for log messages was given up: those still to come must reach no other client. */
+  /** A request that asked for log messages was cancelled: later ones must reach no other client. */
   abandoned(): void
   /** @returns the id of the request that a notification belongs to, as far as its content says */
   requestIdOf(
@@ -65,11 +65,11 @@ export interface MessageCodec {
 }
 
 export interface NotificationFilter {
-  /** A stream without end, on which silence is no timeout. */
+  /** Whether the response is a stream without end, which has no timeout. */
   readonly endless: boolean
-  /** The request asked for log messages. */
+  /** Whether the request asked for log messages. */
   readonly logs: boolean
-  /** @returns what the client is told; `end` where the server ended the stream; undefined for what was not asked for */
+  /** @returns the notification for the client; `end`: the server ended the stream; undefined: it was not asked for */
   accept(notification: Notification): Notification | 'end' | undefined
 }
 
@@ -77,11 +77,11 @@ export interface RpcClientOptions {
   readonly definition: Pick<UpstreamDefinition, 'name' | 'timeoutMs' | 'isolation'>
   readonly link: LinkContext
   readonly transport: Transport
-  /** Gives the ids of requests; undefined where it has none left. Default: of this connection alone. */
+  /** Returns the next request id; undefined: none is left. Default: ids of this connection alone. */
   nextId?(): number | undefined
-  /** Each request is answered on a stream of its own. */
+  /** Whether each request is answered on a stream of its own. */
   readonly streamPerCall?: boolean
-  /** The negotiated one; undefined before the handshake. */
+  /** The negotiated revision; undefined before the handshake. */
   revision?(): Revision | undefined
   /** Set while the connection speaks 2026-07-28. */
   codec?(): MessageCodec | undefined

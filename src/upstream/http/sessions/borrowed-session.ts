@@ -1,5 +1,5 @@
-// A session that another process has at a server over HTTP, as a connection is in it that only sends requests: without
-// a handshake, a GET stream and an end of its own.
+// The borrower's side of a lent session: another process (the home of the session) has a session at a server over HTTP,
+// and this connection only sends requests in it. It does no handshake, opens no GET stream and sends no DELETE.
 
 import type { UpstreamDefinition } from '../../../config/snapshot.ts'
 import type { SessionLoan } from '../../../protocol/seams.ts'
@@ -48,7 +48,7 @@ export function createBorrowedSession(
       end(id)
       throw notKnownHere(name, cause)
     }
-    // The new session knows nothing of what the old one had asked.
+    // The server forgot its own requests with the session: their answers would mean nothing in the new one.
     rpc.withdrawServerRequests('the server forgot its session')
   }
 

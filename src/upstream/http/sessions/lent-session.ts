@@ -1,4 +1,5 @@
-// What connections in one session at a server need to know of it: whether the server still knows it, and its names.
+// A session at a server that several connections use: the check whether the server still knows it, and its data as they
+// are lent to another process.
 
 import type { UpstreamSession } from '../../../protocol/seams.ts'
 import type { HandshakeResult } from '../../rpc/link.ts'
@@ -26,7 +27,7 @@ export function createSessionCheck(
   return (suspect: HttpSession): Promise<void> => (checking ??= check(suspect))
 }
 
-/** Without what the client of another connection is not told again. */
+/** The data of a session that are lent: without the instructions, which the borrower's client has already. */
 export function lentOf(
   { current: { id }, handshakeResult }: { current: HttpSession; handshakeResult: HandshakeResult | undefined },
   series: Pick<UpstreamSession, 'secret' | 'turn'>

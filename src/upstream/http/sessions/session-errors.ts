@@ -1,11 +1,11 @@
-// The id of a session, and what a call is told where there is no new session in place of a forgotten one (2025-11-25
-// basic/transports "Session Management").
+// Checks session ids, and makes the error of a call whose session the server forgot while no new one could be begun
+// (2025-11-25 basic/transports "Session Management").
 
 import { GatewayError } from '../../../protocol/messages.ts'
 import { upstreamError } from '../../rpc/errors.ts'
 import type { UpstreamDefinition } from '../../../config/snapshot.ts'
 
-/** 2025-11-25 "Session Management" 1. */
+/** Visible ASCII only (2025-11-25 basic/transports "Session Management" 1). */
 export const isSessionId = (id: string | undefined): id is string =>
   id !== undefined && /^[\x21-\x7e]{1,4096}$/.test(id)
 
@@ -15,7 +15,7 @@ export function checkId(name: UpstreamDefinition['name'], id: string | undefined
   throw upstreamError(name, 'upstream_protocol', `Upstream ${name} issued a session id that is not visible ASCII.`)
 }
 
-/** The 404 proves that whatever waits for the new session was not executed, however the handshake ended. */
+/** The error of a call that waits for the new session: the 404 proves that the call was not executed. */
 export function notBegunAgain(name: UpstreamDefinition['name'], late: string, cause: unknown): GatewayError {
   const why = `it did not start a new one${late === '' ? reasonIn(cause) : late}`
   const text = `Upstream ${name} forgot its session (HTTP 404), and ${why}; the request was not executed.`
@@ -28,6 +28,6 @@ export function notKnownHere(name: UpstreamDefinition['name'], cause: unknown): 
   return upstreamError(name, 'upstream_unavailable', text, cause)
 }
 
-/** Of a refused handshake. One that broke says that its own outcome is unknown, which is not that of the call. */
+/** Why the handshake failed, without "outcome unknown": that concerns the handshake and not the call. */
 const reasonIn = (cause: unknown): string =>
   cause instanceof GatewayError && cause.data['outcome'] === undefined ? ` (${cause.message.replace(/\.$/, '')})` : ''

@@ -1,4 +1,4 @@
-// What a session was told, and what the new one is told in place of one that the server has forgotten.
+// Repeats the log level and the subscriptions of a session in the new one, after the server has forgotten it.
 
 import { createSemaphore } from '../../../limits/limits.ts'
 import type { Log } from '../../../observe/log.ts'
@@ -6,25 +6,25 @@ import { isObject, type Request, type Result, type ServerCapabilities } from '..
 import { type Client, noClient, type UpstreamEvents } from '../../../protocol/seams.ts'
 import type { RpcClient } from '../../rpc/rpc-client.ts'
 
-/** What a new session has to be told again. */
+/** The state of a session that a new one does not have. */
 export interface SessionReplay {
   repeat(signal: AbortSignal): void
-  /** URIs. */
+  /** The subscribed URIs. */
   readonly subscriptions: ReadonlySet<string>
 }
 
-/** Requests to a server that has just lost its sessions. */
+/** The most repeated requests at once: a server that lost its sessions gets those of all of them. */
 const maxAtOnce = 8
 
 /**
- * What a session was told and a new one has to be told again: its log level and its subscriptions (2025-11-25
+ * Keeps the log level and the subscriptions of a session, and repeats them in a new one (2025-11-25
  * server/utilities/logging, server/resources "Subscriptions").
  */
 export function createSessionReplay(name: string, rpc: RpcClient, log: Log) {
   let level: Request | undefined
-  // No limit of its own, which one of the client sessions behind the connection could use up for all: it never holds
-  // more than the relay's subscriptions, which are limited for each session. URIs only, nothing else of a client's
-  // request.
+  // No limit here, because one of the client sessions behind the connection could use it up for all others: the set
+  // holds no more than the relay's subscriptions, which are limited for each client session. It keeps URIs only,
+  // nothing else of a client's request.
   const subscriptions = new Set<string>()
   const limited = createSemaphore(maxAtOnce)
   let rounds = 0
@@ -49,12 +49,12 @@ export function createSessionReplay(name: string, rpc: RpcClient, log: Log) {
       }
       return result
     },
-    /** What the server refuses now is logged; nobody waits for it. */
+    /** Sends the requests in the background; a refusal is logged. */
     repeat(signal: AbortSignal): void {
       const round = ++rounds
       const send = (request: Request, holds: () => boolean): void => {
         limited(async () => {
-          // Another session has begun meanwhile, the connection has ended, or the client unsubscribed.
+          // Skipped if another session has begun meanwhile, the connection has ended, or the client has unsubscribed.
           if (round === rounds && !signal.aborted && holds()) await rpc.request(request, noClient, signal)
         }).catch((err: unknown) =>
           log.warn(
@@ -71,7 +71,7 @@ export function createSessionReplay(name: string, rpc: RpcClient, log: Log) {
   }
 }
 
-/** Notifications may have been missed. */
+/** Reports all lists and subscribed resources as changed, because notifications may have been missed. */
 export function announce(
   events: UpstreamEvents,
   capabilities: ServerCapabilities,
