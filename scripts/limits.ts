@@ -2003,6 +2003,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'a page with a link'
     ],
     ['login/interactions.ts maxAddressChars', 'the address of an app, on the page of consent', 'page', 'cut'],
+    ['login/strangers/own-paths.ts maxParameters', 'parameters of a query', 'request to a login front', '400'],
     ['login/strangers/registration.ts maxClientName', 'the name of an app, on the pages', 'page', 'cut'],
     ['login/people/identity.ts maxTextBytes', 'name, groups and roles of a person as JSON', 'person', 'refused']
   ],

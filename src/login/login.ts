@@ -23,7 +23,7 @@ import { createLoginKeys, withOwnKeys } from './keys.ts'
 import { createLoginEvents, type LoginAuditor } from './login-events.ts'
 import { createProvider } from './provider.ts'
 import { createLoginRecords } from './records.ts'
-import { ownPaths } from './strangers/own-paths.ts'
+import { checkFrontUrl } from './strangers/own-paths.ts'
 import { errorPage, sendPage, tooOften } from './pages.ts'
 import { createSignIn } from './people/sign-in.ts'
 import { createStrangerLimits } from './strangers/stranger-limits.ts'
@@ -158,7 +158,7 @@ export async function createLogin(
       const found = frontFor(tenant)
       if (found === undefined) return false
       const url = new URL(path, found.config.issuer)
-      if (!ownPaths.test(url.pathname)) throw noPage(found.config.issuer)
+      checkFrontUrl(url, found.config.issuer)
       try {
         await serve(found, url, request, response)
       } catch (error) {
@@ -220,12 +220,6 @@ function adjusted(url: URL, { scopes }: LoginConfig): string {
     searchParams.set('scope', [...new Set([...asked, ...scopes, 'offline_access'])].join(' '))
   return pathname + url.search
 }
-
-const noPage = (issuer: string): GatewayError =>
-  new GatewayError(
-    'not_found',
-    `The authorization server has nothing here. ${issuer}/.well-known/openid-configuration says what it has, and where.`
-  )
 
 /**
  * RFC 6749 section 5.2: hosts keep what they have and come back. With an answer of another form they sign in anew.

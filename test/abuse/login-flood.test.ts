@@ -61,6 +61,21 @@ t.test('a flood at the login front of one tenant takes nothing from another', as
   t.ok(said.length <= 3, 'and the log is not filled')
 })
 
+t.test('queries of thousands of parameters hold nobody up', async (t) => {
+  const login = { provider: { issuer: 'http://127.0.0.1:9', clientId: 'gatehouse', clientSecret: 'secret' } }
+  const gateway = await attacked(t, {
+    watchTurns: true,
+    top: { publicUrl: 'http://localhost:9' },
+    tenant: { auth: { keys: [{ name: 'attacker', key: keys.attacker }], login } }
+  })
+  const ask = (count: number) =>
+    send(`${gateway.origin}/login/acme/auth?client_id=nobody${'&a=b'.repeat(count)}`, { method: 'GET' })
+  const [few, many] = [await ask(90), await ask(7_000)]
+  t.match([few.status, few.text], [400, /^<!doctype html>/], 'the control: a page says that there is no such app')
+  t.match([many.status, many.text], [400, /more than 100 parameters/])
+  t.ok((await gateway.longestTurnMs(60, () => ask(7_000))) < 60)
+})
+
 t.test('sign-ins at a provider that hangs take no descriptors from another tenant', async (t) => {
   const asked: ServerResponse[] = []
   const provider = createServer((_request, response) => asked.push(response)).listen(0, '127.0.0.1')

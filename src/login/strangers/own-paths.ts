@@ -2,6 +2,7 @@
 // gateway ask somebody.
 
 import type { LoginConfig } from '../../config/auth/login-config.ts'
+import { GatewayError } from '../../protocol/messages.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -10,11 +11,29 @@ const hourMs = 60 * minuteMs
  * What it serves. The library takes any case and a slash at the end, so that a limit could be got around by another
  * spelling.
  */
-export const ownPaths = new RegExp(
+const ownPaths = new RegExp(
   '^/(auth(/[^/]+)?|callback|connections|consents(/[^/]+/revoke)?|' +
     'interaction/[^/]+(/(allow|deny))?|jwks|reg(/[^/]+)?|session/end(/(confirm|success))?|' +
     'token(/revocation)?|.well-known/(oauth-authorization-server|openid-configuration))$'
 )
+
+/** The most parameters of a query: the time in which the library reads one grows with the square of their number. */
+const maxParameters = 100
+
+/** @throws GatewayError not_found for what a front does not serve; invalid_request for too many parameters */
+export function checkFrontUrl({ pathname, search }: URL, issuer: string): void {
+  if (!ownPaths.test(pathname)) throw noPage(issuer)
+  let parameters = 1
+  for (let at = search.indexOf('&'); at !== -1; at = search.indexOf('&', at + 1))
+    if (++parameters > maxParameters)
+      throw new GatewayError('invalid_request', `The query has more than ${maxParameters} parameters.`)
+}
+
+const noPage = (issuer: string): GatewayError =>
+  new GatewayError(
+    'not_found',
+    `The authorization server has nothing here. ${issuer}/.well-known/openid-configuration says what it has, and where.`
+  )
 
 export type StrangerLimit = 'registrations' | 'authorizations' | 'signIns' | 'clientDocuments'
 
