@@ -11,7 +11,7 @@ import { type GatewayError, type JsonObject, tenantId } from '../protocol/messag
 import { type Store, unavailable } from '../store/port.ts'
 import { type Clock, createDelay, every } from '../time/clock.ts'
 import { callEntry } from './entries/call-entry.ts'
-import { checkpointMs, createChain } from './chain.ts'
+import { checkpointMs, createChain, type RecordKind } from './chain.ts'
 import { type AuditKeys, loadAuditKeys } from './keys.ts'
 import {
   type AdministrativeChange,
@@ -158,7 +158,7 @@ export function createAudit({ config, store, snapshot, run, clock, wall, live, l
   }
 
   /** Unless it is left out, and counted. */
-  function addRefused(kind: string, tenant: string, entryOf: (refusals: Refusals) => JsonObject | undefined): void {
+  function addRefused(kind: RecordKind, tenant: string, entryOf: (refusals: Refusals) => JsonObject | undefined): void {
     const each = trailOf(tenant)
     const entry = each && entryOf(each.refusals)
     if (entry !== undefined) each?.trail.add(kind, entry)

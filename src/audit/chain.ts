@@ -22,6 +22,12 @@ export const recordsPerSignature = 1_000
 export const checkpointMs = 60_000
 
 /** Kinds of records that are always signed. A chain begins with `begin`, and nothing comes after `end`. */
+/** What records are of; the last three are signed. */
+export const recordKinds = [
+  ...(['call', 'refused', 'session', 'login', 'change', 'lost'] as const),
+  ...(['begin', 'checkpoint', 'end'] as const)
+] as const
+export type RecordKind = (typeof recordKinds)[number]
 export type SignedKind = 'begin' | 'checkpoint' | 'end'
 
 /**
@@ -38,7 +44,7 @@ export function createChain(
   let since: string | undefined
 
   /** @param finish makes the line of the record, of its line without a signature */
-  function add(kind: string, members: JsonObject, finish: (line: string) => string): string {
+  function add(kind: RecordKind, members: JsonObject, finish: (line: string) => string): string {
     const seq = head.seq + 1
     const time = new Date(wall.now()).toISOString()
     const line = finish(oneLine(JSON.stringify({ chain: name, seq, prev: head.hash, time, kind, ...members })))
@@ -53,7 +59,7 @@ export function createChain(
       return head
     },
     /** @returns the line of the next record, without a line break */
-    record: (kind: string, members: JsonObject): string => add(kind, members, (line) => line),
+    record: (kind: RecordKind, members: JsonObject): string => add(kind, members, (line) => line),
     /** Makes a signed record, whose signature covers all before it, and which names the time of the one before it. */
     signedRecord(kind: SignedKind, members: JsonObject): string {
       const line = add(kind, { publicKey, ...(since !== undefined && { since }), ...members }, (unsigned) =>

@@ -4,7 +4,7 @@
 import type { JsonObject } from '../protocol/messages.ts'
 import type { Log } from '../observe/log.ts'
 import type { Clock } from '../time/clock.ts'
-import { type Chain, recordsPerSignature, type SignedKind } from './chain.ts'
+import { type Chain, recordsPerSignature, type RecordKind, type SignedKind } from './chain.ts'
 import type { createSegments } from './segments.ts'
 import { createWrites, type WriteLines } from './writes.ts'
 
@@ -56,7 +56,7 @@ export function createTrail({ chain, segments, sinks, waiting, made, clock, log 
     await segments?.keepHead(head).catch((err: unknown) => log.debug({ err }, 'the head of a chain is not kept'))
   }
 
-  function addRequired(kind: string, members: JsonObject): void {
+  function addRequired(kind: RecordKind, members: JsonObject): void {
     if (hasEnded) return void lost++
     push(chain.record(kind, members))
     if (++unsigned >= recordsPerSignature) sign('checkpoint', {})
@@ -66,7 +66,7 @@ export function createTrail({ chain, segments, sinks, waiting, made, clock, log 
     /** The first record. */
     begin: (members: JsonObject): Promise<void> => writeSigned('begin', members),
     /** A record, which is lost where too much waits already. */
-    add(kind: string, members: JsonObject): void {
+    add(kind: RecordKind, members: JsonObject): void {
       if (!writes.hasRoom()) return void lost++
       recordLost()
       addRequired(kind, members)

@@ -173,6 +173,12 @@ t.test('audit records are told as they are made, and read page by page as they a
     call('GET', `/v1/tenants/acme/audit?${query}`, { key })
   const itemsOf = ({ json }: AdminAnswer) => (json as { items: Array<Record<string, unknown>> }).items
   await until('they are kept', async () => itemsOf(await page('kind=call')).length === 5)
+  for (const wanted of ['chnage', 'calls', ''])
+    t.match(
+      await page(`kind=${wanted}`),
+      { status: 400, json: { errors: [{ path: 'kind' }] } },
+      'no record has this kind'
+    )
   const read: Array<Record<string, unknown>> = []
   let cursor: string | null = ''
   while (cursor !== null) {

@@ -7,6 +7,7 @@ import { loadAuditKeys } from '../../audit/keys.ts'
 import { auditLines, readAuditBackwards, verifyStoredAudit, type Verifying } from '../../audit/read.ts'
 import { keptHeads } from '../../audit/segments.ts'
 import type { AuditConfig } from '../../config/snapshot.ts'
+import { recordKinds } from '../../audit/chain.ts'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import { tenantId } from '../../protocol/messages.ts'
@@ -61,7 +62,7 @@ function timeOf(member: string, text: string | undefined): number | undefined {
 const time = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }))
 
 const wantedRecords = {
-  kind: Type.Optional(Type.String({ maxLength: 32, description: 'Only of this kind, such as `change`.' })),
+  kind: Type.Optional(Type.Enum(recordKinds, { description: 'Only of this kind ([audit.md](audit.md)).' })),
   since: time('Only those made at this time or later (RFC 3339).'),
   until: time('Only those made before this time (RFC 3339).')
 }

@@ -25,7 +25,7 @@ const maxRequests = 10
 
 export function Page() {
   const { params } = route.value
-  const kind = params.get('kind') ?? ''
+  const kind = kinds.find((each) => each === params.get('kind')) ?? ''
   // What is no time is none, as its field shows it.
   const timeOf = (name) => (Number.isNaN(Date.parse(params.get(name) ?? '')) ? '' : (params.get(name) ?? ''))
   const [since, until] = [timeOf('since'), timeOf('until')]
