@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { findCores } from './cpu.ts'
 import { median, quantile } from './figures.ts'
+import { shareOfProfile } from './profile.ts'
 import type { Section } from './report.ts'
 import { createStage, tenantAuth, type Stage } from './stage.ts'
 import type { Turns } from './load/turns.ts'
@@ -20,8 +21,6 @@ export interface ObserveOptions {
   /** Processes, one after the other: which code was compiled when is chance. */
   readonly sets: number
   readonly operations: number
-  /** Where gateways write a CPU profile when they end. */
-  readonly profile?: string | undefined
 }
 
 /** Of each gateway until its code is hot. */
@@ -42,16 +41,19 @@ const kinds: Readonly<Record<string, Json>> = {
   pseudonyms: { admin, pseudonyms: { key: 'a secret of the bench, 32 characters' } }
 }
 
-/** @returns by kind, of each set: microseconds of CPU time for each call, round after round */
-async function measureSet({
-  rounds,
-  operations,
-  profile
-}: ObserveOptions): Promise<ReadonlyMap<string, readonly number[]>> {
+/**
+ * @param flags for Node
+ * @returns by kind, of each set: microseconds of CPU time for each call, round after round
+ */
+async function measureSet(
+  { rounds, operations }: Pick<ObserveOptions, 'rounds' | 'operations'>,
+  kinds: Readonly<Record<string, Json>>,
+  flags: readonly string[] = []
+): Promise<ReadonlyMap<string, readonly number[]>> {
   const stage = await createStage()
   try {
     const upstream = await stage.peer('peers/upstream.ts', 'ends')
-    const many = stage.fork('peers/gateways.ts', 'middle', flagsOf(profile))
+    const many = stage.fork('peers/gateways.ts', 'middle', flags)
     const jobs: Array<Turns['jobs'][number]> = []
     for (const [kind, told] of Object.entries(kinds)) {
       const logFile = join(stage.folder, `${kind}.log`)
@@ -75,9 +77,6 @@ const one = (stage: Stage, upstream: string): Json => ({
   }
 })
 
-const flagsOf = (profile: string | undefined): string[] =>
-  profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`, '--cpu-prof-name=observe.cpuprofile']
-
 async function messageOf(child: ChildProcess): Promise<string> {
   const [message] = (await once(child, 'message')) as [string]
   return message
@@ -100,7 +99,7 @@ export async function observeCosts(
   options: ObserveOptions
 ): Promise<{ section: Section; figures: Record<string, Cost> }> {
   const sets: Array<ReadonlyMap<string, readonly number[]>> = []
-  for (let set = 0; set < options.sets; set++) sets.push(await measureSet(options))
+  for (let set = 0; set < options.sets; set++) sets.push(await measureSet(options, kinds))
   const figures: Record<string, Cost> = {}
   for (const kind of Object.keys(kinds))
     figures[kind] = costOf(sets.map((each) => pairsOf(each.get(kind) ?? [], each.get('quiet') ?? [])))
@@ -119,6 +118,27 @@ export async function observeCosts(
       notes: findCores() === undefined ? ['Not pinned: say nothing of these figures.'] : []
     }
   }
+}
+
+/** Of the run of a call it is the outermost function, and no part of what is told. */
+const isTelling = (name: string, url: string): boolean => name !== 'observe' && /\/src\/(?:observe|admin)\//.test(url)
+
+/**
+ * The part that telling has of the CPU time of a gateway, by profiles: it is the same within a fifth of a percent however
+ * busy the machine is. What telling makes slower in the rest is not in it.
+ * @param folder where the profiles go
+ */
+export async function observeShares(rounds: number, folder: string) {
+  const figures: Record<string, number> = {}
+  for (const [kind, told] of Object.entries(kinds)) {
+    if (kind === 'again') continue
+    const name = `observe-${kind}.cpuprofile`
+    const flags = ['--cpu-prof', '--cpu-prof-interval=200', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}`]
+    await measureSet({ rounds, operations: 1_600 }, { [kind]: told }, flags)
+    figures[kind] = shareOfProfile(join(folder, name), isTelling)
+  }
+  const rows = Object.entries(figures).map(([kind, share]) => [kind, (share * 100).toFixed(2)])
+  return { figures, section: { head: ['told of a call', '% of its CPU time'], rows, notes: [] } satisfies Section }
 }
 
 type Pair = readonly [own: number, reference: number]

@@ -8,6 +8,7 @@ interface CpuProfile {
   readonly nodes: ReadonlyArray<{
     readonly id: number
     readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number }
+    readonly children?: readonly number[]
   }>
   readonly samples: readonly number[]
   readonly timeDeltas: readonly number[]
@@ -49,6 +50,32 @@ export function topOfProfile(file: string, count: number): string {
         .map(([name, us]) => [name, ((us * 100) / all).toFixed(1)])
     )
   return `${top(`self time, ${file}`, byPlace)}\n${top('by room and package', byRoom)}`
+}
+
+/**
+ * @param isMeant functions, by name and URL: with all that they call, but for the collector, which runs whenever it does
+ * @returns their part of the time in which the process did something
+ */
+export function shareOfProfile(file: string, isMeant: (name: string, url: string) => boolean): number {
+  const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8')) as CpuProfile
+  const meant = new Set<number>()
+  const names = new Map<number, string>()
+  // Each stands before those that it calls.
+  for (const { id, callFrame, children = [] } of nodes) {
+    names.set(id, callFrame.functionName)
+    if (isMeant(callFrame.functionName, callFrame.url)) meant.add(id)
+    if (meant.has(id)) for (const child of children) meant.add(child)
+  }
+  let [all, own, elapsed] = [0, 0, 0]
+  const half = timeDeltas.reduce((sum, us) => sum + us, 0) / 2
+  for (const [at, id] of samples.entries()) {
+    elapsed += timeDeltas[at] ?? 0
+    const us = Math.min(timeDeltas[at] ?? 0, longestSampleUs)
+    if (elapsed < half || names.get(id) === '(idle)') continue
+    all += us
+    if (meant.has(id) && names.get(id) !== '(garbage collector)') own += us
+  }
+  return own / all
 }
 
 /** `src/http`, `undici`, `node:internal/streams`; what has no file is of the engine or native. */

@@ -8,7 +8,7 @@ import { consoleFigures } from './console.ts'
 import { denied } from './denied.ts'
 import { table } from './figures.ts'
 import { memory } from './memory.ts'
-import { observeCosts } from './observe.ts'
+import { observeCosts, observeShares } from './observe.ts'
 import { pathOfACall } from './path.ts'
 import { topOfProfile } from './profile.ts'
 import {
@@ -106,7 +106,10 @@ if (wanted('telling')) {
   print({ head: ['told of a call', 'us'], rows, notes: [] })
 }
 if (wanted('observe')) {
-  const told = await observeCosts({ rounds: rounds * 15, sets: 3, operations: 400, profile: values.profile })
+  const told =
+    values.profile === undefined
+      ? await observeCosts({ rounds: rounds * 15, sets: 3, operations: 400 })
+      : await observeShares(rounds * 6, values.profile)
   figures['observe'] = told.figures
   print(told.section)
 }
