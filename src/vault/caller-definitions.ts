@@ -1,5 +1,5 @@
-// Upstreams that are told who calls, as each caller has them: with headers, lists and connections of their own. What is
-// told is made once for each caller, and again where their next token says something else.
+// The definitions of upstreams that are sent the identity of the caller, one for each caller, with headers, lists and
+// connections of their own. A definition is made once for each caller, and again when a later token has other claims.
 
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -11,16 +11,16 @@ import type { HttpDefinition, Tenant, UpstreamDefinition } from '../config/snaps
 import type { TenantId, UpstreamName } from '../protocol/messages.ts'
 import { type Clock, every } from '../time/clock.ts'
 
-/** Callers of one tenant that a process remembers; whoever asked least recently is forgotten. */
+/** The most callers of one tenant that a process remembers; the one with the oldest request is forgotten first. */
 const maxCallersOfTenant = 5_000
-/** A caller who has sent no request for so long is forgotten, with their connections and lists. */
+/** A caller without a request for so long is forgotten, with their connections and lists. In milliseconds. */
 const idleMs = 60 * 60_000
-/** The definitions of one caller at one upstream: their tokens may say different things. */
+/** The most definitions of one caller at one upstream: each of their tokens may have other claims. */
 const maxPerUpstream = 4
 /** The longest header, in characters: servers refuse longer ones. */
 const maxHeaderLength = 8_192
 
-/** The caller who asks: all that is known of them, or the owner of the session or call. */
+/** A caller: with all claims, where the request has a token, or only as the owner of a session or call. */
 export type AskingCaller = Caller | (Pick<Caller, 'issuer' | 'subject'> & { readonly clientId?: string })
 
 export type DefinitionsOfCaller = ReadonlyMap<UpstreamName, UpstreamDefinition>
@@ -32,7 +32,7 @@ interface KnownCaller {
   readonly made: Map<string, Map<string, UpstreamDefinition>>
 }
 
-/** Is it told who calls? Then there is no connection that several callers share. */
+/** Whether the upstream is sent the identity of the caller: then callers share no connection. */
 export const followsCaller = (definition: UpstreamDefinition): definition is HttpDefinition =>
   definition.type === 'http' &&
   (definition.principalHeaders !== undefined ||
@@ -48,7 +48,7 @@ export function createCallerDefinitions(clock: Clock) {
   const tenants = new Map<TenantId, LRUCache<string, KnownCaller>>()
   const keys = new WeakMap<Caller, string>()
   const latest = new WeakMap<Caller, KnownCaller>()
-  /** Ids of all whose connections may stay. */
+  /** The ids of the callers whose connections may stay open. */
   const held = new Set<string>()
   const listeners: Array<() => void> = []
 
@@ -124,7 +124,7 @@ export function createCallerDefinitions(clock: Clock) {
     )
     const isSame =
       before?.tenant === tenant && [...definitions].every(([name, each]) => before.definitions.get(name) === each)
-    // The same map as long as nothing differs: views are made once for it.
+    // The same map object while nothing differs, because views are cached by it.
     const known = isSame ? before : { tenant, definitions, made: all }
     callers.set(key, known)
     latest.set(caller, known)
@@ -133,8 +133,8 @@ export function createCallerDefinitions(clock: Clock) {
 
   return {
     /**
-     * @returns the definitions of this caller; undefined where the tenant tells none of its upstreams who calls, or
-     * nothing is known of them here
+     * @returns the definitions of this caller; undefined if no upstream of the tenant is sent the identity of the
+     * caller, or this process does not know the caller
      */
     of(tenant: Tenant, viewer: AskingCaller): DefinitionsOfCaller | undefined {
       if (upstreamsOf(tenant).length === 0) return undefined
@@ -145,17 +145,17 @@ export function createCallerDefinitions(clock: Clock) {
       const key = keys.get(viewer) ?? keyOf(tenant.id, viewer)
       keys.set(viewer, key)
       const known = latest.get(viewer)
-      // Asked for in any case: it counts as used.
+      // Read in any case, because reading marks the caller as recently used.
       const isKept = callersOf(tenant.id).get(key) === known
       return (known?.tenant === tenant && isKept ? known : know(tenant, key, viewer)).definitions
     },
-    /** May connections with this part of a hash stay? */
+    /** Whether connections with this part of a hash may stay open. */
     isHeld: (id: string): boolean => held.has(id),
-    /** Called once somebody is forgotten. */
+    /** The listener is called when a caller was forgotten. */
     onForget(listener: () => void): void {
       listeners.push(listener)
     },
-    /** Forgets the callers of tenants that are configured no more. */
+    /** Forgets the callers of tenants that are no longer configured. */
     retain(configured: Pick<ReadonlySet<TenantId>, 'has'>): void {
       for (const [tenant, callers] of tenants) {
         if (configured.has(tenant)) continue
@@ -186,7 +186,7 @@ function definitionFor(definition: HttpDefinition, key: string, caller: Caller, 
   const isExchanged = auth?.type === 'tokenExchange'
   if (isExchanged && auth.issuer !== caller.issuer && !bringsIdToken(of, auth, caller.issuer))
     refusal = `it takes tokens that ${auth.issuer} exchanges, and this caller has none of it`
-  // Tokens of different rights are exchanged for different ones.
+  // Scopes are part of the key, because tokens with different scopes are exchanged for different tokens.
   const told = [name, Object.entries(headers), claimsTold, refusal, isExchanged ? [...scopes].toSorted() : []]
   const id = hash('sha256', JSON.stringify([key, told]), 'base64url')
   return {

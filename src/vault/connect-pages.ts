@@ -1,15 +1,15 @@
-// Links to the page where a person connects an upstream. A link names whom it was made for, sealed: whoever else opens
-// it is told so, and nothing is connected.
+// Links to the page where a person connects an upstream. The link holds the person, sealed: anybody else who opens it
+// gets an error, and nothing is connected.
 
 import { connectionsPath } from '../config/auth/upstream-auth.ts'
 import type { TenantId, UpstreamName } from '../protocol/messages.ts'
 import type { Sealer } from '../store/seal.ts'
 
-/** The time for which a link can be opened. */
+/** How long a link is valid, in milliseconds. */
 const linkMs = 60 * 60_000
 const purpose = 'connect-link'
 
-/** @param publicUrl known once the gateway listens */
+/** @param publicUrl returns the public URL; undefined until the gateway listens */
 export function createConnectPages(
   sealer: Pick<Sealer, 'seal' | 'open'>,
   publicUrl: () => string,

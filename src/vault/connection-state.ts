@@ -1,4 +1,4 @@
-// How the connection of a person to an upstream stands, without any secret.
+// The state of a person's connection to an upstream, without any secret.
 
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Grant } from './grant.ts'
@@ -7,7 +7,7 @@ import { isGrantFor } from './personal-views.ts'
 export interface ConnectionState {
   readonly upstream: string
   readonly kind: 'account' | 'secret'
-  /** `not in use`: it is kept, and was given for another server, or in another way, than is configured now. */
+  /** `not in use`: the stored grant is for another server or of another kind than the configuration has now. */
   readonly state: 'connected' | 'not connected' | 'has to be connected again' | 'not in use'
   /** Why it has to be connected again, or is not in use. */
   readonly reason?: string | undefined
@@ -48,7 +48,7 @@ export function connectionStateOf(
     scopes: grant.account?.scopes,
     account: grant.account?.name,
     provider: grant.account && new URL(grant.account.issuer).host,
-    // What was used before is another account, perhaps.
+    // An earlier use may have been of another account.
     lastUsedAt: usedAt !== undefined && usedAt >= grant.connectedAt ? new Date(usedAt).toISOString() : undefined
   }
 }

@@ -1,4 +1,4 @@
-// What upstreams are shown of who calls, by their `auth`.
+// Creates the credentials that upstreams are sent, as their `auth` says.
 
 import type { FetchFor } from '../egress/fetch.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../config/snapshot.ts'
@@ -74,14 +74,14 @@ export function createCredentials(options: CredentialsOptions) {
       followsCaller(definition) && definition.caller === undefined,
     pageOf: (definition: UpstreamDefinition): ConnectPage | undefined =>
       isPersonal(definition) && definition.person === undefined ? pages.of(definition) : undefined,
-    /** Forgets the tokens of what is no longer configured. */
+    /** Forgets the tokens of definitions that are no longer configured. */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of known.keys()) if (!hashes.has(hash)) known.delete(hash)
     }
   } satisfies Omit<UpstreamCredentials, 'used'> & { retain: unknown }
 }
 
-/** Makes a credential that refuses every call: the caller lacks a claim that the server has to be shown. */
+/** Makes a credential that refuses every call: the caller lacks a claim that the upstream has to be sent. */
 const refusing = ({ name }: UpstreamDefinition, why: string): UpstreamCredential => ({
   lines: () => '',
   secrets: () => [],

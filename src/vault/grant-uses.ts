@@ -1,4 +1,4 @@
-// When people used last what they have connected, for their page: noted once a minute at most, and nobody waits for it.
+// When people last used their connections, for their page: stored at most once a minute, in the background.
 
 import type { UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
@@ -6,7 +6,7 @@ import type { Log } from '../observe/log.ts'
 import { grantUsedKey, yearTtlMs } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 
-/** The time between two notes of one use, in milliseconds. */
+/** The shortest time between two writes for one connection, in milliseconds. */
 const notedMs = 60_000
 
 interface GrantUsesOptions {
@@ -19,13 +19,13 @@ interface GrantUsesOptions {
 export type GrantUses = ReturnType<typeof createGrantUses>
 
 export function createGrantUses({ store, wall, log }: GrantUsesOptions) {
-  /** When a use was noted, by the hash of a definition, which belongs to one person. */
+  /** When a use was stored last, by the hash of the personal definition; epoch ms. */
   const noted = new Map<string, number>()
   const keyOf = ({ tenant, issuer, subject }: Person, upstream: string): string =>
     grantUsedKey(tenant, issuer, subject, upstream)
 
   return {
-    /** A person's own upstream was asked for something that they wanted. */
+    /** Notes that a person used their own connection to an upstream. */
     note({ hash, name, person }: UpstreamDefinition): void {
       const now = wall.now()
       if (person === undefined || now < (noted.get(hash) ?? 0) + notedMs) return

@@ -1,8 +1,8 @@
-// What a person has given for their own use of an upstream, as it is kept.
+// A grant as it is stored: the secret or account that a person has given for their own use of an upstream.
 
 import type { Tokens } from './oauth/tokens.ts'
 
-/** Tokens, and all that is needed to renew them without asking anybody. */
+/** The tokens of an account, with all that is needed to renew them. */
 export interface Account {
   readonly tokens: Tokens
   /** The name of the account at its provider, to be shown to people. */
@@ -17,7 +17,7 @@ export interface Account {
   /** How the client may authenticate at the authorization server. */
   readonly authMethods?: readonly string[] | undefined
   readonly clientId: string
-  /** The secret of a client that registered itself; that of the configuration is not kept. */
+  /** The secret of a dynamically registered client (RFC 7591); the secret of a configured client is not stored. */
   readonly clientSecret?: string | undefined
   readonly clientMethod?: string | undefined
   readonly resource: string | undefined
@@ -28,20 +28,22 @@ export interface Account {
 }
 
 export interface Grant {
-  /** Another one each time something is connected: connections of the one before are not used for it. */
+  /** A new random id for each connect, so that open connections of an earlier grant are not used for this one. */
   readonly id: string
-  /** Origin of the upstream's URL, or digest of its command and arguments: to nobody else it is shown. */
+  /**
+   * The origin of the upstream's URL, or a digest of its command and arguments: the grant is sent to no other server.
+   */
   readonly target: string
   readonly connectedAt: number
-  /** The number of the end that administrators had ordered last when it was given (grant-ends.ts). */
+  /** The number of the latest revocation by administrators when the grant was given (grant-ends.ts). */
   readonly givenAfter?: number
   readonly secret?: string | undefined
   readonly account?: Account | undefined
-  /** Scopes that the upstream wants besides: asked for when it is connected again. */
+  /** Further scopes that the upstream demanded: requested when the person connects again. */
   readonly missing?: readonly string[] | undefined
-  /** The grant exists, and its seal cannot be opened. */
+  /** The grant exists, but cannot be decrypted. */
   readonly unopened?: true
-  /** Why it is of no use any more, as the end of a sentence; the person has to connect again. */
+  /** Why the grant is no longer usable, as the end of a sentence; the person has to connect again. */
   readonly dead?: string | undefined
 }
 

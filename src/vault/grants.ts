@@ -1,5 +1,5 @@
-// What people have given the gateway for their own use of an upstream: a secret that they entered, or tokens of an
-// account that they connected. Sealed in the store, each for its tenant, person and upstream; nobody sees one again.
+// The grants of people: for each person and upstream a secret that they entered, or the tokens of an account that they
+// connected. Grants are sealed in the store, bound to tenant, person and upstream, and are never shown again.
 
 import { randomBytes } from 'node:crypto'
 import { personKeyOf } from '../auth/principal.ts'
@@ -18,9 +18,9 @@ import type { SealedValues } from './sealed-values.ts'
 import { createStoredGrants, type NewGrant } from './stored/stored-grants.ts'
 import type { Epochs } from './wrapping/vault-keys.ts'
 
-/** The time for which the grants that were read of a person count. */
+/** How long the grants of a person are valid after they were read, in milliseconds. */
 const keptMs = 10 * 60_000
-/** While messages of other processes may be missed, or some of it cannot be opened. */
+/** The same, while messages of other processes may be missed or a grant cannot be decrypted. */
 const uncertainMs = 2_000
 /** The longest time for which one process renews a grant, while the others wait for the new tokens. */
 export const renewalMs = 15_000
@@ -47,7 +47,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
   const { people, used, keep } = known
   const renewalLock = createRenewalLock(store, clock)
 
-  /** Marks what was read as out of date. It stays until then: a session must not lose its view for a moment. */
+  /** Marks the grants of a person as stale. They stay until they are read again, so that no session loses its view. */
   function outdate(key: string): void {
     const before = people.get(key)
     if (before !== undefined) people.set(key, { ...before, readAt: -Infinity })
@@ -62,7 +62,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     await read(before.person)
   }
 
-  /** Reads these people again one after the other, to spare the store. Whoever asks meanwhile is read at once. */
+  /** Reads the grants of these people again, one after the other to spare the store. `read` meanwhile does not wait. */
   async function refreshAll(keys: readonly string[]): Promise<void> {
     for (const key of keys) outdate(key)
     for (const key of keys) await refresh(key)
@@ -75,7 +75,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
 
   async function written(person: Person): Promise<void> {
     outdate(personKeyOf(person))
-    // It comes back to this process, too.
+    // This process receives the message, too.
     await store.publish(grantsChannel, personKeyOf(person))
   }
 
@@ -111,7 +111,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
         const epoch = await epochs.epochOf(person.tenant)
         const grants = await stored.openAll(person, upstreams)
         const isWhole = [...grants.values()].every(({ unopened }) => unopened === undefined)
-        // It changed while it was read: whoever waits may be about to use it, and wants what is there now.
+        // The grants changed while they were read: callers that wait get the new ones.
         if (reading.get(key) !== work) return await read(person)
         keep(key, { person, epoch, grants, upstreams, isWhole })
         if (areOfNow(upstreams, upstreamsOf(person.tenant))) return grants
@@ -135,8 +135,7 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
     /** Reads one grant from the store. @throws GatewayError unavailable */
     get: stored.open,
     /**
-     * Keeps what a person has given; whatever was there before is of no use any more. It waits for the end of a
-     * renewal, which would overwrite it.
+     * Stores a grant in place of an earlier one. It waits for the end of a running renewal, which would overwrite it.
      */
     async put(person: Person, upstream: string, grant: NewGrant, now: number): Promise<void> {
       const release = await renewalLock.lock(person, upstream)
@@ -148,9 +147,9 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       await written(person)
     },
     /**
-     * Changes a grant in its place, in one step: its connections go on. Whoever was held up for so long that another
-     * process took the lock finds what that has written, and leaves it.
-     * @param next of the grant that is there; undefined: it stays as it is
+     * Changes a grant atomically; its open connections go on. A process that lost the renewal lock because it was
+     * stalled sees in `next` what another process has written, and must keep that.
+     * @param next returns the new grant for the stored one; undefined: no change
      * @returns whether it was changed
      */
     async change(person: Person, upstream: string, next: (grant: Grant) => Grant | undefined): Promise<boolean> {
@@ -158,16 +157,16 @@ export async function createGrants({ store, values, epochs, upstreamsOf, clock, 
       await store.publish(grantsChannel, personKeyOf(person))
       return true
     },
-    /** @returns whether there was something */
+    /** @returns whether there was a grant */
     async remove(person: Person, upstream: string): Promise<boolean> {
       const was = await stored.delete(person, upstream)
       await written(person)
       return was
     },
-    /** The client of an account is known at its provider no more. @returns false where the operator registered it */
+    /** Forgets a client that its provider no longer knows. @returns false if the operator has registered it */
     forgetClient: (tenant: TenantId, { issuer, clientId }: Account): Promise<boolean> =>
       forgetClient(values, tenant, issuer, clientId),
-    /** Ends all grants of this part of a tenant, at every process, whether or not they are listed. */
+    /** Revokes all grants of this part of a tenant, at every process, whether or not the index lists them. */
     async endAll(tenant: TenantId, part: EndedPart): Promise<boolean> {
       if (!(await stored.endAll(tenant, part))) return false
       await store.publish(grantsChannel, `=${tenant}`)
@@ -207,6 +206,6 @@ function createRenewalLock(store: Store, clock: Clock) {
   }
 }
 
-/** Were all of those looked for that the tenant has now? Others may have been configured since. */
+/** Whether the grants were read for all upstreams that the tenant has now: the configuration may have changed. */
 const areOfNow = (names: readonly string[], now: readonly string[]): boolean =>
   now === names || now.every((name) => names.includes(name))

@@ -1,4 +1,4 @@
-// The people of whom this process remembers what they have given: so many, and as long as they use it.
+// A bounded cache of the grants of people, by person, in this process.
 
 import type { Person } from '../config/auth/upstream-auth.ts'
 import type { TenantId } from '../protocol/messages.ts'
@@ -6,15 +6,15 @@ import { type Clock, every } from '../time/clock.ts'
 import type { GrantsOfPerson } from './grant.ts'
 import type { Epochs } from './wrapping/vault-keys.ts'
 
-/** People of whom a process remembers what they have connected; whoever asked least recently is forgotten. */
+/** The most people in the cache; the one with the oldest request is dropped first. */
 const maxPeople = 10_000
-/** The most people of one tenant: it must not push out those of the others. */
+/** The most people of one tenant, so that a tenant cannot push out those of others. */
 const maxPeopleOfTenant = 5_000
-/** How many people are forgotten at once where there is no room. */
+/** How many people are dropped at once when the cache is full. */
 const forgottenAtOnce = 64
-/** A person who has sent no request and held no stream for so long is forgotten, with their connections and lists. */
+/** A person without a request or an open stream for so long is dropped, with their connections and lists. */
 const idleMs = 60 * 60_000
-/** The order of people is that of their last requests, so exactly. */
+/** How exactly the order of last requests is kept, in milliseconds. */
 const orderMs = 60_000
 
 interface KnownPerson {
@@ -22,15 +22,15 @@ interface KnownPerson {
   readonly epoch: number
   readonly grants: GrantsOfPerson
   readonly upstreams: readonly string[]
-  /** Some of it could not be opened: it is read again soon. */
+  /** Whether all grants could be decrypted; if not, they are read again soon. */
   readonly isWhole: boolean
   readonly readAt: number
   usedAt: number
 }
 
 /**
- * Whenever what a person has was read.
- * @param own what they have now; undefined: they are forgotten here, and what is held for them may go
+ * Called whenever the grants of a person were read.
+ * @param own their grants; undefined: the person was dropped here, and their connections may be closed
  */
 export type GrantsListener = (person: string, own: GrantsOfPerson | undefined) => void
 
@@ -99,7 +99,7 @@ export function createKnownPeople(epochs: Epochs, clock: Clock) {
     onChange(listener: GrantsListener): void {
       listeners.push(listener)
     },
-    /** Forgets the people of tenants that are configured no more. */
+    /** Drops the people of tenants that are no longer configured. */
     retain(tenants: Pick<ReadonlySet<TenantId>, 'has'>): void {
       for (const [key, { person }] of people) if (!tenants.has(person.tenant)) drop(key)
     },

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import type { Store } from '../store/port.ts'
 import { type Clock, every, pause } from '../time/clock.ts'
 
-/** The lock of a process that is killed ends so soon: less than a call waits for its upstream. */
+/** The lock of a killed process ends after this time, in milliseconds: less than the timeout of a call. */
 const leaseMs = 5_000
 const extendMs = 1_000
 const pollMs = 100
@@ -15,7 +15,7 @@ interface LockOptions {
   readonly clock: Clock
   /** The key of the store that says that the lock is held. */
   readonly key: string
-  /** The holder extends its lease at most so long. */
+  /** The longest time for which the holder extends its lease, in milliseconds. */
   readonly longestMs: number
 }
 

@@ -1,4 +1,4 @@
-// What the people of a tenant have connected, for those who run the gateway: how each stands, and that it ends.
+// The connections of the people of a tenant, for administrators: lists them, tells their state, and revokes them.
 
 import type { Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import { type TenantId, upstreamName } from '../protocol/messages.ts'
@@ -10,15 +10,15 @@ import type { GrantUses } from './grant-uses.ts'
 import type { Grants } from './grants.ts'
 import { isPersonal } from './personal-views.ts'
 
-/** How many revoked connections are removed, and given back to their providers, at once. */
+/** How many revoked connections are removed, and their tokens revoked at the providers, at once. */
 const revokedAtOnce = 20
 
 interface ConnectionsOptions {
   readonly grants: Grants
   readonly uses: Pick<GrantUses, 'last'>
   /**
-   * Gives the tokens of a grant back to their provider; without a definition where the configuration has the upstream
-   * no more. Never rejects.
+   * Revokes the tokens of a grant at their provider; the definition is undefined if the upstream is no longer
+   * configured. Never rejects.
    */
   readonly giveBack: (
     definition: UpstreamDefinition | undefined,
@@ -27,7 +27,7 @@ interface ConnectionsOptions {
   ) => Promise<void>
 }
 
-/** Selects connections of a tenant: all of them where nothing is said. */
+/** Selects connections of a tenant; without members, all of them. */
 export interface WantedConnections extends EndedPart {
   readonly subject?: string | undefined
 }
@@ -55,29 +55,29 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
     /** Lists the connections that were made last; some may have ended since. @throws GatewayError unavailable */
     list: (tenant: TenantId): Promise<readonly ListedGrant[]> => grants.listed(tenant),
 
-    /** @returns undefined where there is nothing any more. @throws GatewayError unavailable */
+    /** @returns undefined if there is no grant any more. @throws GatewayError unavailable */
     async stateOf(tenant: Tenant, { person, upstream }: ListedGrant): Promise<PersonConnection | undefined> {
       const grant = (await grants.shown(person, [upstream])).get(upstream)
       if (grant === undefined) return undefined
       const definition = personalOf(tenant, upstream)
       const shown = definition && connectionStateOf(definition, grant, await uses.last(person, upstream))
       if (shown !== undefined && shown.state !== 'not connected') return { ...shown, state: shown.state }
-      // The upstream is configured no more, or nobody gives anything for it.
+      // The upstream is no longer configured, or no longer needs a grant.
       const kind = grant.account === undefined ? 'secret' : 'account'
       const connectedAt = grant.unopened === true ? undefined : new Date(grant.connectedAt).toISOString()
       return { upstream, kind, state: 'not in use', connectedAt }
     },
 
     /**
-     * What people have given is of no use from then on, at no process, whether or not it is listed.
-     * @returns false where no more parts of a tenant can be kept of which that is known
+     * Revokes all grants of a part of a tenant at every process, whether or not the index lists them.
+     * @returns false if no further revocation can be stored for the tenant
      * @throws GatewayError unavailable
      */
     endAll: grants.endAll,
 
     /**
-     * They are of no use from then on, at no process. Accounts are given back to their providers afterwards.
-     * @returns some at a time, those that were there. @throws GatewayError unavailable: then others may still be there
+     * Revokes the selected grants at every process; afterwards the tokens of accounts are revoked at their providers.
+     * @returns the revoked grants, some at a time. @throws GatewayError unavailable: some grants may remain then
      */
     async *revoke(tenant: Tenant, wanted: WantedConnections): AsyncGenerator<ListedGrant[]> {
       const meant = await connectionsMeant(tenant, wanted)
@@ -93,7 +93,7 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
     }
   }
 
-  /** Finds the selected connections; of one person also those that are not listed, at the upstreams of now. */
+  /** Finds the selected connections; for one person also unlisted ones, at all configured upstreams. */
   async function connectionsMeant(tenant: Tenant, wanted: WantedConnections): Promise<readonly ListedGrant[]> {
     const listed = await grants.listed(tenant.id)
     const { issuer, subject } = wanted
@@ -107,7 +107,7 @@ export function createPeopleConnections({ grants, uses, giveBack }: ConnectionsO
 
   async function removed(tenant: Tenant, connection: ListedGrant, accounts: Array<() => Promise<void>>) {
     const { person, upstream } = connection
-    // Its end may have been ordered a moment ago.
+    // Read raw, because the grant may have been revoked a moment ago.
     const account = (await grants.raw(person, upstream))?.account
     if (!(await grants.remove(person, upstream))) return []
     if (account !== undefined) accounts.push(() => giveBack(personalOf(tenant, upstream), connection, account))

@@ -1,6 +1,6 @@
-// A tenant as one person has it: upstreams for which they have given something, or that are told who calls, are theirs
-// alone, with connections, lists and limits of their own. Everything behind it takes such a definition for one of the
-// configuration.
+// The tenant as one person sees it: upstreams for which the person has a grant, or that are sent the identity of the
+// caller, get a personal definition, with connections, lists and limits of its own. The rest of the gateway uses it
+// like a configured definition.
 
 import type { Endpoint, Tenant, UpstreamDefinition } from '../config/snapshot.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
@@ -52,26 +52,27 @@ export function personalUpstreamsOf(tenant: Tenant): readonly UpstreamName[] {
 }
 
 /**
- * What a grant is for: it is shown to nobody else, although the name of the upstream stays. Of a command its arguments
- * say which program it is (npx, uvx, docker), and may hold secrets: a digest.
+ * Identifies the server that a grant may be sent to: after a change of the URL or command it is not sent, although the
+ * name of the upstream is the same. For a command it is a digest with the arguments, because they name the program
+ * (npx, uvx, docker) and may hold secrets.
  */
 export const grantTargetOf = (definition: UpstreamDefinition): string =>
   definition.type === 'http'
     ? new URL(definition.url).origin
     : digest(JSON.stringify([definition.command, definition.args]))
 
-/** Returns a digest of that target for a page: it shows that the server has changed, and no address. */
+/** Returns a digest of that target for a page: it shows that the server has changed without showing its address. */
 export const shownTargetOf = (definition: UpstreamDefinition): string => digest(grantTargetOf(definition))
 
-/** Was it given for this server, and in the way that it wants now? */
+/** Whether the grant is for this server and of the kind that the definition needs now. */
 export const isGrantFor = (definition: UpstreamDefinition, { target, secret, account }: Grant): boolean =>
   target === grantTargetOf(definition) && (definition.auth?.type === 'user' ? account : secret) !== undefined
 
-/** A hash is that of everybody, the grant of a person, and what is told of a caller. */
+/** Returns the grant in a hash: a hash joins the shared hash, the id of a grant, and the id of a caller. */
 const grantIn = (hash: string): string | undefined => hash.split(hashSeparator)[1]
 
 /**
- * Has its person connected it, or connected it again, since it had this hash?
+ * Whether the person has connected the upstream, or connected it again, since its definition had this hash.
  * @param definition as the person has it now
  */
 export const isConnectedSince = (definition: UpstreamDefinition | undefined, hash: string): boolean =>
@@ -83,11 +84,11 @@ export function createPersonalViews(
   exchanges: Pick<TokenExchanges, 'ensure'>
 ) {
   const views = new WeakMap<GrantsOfPerson, WeakMap<DefinitionsOfCaller, WeakMap<Tenant, View>>>()
-  /** The definitions of each grant, by person and id of the grant: the same objects as long as the grant holds. */
+  /** The definitions of each grant, by person and id of the grant: the same objects as long as the grant exists. */
   const definitions = new Map<string, Map<string, WeakMap<UpstreamDefinition, UpstreamDefinition>>>()
   const telling = new WeakMap<Tenant, boolean>()
   const placesWithPersonal = new WeakMap<Endpoint, { readonly tenant: Tenant; readonly has: boolean }>()
-  /** Ids of all grants whose connections may stay. */
+  /** The ids of all grants whose connections may stay open. */
   const held = new Set<string>()
   const listeners: Array<(person: string) => void> = []
 
@@ -99,7 +100,7 @@ export function createPersonalViews(
     for (const id of ids) held.add(id)
     if (own === undefined) definitions.delete(person)
     else definitions.set(person, now)
-    // Who is new here has been told nothing else before.
+    // No notification for a person who is new in this process: they have seen no other state.
     if (before === undefined || (before.size === now.size && ids.every((id) => before.has(id)))) return
     for (const listener of listeners) listener(person)
   })
@@ -138,7 +139,7 @@ export function createPersonalViews(
     return grants.last(personKeyOf({ tenant: tenant.id, issuer, subject })) ?? nothingGiven
   }
 
-  /** Most tenants tell nobody who calls, and send no token of a caller anywhere: nothing is done for them. */
+  /** Whether any upstream of the tenant is sent the identity or a token of the caller: in most tenants none is. */
   function tells(tenant: Tenant): boolean {
     const known = telling.get(tenant) ?? [...tenant.upstreams.values()].some(followsCaller)
     telling.set(tenant, known)
@@ -157,7 +158,7 @@ export function createPersonalViews(
       : Promise.all([exchanging, reading])
   }
 
-  /** Nobody waits for what is given for upstreams of other endpoints. */
+  /** Whether the endpoint has personal upstreams: grants are not read for upstreams of other endpoints. */
   function hasPersonal({ tenant, endpoint }: Place): boolean {
     const known = placesWithPersonal.get(endpoint)
     if (known?.tenant === tenant) return known.has
@@ -178,11 +179,11 @@ export function createPersonalViews(
   return {
     /**
      * Reads what `of` needs for the upstreams of the endpoint.
-     * @param rawHeaders of the request with which the caller comes, if they do
-     * @returns undefined where nothing has to be read
+     * @param rawHeaders of the caller's request, if there is one
+     * @returns undefined if nothing has to be read
      */
     load,
-    /** The tenant and the endpoint as this person has them, as far as is known; often the same ones. */
+    /** Returns the tenant and the endpoint as this person sees them, as far as is known; often the same objects. */
     of<C extends Place>(context: C, viewer: AskingCaller): C {
       const { tenant, endpoint } = context
       const own = givenBy(tenant, viewer)
@@ -203,7 +204,7 @@ export function createPersonalViews(
         return (grant === '' || held.has(grant)) && (caller === '' || callers.isHeld(caller))
       }
     }),
-    /** Called with `personKeyOf` once what a person has is another thing than before. */
+    /** The listener is called with `personKeyOf` when the grants of a person have changed. */
     onChange(listener: (person: string) => void): void {
       listeners.push(listener)
     }
@@ -222,7 +223,7 @@ function personalDefinition(definition: UpstreamDefinition, grant: Grant, person
       refusal: 'the vault cannot open what this caller has given for it; the log says why'
     }
   if (auth?.type !== 'userSecret') return { ...definition, ...own }
-  // Whatever its name and form are, it is a secret.
+  // The value is masked whatever its name and form are.
   const secrets = { argumentSecrets: [...(definition.argumentSecrets ?? []), secret] }
   if (definition.type === 'stdio' && 'env' in auth)
     return { ...definition, ...own, ...secrets, env: { ...definition.env, [auth.env]: secret } }

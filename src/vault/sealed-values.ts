@@ -1,5 +1,5 @@
-// Values of the vault at rest: JWE under the key of their tenant (RFC 7516, A256GCM), each bound to its place, so that
-// one that was moved from the place of somebody else is nobody's.
+// Values of the vault in the store: JWE under the key of the tenant (RFC 7516, A256GCM). Each is bound to its store
+// key, so that a value copied to another key cannot be decrypted.
 
 import { CompactEncrypt, compactDecrypt } from 'jose'
 import type { TenantId } from '../protocol/messages.ts'
@@ -34,7 +34,7 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', for: digest(key) })
       .encrypt(await keys.of(tenant))
 
-  /** @returns what is there, and what writes something else in its place: false where others did so before */
+  /** @returns the value, and a function that replaces it: false if another process has replaced it before */
   async function readToReplace(tenant: TenantId, key: string) {
     const text = await store.get(key)
     const when = text === undefined ? ('absent' as const) : { is: text }
@@ -46,17 +46,17 @@ export function createSealedValues(store: Store, keys: VaultKeys, log: Log) {
   }
 
   return {
-    /** @returns undefined where there is nothing, or nothing that can be opened, which is logged */
+    /** @returns undefined if there is no value, or it cannot be decrypted, which is logged */
     read: async (tenant: TenantId, key: string): Promise<unknown> => (await readToReplace(tenant, key)).value,
     readToReplace,
-    /** Gives the value a new time to live, in milliseconds, whatever it is by then. */
+    /** Gives the value a new time to live, in milliseconds, also if it was replaced meanwhile. */
     touch: (key: string, ttlMs: number): Promise<boolean> => store.touch(key, ttlMs),
-    /** @returns false where `when` was not met */
+    /** @returns false if `when` was not met */
     write: async (tenant: TenantId, key: string, value: unknown, options: SetOptions = {}): Promise<boolean> =>
       await store.set(key, await sealed(tenant, key, value), options),
     /**
-     * Changes what is there, in one step: whoever is late overwrites nothing that they have not seen.
-     * @param next of what is there; undefined: it stays as it is. Called again where others were first
+     * Changes a value by compare-and-set, so that a late process overwrites nothing that it has not read.
+     * @param next returns the new value; undefined: no change. Called again if another process has written meanwhile
      * @returns whether it was changed
      */
     async change(tenant: TenantId, key: string, next: (value: unknown) => unknown, ttlMs?: number): Promise<boolean> {

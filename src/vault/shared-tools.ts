@@ -1,7 +1,6 @@
-// The tools of an upstream that everybody connects for themselves, for those who have not yet: as the connection of
-// somebody else listed them last. Only where the configuration says that all see the same (`listing: shared`): what one
-// account lists may be private to it. Where two people are told different lists, those of one are shown, and not those
-// of one and the other by turns.
+// The tools of an upstream that each person connects, for people who have not connected it yet: as another person's
+// connection (the owner's) listed them last. Only with `listing: shared` in the configuration, because the list of an
+// account may be private. If people get different lists, that of the owner is shown, so that it does not alternate.
 
 import { personKeyOf } from '../auth/principal.ts'
 import type { UpstreamDefinition } from '../config/snapshot.ts'
@@ -16,10 +15,10 @@ import { isPersonal } from './personal-views.ts'
 const areShared = ({ auth }: UpstreamDefinition): boolean =>
   auth !== undefined && 'listing' in auth && auth.listing === 'shared'
 
-/** After so long without news of the owner's tools another person may become the owner. */
+/** After so long without a list of the owner, another person may become the owner; in milliseconds. */
 const ownerMs = 60 * 60 * 1000
 
-/** @returns whether the tools of this person are those that are shown */
+/** @returns whether this person is the owner of the shown list */
 async function isOwner(store: Store, hash: string, person: string): Promise<boolean> {
   const key = sharedToolsOfKey(hash)
   if (await store.set(key, person, { ttlMs: ownerMs, when: 'absent' })) return true
@@ -27,8 +26,8 @@ async function isOwner(store: Store, hash: string, person: string): Promise<bool
 }
 
 /**
- * Keeps what the connection of a person has listed, where it is the same for all. An empty list takes nothing away:
- * it may be that of an account which is let see nothing.
+ * Stores the list of a person's connection, if the person is the owner. An empty list replaces nothing, because the
+ * account may lack the permission to see any tool.
  *
  * @throws GatewayError unavailable
  */
@@ -68,13 +67,13 @@ export async function createSharedTools(store: Store, log: Log) {
   }
 
   return {
-    /** @returns undefined where those who have not connected see none */
+    /** @returns undefined if people without a connection see no tools */
     of(definition: UpstreamDefinition) {
       if (!isPersonal(definition) || !areShared(definition)) return undefined
       const hash = hashOfEverybody(definition.hash)
       return {
         read: () => read(hash),
-        /** @returns what ends it */
+        /** @returns a function that removes the listener */
         onChange(listener: () => void): () => void {
           const all = listeners.get(hash) ?? new Set()
           listeners.set(hash, all.add(listener))

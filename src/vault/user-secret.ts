@@ -1,5 +1,5 @@
-// The key that a person has entered for an upstream: it stands in the headers of their own definition. One that the
-// server refuses has to be entered again.
+// The credential for a secret that a person has entered: it is in the headers of their personal definition. A secret
+// that the server refuses has to be entered again.
 
 import { personKeyOf } from '../auth/principal.ts'
 import type { Person } from '../config/auth/upstream-auth.ts'
@@ -23,7 +23,7 @@ export function createUserSecret(
     ready: () => undefined,
     hint: () => `it does not let your key do this. Another one you can enter at ${page(personKeyOf(person)).url}`,
     async refused(_lines, { status }) {
-      // RFC 9110 section 15.5.2: it does not know the key; 403 may be for this call alone.
+      // RFC 9110 section 15.5.2: 401 means that the secret is invalid; 403 may concern this call alone.
       if (status !== 401) return false
       const dead = `${name} does not accept it (HTTP 401)`
       const isMarked = await grants.change(person, name, (now) =>
@@ -32,7 +32,7 @@ export function createUserSecret(
       if (isMarked) log.info({ upstream: name, tenant }, 'an upstream does not accept the key of a person')
       const now = isMarked ? undefined : await grants.get(person, name)
       if (now !== undefined && now.id !== grantId && now.dead === undefined) {
-        // This connection has the key of before in its headers.
+        // The headers of this connection hold an earlier secret.
         await grants.refresh(person)
         throw new GatewayError(
           'upstream_unavailable',

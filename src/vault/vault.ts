@@ -1,4 +1,4 @@
-// The vault: what people have given the gateway for their own use of upstreams, and what upstreams are shown.
+// The vault: the grants of people for upstreams, and the credentials that upstreams are sent.
 
 import { createEgressGuard, type EgressLimits } from '../egress/guard.ts'
 import { createFetchFor } from '../egress/fetch.ts'
@@ -51,7 +51,7 @@ const timeoutMs = 10_000
 
 export type Vault = Awaited<ReturnType<typeof createVault>>
 
-/** @param egress where it may go for URLs that no operator wrote */
+/** @param egress the limits for URLs that are not from the operator's configuration */
 export async function createVault(options: VaultOptions, egress: EgressLimits) {
   const { state, store, sealer, epochs, login, clock, wall, log } = options
   const snapshot = (): Snapshot => state.snapshot
@@ -110,10 +110,10 @@ export async function createVault(options: VaultOptions, egress: EgressLimits) {
     },
     credentials: { ...credentials, used: uses.note, toolsOfOthers: sharedTools.of },
     views,
-    /** Ends what the rooms hold for definitions that are not among these, or for grants that hold no more. */
+    /** Has the rooms drop connections and lists of definitions that are not among these, or whose grant has ended. */
     retainIn(rooms: ReadonlyArray<{ retain(hashes: Hashes): void }>, hashes: ReadonlySet<string>): void {
       const { tenants } = snapshot()
-      // Others may get the names of tenants that are no more.
+      // A removed tenant's name may be given to a new tenant, so its data are forgotten.
       for (const each of [grants, keys, callers, signingKeys]) each.retain(tenants)
       void keys.settle(tenants.keys())
       for (const each of [...rooms, credentials, exchanges, uses]) each.retain(views.held(hashes))

@@ -1,5 +1,5 @@
-// As which client the gateway connects accounts at an authorization server (2026-07-28 basic/authorization/
-// client-registration): the one of the configuration, its metadata document, or one that it registers (RFC 7591).
+// The OAuth client with which the gateway connects accounts at an authorization server (2026-07-28 basic/authorization/
+// client-registration): a configured one, its client id metadata document, or a registered one (RFC 7591).
 
 import * as oauth from 'oauth4webapi'
 import type { Fetch } from '../../egress/fetch.ts'
@@ -13,7 +13,7 @@ import { authenticationOf, oauthRefusalOf } from './client-authentication.ts'
 /** The longest id and secret of a client, in characters: the id goes into URLs. */
 const maxCredentialLength = 2_048
 
-/** A client that nobody connects with any more is forgotten; what was connected with it has it, too. */
+/** How long an unused registered client is kept, in milliseconds. Accounts keep a copy of their client. */
 const ttlMs = yearTtlMs
 
 /** The account cannot be connected. Its message is for the person, and says what to do. */
@@ -66,14 +66,14 @@ interface RegistrationOptions {
   readonly log: Log
 }
 
-/** Where a server does not know the client that it has just registered, the next one is registered after this time. */
+/** The shortest time between two registrations at a server that does not know the client it has just registered. */
 const trustedMs = 60 * 60_000
 
 /**
- * Has its server forgotten it? Whoever is sent there with an unknown client ends at a page of the server, which tells
- * the gateway nothing (RFC 6749 section 4.1.2.1); its token endpoint does, since it looks at the client before it looks
- * at the code, which is nobody's (section 5.2).
- * @returns false where that cannot be told
+ * Finds out whether the server has forgotten a registered client. With an unknown client, the authorization endpoint
+ * shows an error page and does not redirect back (RFC 6749 section 4.1.2.1). So the token endpoint is asked with an
+ * invalid code: it checks the client before the code (section 5.2).
+ * @returns false also if the answer does not tell
  */
 async function isForgotten(
   client: RegisteredClient,
@@ -101,8 +101,8 @@ async function isForgotten(
 }
 
 /**
- * A client that had registered itself is known there no more: the next who connects an account registers another.
- * @returns false where none had
+ * Forgets a registered client that its server no longer knows: the next connect registers a new one.
+ * @returns false if no client was registered
  */
 export async function forgetClient(
   values: SealedValues,
@@ -112,7 +112,7 @@ export async function forgetClient(
 ): Promise<boolean> {
   const key = grantClientKey(tenant, issuer)
   const ended = (client: unknown): RegisteredClient => ({ ...(client as RegisteredClient), expiresAt: 0 })
-  // Another one may be there already.
+  // Only this client is ended: another one may have been registered meanwhile.
   await values.change(tenant, key, (now) => ((now as RegisteredClient).id === clientId ? ended(now) : undefined), ttlMs)
   return (await values.read(tenant, key)) !== undefined
 }
@@ -123,8 +123,8 @@ interface Probe {
 }
 
 /**
- * @param probe undefined: the server is not asked whether it knows the client
- * @throws ConnectRefused where none is registered and the server registers none; Error where it answers wrongly
+ * @param probe undefined: the server is not asked whether it still knows the client
+ * @throws ConnectRefused if there is no client and the server registers none; Error for an invalid response
  */
 export async function clientAt(
   { tenant, auth, server, values, fetch, publicUrl, wall, log }: RegistrationOptions,
@@ -133,7 +133,7 @@ export async function clientAt(
   if (auth.clientId !== undefined) return { id: auth.clientId, secret: auth.clientSecret }
   if (server.client_id_metadata_document_supported === true && publicUrl.startsWith('https:'))
     return { id: clientDocumentUrl(publicUrl, tenant), method: 'none' }
-  // Credentials are those of one issuer: another one never sees them.
+  // A client belongs to one issuer: its credentials are never sent to another one.
   const key = grantClientKey(tenant, server.issuer)
   const redirectUri = redirectUriOf(publicUrl, tenant)
   const known = (await values.read(tenant, key)) as RegisteredClient | undefined

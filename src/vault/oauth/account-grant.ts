@@ -1,5 +1,5 @@
-// The grant of an account while its tokens change. What was read may be another one by now, since another process
-// renews it, or the person connects another: whoever is late changes nothing.
+// Updates the grant of an account when its tokens change. Meanwhile another process may have renewed the tokens, or the
+// person may have connected another account: a late write then changes nothing.
 
 import type { Fetch } from '../../egress/fetch.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
@@ -17,7 +17,7 @@ interface AccountGrantOptions {
   readonly grantId: string | undefined
   readonly grants: Grants
   readonly fetch: Fetch
-  /** The person has to visit the page. */
+  /** Makes the error that sends the person to the connect page. */
   readonly connectAgain: (why: string) => ConnectRequiredError
   readonly log: Log
 }
@@ -25,16 +25,16 @@ interface AccountGrantOptions {
 export function createAccountGrant(options: AccountGrantOptions) {
   const { definition, auth, grantId, grants, fetch, connectAgain, log } = options
   const { name, tenant, person } = definition
-  /** Tokens that the store did not take. At the provider those before them may be of no use any more. */
+  /** New tokens that could not be stored. The provider may no longer accept the ones before them. */
   let unsaved: { readonly before: Account; readonly next: Account } | undefined
 
-  /** Still the one with these tokens? Another process may have renewed them, or the person have connected another. */
+  /** Whether the grant still has these tokens: they may have been renewed elsewhere, or another account connected. */
   const isStill = ({ id, account: now, dead }: Grant, before: Account): boolean =>
     id === grantId && dead === undefined && now?.since === before.since
 
   /**
-   * Others have changed it meanwhile.
-   * @throws ConnectRequiredError where it is of no use any more
+   * Uses the grant as another process has changed it.
+   * @throws ConnectRequiredError if it is no longer usable
    */
   async function takeOver(): Promise<void> {
     const grant = await grants.get(person, name)
@@ -43,7 +43,7 @@ export function createAccountGrant(options: AccountGrantOptions) {
     await grants.refresh(person)
   }
 
-  /** @throws ConnectRequiredError unless there are others by now */
+  /** Marks the grant as unusable. @throws ConnectRequiredError unless it has other tokens by now */
   async function giveUp(before: Account, why: string): Promise<void> {
     const isOver = await grants.change(person, name, (now) =>
       isStill(now, before) ? { ...now, dead: why } : undefined
@@ -53,10 +53,13 @@ export function createAccountGrant(options: AccountGrantOptions) {
     throw connectAgain(why)
   }
 
-  /** New tokens came too late to be kept. @throws ConnectRequiredError unless there are others by now */
+  /**
+   * Gives back new tokens that came too late to be stored.
+   * @throws ConnectRequiredError unless there are others by now
+   */
   async function letGo(late: Account): Promise<void> {
     const now = await grants.get(person, name)
-    // Where another process has renewed the same account, the provider may end both with one of them.
+    // If another process has renewed the same account, revoking one token could end both: nothing is given back.
     if (now?.id !== grantId || now?.dead !== undefined)
       await revokeAccount(late, auth, fetch).catch((err: unknown) => {
         log.warn({ err, upstream: name, tenant }, 'an account could not be given back')
@@ -64,7 +67,7 @@ export function createAccountGrant(options: AccountGrantOptions) {
     await takeOver()
   }
 
-  /** @throws ConnectRequiredError where the new tokens are nobody's: they came too late */
+  /** Stores the new tokens. @throws ConnectRequiredError if they came too late and the grant is no longer usable */
   async function keep(before: Account, next: Account): Promise<void> {
     unsaved = { before, next }
     try {
@@ -86,13 +89,13 @@ export function createAccountGrant(options: AccountGrantOptions) {
     takeOver,
     giveUp,
     keep,
-    /** @returns whether there were tokens that the store had not taken */
+    /** Stores the tokens of an earlier failed write. @returns whether there were any */
     async keepUnsaved(): Promise<boolean> {
       if (unsaved === undefined) return false
       await keep(unsaved.before, unsaved.next)
       return true
     },
-    /** Scopes that the upstream wants besides: all that calls were refused for, until it is connected again. */
+    /** Adds scopes for whose lack the upstream refused a call; they are requested when the person connects again. */
     async lacks(scopes: readonly string[]): Promise<void> {
       await grants.change(person, name, (now) => {
         const known = now.missing ?? []

@@ -1,5 +1,5 @@
-// What an account is called at its provider, for the page of its person: by the ID token, or by what the provider
-// answers to whoever shows the new token. Only for people to read: it is proof of nothing, and its lack is no fault.
+// The name of an account at its provider, for the person's page: from the ID token, or from an endpoint of the provider
+// that is asked with the new token. It is only shown, never used for authorization, and may be missing.
 
 import * as oauth from 'oauth4webapi'
 import type { Fetch } from '../../egress/fetch.ts'
@@ -37,7 +37,7 @@ export async function accountNameOf({ auth, server, answer, scopes, fetch }: Nam
     method: body === undefined ? 'GET' : 'POST',
     headers: {
       accept: 'application/json',
-      // GitHub refuses whoever does not say what they are.
+      // GitHub refuses requests without User-Agent.
       'user-agent': 'gatehouse',
       authorization: `Bearer ${answer.access_token}`,
       ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -49,7 +49,7 @@ export async function accountNameOf({ auth, server, answer, scopes, fetch }: Nam
   return nameIn(await response.json(), names)
 }
 
-/** The token goes to nobody but its own provider, and where the operator says. */
+/** Selects where the name is read: the token is sent only to its own provider or to a URL of the configuration. */
 function sourceOf(
   auth: UserAuth,
   { userinfo_endpoint: userinfo }: oauth.AuthorizationServer,
@@ -57,7 +57,7 @@ function sourceOf(
 ): AccountNameSource | undefined {
   const known: AccountNameSource | undefined = providerOf(auth)?.account
   if (auth.accountUrl !== undefined) return { ...known, url: auth.accountUrl }
-  // Of the provider itself, and of nothing that stands in its place.
+  // The known URL is for the provider itself, not for a server that is configured in its place.
   if (auth.tokenUrl === undefined && known !== undefined) return known
   return userinfo !== undefined && scopes.includes('openid') ? { url: userinfo } : undefined
 }

@@ -1,4 +1,4 @@
-// Renewing the tokens of accounts (RFC 6749 section 6), and giving them back (RFC 7009).
+// Refreshes the tokens of accounts (RFC 6749 section 6) and revokes them (RFC 7009).
 
 import * as oauth from 'oauth4webapi'
 import type { Fetch, FetchFor } from '../../egress/fetch.ts'
@@ -21,8 +21,8 @@ const serverOf = ({ issuer, tokenEndpoint, revocationEndpoint, authMethods }: Ac
 })
 
 /**
- * The secret of the client that the operator has registered is in the definition. It is that of one client at one
- * server: where the definition names others now, those of before never see it.
+ * Returns the client secret of the configuration. It is only for the configured client at its issuer: after a change of
+ * the configuration it is not sent to the server of an older account.
  */
 function configuredSecret(own: Account, auth: UserAuth | undefined): string | undefined {
   if (auth === undefined) return undefined
@@ -42,8 +42,8 @@ function clientOf(
 }
 
 /**
- * @returns the account with new tokens; undefined where the server does not accept the old ones any more, for good
- * @throws Error where it does not answer, or answers wrongly
+ * @returns the account with new tokens; undefined if the server has refused the refresh token for good
+ * @throws Error if the server does not answer, or the response is invalid
  */
 export async function renewedAccount(
   own: Account,
@@ -70,16 +70,16 @@ export async function renewedAccount(
       renewedAt: now
     }
   } catch (error) {
-    // RFC 6749 section 5.2: it was used, revoked, or is too old. Nothing but the person can help.
+    // RFC 6749 section 5.2: the refresh token was used, revoked or has expired. The person has to connect again.
     if (error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant') return undefined
     throw error
   }
 }
 
 /**
- * Gives an account back, where its server takes it.
- * @param auth undefined where the configuration has its upstream no more
- * @throws Error where it does not answer as it should
+ * Revokes the tokens of an account, if its server supports that.
+ * @param auth undefined if the upstream is no longer configured
+ * @throws Error if the server does not answer, or the response is invalid
  */
 export async function revokeAccount(own: Account, auth: UserAuth | undefined, fetch: Fetch): Promise<void> {
   if (own.revocationEndpoint === undefined) return
@@ -93,7 +93,7 @@ export async function revokeAccount(own: Account, auth: UserAuth | undefined, fe
   )
 }
 
-/** @throws Error where the provider does not say that it has done so */
+/** Revokes in the provider's own way. @throws Error if the provider does not confirm it */
 async function revokedOtherwise(
   { clientId, tokens: { accessToken }, revocationEndpoint = '' }: Account,
   { method, authorization, tokenIn, headers }: AccountRevocation,
@@ -107,7 +107,7 @@ async function revokedOtherwise(
     method,
     headers: {
       accept: 'application/json',
-      // GitHub refuses whoever does not say what they are.
+      // GitHub refuses requests without User-Agent.
       'user-agent': 'gatehouse',
       authorization:
         authorization === 'token' ? `Bearer ${accessToken}` : `Basic ${btoa(`${clientId}:${clientSecret}`)}`,
@@ -117,7 +117,7 @@ async function revokedOtherwise(
     body: tokenIn === undefined ? undefined : JSON.stringify({ [tokenIn]: accessToken })
   })
   const said: unknown = await response.json().catch(() => undefined)
-  // Slack refuses with 200.
+  // Slack refuses with status 200 and `ok: false`.
   if (!response.ok || (isObject(said) && said['ok'] === false))
     throw new Error(`${new URL(url).host} answered ${response.status}`)
 }
@@ -125,8 +125,8 @@ async function revokedOtherwise(
 export const createGiveBack =
   (fetch: FetchFor, log: Log) =>
   /**
-   * To its provider. Never rejects.
-   * @param definition undefined where the configuration has it no more: no address of an operator is known then
+   * Revokes the tokens at their provider. Never rejects.
+   * @param definition undefined if it is no longer configured: then no configured URL is known
    */
   async (
     definition: UpstreamDefinition | undefined,

@@ -1,4 +1,4 @@
-// Where an account of an upstream is connected: as the configuration says, or as the upstream itself does.
+// Finds the authorization server for accounts of an upstream: from the configuration, or from the upstream's metadata.
 
 import type { Fetch, FetchFor } from '../../egress/fetch.ts'
 import { type AccountProvider, accountProviders } from '../../config/auth/account-providers.ts'
@@ -36,7 +36,7 @@ function revocationOf(auth: UserAuth): { readonly revocation_endpoint?: string }
   return url === undefined ? {} : { revocation_endpoint: url }
 }
 
-/** @throws ConnectRefused for a server with which no account can be connected safely; DiscoveryError */
+/** @throws ConnectRefused if accounts cannot be connected there safely; DiscoveryError */
 export async function accountSourceOf(
   definition: HttpDefinition,
   auth: UserAuth,
@@ -70,20 +70,20 @@ export async function accountSourceOf(
   return { ...found, scopes: scopes ?? found.scopes }
 }
 
-/** @throws ConnectRefused for one at which no account can be connected safely */
+/** @throws ConnectRefused if accounts cannot be connected there safely */
 export function checkAccountServer(server: ServerAuthorization['server'], auth: UserAuth): void {
   if (server.authorization_endpoint === undefined || server.token_endpoint === undefined)
     throw new ConnectRefused(`${server.issuer} has no endpoints where an account could be connected.`)
-  // 2025-11-25 basic/authorization "Authorization Code Protection": without it PKCE may be ignored.
+  // 2025-11-25 basic/authorization "Authorization Code Protection": a server without `S256` may ignore PKCE.
   if (server.code_challenge_methods_supported?.includes('S256') !== true)
     throw new ConnectRefused(`${server.issuer} does not say that it supports PKCE with S256, which is needed.`)
   checkWhereItAsks(server, auth)
 }
 
 /**
- * A server that the upstream chose may name the page of another one, where people do sign in, and its own token
- * endpoint, which would get their code (RFC 9700 section 4.4). Where no `iss` tells whose answer it is, the page has to
- * be its own.
+ * Prevents a mix-up attack (RFC 9700 section 4.4): a server that the upstream chose could name the authorization
+ * endpoint of another server, where people do sign in, and its own token endpoint, which would get their code. Without
+ * `iss` in the response, the authorization endpoint must have the origin of the issuer.
  */
 function checkWhereItAsks(server: ServerAuthorization['server'], { issuer }: UserAuth): void {
   const page = new URL(server.authorization_endpoint ?? '').origin
@@ -97,8 +97,8 @@ function checkWhereItAsks(server: ServerAuthorization['server'], { issuer }: Use
 }
 
 /**
- * What the server answers to whoever shows it nothing: undefined where it says nothing of how to sign in. Some let
- * everybody begin, and want a token for what comes next.
+ * Reads the challenge of a request without credentials; undefined: there is none. Some servers accept `initialize`
+ * without a token and demand one for later requests.
  */
 async function firstChallenge(url: string, fetch: Fetch): Promise<string | undefined> {
   const clientInfo = { name: 'gatehouse', version: '0' }

@@ -1,4 +1,4 @@
-// How the gateway proves to an authorization server which client it is (RFC 6749 section 2.3, RFC 7523).
+// Client authentication of the gateway at authorization servers (RFC 6749 section 2.3, RFC 7523).
 
 import { createPrivateKey } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
@@ -19,20 +19,20 @@ const importParameters = {
 } as const
 
 /**
- * What a token endpoint calls its refusal (RFC 6749 section 5.2), in a few characters.
- * @returns undefined where it is none
+ * Returns the `error` code of a token endpoint's refusal (RFC 6749 section 5.2), cut to a few characters.
+ * @returns undefined if the error is no such refusal
  */
 export function oauthRefusalOf(error: unknown): string | undefined {
   if (error instanceof oauth.ResponseBodyError) return error.error.slice(0, 100)
-  // Clients that prove themselves by a header are refused with a challenge.
+  // A client that authenticates by the Authorization header is refused with a challenge.
   return error instanceof oauth.WWWAuthenticateChallengeError && error.status === 401 ? 'invalid_client' : undefined
 }
 
-/** Whether the server refused the client, and not the tokens: it gives tokens to nobody then. */
+/** Whether the server refused the client itself: then it gives tokens to no person. */
 export const isOfClient = (error: unknown): boolean =>
   ['invalid_client', 'unauthorized_client'].includes(oauthRefusalOf(error) ?? '')
 
-/** @param method that the client is registered with; not given: what the server takes */
+/** @param method the one that the client is registered with; undefined: one that the server supports */
 export async function authenticationOf(
   { clientSecret, privateKey, algorithm = 'ES256', keyId }: ClientSecrets,
   { token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer,

@@ -1,5 +1,5 @@
-// One token for all callers of an upstream, got with the gateway's own credentials at its authorization server (RFC
-// 6749 section 4.4; RFC 7523 for a signed assertion in place of a secret).
+// One token for all callers of an upstream, requested with the gateway's own credentials (RFC 6749 section 4.4; RFC
+// 7523 for a signed assertion in place of a secret).
 
 import * as oauth from 'oauth4webapi'
 import type { Fetch } from '../../egress/fetch.ts'
@@ -21,9 +21,9 @@ import {
 import { OtherIssuer } from './first-issuers.ts'
 import { createMaskedTokens, isGood, type Tokens, tokensFrom } from './tokens.ts'
 
-/** The time after a failure in which the server is not asked again: callers in between get that failure. */
+/** After a failure, callers get that failure for so many milliseconds, and the server is not asked again. */
 const retryMs = 5_000
-/** A token that was refused is not replaced more often: some servers refuse all of them. */
+/** The shortest time between two replacements of a refused token: some servers refuse every token. */
 const replaceMs = 10_000
 
 interface ClientCredentialsOptions {
@@ -63,7 +63,9 @@ export function createClientCredentials(options: ClientCredentialsOptions): Upst
     return error
   }
 
-  /** @param more scopes, asked for from now on once there is a token with them: else all others would fail with them */
+  /**
+   * @param more further scopes; requested from now on if a token with them was given, since other calls need one too
+   */
   async function obtain(more: readonly string[]): Promise<void> {
     try {
       source ??= await sourceOf(options, undefined)
@@ -93,7 +95,7 @@ export function createClientCredentials(options: ClientCredentialsOptions): Upst
     }
   }
 
-  /** Once for all who wait. */
+  /** One request for all callers that wait. */
   function renewed(more: readonly string[], signal: AbortSignal): Promise<void> {
     pending ??= obtain(more).finally(() => {
       pending = undefined

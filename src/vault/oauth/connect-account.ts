@@ -1,6 +1,6 @@
 // Connecting an account: the person is sent to the authorization server of the upstream and comes back with a code
-// (OAuth 2.1 authorization code with PKCE, RFC 8707, RFC 9207). What happens between is kept sealed, is good once, for
-// the person who began it.
+// (OAuth 2.1 authorization code with PKCE, RFC 8707, RFC 9207). The state between the two steps is sealed in the store,
+// can be used once, and only by the person who began.
 
 import * as oauth from 'oauth4webapi'
 import { personKeyOf } from '../../auth/principal.ts'
@@ -22,10 +22,10 @@ import { grantTargetOf } from '../personal-views.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import { tokensFrom } from './tokens.ts'
 
-/** The time that a person has for the whole sign-in. */
+/** The time that a person has for the whole sign-in, in milliseconds. */
 const pendingMs = 10 * 60_000
 
-/** Connections that a person may begin in that time, at all processes. */
+/** The most sign-ins that a person may begin in that time, at all processes together. */
 const maxBegun = 30
 
 interface Pending {
@@ -64,7 +64,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
      */
     async begin(definition: HttpDefinition, auth: UserAuth, person: Person): Promise<string> {
       const { tenant, name } = definition
-      // Each is kept for a while, and asks servers several times.
+      // Each sign-in takes room in the store and several requests to servers, so their number is limited.
       if ((await store.count(grantBegunKey(tenant, person.issuer, person.subject), 1, pendingMs)) > maxBegun)
         throw new ConnectRefused(`You have begun ${maxBegun} connections in ten minutes. Wait some, and begin again.`)
       const own = accountFetch(fetch, definition, auth)
@@ -73,7 +73,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       const provider = providerOf(auth)
       const resource = namedResource(auth, source.resource)
       const registration = { tenant, auth, server, values, fetch: own, publicUrl: publicUrl(), wall, log }
-      // Who has an account hears at its renewal whether the client is known.
+      // No probe if there is an account: its renewal shows whether the server still knows the client.
       const client = await clientAt(registration, before?.account === undefined ? { resource } : undefined)
       const offline = server.scopes_supported?.includes('offline_access') === true ? ['offline_access'] : []
       const asked = auth.scopes.length > 0 ? auth.scopes : (source.scopes ?? [])
@@ -106,7 +106,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
           [provider?.scopeParameter ?? 'scope']: wanted.join(provider?.scopeSeparator ?? ' ')
         }),
         ...(pending.resource !== undefined && { resource: pending.resource }),
-        // OpenID Connect Core section 11: without it many give no refresh token a second time.
+        // OpenID Connect Core section 11: without `consent` many servers give no refresh token a second time.
         ...(wanted.includes('offline_access') && { prompt: 'consent' })
       }
       for (const [member, value] of Object.entries(parameters)) url.searchParams.set(member, value)
@@ -114,10 +114,10 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
     },
 
     /**
-     * The browser came back.
-     * @param definitionOf the upstream of the tenant, as everybody has it
+     * Handles the redirect back from the authorization server.
+     * @param definitionOf returns the configured definition of an upstream
      * @returns the upstream that is connected now
-     * @throws ConnectRefused; Error where the server does not answer or answers wrongly
+     * @throws ConnectRefused; Error if the server does not answer, or the response is invalid
      */
     async finish(
       query: URLSearchParams,
@@ -128,7 +128,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       const state = query.get('state') ?? ''
       const key = grantPendingKey(tenant, state)
       const pending = (await values.read(tenant, key)) as Pending | undefined
-      // Good once, at whichever process.
+      // The state is used once: only one process can delete it.
       if (pending === undefined || !(await store.delete(key)))
         throw new ConnectRefused('This connection was begun too long ago, or is finished already. Begin it again.')
       if (pending.person !== personKeyOf(person))
@@ -169,7 +169,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
         revocationEndpoint: server.revocation_endpoint,
         authMethods: server.token_endpoint_auth_methods_supported,
         clientId: client.id,
-        // That of the configuration is not kept.
+        // The secret of a configured client is not stored.
         clientSecret: auth.clientId === undefined ? client.secret : undefined,
         clientMethod: client.method,
         resource,
@@ -178,7 +178,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       }
       const id = newGrantId()
       await grants.put(person, upstream, { id, target, account }, now)
-      // Connected it is by now, whether or not the provider says what it is called.
+      // The account is connected by now, also if its name cannot be read.
       const name = await accountNameOf({ auth, server, answer, scopes: given, fetch: own }).catch((err: unknown) =>
         log.info({ err, upstream, tenant }, 'a provider does not say what an account is called')
       )
@@ -186,7 +186,7 @@ export function createAccounts({ store, values, grants, servers, publicUrl, wall
       return upstream
     },
 
-    /** Gives the account back to its provider where it can be opened, and forgets it in any case. */
+    /** Revokes the tokens of the account if the grant can be decrypted, and removes the grant in any case. */
     async disconnect(definition: UpstreamDefinition, person: Person): Promise<void> {
       const grant = await grants.raw(person, definition.name)
       await grants.remove(person, definition.name)
@@ -202,7 +202,9 @@ const named =
   (now: Grant): Grant | undefined =>
     now.id === id && now.account !== undefined ? { ...now, account: { ...now.account, name } } : undefined
 
-/** @throws ConnectRefused where it takes no accounts any more, or is another server than the account was allowed for */
+/**
+ * @throws ConnectRefused if the upstream takes no accounts any more, or is another server than when the person began
+ */
 function stillFor(
   { upstream, target }: Pending,
   definition: HttpDefinition | undefined
@@ -214,7 +216,7 @@ function stillFor(
   return [definition, definition.auth]
 }
 
-/** The rest of the metadata may be long, and is of no use later. */
+/** Keeps only the metadata that later requests need: the rest may be long. */
 function usedOf(server: oauth.AuthorizationServer): oauth.AuthorizationServer {
   const { issuer, token_endpoint: token, revocation_endpoint: revocation, userinfo_endpoint: userinfo } = server
   const algorithms = server.id_token_signing_alg_values_supported
@@ -231,12 +233,12 @@ function usedOf(server: oauth.AuthorizationServer): oauth.AuthorizationServer {
   }
 }
 
-/** @throws ConnectRefused where the person or the server said no; Error for what is no answer of this server */
+/** @throws ConnectRefused if the person or the server refused; Error if the response is not one of this server */
 function allowed(server: oauth.AuthorizationServer, client: oauth.Client, query: URLSearchParams, state: string) {
   try {
     return oauth.validateAuthResponse(server, client, query, state)
   } catch (error) {
-    // Only once its issuer is known to be the right one (RFC 9207).
+    // The error is believed only after `iss` was checked (RFC 9207).
     if (error instanceof oauth.AuthorizationResponseError)
       throw new ConnectRefused(`${server.issuer} answered ${error.error.slice(0, 100)}. Nothing was connected.`)
     throw error

@@ -1,6 +1,6 @@
-// Where an MCP server over HTTP says that tokens for it come from (2026-07-28 basic/authorization/
-// authorization-server-discovery; RFC 9728, RFC 8414). Everything read here is written by the server: it may lead only
-// to where the guard lets it, and names only itself.
+// Discovers the authorization server of an MCP server over HTTP (2026-07-28 basic/authorization/
+// authorization-server-discovery; RFC 9728, RFC 8414). All metadata is untrusted: its URLs are requested only through
+// the egress guard, and each document must name its own origin.
 
 import {
   type AuthorizationServer,
@@ -28,11 +28,11 @@ export interface BearerChallenge {
   readonly error: string | undefined
 }
 
-/** The authorization server that a client with a secret was used at first. */
+/** The first authorization server to which a client secret was sent (first-issuers.ts). */
 export interface FirstIssuer {
-  /** @returns undefined where there was none yet */
+  /** @returns undefined if there was none yet */
   read(): Promise<string | undefined>
-  /** @throws OtherIssuer where it is for another one */
+  /** @throws OtherIssuer if another issuer was stored before */
   keep(issuer: string): Promise<void>
 }
 
@@ -42,7 +42,7 @@ class DiscoveryError extends Error {}
 /** The most authorization servers that a resource may name; the first one is taken. */
 const maxServers = 16
 const maxScopes = 200
-/** A server that names others at each refusal wants them without end. */
+/** The most further scopes: a server may name new ones at each refusal. */
 const maxScopesBesides = 32
 
 /** @param header of an answer with 401 or 403 (RFC 6750 section 3) */
@@ -51,7 +51,7 @@ export async function readChallenge(header: string | undefined): Promise<BearerC
   if (header === undefined) return none
   try {
     const refused = new Response(null, { status: 401, headers: { 'www-authenticate': header } })
-    // The library reads challenges in whatever response it is given.
+    // The library parses the challenges of any response.
     await processGenericTokenEndpointResponse({ issuer: 'https://unused.invalid' }, { client_id: 'unused' }, refused)
   } catch (error) {
     if (!(error instanceof WWWAuthenticateChallengeError)) return none
@@ -69,15 +69,15 @@ export function scopesIn(text: unknown): readonly string[] | undefined {
   return scopes.length === 0 ? undefined : scopes.slice(0, maxScopes)
 }
 
-/** @returns the scopes that were wanted besides the usual ones, and those that a refusal names now */
+/** @returns the further scopes of earlier refusals together with those of this refusal, at most `maxScopesBesides` */
 export const scopesBesides = (known: readonly string[], more: readonly string[] = []): readonly string[] =>
   [...new Set([...known, ...more])].slice(0, maxScopesBesides)
 
 /**
  * @param url of the MCP server
- * @param metadataUrl that its challenge names, if it does
- * @param issuer that the operator wants, where the server names several or none
- * @param first where a secret is to be shown there, and no operator says where
+ * @param metadataUrl the one that the server's challenge names, if there is one
+ * @param issuer the configured issuer, for a server that names several or none
+ * @param first given if a secret is to be sent there and the configuration names no issuer
  * @throws DiscoveryError, OtherIssuer, EgressRefused, Error where nobody answers
  */
 export async function discoverAuthorization(
@@ -114,8 +114,8 @@ async function authorizationAt(
 }
 
 /**
- * Of those that a resource names.
- * @param before the one that was used, and is taken again where it is still among them
+ * Selects one of the authorization servers that a resource names.
+ * @param before the one that was used before: it is taken again if it is still among them
  * @throws as `discoverAuthorization`
  */
 export async function authorizationServerOf(
@@ -133,7 +133,7 @@ export async function authorizationServerOf(
   return await serverMetadata(issuer ?? usual, fetch)
 }
 
-/** @returns undefined where the server has none, as before 2025-06-18 */
+/** @returns undefined if the server has no such metadata, as before 2025-06-18 */
 export async function protectedResource(
   target: URL,
   metadataUrl: string | undefined,
@@ -141,10 +141,10 @@ export async function protectedResource(
 ): Promise<ResourceServer | undefined> {
   const path = target.pathname === '/' ? '' : target.pathname
   const wellKnown = `${target.origin}/.well-known/oauth-protected-resource`
-  // The URL of a challenge counts alone: it would not be there for nothing.
+  // If the challenge names a URL, only that one is read.
   const places = metadataUrl === undefined ? [...new Set([wellKnown + path, wellKnown])] : [metadataUrl]
   for (const place of places) {
-    // It may lead nowhere but to the server itself: what it says there, it could have said in the challenge.
+    // The URL must have the server's own origin.
     if (!URL.canParse(place) || new URL(place).origin !== target.origin)
       throw new DiscoveryError(`its challenge names resource metadata at ${origins(place)}, not at ${target.origin}`)
     const response = await fetch(place, { headers: { accept: 'application/json' } })
@@ -170,8 +170,8 @@ function covers(resource: string, target: URL): boolean {
 }
 
 /**
- * The metadata of an authorization server, at each of the places where it may be.
- * @throws DiscoveryError where there is none, or it is of another issuer (RFC 8414 section 3.3)
+ * Reads the metadata of an authorization server, at each well-known URL in turn.
+ * @throws DiscoveryError if there is none, or it is of another issuer (RFC 8414 section 3.3)
  */
 export async function serverMetadata(issuer: string, fetch: Fetch): Promise<AuthorizationServer> {
   checkFoundUrl('its authorization server', issuer)
@@ -232,7 +232,7 @@ function checkFoundUrl(what: string, url: unknown): void {
     throw new DiscoveryError(`${what} is no usable URL`)
   const { protocol, hostname, username, password } = new URL(url)
   if (username + password !== '') throw new DiscoveryError(`${what} carries a user name or password`)
-  // The URL standard lets `$(` and more stand in a host, and no name of a server has it.
+  // The URL standard allows characters such as `$(` in a host, which no host name has.
   if (!/^(?:[a-z\d.-]+|\[[\da-f:]+\])$/.test(hostname)) throw new DiscoveryError(`${what} names no usable host`)
   // RFC 6749 section 3.1. Loopback is for development, and the guard decides whether it may be reached at all.
   if (protocol !== 'https:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname))

@@ -1,5 +1,5 @@
-// Which authorization server the secret of a client is for, where the configuration does not say: the first one that
-// the upstream named. Whoever gets hold of the upstream, and has it name a server of theirs, is not shown the secret.
+// Remembers the authorization server for a client secret whose issuer is not configured: the first one that the
+// upstream named. So an attacker who takes over the upstream cannot redirect the secret to another server.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -21,12 +21,14 @@ type Kept = readonly [upstream: string, clientId: string, issuer: string]
 
 export type FirstIssuers = ReturnType<typeof createFirstIssuers>
 
-/** They are no secrets, and whoever can write to the store could delete them: they are not sealed. */
+/**
+ * Issuers are stored unsealed: they are no secrets, and an attacker with access to the store could delete them anyway.
+ */
 export function createFirstIssuers(store: Pick<Store, 'get' | 'set'>, log: Log) {
   return {
     /**
      * @param auth of the definition, or the part of it that says which client the gateway is there
-     * @returns undefined where there is nothing to keep from others, or the configuration says whom it is for
+     * @returns undefined if the client has no secret, or its issuer is configured
      */
     of(
       { tenant, name }: UpstreamDefinition,

@@ -1,5 +1,4 @@
-// Token endpoints that answer otherwise than RFC 6749 section 5 says: read here into what it says, so that nothing else
-// has to know.
+// Translates the responses of token endpoints that differ from RFC 6749 section 5 into the standard form.
 
 import type { Fetch } from '../../egress/fetch.ts'
 import type { AccountProvider } from '../../config/auth/account-providers.ts'
@@ -14,7 +13,7 @@ export const fetchOfProvider =
     const said = membersOf(await response.text())
     if (said === undefined) return new Response(null, { status: response.status === 200 ? 502 : response.status })
     const { error } = said
-    // GitHub and Slack refuse with 200.
+    // GitHub and Slack refuse with status 200.
     if (error !== undefined || said['ok'] === false) {
       const code = typeof error === 'string' ? error : 'server_error'
       const name = provider.grantErrors?.includes(code) === true ? 'invalid_grant' : code
@@ -46,7 +45,7 @@ function membersOf(text: string): JsonObject | undefined {
   }
 }
 
-/** The tokens of a person, never those of a bot, with which everybody would act as one. */
+/** Returns the tokens of the person, never those of a bot, which would act for all people. */
 function tokensOf(said: JsonObject, { personIn, tokenType }: AccountProvider): JsonObject {
   const nested = personIn === undefined ? undefined : said[personIn]
   const own = isObject(nested) && nested['access_token'] !== undefined ? nested : said

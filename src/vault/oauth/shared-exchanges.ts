@@ -1,5 +1,5 @@
-// What a process has exchanged the token of a caller for, kept for the process that holds the caller's session: their
-// token does not come there. In the vault, like all that people use an upstream with.
+// Shares exchanged tokens between processes: the process that holds a caller's session does not get the caller's token,
+// and reads the exchanged one from the vault.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { exchangedTokenKey, exchangeTurnKey } from '../../store/keys.ts'
@@ -9,9 +9,9 @@ import { type Release, tryLock } from '../lock.ts'
 import type { SealedValues } from '../sealed-values.ts'
 import type { Tokens } from './tokens.ts'
 
-/** The time for which other processes read a token of which the provider does not say when it ends. */
+/** How long a token without a stated lifetime is shared, in milliseconds. */
 const unsaidMs = 60_000
-/** Others wait so long for an exchange, which is several requests where an assertion is asked for. */
+/** The longest time that other processes wait for an exchange, which may take several requests. */
 const longestMs = 60_000
 const pollMs = 100
 
@@ -21,7 +21,7 @@ export interface ExchangedToken {
   readonly since: number
 }
 
-/** Why there is no token, as callers are told. */
+/** Why there is no token, in words for the caller. */
 interface FailedExchange {
   readonly failed: string
 }
@@ -53,12 +53,12 @@ interface SharedExchangesOptions {
 export function createSharedExchanges({ store, values, hasKeys, clock }: SharedExchangesOptions) {
   const placeOf = ({ tenant, hash }: UpstreamDefinition): string => exchangedTokenKey(tenant, hash)
   const lockKeyOf = ({ tenant, hash }: UpstreamDefinition): string => exchangeTurnKey(tenant, hash)
-  /** The search of each place, shared by all calls that wait: a host with many would else ask the store for each. */
+  /** The running search of each place, shared by all calls that wait, to spare the store. */
   const searches = new Map<string, Search>()
 
   async function search(definition: UpstreamDefinition, isGood: IsGood, signal: AbortSignal): Promise<Found> {
     while (hasKeys() && !signal.aborted) {
-      // Looked at first: whoever ends meanwhile has written before.
+      // The lock is read first: a process that releases it afterwards has written its outcome before.
       const isUnderWay = (await store.get(lockKeyOf(definition))) !== undefined
       const found = (await values.read(definition.tenant, placeOf(definition))) as Found
       if (found !== undefined && 'tokens' in found && isGood(found)) return found
@@ -114,7 +114,7 @@ export function createSharedExchanges({ store, values, hasKeys, clock }: SharedE
       await values.write(definition.tenant, placeOf(definition), outcome, { ttlMs })
     },
 
-    /** A token of the same caller that can be used still is left. */
+    /** Stores a failure, unless a usable token of the same caller is stored. */
     async keepFailure(
       definition: UpstreamDefinition,
       failure: FailedExchange,
@@ -127,16 +127,16 @@ export function createSharedExchanges({ store, values, hasKeys, clock }: SharedE
     },
 
     /**
-     * What other processes have, or are about to have.
-     * @param isGood whether it can be used; the same for all who ask for a definition
-     * @returns undefined where nobody is at it, and there is none, or the wait was cancelled
+     * Finds the outcome of other processes, and waits for a running exchange.
+     * @param isGood whether an outcome can be used; the same function for all calls of a definition
+     * @returns undefined if there is none and no exchange runs, or the wait was cancelled
      */
     async find(definition: UpstreamDefinition, isGood: IsGood, signal: AbortSignal): Promise<Found> {
       if (!hasKeys() || signal.aborted) return undefined
       const others = searches.get(placeOf(definition))
       const found = await outcomeOf(others ?? newSearch(definition, isGood), signal)
       if (others === undefined || (found !== undefined && 'tokens' in found) || signal.aborted) return found
-      // It may have looked before the exchange of this very call was begun.
+      // Searched again, because that search may have looked before the exchange for this call began.
       return await outcomeOf(searches.get(placeOf(definition)) ?? newSearch(definition, isGood), signal)
     }
   }

@@ -20,16 +20,15 @@ import { createMaskedTokens, isGood } from './tokens.ts'
 /** The time after a failure in which the same token is not exchanged again. */
 const retryMs = 5_000
 /**
- * A request is let in once its token was exchanged, for the process that holds its session, but waits no longer than
- * this: other upstreams go on.
+ * A request waits at most so many milliseconds for the exchange of its token, so that calls of other upstreams go on.
  */
 const admissionMs = 2_000
-/** Tokens of one caller that are in use at once. */
+/** The most tokens of one caller that are remembered. */
 const maxTokens = 4
 
 type Outcome = ExchangedToken | { readonly error: GatewayError; readonly since: number }
 
-/** What is held of one caller at one upstream. */
+/** The exchanged tokens of one caller at one upstream. */
 interface Held {
   /** The outcomes, by digest of the caller's token. */
   readonly byToken: LRUCache<string, Outcome>
@@ -43,8 +42,8 @@ interface Held {
 }
 
 /**
- * The ID token with which somebody signed in at the provider of the tenant's login front, one that is good still.
- * @returns undefined where they have to sign in again
+ * Returns a valid ID token of a person who signed in at the provider of the tenant's login front.
+ * @returns undefined if they have to sign in again
  */
 export type IdTokenOf = (tenant: Tenant, subject: string) => Promise<string | undefined>
 
@@ -95,7 +94,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
     if ('tokens' in outcome) own.masked.show(outcome.tokens)
   }
 
-  /** Never rejects: what went wrong is told to whoever calls the upstream. */
+  /** Exchanges a token. Never rejects: a failure becomes the outcome, and is reported by calls of the upstream. */
   async function exchange(
     definition: ExchangingDefinition,
     own: Held,
@@ -110,7 +109,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
       work.catch((err: unknown) =>
         log.warn({ err, upstream: name, tenant }, 'other processes are not told what a token was exchanged for')
       )
-    // Nobody elsewhere need be told before there is something: here it goes on without the store.
+    // If the store fails, the exchange goes on for this process alone.
     let end = (): Promise<unknown> => Promise.resolve()
     await told(
       shared.begin(definition).then((ends) => {
@@ -134,7 +133,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
     await told(end())
   }
 
-  /** The token of the caller came to another process, which has exchanged it, or is at it. */
+  /** Gets the token that another process has exchanged or is exchanging: the caller's token came there. */
   async function fromOthers(definition: UpstreamDefinition, own: Held, signal: AbortSignal): Promise<void> {
     const found = await shared.find(definition, isUsable, signal)
     if (found !== undefined && 'tokens' in found) return use(own, found)
@@ -145,7 +144,7 @@ export function createTokenExchanges(options: ExchangeOptions) {
     /**
      * Exchanges the token of a caller for those of the endpoint's upstreams that want one.
      * @param rawHeaders of a request that was let in
-     * @returns undefined where nothing is to be waited for. Never rejects
+     * @returns undefined if there is nothing to wait for. Never rejects
      */
     ensure(
       { tenant, endpoint }: { readonly tenant: Tenant; readonly endpoint: Pick<Endpoint, 'members'> },

@@ -5,7 +5,7 @@ import { scopesIn } from './discovery.ts'
 
 export interface Tokens {
   readonly accessToken: string
-  /** Epoch ms; undefined: the server does not say, and the upstream refuses it when it is over. */
+  /** Epoch ms; undefined: the server did not say when the token expires. */
   readonly expiresAt?: number | undefined
   readonly refreshToken?: string | undefined
   /** The scopes that the token has; undefined: those that were asked for (RFC 6749 section 5.1). */
@@ -14,7 +14,7 @@ export interface Tokens {
 
 /** The longest token, in characters. Headers of 16 KiB are more than most servers take. */
 const maxTokenLength = 12_288
-/** A token that ends so soon is not used any more: a request may be on its way for as long. */
+/** A token that expires within so many milliseconds is not used: a request may take as long to arrive. */
 const marginMs = 30_000
 
 /**
@@ -35,7 +35,7 @@ export function tokensFrom(answer: TokenEndpointResponse, now: number): Tokens {
 }
 
 /**
- * Whether a token can still be used; of one that lives less than a minute, for half of its life.
+ * Whether a token can still be used. A token that lives less than a minute is used for half of its life.
  * @param since when it was given, epoch ms
  */
 export function isGood({ expiresAt }: Tokens, since: number, now: number): boolean {
@@ -44,8 +44,7 @@ export function isGood({ expiresAt }: Tokens, since: number, now: number): boole
 }
 
 /**
- * What is masked in answers: the tokens that are shown, and those before them, with which calls were sent that are not
- * answered yet.
+ * The tokens that are masked in responses: the current ones, and earlier ones with which unanswered calls were sent.
  * @param count of tokens that are known at once
  */
 export function createMaskedTokens(count = 2) {

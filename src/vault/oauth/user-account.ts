@@ -1,5 +1,5 @@
-// The account of one person at one upstream: its token is shown to the server, and renewed before it ends, once for all
-// processes. A token is in the store before it is used.
+// The credential for the account of one person at one upstream: its access token is sent to the server, and refreshed
+// before it expires, by one process for all. A token is stored before it is used.
 
 import type { Fetch } from '../../egress/fetch.ts'
 import { personKeyOf } from '../../auth/principal.ts'
@@ -31,9 +31,9 @@ interface UserAccountOptions {
 }
 
 const pollMs = 100
-/** A token that was refused is not renewed more often: some servers refuse all of them. */
+/** The shortest time between two refreshes of a refused token: some servers refuse every token. */
 const replaceMs = 10_000
-/** The time after a failure in which the provider is not asked again. */
+/** After a failure the provider is not asked again for so many milliseconds. */
 const retryMs = 5_000
 
 export function createUserAccount(options: UserAccountOptions): UpstreamCredential {
@@ -54,15 +54,15 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     return now
   }
 
-  /** Makes the error that sends the person to the page, whatever the call was. */
+  /** Makes the error that sends the person to the connect page. */
   function connectAgain(why: string): ConnectRequiredError {
     const { url } = page(personKey)
     return new ConnectRequiredError(`Your account of ${name} has to be connected again: ${why}. Open ${url}`, url)
   }
 
   /**
-   * Waits for what another process writes, which renews the token.
-   * @returns what releases the lock, where the other process has ended, or was killed, and has written nothing
+   * Waits for another process that refreshes the token.
+   * @returns the function that releases the lock, if the other process ended without writing new tokens
    */
   async function awaitOther(before: Account): Promise<Release | undefined> {
     for (let waited = 0; waited < renewalMs + 10 * pollMs; waited += pollMs) {
@@ -90,14 +90,14 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   }
 
   async function renew(before: Account, challenge: string | undefined): Promise<void> {
-    // Before anybody asks the provider with those that they replace.
+    // First of all: the provider must not be asked with tokens that these replace.
     if (await own.keepUnsaved()) return
     if (challenge !== undefined && (await isElsewhere(options, before, challenge)))
       await own.giveUp(before, 'the upstream uses another provider now')
     const release = (await grants.tryLockRenewal(person, name)) ?? (await awaitOther(before))
     if (release === undefined) return
     try {
-      // It may have been renewed since it was read: a refresh token is good once.
+      // Read again: it may have been refreshed meanwhile, and a refresh token can be used once.
       const grant = await own.get()
       if (grant?.account === undefined || !own.isStill(grant, before)) return await own.takeOver()
       const next = await renewedOrLost(grant.account)
@@ -109,12 +109,12 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
     }
   }
 
-  /** @throws ConnectRequiredError where the client is known there no more: another one registers itself */
+  /** @throws ConnectRequiredError if the provider no longer knows the client; the next connect registers another */
   async function renewedOrLost(before: Account): Promise<Account | undefined> {
     try {
       return await renewedAccount(before, auth, fetch, wall)
     } catch (error) {
-      // That of the configuration, the operator has to mend.
+      // A configured client is for the operator to correct.
       const isOwn = before.clientId !== auth.clientId
       if (!isOwn || !isOfClient(error) || !(await grants.forgetClient(tenant, before))) throw error
       log.warn(
@@ -160,7 +160,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
       if (lines !== `authorization: Bearer ${now.tokens.accessToken}\r\n`) return true
       if (status === 403) {
         const { error, scopes } = await readChallenge(challenge)
-        // What was asked for and not given is not asked for again and again.
+        // Scopes that were requested before and not granted are not requested again.
         const isNew = scopes?.some((scope) => !now.scopes.includes(scope) && !now.asked?.includes(scope)) === true
         if (error !== 'insufficient_scope' || !isNew) return false
         await own.lacks(scopes ?? [])
@@ -173,7 +173,7 @@ export function createUserAccount(options: UserAccountOptions): UpstreamCredenti
   }
 }
 
-/** An upstream may have moved to another authorization server, whose tokens nobody has yet. */
+/** Whether the upstream has moved to another authorization server, for which there are no tokens yet. */
 async function isElsewhere(
   { definition, auth, fetch }: UserAccountOptions,
   before: Account,
@@ -182,7 +182,7 @@ async function isElsewhere(
   if (auth.tokenUrl !== undefined) return false
   const { resourceMetadata } = await readChallenge(challenge)
   const found = await discoverAuthorization(definition.url, resourceMetadata, auth.issuer, fetch).catch(
-    // It is renewed where it was connected, then.
+    // If discovery fails, the token is refreshed at the server where it was issued.
     () => undefined
   )
   return found !== undefined && found.server.issuer !== before.issuer

@@ -1,5 +1,5 @@
-// `auth: { type: signed }`: the gateway says who calls, in a short-lived JWT of its own that the upstream verifies by
-// the keys that the gateway publishes.
+// `auth: { type: signed }`: the gateway sends the identity of the caller in a short-lived JWT (an assertion), which the
+// upstream verifies with the keys that the gateway publishes.
 
 import { randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
@@ -12,10 +12,10 @@ import { abortable } from '../../time/clock.ts'
 import type { UpstreamCredential } from '../../upstream/rpc/credential.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-/** RFC 8725 section 3.11: it is no access token, and is taken for none. */
+/** A `typ` of its own, so that no server accepts an assertion as an access token (RFC 8725 section 3.11). */
 const type = 'caller+jwt'
 const lifetimeSeconds = 60
-/** Requests of a caller carry the same one for so long. */
+/** How long the requests of a caller carry the same assertion, in milliseconds. */
 const usedMs = 30_000
 /** An assertion that was refused is replaced where it is older than this. */
 const replaceMs = 5_000
@@ -24,7 +24,7 @@ const noSecrets: readonly string[] = []
 
 const assertionIssuerOf = (publicUrl: string, tenant: string): string => `${publicUrl}/t/${tenant}`
 
-/** Does it sign anything for its upstreams? */
+/** Whether any upstream of the tenant is sent signed assertions. */
 export const signs = ({ upstreams }: Tenant): boolean =>
   [...upstreams.values()].some((definition) => definition.type === 'http' && definition.auth?.type === 'signed')
 
@@ -51,7 +51,7 @@ export function createAssertions(options: AssertionOptions): UpstreamCredential 
     since = now
   }
 
-  /** Once for all who wait. */
+  /** One new assertion for all callers that wait. */
   function renewed(signal: AbortSignal): Promise<void> {
     pending ??= sign()
       .catch((cause: unknown) => {
@@ -64,7 +64,7 @@ export function createAssertions(options: AssertionOptions): UpstreamCredential 
     return abortable(pending, signal)
   }
 
-  /** A clock that is set back must not prolong it. */
+  /** Whether the assertion is younger than `ms`; false also after the clock was set back. */
   const isYoungerThan = (ms: number): boolean => wall.now() >= since && wall.now() - since < ms
 
   return {

@@ -1,5 +1,5 @@
-// The keys with which the gateway signs who calls: of each tenant its own, made once for all processes, sealed in the
-// store, and replaced while the old ones are still published.
+// The keys with which the gateway signs assertions about callers. Each tenant has its own, shared by all processes and
+// sealed in the store; old keys stay published for a while after they were replaced.
 
 import { importJWK, type CryptoKey, type JWK } from 'jose'
 import { publicKey, replaced, rotated, type SigningKeySet, signingKey } from '../../auth/signing/rotated-keys.ts'
@@ -9,7 +9,7 @@ import type { SealedValues } from '../sealed-values.ts'
 
 /** An old key is published for so long after it was replaced; assertions live for a minute. */
 const publishedAfterMs = 24 * 60 * 60_000
-/** The longest time for which a process uses the keys that it read. */
+/** How long a process uses keys before it reads them again, in milliseconds. */
 const maxAgeMs = 60_000
 
 interface KnownKeys {
@@ -22,7 +22,7 @@ interface KnownKeys {
 
 export type SigningKeys = ReturnType<typeof createSigningKeys>
 
-/** @param epochOf of a tenant: another one has other keys, although it has the same name */
+/** @param epochOf the epoch of a tenant: a tenant that was removed and created again has new keys */
 export function createSigningKeys(
   values: Pick<SealedValues, 'readToReplace'>,
   epochOf: (tenant: TenantId) => Promise<number>,
@@ -34,7 +34,7 @@ export function createSigningKeys(
   async function load(tenant: TenantId): Promise<KnownKeys> {
     const epoch = await epochOf(tenant)
     const at = wall.now()
-    // What cannot be opened is of a tenant that was removed, and had the same name.
+    // Keys that cannot be decrypted belong to a removed tenant of the same name.
     const all = await replaced<SigningKeySet>(
       () => values.readToReplace(tenant, assertionKeysKey(tenant)),
       (stored = []) => rotated(stored, at, publishedAfterMs)
@@ -49,7 +49,7 @@ export function createSigningKeys(
   }
 
   return {
-    /** @throws GatewayError unavailable where the store is away */
+    /** @throws GatewayError unavailable if the store is away */
     async of(tenant: TenantId): Promise<Pick<KnownKeys, 'signing' | 'kid' | 'published'>> {
       const kept = known.get(tenant)
       const age = wall.now() - (kept?.at ?? 0)
@@ -58,7 +58,7 @@ export function createSigningKeys(
       loading.set(tenant, work)
       return await work
     },
-    /** Forgets those of tenants that are configured no more. */
+    /** Forgets the keys of tenants that are no longer configured. */
     retain(tenants: Pick<ReadonlySet<TenantId>, 'has'>): void {
       for (const tenant of known.keys()) if (!tenants.has(tenant)) known.delete(tenant)
     }

@@ -1,5 +1,5 @@
-// Ends of connections that administrators have ordered for many at once: each has a number, and what was given before
-// it counts as absent, also where no list names it any more.
+// Mass revocations by administrators. Each has a number; a grant that was given before the revocation of its part of
+// the tenant counts as absent, also if the index does not list it.
 
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import type { TenantId } from '../../protocol/messages.ts'
@@ -7,14 +7,14 @@ import { foreverMs, grantEndsKey } from '../../store/keys.ts'
 import { type Store, unavailable } from '../../store/port.ts'
 import type { Grant } from '../grant.ts'
 
-/** The most issuers and upstreams of one tenant of which it is known when their grants ended. */
+/** The most revocations of one tenant, each of an issuer, an upstream, or both. */
 const maxEnds = 1_000
-/** The longest text of them, in characters: it is read together with the grants of each person. */
+/** The longest text of all revocations, in characters: it is read with the grants of each person. */
 const maxLength = 65_536
-/** How often an end is written while other processes write one. */
+/** How often a write is tried while other processes write. */
 const maxTries = 8
 
-/** A part of a tenant: all people where there is no issuer, all upstreams where there is none. */
+/** A part of a tenant: without an issuer all people, without an upstream all upstreams. */
 export interface EndedPart {
   readonly issuer?: string | undefined
   readonly upstream?: string | undefined
@@ -28,9 +28,9 @@ export function createGrantEnds(store: Pick<Store, 'get' | 'set'>) {
   const textOf = (tenant: TenantId): Promise<string | undefined> => store.get(grantEndsKey(tenant))
 
   return {
-    /** The latest first, so that its number is that of what is given now. @throws GatewayError unavailable */
+    /** Returns the revocations, the latest first. @throws GatewayError unavailable */
     of: async (tenant: TenantId): Promise<readonly End[]> => endsIn(await textOf(tenant)),
-    /** @returns false where there are too many already: only one of everything is possible then */
+    /** @returns false if there are too many already: then only a revocation of everything can be added */
     async add(tenant: TenantId, part: EndedPart): Promise<boolean> {
       for (let tries = 0; tries < maxTries; tries++) {
         const text = await textOf(tenant)
@@ -39,7 +39,7 @@ export function createGrantEnds(store: Pick<Store, 'get' | 'set'>) {
         if (others.length >= maxEnds) return false
         const ends: readonly End[] = [{ ...part, number: lastOf(before) + 1 }, ...others]
         const next = JSON.stringify(ends)
-        // One that takes in others makes it shorter.
+        // A revocation that includes earlier ones replaces them, which makes the text shorter.
         if (next.length > maxLength && others.length === before.length) return false
         const when = text === undefined ? 'absent' : { is: text }
         if (await store.set(grantEndsKey(tenant), next, { ttlMs: foreverMs, when })) return true
@@ -51,7 +51,7 @@ export function createGrantEnds(store: Pick<Store, 'get' | 'set'>) {
 
 const endsIn = (text: string | undefined): readonly End[] => (text === undefined ? [] : (JSON.parse(text) as End[]))
 
-/** The number of what is given now. */
+/** The number of the latest revocation, which a new grant stores as `givenAfter`. */
 export const lastOf = ([latest]: readonly End[]): number => latest?.number ?? 0
 
 const covers = (part: EndedPart, of: EndedPart): boolean =>

@@ -1,5 +1,5 @@
-// Who has given something for which upstream of a tenant, for those who run the gateway: grants stand in the store
-// under digests of names, which tell nobody's. What was given is not here.
+// The index of grants: which person has a grant for which upstream, for administrators. It is needed because the store
+// keys of grants hold digests only. It holds no secrets.
 
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import type { TenantId } from '../../protocol/messages.ts'
@@ -20,11 +20,11 @@ export function createGrantIndex(store: Pick<Store, 'append' | 'entries'>) {
     async add({ tenant, issuer, subject }: Person, upstream: string): Promise<void> {
       const key = grantIndexKey(tenant)
       const entry = JSON.stringify([issuer, subject, upstream])
-      // Whoever connects again and again must not push out the others.
+      // A person who connects again and again must not push out the entries of others.
       if ((await store.entries(key)).includes(entry)) return
       await store.append(key, entry, { ttlMs: foreverMs, keep: grantsListed })
     },
-    /** Some of them may have been disconnected since. @throws GatewayError unavailable */
+    /** Lists the grants; some may have been removed since. @throws GatewayError unavailable */
     async list(tenant: TenantId): Promise<ListedGrant[]> {
       const entries = new Set(await store.entries(grantIndexKey(tenant)))
       return [...entries].map((entry) => {

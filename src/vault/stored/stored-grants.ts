@@ -1,4 +1,4 @@
-// Grants as they stand in the store: sealed, each at the place of its person and upstream.
+// Reads and writes grants in the store: sealed, each under the key of its person and upstream.
 
 import type { Person } from '../../config/auth/upstream-auth.ts'
 import type { Log } from '../../observe/log.ts'

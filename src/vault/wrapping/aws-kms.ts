@@ -1,5 +1,5 @@
-// A key in AWS KMS: it wraps the keys of tenants there, and never leaves it. The SDK of AWS is no dependency of the
-// gateway: whoever configures such a key installs it beside.
+// A wrapping key in AWS KMS: KMS wraps and unwraps the keys of tenants, and the wrapping key never leaves it. The AWS
+// SDK is no dependency of the gateway: an operator who configures such a key has to install it.
 
 import { createFetch } from '../../egress/fetch.ts'
 import type { AwsKmsKey } from '../../config/snapshot.ts'
@@ -36,7 +36,7 @@ export async function awsKmsKey(id: string, { keyId, region, endpoint }: AwsKmsK
     maxAttempts,
     requestHandler: { handle: passedOn }
   })
-  // Authenticated, and in AWS's own record of who used the key: no name of anybody is in it.
+  // The encryption context is authenticated and appears in AWS CloudTrail, so it holds a digest instead of the name.
   const contextOf = (tenant: string) => ({ 'gatehouse-vault': digest(tenant) })
   const header = Buffer.from(JSON.stringify({ alg: 'aws-kms', kid: id })).toString('base64url')
   return {
@@ -59,7 +59,7 @@ export async function awsKmsKey(id: string, { keyId, region, endpoint }: AwsKmsK
   }
 }
 
-/** A right that was taken away, or a key that is disabled, is an answer; too many requests at once are none. */
+/** Whether KMS has refused (no permission, key disabled), in contrast to a temporary failure such as throttling. */
 function hasRefused(error: unknown): boolean {
   const { name = '', $metadata: { httpStatusCode: status = 0 } = {} } = error as {
     readonly name?: string
@@ -70,10 +70,10 @@ function hasRefused(error: unknown): boolean {
 
 const fetch = createFetch({ maxBytes, timeoutMs })
 
-/** Requests go the way of all others: no redirects, few bytes, little time. The operator says where they go. */
+/** Sends a request of the SDK through the gateway's own client: no redirects, limited size and time. */
 async function passedOn({ method, protocol, hostname, port, path, headers, body }: SdkRequest) {
   const url = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`
-  // Whoever sends them counts and names them.
+  // The HTTP client sets these headers itself.
   const { host: _host, 'content-length': _length, ...sent } = headers
   const text = body instanceof Uint8Array ? new TextDecoder().decode(body) : body
   const response = await fetch(url, { method, headers: sent, body: text })

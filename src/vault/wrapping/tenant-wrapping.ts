@@ -1,4 +1,4 @@
-// Keys of tenants, wrapped and opened by the keys of the configuration, as it is now.
+// Wraps and unwraps the keys of tenants with the wrapping keys of the present configuration.
 
 import type { Snapshot, VaultKey } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -8,7 +8,7 @@ import { KeyServiceAway, wrappedBy, type WrappingKey, wrappingKeyOf } from './wr
 /** The key of a tenant cannot be opened, so that no value of the tenant can be. */
 export class UnopenedKeyError extends GatewayError {}
 
-/** Was nothing refused, so that what was opened before may be used on? */
+/** Whether the key service is only unreachable, so that keys unwrapped earlier may be used on. */
 export const isServiceAway = (error: unknown): boolean =>
   error instanceof UnopenedKeyError && error.cause instanceof KeyServiceAway
 
@@ -77,7 +77,7 @@ export function createTenantWrapping(snapshot: () => Pick<Snapshot, 'vault'>, lo
     firstId: (): string => firstKey().id,
     wrapped,
     unwrapped,
-    /** The key of the configuration that would open it, as text; undefined: there is none. */
+    /** The configured key that can unwrap a text, as text; undefined: there is none. */
     openerOf: (text: string): string | undefined => textOf(keyCalled(wrappedBy(text)))
   }
 }

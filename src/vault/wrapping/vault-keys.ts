@@ -1,5 +1,5 @@
-// The keys of the vault: each tenant has one of its own, in the store, wrapped by a key of the configuration. Whoever
-// has the store alone can read nothing, and a tenant whose key is deleted has lost everything.
+// The keys of the vault: each tenant has its own, in the store, wrapped by a configured key. The store alone reveals no
+// value, and without the key of a tenant all its values are lost.
 
 import { randomBytes } from 'node:crypto'
 import type { Snapshot } from '../../config/snapshot.ts'
@@ -10,19 +10,19 @@ import type { Store } from '../../store/port.ts'
 import { createTenantWrapping, isServiceAway } from './tenant-wrapping.ts'
 import { wrappedBy } from './wrapping-key.ts'
 
-/** A tenant's key is looked for in the store so often: what an operator has deleted is gone soon. */
+/** How long a tenant's key is used before it is read from the store again: a deleted key is noticed soon. */
 const keptMs = 60_000
-/** While the store has the same text, it is unwrapped so often: the right to use the key of a service may end. */
+/** How long an unchanged key is used before it is unwrapped again: the permission at a key service may end. */
 const unwrappedMs = 15 * 60_000
 
-/** While its service is away, a key that was opened is used on for so long. */
+/** How long an unwrapped key is used while its key service is away. */
 const awayMs = 24 * 60 * 60_000
 
-/** The epoch of each tenant: another one once a tenant was removed, whoever comes under its name. */
+/** The epoch of each tenant: a tenant that was removed and created again has a new one. */
 export interface Epochs {
   /** @throws GatewayError unavailable */
   epochOf(tenant: TenantId): Promise<number>
-  /** Is no later one known here? */
+  /** Whether this process knows no later epoch. */
   isCurrentEpoch(tenant: TenantId, epoch: number): boolean
 }
 
@@ -61,13 +61,13 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
 
   const { firstId, wrapped, unwrapped, openerOf } = createTenantWrapping(snapshot, log)
 
-  /** Would the configuration of now open it in the same way? */
+  /** Whether the present configuration would unwrap it with the same key. */
   const isOpenedBy = ({ text, by }: KeyOfTenant): boolean => by !== undefined && by === openerOf(text)
 
-  /** @param reading what was read before: not unwrapped again while the store has the same */
+  /** @param reading the key as it was read before: it is not unwrapped again while the stored text is the same */
   async function read(tenant: TenantId, reading: Promise<KeyOfTenant> | undefined): Promise<KeyOfTenant> {
     const before = await reading?.catch(() => undefined)
-    // Where the tenant was removed, its key is deleted first (session/session-epochs.ts).
+    // When a tenant is removed, its key is deleted before the epoch changes (session/session-epochs.ts).
     const epoch = await epochs.epochOf(tenant)
     const place = vaultKeyKey(tenant)
     if ((await store.get(place)) === undefined)
@@ -80,7 +80,7 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
     try {
       return { key: await unwrapped(text, tenant), epoch, text, unwrappedAt: now, by }
     } catch (error) {
-      // It refused nothing: people and their connections are not to end with it.
+      // The service did not refuse: an outage must not end people's connections.
       if (isSame && isServiceAway(error) && now < before.unwrappedAt + awayMs) return before
       throw error
     }
@@ -99,10 +99,11 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
   }
 
   /**
-   * The keys of these tenants are opened, and wrapped with the first key: it opens them then, and no other is needed.
-   * Each is looked at once more afterwards: a process that has the keys in another order may have written meanwhile.
-   * @param tenantsNow asked before and afterwards
-   * @throws GatewayError unavailable where there are no keys
+   * Unwraps the keys of these tenants and wraps them with the first configured key, so that the other keys can be
+   * removed. Each is checked once more afterwards, because a process with another order of keys may have written
+   * meanwhile.
+   * @param tenantsNow called before and afterwards
+   * @throws GatewayError unavailable if no keys are configured
    */
   async function rotate(tenantsNow: () => Promise<Iterable<TenantId>>): Promise<RotatedKeys> {
     const first = firstId()
@@ -127,7 +128,7 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
     return { first, ...counts, failed: left }
   }
 
-  /** @returns undefined where the key of the tenant is under this one, or is not there */
+  /** @returns undefined if the key of the tenant is wrapped by this one, or there is none; else the reason */
   async function whyNotUnder(id: string, tenant: TenantId): Promise<Error | undefined> {
     const text = await store.get(vaultKeyKey(tenant))
     if (text === undefined || wrappedBy(text) === id) return undefined
@@ -161,26 +162,26 @@ export function createVaultKeys({ store, snapshot, epochs, clock, log }: VaultKe
 
   return {
     check,
-    /** The key of a tenant, made where there is none. @throws GatewayError unavailable */
+    /** Returns the key of a tenant; creates it if there is none. @throws GatewayError unavailable */
     async of(tenant: TenantId): Promise<Uint8Array> {
       const now = clock.now()
       const found = known.get(tenant)
       const kept = found !== undefined && now < found.until ? await found.value : undefined
       if (kept !== undefined && epochs.isCurrentEpoch(tenant, kept.epoch) && isOpenedBy(kept)) return kept.key
       const again = known.get(tenant)
-      // Others who waited have asked for it already.
+      // Another caller that waited has begun to read it again.
       if (again !== undefined && again !== found) return (await again.value).key
       const value = read(tenant, found?.value)
       known.set(tenant, { value, until: now + keptMs })
       value.catch(() => {
         if (known.get(tenant)?.value !== value) return
-        // The store or a service was away for a moment: what was opened before need not be opened again.
+        // After a failure of the store or a service, the key unwrapped before is kept.
         if (found === undefined) known.delete(tenant)
         else known.set(tenant, { value: found.value, until: -Infinity })
       })
       return (await value).key
     },
-    /** Forgets those of tenants that are configured no more. */
+    /** Forgets the keys of tenants that are no longer configured. */
     retain(tenants: Pick<ReadonlySet<TenantId>, 'has'>): void {
       for (const tenant of known.keys()) if (!tenants.has(tenant)) known.delete(tenant)
     },

@@ -1,19 +1,21 @@
-// The port to keys that wrap the keys of tenants: one of the configuration, or one that never leaves a key management
-// service. What a service has to do is in docs/connections.md.
+// The port of wrapping keys, which encrypt the keys of tenants: a key of the configuration, or one in a key management
+// service. docs/connections.md says what a service has to support.
 
 import { CompactEncrypt, compactDecrypt } from 'jose'
 import type { VaultKey } from '../../config/snapshot.ts'
 import { digest } from '../../store/keys.ts'
 
-/** The service of a key does not answer, or cannot just now: it has refused nothing. */
+/** The key service does not answer or has a temporary failure: it has not refused. */
 export class KeyServiceAway extends Error {}
 
 export interface WrappingKey {
   /** The id of the key in the configuration, and in the values that it has wrapped. */
   readonly id: string
-  /** @returns text for the store, of which `wrappedBy` reads the id; it says nothing of the key, nor of the tenant */
+  /** @returns the text for the store: `wrappedBy` reads the id from it; it reveals neither the key nor the tenant */
   wrap(key: Uint8Array, tenant: string): Promise<string>
-  /** @throws KeyServiceAway where it cannot be asked; Error for what it has not wrapped, or not for this tenant */
+  /**
+   * @throws KeyServiceAway if the service is away; Error for a text that was not wrapped by this key for this tenant
+   */
   unwrap(text: string, tenant: string): Promise<Uint8Array>
 }
 
@@ -28,11 +30,11 @@ export function wrappedBy(text: string): string {
     const { kid } = JSON.parse(Buffer.from(text.split('.', 1)[0] ?? '', 'base64url').toString()) as WrappedHeader
     return typeof kid === 'string' ? kid : ''
   } catch {
-    return '' // Damaged, or of somebody else: whoever asked says so.
+    return '' // Damaged, or no text of ours: the caller reports it.
   }
 }
 
-/** A service is loaded by the first use of its key: most gateways have none. */
+/** Makes the wrapping key of a configured key. The client of a service is loaded with its first use. */
 export function wrappingKeyOf({ id, key, awsKms }: VaultKey): WrappingKey {
   if (awsKms === undefined) return localKey(id, Buffer.from(key ?? '', 'base64'))
   let loading: Promise<WrappingKey> | undefined
