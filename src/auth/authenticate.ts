@@ -1,5 +1,5 @@
-// Who calls: the Authorization header of a request, for a tenant and an endpoint, to a principal, or to a refusal with
-// its challenge.
+// Authenticates a request: turns its Authorization header, for a tenant and an endpoint, into a principal, or into a
+// refusal with a challenge.
 
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -33,11 +33,11 @@ export interface PresentedRequest {
   /** The address of the client, if that is known: unauthenticated clients are counted by it. */
   readonly address?: string | undefined
   /**
-   * Which a proof of possession has to name; undefined: its proof was judged when the request was let in, and it is
-   * looked at again. Never left out, so that nobody passes a proof over without saying so.
+   * The HTTP method, which a proof of possession has to name. undefined: the request was let in with its proof before,
+   * and only the token is checked again. The member is required, so that no caller skips the proof by mistake.
    */
   readonly method: string | undefined
-  /** The headers of the answer: what the client has to know is added to them. */
+  /** The headers of the response: a new DPoP nonce is added to them. */
   readonly replyHeaders?: Record<string, string>
 }
 
@@ -80,7 +80,7 @@ export function createAuthenticator({
     return principal
   }
 
-  /** @returns undefined also for one that is refused: `identify` says why */
+  /** @returns undefined also for a credential that is refused: `identify` says why */
   function credentialIn(place: ProtectedResource, { rawHeaders, connection }: PresentedRequest) {
     try {
       return readCredential(rawHeaders, audienceOf(place), connection)
@@ -115,7 +115,7 @@ export function createAuthenticator({
     return principal
   }
 
-  /** @returns what to throw: the same error with the challenge of the endpoint, where a credential was refused */
+  /** @returns the error to throw: with the challenge of the endpoint if a credential was refused */
   function challenged(error: unknown, { id, auth }: Tenant, place: ProtectedResource, scheme: Scheme): unknown {
     const refusal = error instanceof GatewayError ? refusalOf(error) : undefined
     if (!(error instanceof GatewayError) || refusal === undefined) return error
@@ -138,8 +138,8 @@ export function createAuthenticator({
 
   return {
     /**
-     * The caller, where nothing has to be asked or verified: the credential is remembered, and no key is bound to it.
-     * @returns undefined where `authenticate` has to find out, or to refuse. Never throws
+     * Returns the caller of a credential that was verified before and is bound to no key.
+     * @returns undefined if `authenticate` has to verify or refuse the credential. Never throws
      */
     known(tenant: Tenant, place: ProtectedResource, presented: PresentedRequest): Principal | undefined {
       const { auth } = tenant
@@ -182,7 +182,7 @@ export function createAuthenticator({
       })
     },
 
-    /** Forgets the tokens of tenants that are others than before; keys of issuers that are still trusted stay. */
+    /** Forgets the tokens of tenants whose configuration has changed; keys of issuers that are still trusted stay. */
     reload: verifier.reload,
     uses: verifier.uses,
     close: verifier.close

@@ -63,8 +63,7 @@ export interface RememberedCredential {
 }
 
 /**
- * A connection brings one token again and again, often in the very same headers: to read it, and to hash it, costs more
- * than all else of a known one.
+ * Caches the last token of each connection: reading and hashing it costs more than all other checks of a known token.
  * @returns as `readCredential`, with the digest of the token for this audience
  */
 export function createCredentialReader() {
@@ -124,7 +123,7 @@ export function refusalOf(error: GatewayError): Refusal | undefined {
   return typeof cause === 'object' && cause !== null && 'reason' in cause ? (cause as Refusal) : undefined
 }
 
-/** Tenants with API keys only have no authorization server, and no host is sent to look for one. */
+/** Whether the tenant has an issuer. A tenant with API keys only has no authorization server to advertise. */
 export const hasIssuer = ({ issuers }: Pick<AuthConfig, 'issuers'>): boolean => issuers.length > 0
 
 /** RFC 6750 section 3.1, RFC 9449 sections 7.1 and 9. */
@@ -136,7 +135,7 @@ export type ChallengeError =
   | 'use_dpop_nonce'
 
 /**
- * @param metadataUrl undefined where no metadata names an authorization server
+ * @param metadataUrl undefined if there is no metadata, because the tenant has no authorization server
  * @param scopes all that the operation needs, not only what is missing: a client replaces its scopes by these
  * @param error left out where no bearer token was presented (RFC 6750 section 3.1)
  * @returns the value of WWW-Authenticate (RFC 6750 section 3, RFC 9728 section 5.1)
@@ -169,7 +168,7 @@ const advertisedScopes = (scopes: readonly string[]): string[] =>
   scopes.filter((scope) => scope !== 'offline_access' && scopeToken.test(scope))
 
 /**
- * What a host has to ask for to get these scopes, under the names that the first issuer calls them by.
+ * Returns the scopes to request at the first issuer for these scopes of the gateway: issuers may name them otherwise.
  * @param scopes of the gateway; `requiredScopes` are among them
  */
 export function askedFor(
@@ -194,7 +193,7 @@ export function metadataUrlOf(resource: string): string {
  * @param auth with an issuer: MCP wants at least one authorization server (basic/authorization)
  * @param resource URL of the endpoint, exactly as clients connect to it and as tokens name it in `aud`
  * @param name what a person may be shown
- * @param required that a caller needs there
+ * @param required the scopes that a caller needs there
  */
 export function resourceMetadata(
   resource: string,

@@ -1,4 +1,4 @@
-// From claims to what is known of a caller, under the names that the provider uses for them.
+// Reads scopes, groups, roles and other members of a caller from the claims that the configuration names.
 
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import { isObject, type JsonObject } from '../protocol/messages.ts'
@@ -6,7 +6,7 @@ import { scopeToken } from './bearer.ts'
 
 /** The longest name of a subject, a client, a group or a role, in characters. */
 export const maxClaimLength = 512
-/** The most groups, and the most roles: more are left out, and make a token useless where rules are about them. */
+/** The most groups and the most roles: more are left out, and such a token is refused where a rule depends on them. */
 export const maxNames = 256
 
 /**
@@ -22,7 +22,7 @@ export function claimAt(claims: JsonObject, path: string): unknown {
 
 /**
  * A claim of the wrong shape grants nothing. `*` is a name like any other, not a pattern.
- * @param paths whose scopes count, all of them; not given: `scope`, or else `scp`
+ * @param paths the claims whose scopes are joined; not given: `scope`, or else `scp`
  */
 function scopesOf(claims: JsonObject, paths?: readonly string[]): ReadonlySet<string> {
   const { scope, scp } = claims
@@ -60,9 +60,9 @@ export const namesIn = (claims: JsonObject, paths: readonly string[]): readonly 
 ]
 
 /**
- * Does a token leave some of these out, as we read it? Some issuers do so where there are too many, and say where the
- * rest is to be had (OpenID Connect Core 1.0 section 5.6.2; Entra: `hasgroups`); and names that cannot be read are none
- * to us. A rule that denies a group would miss it.
+ * Whether a token leaves out some groups or roles. Some issuers do so if there are too many, and name a place for the
+ * rest (OpenID Connect Core 1.0 section 5.6.2; Entra: `hasgroups`); names that cannot be read count as left out, too. A
+ * rule that denies a group would not apply to such a caller.
  */
 export function leavesNamesOut(claims: JsonObject, what: 'groups' | 'roles', paths: readonly string[]): boolean {
   const values = paths.map((path) => claimAt(claims, path) ?? [])
@@ -76,12 +76,14 @@ export function leavesNamesOut(claims: JsonObject, what: 'groups' | 'roles', pat
   )
 }
 
-/** OpenID Connect Core 1.0 section 5.6.2: whose value is to be had from somebody else. */
+/** Whether the value of a claim has to be fetched elsewhere (OpenID Connect Core 1.0 section 5.6.2). */
 export function isElsewhere({ _claim_names: elsewhere }: JsonObject, path: string): boolean {
   return isObject(elsewhere) && [path, path.split('.', 1)[0] ?? path].some((name) => Object.hasOwn(elsewhere, name))
 }
 
-/** @returns those that are texts, numbers or lists of texts; what could not be told without harm counts as not there */
+/**
+ * @returns the claims that are strings, numbers or lists of strings; unsafe values (control characters) are left out
+ */
 export function claimsNamed(claims: JsonObject, paths: readonly string[]): Record<string, string | readonly string[]> {
   const found = paths.map((path) => [path, toldValue(claimAt(claims, path))] as const)
   return Object.fromEntries(found.flatMap(([path, value]) => (value === undefined ? [] : [[path, value]])))

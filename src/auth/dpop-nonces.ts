@@ -1,12 +1,12 @@
-// Nonces for proofs (RFC 9449 sections 8 and 9): a proof that names one was made just now, and not beforehand by
-// somebody who had the key for a moment. They follow from the time and the key that all processes share, so that none
-// is kept.
+// Nonces for proofs (RFC 9449 sections 8 and 9): a proof with a current nonce was made just now, not in advance by an
+// attacker who had the key for a moment. A nonce is derived from the time and a key that all processes share, so none
+// is stored.
 
 import type { Tenant } from '../config/snapshot.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
 
-/** A new nonce comes so often, in seconds; the one before is good for as long again. */
+/** The period of a nonce, in seconds; it is accepted for one more period. */
 const nonceSeconds = 60
 
 export type Nonces = ReturnType<typeof createNonces>

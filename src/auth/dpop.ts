@@ -22,7 +22,7 @@ const proofSeconds = 60
 /** The most proofs of one caller in a second: each takes a key in the store for as long as it is good. */
 const proofsPerSecond = 200
 const proofsAtOnce = 1_000
-/** Callers whose proofs are counted; beyond, who sent one least recently is forgotten. */
+/** The most callers whose proofs are counted; the one with the oldest proof is forgotten first. */
 const maxProofCallers = 10_000
 
 /** The header of RFC 9449 section 8.1. */
@@ -65,7 +65,7 @@ export function createProofs({ store, nonces, clock }: ProofParts) {
     })
   }
 
-  /** @returns the nonce to go on with, where the one that was sent is not the newest (section 8.2) */
+  /** @returns the newest nonce, if the proof has an older one (section 8.2) */
   function checkNonce(tenant: ProvedRequest['tenant'], nonce: unknown): string | undefined {
     if (tenant.auth.dpopNonces !== true) return undefined
     const current = nonces.current(tenant)
@@ -78,8 +78,8 @@ export function createProofs({ store, nonces, clock }: ProofParts) {
 
   return {
     /**
-     * @returns the nonce that the answer has to tell, if any
-     * @throws GatewayError unauthenticated, rate_limited; unavailable where used proofs cannot be looked up
+     * @returns the nonce for the response header, if the client needs a new one
+     * @throws GatewayError unauthenticated, rate_limited; unavailable if the store of used proofs is away
      */
     async check(
       rawHeaders: readonly string[],
@@ -99,8 +99,8 @@ export function createProofs({ store, nonces, clock }: ProofParts) {
 }
 
 /**
- * Whether a credential was sent as what it is.
- * @returns what needs a proof; undefined where nothing does
+ * Checks that a bound token is sent with the scheme `DPoP`, and an unbound one with `Bearer`.
+ * @returns the credential that needs a proof; undefined if it needs none
  * @throws GatewayError unauthenticated
  */
 export function boundCredential(
@@ -159,7 +159,7 @@ async function verifyProof(
   if (typeof alg !== 'string' || !proofAlgorithms.includes(alg))
     throw refusedProof(`must be signed with one of ${proofAlgorithms.join(', ')}`, JSON.stringify(alg))
   if (!isPublicKey(jwk)) throw refusedProof('has no usable public key in its header')
-  // Before the signature: whoever is not the holder costs no more than a digest.
+  // Before the signature check: a proof with another key costs only a digest.
   if ((await calculateJwkThumbprint(jwk).catch(() => undefined)) !== boundTo)
     throw refusedProof('is by another key than the one that the token is bound to')
   const { payload } = await importJWK(jwk, alg)
@@ -188,7 +188,7 @@ function headerOf(proof: string) {
   }
 }
 
-/** Clients choose their keys: one of absurd size would make each proof an attack. */
+/** Clients choose their keys: a huge key would make each signature check slow. */
 const isPublicKey = (jwk: unknown): jwk is JWK => isObject(jwk) && whyUnusable(jwk) === undefined
 
 /** Section 4.2: without query and fragment. The same URL may be written otherwise (RFC 3986 section 6.2). */

@@ -1,5 +1,5 @@
-// Tokens that only their issuer can read: it is asked what they mean (RFC 7662), once at a time for each, and rarely
-// for those that it does not know. What it says is judged as the claims of a JWT are.
+// Introspection of opaque tokens (RFC 7662): the issuer is asked about a token, by one request at a time, and rarely
+// about tokens that it does not know. Its response is checked like the claims of a JWT.
 
 import { LRUCache } from 'lru-cache'
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
@@ -15,20 +15,22 @@ import { discoverIntrospection } from './provider-metadata.ts'
 import type { Verified } from './token-cache.ts'
 import { principalOfAnswer, type TokenChecks } from './token-claims.ts'
 
-/** A token that was refused, because of what its issuer says of it, is not asked about again for so long. */
+/** A token that was refused after introspection is not introspected again for so many milliseconds. */
 const refusedMs = 10_000
 /** The time after an unusable answer in which the issuer is not asked again. */
 const pauseMs = 2_000
 /**
- * Tokens that were never seen to be good: questions a second, and at once, of which one address may have half
- * (limits/stranger-rate.ts). Strangers can make them up.
+ * Requests per second, and concurrent ones, about tokens that were never valid here, which strangers can make up. One
+ * address may use half of them (limits/stranger-rate.ts).
  */
 const strangersPerSecond = 20
 const strangersAtOnce = 100
-/** Questions that wait for an answer, of such tokens and of all; of one address, or /64 of IPv6, half of the former. */
+/**
+ * The most open requests about such tokens, and about all; one address (of IPv6, a /64) may have half of the former.
+ */
 const maxStrangers = 32
 const maxQuestions = 128
-/** Digests that are kept of tokens: those that were good, and those that were not. */
+/** The most digests of valid tokens that are kept, and of refused ones. */
 const maxKnown = 5_000
 const maxRefused = 2_000
 
@@ -79,7 +81,7 @@ export function createIntrospector(
     try {
       return await question(token)
     } catch (error) {
-      // Whoever sends a token that the issuer chokes on keeps nobody else from being asked about.
+      // A token that the issuer cannot process must not pause requests about other tokens.
       if (!(error instanceof TokenNotTaken)) {
         pausedAt = clock.now()
         url = configured
@@ -96,7 +98,7 @@ export function createIntrospector(
   }
 
   /**
-   * Who brings tokens that nobody issued must not keep those out who bring good ones.
+   * Begins a request. Tokens that were never valid have limits of their own, so that they cannot crowd out valid ones.
    * @throws GatewayError unavailable
    */
   function begin(digest: string, token: string, address: string): Promise<JsonObject> {
@@ -139,7 +141,7 @@ export function createIntrospector(
         known.set(digest, true)
         return verified
       } catch (error) {
-        // Whoever has a token of this issuer for something else may not have it asked about at every request either.
+        // A token of this issuer for another resource must not cause a request each time either.
         known.delete(digest)
         refusals.set(digest, { at: clock.now(), error })
         throw error
@@ -169,7 +171,7 @@ function judged(answer: JsonObject, checks: TokenChecks): Verified {
 
 const accessKind = /^(?:bearer|dpop|access|access_token)$/i
 
-/** Statuses that say that this token, and no other, could not be read: of the issuer, or of what stands before it. */
+/** Statuses by which the issuer, or a proxy before it, refuses this token and no other. */
 const faultsOfToken: ReadonlySet<number> = new Set([400, 413, 414, 422, 431])
 
 class TokenNotTaken extends Error {}
@@ -179,7 +181,7 @@ const unanswered = (): GatewayError =>
     headers: { 'Retry-After': '2' }
   })
 
-/** A clock that is set back must not prolong anything. */
+/** False for a start in the future: after the clock was set back, nothing is valid for longer. */
 const isWithin = (since: number | undefined, durationMs: number, now: number): boolean =>
   since !== undefined && now >= since && now < since + durationMs
 

@@ -20,14 +20,15 @@ const retryMs = 30_000
 /** The same time while there are no keys at all. */
 const firstTryMs = 5000
 /**
- * For a kid that is not known keys are fetched unless there were so many fetches, for whatever reason, within this
- * time. One kid causes one of them, so that what comes again and again keeps no new key waiting.
+ * An unknown kid causes a fetch, unless there were this many fetches, for any reason, within the time below. One kid
+ * causes only one of them, so that a repeated kid does not delay the fetch for a new key.
  */
 const maxFetches = 2
 const lookupMs = 60_000
 /**
- * But for whoever was let in before: what strangers send must not keep a new key from them. Between any fetch and one
- * of these there is this time, since others may know their names. They do not count in `maxFetches`.
+ * Exception for subjects that were let in before: unknown kids from strangers must not delay a new key for them. Such a
+ * fetch begins at least so many milliseconds after any other, because a stranger may know the subject. It does not
+ * count in `maxFetches`.
  */
 const knownGapMs = 5_000
 const maxKnownCallers = 1_000
@@ -115,8 +116,8 @@ export function createKeySource(
   }
 
   /**
-   * The same for a kid that is not known: the issuer may sign with a new key.
-   * @param attempts how many there had been when the token came: what was fetched since then is not fetched again
+   * Fetches the keys for an unknown kid: the issuer may sign with a new key.
+   * @param attempts the number of fetches when the token came: after a later fetch no other one is needed
    */
   function lookUp(kid: string, subject: string | undefined, attempts: number): Promise<void> | undefined {
     if (pending !== undefined) return pending
@@ -145,9 +146,9 @@ export function createKeySource(
 
   return {
     /**
-     * The key that a token's header names. Nothing of the header but `alg` and `kid` is looked at.
-     * @param subject of the token, as it says itself; undefined: it says none
-     * @throws GatewayError `unauthenticated` where the issuer has no such key, `unavailable` where it cannot be asked
+     * Returns the key that a token's header names. Only `alg` and `kid` of the header are read.
+     * @param subject the unverified subject of the token; undefined: it has none
+     * @throws GatewayError `unauthenticated` if the issuer has no such key, `unavailable` if it cannot be reached
      */
     async key(header: KeyHeader, subject?: string): Promise<CryptoKey> {
       const attempts = begun
@@ -160,7 +161,7 @@ export function createKeySource(
       }
       let key = await find(known?.set, header)
       if (known === undefined) throw unavailable()
-      // What is in flight may have begun before the key was published.
+      // The fetch in flight may have begun before the key was published: another one may have to follow.
       for (const next of [() => pending, () => lookUp(header.kid ?? '', subject, attempts)]) {
         if (key !== undefined) break
         await next()
@@ -172,7 +173,7 @@ export function createKeySource(
       return key
     },
 
-    /** A token of this subject held. */
+    /** A token of this subject was valid. */
     letIn(subject: string): void {
       knownCallers.set(callerOf(subject), true)
     },

@@ -1,4 +1,4 @@
-// What an issuer publishes of its keys: which of them signatures may be checked with.
+// Reads the published key set of an issuer and selects the keys that may verify signatures.
 
 import { createLocalJWKSet, type JWK } from 'jose'
 import { isObject, type JsonObject } from '../protocol/messages.ts'

@@ -1,4 +1,4 @@
-// API keys of a tenant, and admin keys: known by their SHA-256 only, and made so that scanners know them.
+// API keys of a tenant, and admin keys. Only their SHA-256 is known; their form lets secret scanners recognise them.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -43,8 +43,8 @@ export function createKeyring<Key extends Pick<KeyConfig, 'sha256' | 'previous'>
 }
 
 /**
- * Until when a key is good at an endpoint, in epoch ms.
- * @param until that of the form in which it was presented
+ * Returns until when a key is valid at an endpoint, in epoch ms.
+ * @param until the end of the presented text: a replaced text of a key ends earlier than the key
  * @throws GatewayError unauthenticated
  */
 export function endOfKey(

@@ -1,4 +1,5 @@
-// Who calls: from a verified token, a known API key, or `auth: none`, never from anything else that a caller sends.
+// The principal: the caller as a verified token, a known API key, or `auth: none` names it. Nothing else that a caller
+// sends is used.
 
 import { hash } from 'node:crypto'
 import { reservedIssuerPrefix, type AuthConfig, type KeyConfig } from '../config/auth/auth-config.ts'
@@ -56,7 +57,7 @@ export const anonymousPrincipal = (tenant: TenantId): Principal => ownPrincipal(
 export const personKeyOf = ({ tenant, issuer, subject }: Person): string =>
   hash('sha256', JSON.stringify([tenant, issuer, subject]), 'base64url')
 
-/** Is there a kill switch for this caller, or for all? */
+/** Whether a kill switch stops this caller or the whole tenant. */
 export const isStopped = (
   { issuer, subject }: Pick<Principal, 'issuer' | 'subject'>,
   { stopped }: Pick<AuthConfig, 'stopped'>
@@ -65,8 +66,8 @@ export const isStopped = (
   (stopped === 'everybody' || stopped.some((each) => each.issuer === issuer && each.subject === subject))
 
 /**
- * Would the configuration still let this principal in? For callers that are away: one that is present sends a token,
- * which says more.
+ * Whether the configuration would still let this principal in. It is for callers without a current request; a request
+ * has a token, which tells more.
  */
 export function isConfiguredPrincipal(
   { issuer, subject }: Pick<Principal, 'issuer' | 'subject'>,

@@ -1,5 +1,5 @@
-// Where an identity provider is asked, by its metadata: RFC 8414, then OpenID Connect Discovery. It may be hostile, and
-// names no place that its issuer does not vouch for.
+// Discovers the URLs of an identity provider from its metadata: RFC 8414, then OpenID Connect Discovery. The metadata
+// may be hostile, so each URL is checked against the configured issuer.
 
 import { isIP } from 'node:net'
 import {
@@ -12,7 +12,7 @@ import {
 import { isAllowedHost } from '../config/formats.ts'
 import type { Fetch } from '../egress/fetch.ts'
 
-/** An issuer, and where its metadata may lead besides its own origin; not given: anywhere. */
+/** An issuer, and the further hosts that its metadata may name; not given: any host. */
 interface Discovered {
   readonly issuer: string
   readonly hosts?: readonly string[] | undefined
@@ -36,8 +36,8 @@ export const discoverProvider = (from: Discovered, fetch: Fetch): Promise<Author
 
 /**
  * A further URL of the metadata of a provider.
- * @returns undefined where they have none
- * @throws Error for one to which nobody may be sent
+ * @returns undefined if the metadata has none
+ * @throws Error for a URL that is not allowed for this issuer
  */
 export function providerUrl(
   from: Discovered,

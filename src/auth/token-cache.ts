@@ -1,5 +1,5 @@
-// Good tokens are remembered for a while, so that a call costs one hash and one lookup. Refused ones are not: they
-// could be made up to fill the memory.
+// Caches valid tokens for a while, so that a call costs one hash and one lookup. Refused tokens are not cached: made-up
+// ones could fill the memory.
 
 import { hash } from 'node:crypto'
 import type { Clock } from '../time/clock.ts'
@@ -14,15 +14,15 @@ export interface Verified {
 
 const maxAgeMs = 60_000
 
-/** How often a cache was asked, and how often it had the answer. */
+/** The numbers of lookups and of hits. */
 export interface CacheUses {
   readonly hits: number
   readonly misses: number
 }
 
 /**
- * The token itself is never a key, and a token that is good at one resource says nothing of another. No token contains
- * a line feed.
+ * Returns the cache key: a digest of the token and the resource, because a token may be valid at one resource only. The
+ * token itself is never a key. A line feed separates the two, which no token contains.
  */
 export function digestOf(resource: string, token: string): string {
   return hash('sha256', `${resource}\n${token}`, 'base64url')

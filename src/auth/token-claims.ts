@@ -1,5 +1,5 @@
-// What the claims of a token must say, and whom they name: of a JWT (RFC 9068), and of what an issuer answers for an
-// opaque token (RFC 7662).
+// Checks the claims of a JWT (RFC 9068), or of the introspection response for an opaque token (RFC 7662), and makes the
+// principal from them.
 
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
 import { isObject, type GatewayError, type JsonObject, type TenantId } from '../protocol/messages.ts'
@@ -32,7 +32,7 @@ export interface TokenChecks {
 }
 
 /**
- * Comes before the signature, so that an expired token costs next to nothing.
+ * Checks `exp`, `nbf` and `iat` before the signature, so that an expired token costs next to nothing.
  * @returns `exp`
  */
 export function checkTimes(claims: JsonObject, { issuer, leewaySeconds, now }: TokenChecks): number {
@@ -69,7 +69,7 @@ export function principalOf(claims: JsonObject, typ: string | undefined, checks:
 }
 
 /**
- * The same of what an issuer says of an opaque token (RFC 7662 section 2.2), which need not say when it ends.
+ * The same for an introspection response (RFC 7662 section 2.2), in which `exp` is optional.
  * @throws GatewayError `unauthenticated`
  */
 export function principalOfAnswer(claims: JsonObject, checks: TokenChecks): Verified {
@@ -80,13 +80,13 @@ export function principalOfAnswer(claims: JsonObject, checks: TokenChecks): Veri
   if (exp !== undefined && exp + checks.leewaySeconds <= seconds) throw expired()
   if (nbf !== undefined && nbf - checks.leewaySeconds > seconds)
     throw refused('not_yet', 'The token is not valid yet ("nbf"). Check the clocks.')
-  // Of a client for itself some issuers name no subject; RFC 9068 section 2.2 has the client then.
+  // Some issuers name no subject in a token of a client for itself: the client is the subject (RFC 9068 section 2.2).
   const named = sub === undefined && checks.issuer.claims?.subject === undefined ? { ...claims, sub: client } : claims
   const principal = callerOf(named, checks, exp === undefined ? undefined : exp * 1000)
   return { principal, boundTo: boundKeyOf(claims) }
 }
 
-/** RFC 9449 section 6: a token that is bound to a key is worth something only with a proof, which the caller sends. */
+/** Returns the thumbprint of the key to which a token is bound: it is valid only with a proof (RFC 9449 section 6). */
 export function boundKeyOf({ cnf, token_type: type, typ }: JsonObject): string | undefined {
   const isBound = [type, typ].some((each) => typeof each === 'string' && each.toLowerCase() === 'dpop')
   if (cnf === undefined && !isBound) return undefined
@@ -94,7 +94,7 @@ export function boundKeyOf({ cnf, token_type: type, typ }: JsonObject): string |
   if (typeof jkt === 'string' && jkt !== '' && Object.keys(others).length === 0) return jkt
   if (cnf === undefined)
     throw refused('bound', 'The token is bound to its client (DPoP), and its issuer does not say how.')
-  // RFC 8705: of mutual TLS nothing is seen here.
+  // RFC 8705: a token bound by mutual TLS cannot be checked here.
   throw refused('bound', 'The token is bound to its client ("cnf") by other means than DPoP. Send one that is not.')
 }
 
@@ -151,7 +151,7 @@ function subjectOf(claims: JsonObject, names: string | readonly string[] = 'sub'
 // RFC 9700 section 2.3: a token for several resources can be replayed by each of them at the others.
 function checkAudience(aud: unknown, clientId: unknown, { audiences, issuer }: TokenChecks): void {
   const { clients = [], otherAudiences = [], takesResource = true } = issuer
-  // Some providers name nobody in `aud`: what a token is for is then known by whom it was issued to.
+  // Some providers set no `aud`: then the client to which the token was issued has to be a configured one.
   if (aud === undefined && clients.some((client) => client === clientId)) return
   const named: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
   const isOurs = (one: unknown): boolean => [...audiences, ...issuer.audiences].some((each) => each === one)

@@ -1,5 +1,5 @@
-// A JWT access token (RFC 9068) to a principal. The cheap refusals come first: garbage never costs a signature check or
-// a request.
+// Verifies a JWT access token (RFC 9068) and returns its principal. The cheap checks come first, so that garbage never
+// costs a signature check or a request.
 
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import type { IssuerConfig } from '../config/auth/auth-config.ts'
@@ -28,7 +28,7 @@ const asymmetric = new Set('RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES51
 /** Exactly three parts of base64url without padding: one token, one spelling of its separators, nothing behind it. */
 export const isJwt = (token: string): boolean => /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)
 
-/** The last character may have unused bits: changed, they make another text of the same token. */
+/** Whether the unused bits of the last character are zero: otherwise one token would have several spellings. */
 const isCanonical = (part: string): boolean => Buffer.from(part, 'base64url').toString('base64url') === part
 
 /**
@@ -74,7 +74,7 @@ export async function verifyToken(
     )
   const checks: TokenChecks = { ...options, issuer: config }
   checkTimes(claims, checks)
-  // Nobody has vouched for it yet: it may be anything.
+  // Not verified yet: the subject may be made up.
   const subject = typeof claims.sub === 'string' ? claims.sub : undefined
   const key = await trusted.keys.key(kid === undefined ? { alg } : { alg, kid }, subject)
   const { leewaySeconds, now } = checks

@@ -1,5 +1,5 @@
-// What a credential says: an API key of the tenant, a JWT of one of its issuers, or an opaque token that one of them is
-// asked about. What is good is remembered for a while.
+// Verifies a credential: an API key of the tenant, a JWT of one of its issuers, or an opaque token that one of them
+// introspects. Valid credentials are cached for a while.
 
 import type { Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
@@ -33,7 +33,7 @@ export interface ProtectedResource {
 interface Credentials {
   readonly keyring: ReturnType<typeof createKeyring<Tenant['auth']['keys'][number]>>
   readonly issuers: ReadonlyMap<string, TrustedIssuer>
-  /** The one issuer that is asked what opaque tokens mean. */
+  /** The one issuer that introspects opaque tokens. */
   readonly opaque: { readonly introspector: Introspector; readonly config: TrustedIssuer['config'] } | undefined
   readonly cache: ReturnType<typeof createTokenCache>
 }
@@ -48,7 +48,7 @@ interface VerifierParts {
 }
 
 export function createVerifier({ clock, fetchFor, log, nameOf }: VerifierParts) {
-  // What belongs to one compiled tenant: a new snapshot begins with nothing of it.
+  // By compiled tenant: a tenant of a new snapshot begins without cached credentials.
   let credentials = new WeakMap<Tenant, Credentials>()
   // Never shared between tenants, even for the same issuer: one tenant's flood of kids must not use up another one's
   // lookups.
@@ -101,8 +101,8 @@ export function createVerifier({ clock, fetchFor, log, nameOf }: VerifierParts) 
     },
 
     /**
-     * What is good is remembered under its digest.
-     * @param address from which it comes, if that is known
+     * Verifies a credential and caches it under its digest.
+     * @param address the client's address, if that is known
      * @throws GatewayError unauthenticated; unavailable where an issuer cannot be asked
      */
     async verify(
@@ -144,11 +144,11 @@ export function createVerifier({ clock, fetchFor, log, nameOf }: VerifierParts) 
       return verified
     },
 
-    /** Forgets the tokens of tenants that are others than before; keys of issuers that are still trusted stay. */
+    /** Forgets the tokens of tenants whose configuration has changed; keys of issuers that are still trusted stay. */
     reload(tenants: Iterable<Tenant>): void {
       const all = [...tenants]
       const before = credentials
-      // Not of others: one that is away for a while, and then the same again, has lost its keys.
+      // Only tenants of this snapshot are kept: one that is removed and added again starts without cached credentials.
       credentials = new WeakMap()
       for (const tenant of all) {
         const known = before.get(tenant)
@@ -169,7 +169,7 @@ export function createVerifier({ clock, fetchFor, log, nameOf }: VerifierParts) 
   }
 }
 
-/** Under an equal id the keys stay over a reload. */
+/** Identifies a key source: sources with equal ids keep their keys over a reload. */
 const keySourceId = (
   tenant: Tenant,
   { issuer, jwksUri, hosts, publicHosts, staleSeconds }: Tenant['auth']['issuers'][number]

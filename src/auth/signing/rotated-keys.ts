@@ -1,12 +1,12 @@
-// Keys with which the gateway signs: one set for all processes, replaced while the old ones are still published, by
-// whichever process is first. What a process has not seen it does not overwrite.
+// Rotation of the gateway's signing keys: one set for all processes, in the store. The first process that finds a key
+// due replaces it by compare-and-set; old keys stay published for a while.
 
 import { randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 
 /** A signing key is replaced after this time. */
 const rotateMs = 30 * 24 * 60 * 60_000
-/** A new key is published for so long before it signs: verifiers keep what they know for minutes. */
+/** A new key is published for so long before it signs, because verifiers cache key sets for minutes. */
 const publishedFirstMs = 60 * 60_000
 
 export interface RotatedKey {
@@ -26,8 +26,9 @@ export interface ReplaceableValue {
 }
 
 /**
- * @param next of what is stored; the same where it is to stay. Called again where another process was first
- * @returns what is stored now
+ * Replaces a stored value by compare-and-set.
+ * @param next returns the new value; the same object: no change. Called again if another process has written meanwhile
+ * @returns the stored value
  */
 export async function replaced<Value>(
   read: () => Promise<ReplaceableValue>,
@@ -42,7 +43,7 @@ export async function replaced<Value>(
 export const liveKeys = (keys: SigningKeySet, now: number, publishedAfterMs: number): SigningKeySet =>
   keys.filter((_key, index) => index === 0 || (keys[index - 1]?.from ?? 0) > now - publishedAfterMs)
 
-/** @returns the same where none is due, nor over */
+/** Adds a new key and drops old ones. @returns the same set if none is due and none is to be dropped */
 export async function rotated(keys: SigningKeySet, now: number, publishedAfterMs: number): Promise<SigningKeySet> {
   const [newest] = keys
   if (newest === undefined) return [{ jwk: await newKey(), from: now }]
@@ -54,7 +55,7 @@ export async function rotated(keys: SigningKeySet, now: number, publishedAfterMs
 export const signingKey = (keys: SigningKeySet, now: number): RotatedKey | undefined =>
   keys.find(({ from }) => from <= now) ?? keys[0]
 
-/** RFC 7517, without what must stay here. */
+/** Returns the public part of a key (RFC 7517). */
 export const publicKey = ({ d: _private, ...rest }: JWK): JWK => rest
 
 async function newKey(): Promise<JWK> {
