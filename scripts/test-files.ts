@@ -6,8 +6,8 @@ import { globSync } from 'node:fs'
 const longForms = [
   // Memory, descriptors and children after each of thirty kinds of use. In `npm test`: `soak/soak`.
   'test/e2e/leaks.test.ts',
-  // All attacks on availability. In `npm test`: one slice of several at once, descriptors, the neighbour alone, and
-  // those on memory in 600 MiB.
+  // All attacks on availability. In `npm test`: one slice of several at once, descriptors, the neighbour alone, whom
+  // it waits for, and those on memory in 600 MiB.
   'test/abuse/*.test.ts',
   // Every way in which one of three replicas fails. In `npm test`: `replicas/sessions`, `server-requests`, `http-sse`
   // and the chaos of `chaos/chaos`.
@@ -22,6 +22,7 @@ const longForms = [
 ]
 const shortForms = [
   'test/abuse/descriptors.test.ts',
+  'test/abuse/fair-order.test.ts',
   'test/abuse/memory.test.ts',
   'test/abuse/neighbour.test.ts',
   'test/replicas/sessions.test.ts',
