@@ -124,8 +124,8 @@ export async function observeCosts(
 const isTelling = (name: string, url: string): boolean => name !== 'observe' && /\/src\/(?:observe|admin)\//.test(url)
 
 /**
- * The part that telling has of the CPU time of a gateway, by profiles: it is the same within a fifth of a percent however
- * busy the machine is. What telling makes slower in the rest is not in it.
+ * The part that telling has of the CPU time of a gateway, by profiles: two runs differ by up to three tenths of a
+ * percent, however busy the machine is. What telling makes slower in the rest is not in it.
  * @param folder where the profiles go
  */
 export async function observeShares(rounds: number, folder: string) {
