@@ -1,4 +1,4 @@
-// Rules between values of `admin`: who reaches it, and who may do what with which key.
+// Rules between values of `admin`: the listen address, the keys and the roles.
 
 import { checkIssuers } from './auth/issuer-rules.ts'
 import { isLoopback } from './formats.ts'
@@ -57,7 +57,7 @@ export function checkAdmin(
 
 const isAny = (...hosts: readonly unknown[]): boolean => hosts.some((host) => host === '0.0.0.0' || host === '::')
 
-/** Which entry holds would depend on their order: with a digest and without one, or with two. */
+/** Refuses two entries for one program: which digest is checked would depend on their order. */
 function checkPrograms(allowed: readonly unknown[], report: Report): void {
   const commandOf = (each: unknown): string | undefined =>
     typeof each === 'string' ? each : stringOrNone(treeOf(each)['command'])
@@ -78,7 +78,7 @@ function checkScope({ role, tenants }: Tree, path: Path, report: Report): void {
     report.add([...path, 'tenants'], `belongs to other roles: ${role} is for all tenants`, 'Remove it.')
 }
 
-/** Administrators who come with tokens. */
+/** Checks the rules for administrators who authenticate by tokens. */
 function checkOidc({ oidc }: Tree, tenants: Tree, report: Report): void {
   if (!isTree(oidc)) return
   const path = ['admin', 'oidc']

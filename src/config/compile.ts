@@ -18,7 +18,7 @@ import type { AuditConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefi
 /** Load balancers ask for readiness every few seconds. */
 const usualReadyDelayMs = 5_000
 
-/** A snapshot, and what only the process itself uses. */
+/** A snapshot, with the settings that only the process itself uses. */
 export interface Configuration extends Snapshot {
   readonly logLevel: ConfigInput['logLevel']
 }
@@ -100,7 +100,7 @@ function compileTenant(
   const upstreams = frozenMap(
     Object.fromEntries(enabled),
     upstreamName,
-    // What rules say of an upstream is no part of its definition: changing it must not close connections.
+    // Members for policy rules are no part of the definition: a change of them must not close connections.
     (
       {
         disabled: _disabled,
@@ -126,7 +126,7 @@ function compileTenant(
               type: 'http' as const,
               transport: transports[upstream.type],
               url: new URL(upstream.url).href,
-              // What is off leaves the hash as versions had it that did not know the key.
+              // `false` is left out, so that the hash stays as it was before this key existed.
               lendSessions: upstream.lendSessions || undefined,
               ...withPrincipalHeaders(upstream.headers, principalHeaders.get(name))
             }

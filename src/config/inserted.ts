@@ -1,5 +1,5 @@
-// What references have inserted into a tenant: into arguments of tools, which are then hidden, and into definitions,
-// whose servers are kept from telling it.
+// The values that references have inserted into a tenant: into arguments of tools, which are then hidden from callers,
+// and into definitions, in whose servers' messages they are masked.
 
 import type { TenantId } from '../protocol/messages.ts'
 import type { ToolChange } from '../protocol/translate/change-tool.ts'

@@ -1,5 +1,5 @@
-// A configuration is read, and judged, in a thread of its own: of one with ten thousand rules that takes longer than
-// calls may be held up while the gateway runs. Only what is valid comes over, and is compiled here.
+// Reads and checks a configuration in a worker thread: with ten thousand rules that would block calls for too long.
+// Only a valid configuration is passed to this thread, which compiles it.
 
 import { isMainThread } from 'node:worker_threads'
 import { steadyClock } from '../time/clock.ts'

@@ -1,4 +1,4 @@
-// A configuration file in, a frozen snapshot out; or every problem of the file at once.
+// Loads a configuration file: returns a frozen snapshot, or throws with all problems of the file.
 
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'

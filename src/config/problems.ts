@@ -18,7 +18,7 @@ export interface Problem {
   readonly line?: number
   readonly message: string
   readonly suggestion?: string
-  /** It is only that these variables of the environment are not set. */
+  /** Set if the only fault is that these environment variables are not set. */
   readonly variables?: readonly string[]
 }
 

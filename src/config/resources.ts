@@ -1,4 +1,4 @@
-// What a tenant may use of each of its endpoints, where it has less than the endpoint would offer.
+// Applies the `resources` limits of a tenant to its endpoints.
 
 import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import type { Endpoint, Resources } from './snapshot.ts'

@@ -167,7 +167,7 @@ function checkEndpoints(tenant: Tree, path: Path, report: Report): void {
   }
 }
 
-/** A pattern that fits nothing would be taken for a guard that is there. */
+/** Refuses patterns that match nothing: their author would believe that they protect something. */
 function checkPatterns(endpoint: Tree, members: ReadonlySet<string>, path: Path, report: Report): void {
   const [first = 'files'] = members
   const example = quoted(`${first}/*`)

@@ -1,4 +1,5 @@
-// Which headers and variables of a definition are secrets, and in what forms a server may repeat one.
+// Finds the secrets among headers, variables and arguments of a definition, and the forms in which a server may repeat
+// them.
 
 // Of `auth`, not AUTHOR or AUTHORITY; of `sign`, not DESIGN, ASSIGNEE, SIGNAL, SIGNUP or SIGNIN; of `pin`, `otp` and
 // `seed`, not PING, OPINION or SEEDS.
@@ -13,7 +14,7 @@ const secretName = new RegExp(
     .join('|'),
   'i'
 )
-/** Says where a secret is, or something else, and is none: `KEY_FILE`, `SESSION_DIR`. The path of a webhook is one. */
+/** Names of values that are places, not secrets: `KEY_FILE`, `SESSION_DIR`. But the path of a webhook is a secret. */
 const placeName = /^(?!.*webhook).*(?:dir|directory|file|folder|path)$/i
 // Results are full of addresses, paths, regions and names: masking these would break every link to the server's own
 // site.
@@ -42,7 +43,7 @@ function isRandom(piece: string): boolean {
   return /^[a-z]{20,}$/i.test(piece) && (piece.match(/[aeiouy]/gi) ?? []).length < piece.length * 0.3
 }
 
-/** Is it one by its form: with random pieces, such as a token or UUID, or a word of letters, digits and signs? */
+/** Whether a text has the form of a secret: random pieces (token, UUID), or a mix of letters, digits and signs. */
 function looksSecret(text: string): boolean {
   const pieces = text.split(/[^\p{L}\d]+/u)
   const mixed = pieces.filter((piece) => piece.length <= 20 && /\p{L}+\d+\p{L}|\d+\p{L}+\d/u.test(piece))
@@ -67,9 +68,9 @@ const assignments = /([\w.-]{1,64})["']?\s{0,4}[=:]\s{0,4}["']?([^\s;&,"')\]}]+)
 const scheme = /^(?:bearer|basic|bot|digest|hmac|key|api-?key|token|ssws)\s+(\S+)$/i
 
 /**
- * What of a value is secret: the whole where its name says so, else what looks so by its form, and never a single
- * word of a sentence. @returns also the forms in which it may come back: the token after its scheme, the password of a
- * URL
+ * Finds the secrets in a value: the whole value if its name says so, else the parts that have the form of a secret, but
+ * never a single word of a sentence. @returns also the forms in which a server may repeat it: the token after its
+ * scheme, the password of a URL
  */
 export function secretForms(name: string, value: string): string[] {
   const isKey = /-----BEGIN [A-Z ]*PRIVATE KEY/.test(value)
@@ -90,7 +91,7 @@ export function secretForms(name: string, value: string): string[] {
   return isWhole || (parts.length > 0 && !/\s/.test(value)) ? [value, ...parts] : parts
 }
 
-/** Where something is: a URL or a path, which many values name that are given by reference. */
+/** Whether a value is a URL or a path. */
 export const isPlace = (value: string): boolean => plainValues.slice(0, 2).some((plain) => plain.test(value))
 
 /**

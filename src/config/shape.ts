@@ -4,7 +4,7 @@
 import { formatFault } from './formats.ts'
 import { didYouMean, nearest, type Fault, type Path, type Report } from './problems.ts'
 
-/** What is read of a schema. `refused` and `patternErrorMessage` are our own: reasons for values and patterns. */
+/** The keywords of a schema that are read. `refused` and `patternErrorMessage` are our own: reasons for refusals. */
 export type Shape = Readonly<
   Partial<{
     '~kind': string
@@ -139,7 +139,7 @@ export function checkShape(root: Shape, tree: unknown, report: Report, isReferen
 const isAnything = ({ type, anyOf, enum: only, const: one }: Shape): boolean =>
   type === undefined && anyOf === undefined && only === undefined && one === undefined
 
-/** What the text of a reference stands for where a number or a truth value is expected. */
+/** Converts the text of a reference where a number or a boolean is expected. */
 function referred({ type }: Shape, text: unknown): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
   return type === 'integer' && typeof text === 'string' && /^-?[0-9]{1,15}$/.test(text) ? Number(text) : text
@@ -191,7 +191,7 @@ const kinds: Readonly<Record<string, string>> = {
   object: 'a map of keys and values'
 }
 
-/** Parts of trees that may have faults: what is of another type counts as empty. */
+/** Reads a part of a tree that may have faults: a value of another type counts as an empty object. */
 export const treeOf = (value: unknown): Tree => (isTree(value) ? value : {})
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 export const stringOrNone = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

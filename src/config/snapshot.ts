@@ -29,15 +29,15 @@ interface UpstreamBase {
   readonly idleMs: number
   readonly maxMessageBytes: number
   /**
-   * Who has connected an account or entered a secret: the connections of this definition are theirs alone. Not given:
-   * it is as the configuration has it, for everybody.
+   * The person with the account or secret of this definition, who alone uses its connections. Not given: the definition
+   * is the configured one, for all callers.
    */
   readonly person?: Person | undefined
-  /** The caller whom the server is shown, whose definition this is. Not given: that of everybody, which nobody uses. */
+  /** The caller whose identity the server is sent. Not given: the configured definition, with which no call is made. */
   readonly caller?: Caller | undefined
-  /** Why it cannot be told who this caller is, as the end of a sentence: it is not asked for them. */
+  /** Why the server cannot be sent this caller's identity, as the end of a sentence: calls are refused. */
   readonly refusal?: string | undefined
-  /** Masked wherever it says them: arguments that endpoints take from references; of its definition, of files too. */
+  /** Secrets that are masked in all messages of the server: arguments from references, and values from files. */
   readonly argumentSecrets?: readonly string[]
   /** Values of the definition from variables, but no paths and URLs: masked in the log, not in results. */
   readonly references?: readonly string[]
@@ -58,7 +58,7 @@ export interface StdioDefinition extends UpstreamBase {
   /** The most memory of the process and all that it has started; undefined: only its tenant has a limit. */
   readonly memoryBytes?: number
   readonly maxProcesses: number
-  /** Processes that wait for who comes next. */
+  /** How many idle processes are started in advance. */
   readonly warm?: number
   /** The sandbox, by bubblewrap; `preferred`: none where the system offers none. */
   readonly sandbox: 'off' | 'preferred' | 'required'
@@ -74,15 +74,15 @@ export interface HttpDefinition extends UpstreamBase {
   readonly transport: 'auto' | 'streamable' | 'sse'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Further ones that follow from who calls. */
+  /** Further headers with values of the caller. */
   readonly principalHeaders?: Readonly<Record<string, PrincipalText>>
-  /** The credential that the server is shown. */
+  /** The credential that the server is sent. */
   readonly auth?: UpstreamAuth | undefined
   /** Hosts of its URLs that have to be public, because a tenant-admin may have named them; not given: none. */
   readonly publicHosts?: readonly string[]
   /** The time without any answer after which the gateway checks whether the server still answers; 0: never. */
   readonly checkAfterMs: number
-  /** May other replicas send calls in the session that one of them has there? Default: no. */
+  /** Whether other replicas may send calls in a session of one replica at this server. Default: no. */
   readonly lendSessions?: boolean | undefined
 }
 
@@ -122,7 +122,7 @@ export interface Endpoint {
   readonly maxResultBytes?: number | undefined
   /** Applies in addition to that of the tenant: both have to allow. */
   readonly policy: PolicyConfig | undefined
-  /** The endpoint of everybody, where this one is the view of one person. */
+  /** The configured endpoint, if this one is the view of one person. */
   readonly ofEverybody?: Endpoint | undefined
 }
 
@@ -149,7 +149,7 @@ export interface Tenant {
   readonly audit: TenantAudit
   /** Undefined: no argument or result is in the log. */
   readonly logSample?: ConfigInput['tenants'][string]['logSample'] | undefined
-  /** Done already to the rest of it; told by explain, and looked at for calls in flight; and what it is without. */
+  /** Kill switches, already applied to the rest of the tenant; kept for `explain` and for calls in flight. */
   readonly kills?: readonly KillInForce[]
   readonly unstopped?: Tenant
 }
@@ -204,7 +204,7 @@ export interface AdminConfig {
     /** The first that fits counts. */
     readonly access: readonly AdminAccessConfig[]
   }
-  /** Whose answers reach further back than the memory of a process. */
+  /** The Prometheus server for statistics that are older than the memory of a process. */
   readonly prometheus?:
     | {
         readonly url: string
@@ -242,6 +242,6 @@ export interface Snapshot {
   /** Undefined: nothing is recorded. */
   readonly audit: AuditConfig | undefined
   readonly tenants: ReadonlyMap<TenantId, Tenant>
-  /** false: those that the admin API made could not be read from the store yet. Not given: there is no more to read. */
+  /** false: the tenants of the admin API could not be read from the store yet. Not given: all tenants are here. */
   readonly isWhole?: boolean
 }

@@ -99,7 +99,7 @@ export function watchConfig(
   }
 }
 
-/** What cannot be read counts as it was: most likely it is being replaced, and a reload would be refused. */
+/** Reads the contents; unreadable files count as unchanged: most likely they are being replaced. */
 const contentsNow = (file: string, before: Contents): Contents => readOr(before, () => contentsOf(file, before))
 
 /** @throws the error of the system where no descriptor is left for the files that it names */
@@ -114,7 +114,7 @@ function contentsOf(file: string, before: Contents): Contents {
   ])
 }
 
-/** The paths after `${file:`; undefined where the text is no configuration, which its reload will tell. */
+/** The paths after `${file:`; undefined if the text is no configuration, which the reload will report. */
 function namedFiles(bytes: Buffer, file: string, known: readonly string[]): readonly string[] | undefined {
   const text = bytes.toString('utf8')
   if (text.length > maxReadChars) return namedInText(text, file, known)

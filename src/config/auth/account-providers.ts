@@ -1,13 +1,13 @@
-// Providers of accounts that are no MCP authorization servers: where they sign people in, and what their answers differ
-// in from OAuth 2.1. Facts from their own documentation, which each entry names.
+// Account providers that are no MCP authorization servers: their URLs, and how their responses differ from OAuth 2.1.
+// The facts are from their own documentation, which each entry names.
 
-/** The URL at which a provider gives the name of an account, to whoever shows its token. */
+/** The URL at which a provider returns the name of an account, for a request with its token. */
 export interface AccountNameSource {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   /** JSON: it is posted. */
   readonly body?: string
-  /** Members that say it, with dots between their names; the first that is there counts. */
+  /** Paths of members that hold the name, with dots; the first one present is used. */
   readonly names?: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export interface AccountProvider {
   readonly parameters?: Readonly<Record<string, string>>
   /** Requests for tokens are JSON. */
   readonly jsonRequests?: true
-  /** The member of an answer that has the tokens of the person; those beside it are of a bot for all of them. */
+  /** The member of a response with the tokens of the person; the tokens beside it are those of a shared bot. */
   readonly personIn?: string
   /** Types of tokens that are sent as bearer tokens all the same. */
   readonly tokenType?: string

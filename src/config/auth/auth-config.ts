@@ -1,4 +1,4 @@
-// The compiled configuration of who may call a tenant: its issuers, its API keys.
+// The compiled authentication settings of a tenant: its issuers and API keys.
 
 import type { LoginConfig } from './login-config.ts'
 import type { ProviderName } from './providers/presets.ts'
@@ -41,11 +41,11 @@ export interface IssuerConfig {
     readonly clientSecret: string
     readonly cacheSeconds: number
   }
-  /** Rules are about them: a token that leaves some of them out is refused. */
+  /** Policy rules depend on these: a token that leaves some of them out is refused. */
   readonly neededWhole?: readonly ('groups' | 'roles')[]
-  /** Claims that upstreams are told of whoever calls, by path; not given: none. */
+  /** Claims of the caller that upstreams are sent, by path; not given: none. */
   readonly toldClaims?: readonly string[]
-  /** Only access tokens have it, where they have no type. */
+  /** A claim that only access tokens of this issuer have, for tokens without a type. */
   readonly accessTokenClaim?: string
   /** Paths of claims where the issuer calls things by other names than RFC 9068; each not given: the usual ones. */
   readonly claims?: {
@@ -67,9 +67,9 @@ export interface KeyConfig {
   readonly scopes: readonly string[]
   /** Epoch milliseconds. */
   readonly expires?: number
-  /** Names of those that it is for; empty or not given: all. */
+  /** Names of the endpoints that the key is for; empty or not given: all. */
   readonly endpoints?: readonly string[]
-  /** The key before it, which is good until then, in epoch milliseconds. */
+  /** The replaced key, which is valid until `until`, in epoch milliseconds. */
   readonly previous?: { readonly sha256: string; readonly until: number }
 }
 
@@ -83,15 +83,15 @@ export interface AuthConfig {
   /** The scopes that hosts request in their place. */
   readonly askedScopes?: readonly string[]
   readonly leewaySeconds: number
-  /** Tokens that are bound to a key of their client (RFC 9449): taken, or nothing else is. Not given: taken. */
+  /** DPoP (RFC 9449): bound tokens are accepted, or no other tokens are. Default: accepted. */
   readonly dpop?: 'accepted' | 'required'
-  /** Proofs have to name a nonce of ours. */
+  /** Whether DPoP proofs have to hold a nonce of the gateway. */
   readonly dpopNonces?: boolean
   /** The authorization server that the gateway itself is for this tenant. */
   readonly login?: LoginConfig
   /** The provider at which people sign in to their account page, where there is no login front. */
   readonly signIn?: LoginConfig['provider']
-  /** Callers who are refused although their credential is good: kill switches. */
+  /** Callers that kill switches stop, although their credential is valid. */
   readonly stopped?: 'everybody' | ReadonlyArray<{ readonly issuer: string; readonly subject: string }>
 }
 

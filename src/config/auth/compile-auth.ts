@@ -1,4 +1,4 @@
-// Who may call, compiled: API keys reduced to digests, and the login front as an issuer of its tenant.
+// Compiles the authentication settings: API keys become digests, and the login front becomes an issuer of its tenant.
 
 import type { TenantId } from '../../protocol/messages.ts'
 import { keyDigest } from './key-rules.ts'
@@ -14,9 +14,9 @@ export const pathOfEndpoint = (id: TenantId, name: string): string =>
 
 interface AuthOfTenant {
   readonly id: TenantId
-  /** What rules of the tenant are about. */
+  /** The claims on which policy rules of the tenant depend. */
   readonly neededWhole: NonNullable<IssuerConfig['neededWhole']>
-  /** Claims that upstreams are told. */
+  /** The claims that upstreams are sent. */
   readonly toldClaims: readonly string[]
 }
 
@@ -65,7 +65,7 @@ function compileKey({
 
 type IssuerInput = Exclude<TenantInput['auth'], 'none'>['issuers'][number]
 
-/** One for each value of its placeholder. */
+/** Compiles an issuer: into one issuer for each value of its placeholder. */
 export function compileIssuer({ placeholderValues, provider, claims, ...input }: IssuerInput): IssuerConfig[] {
   const preset: ProviderPreset | undefined = provider && providerPresets[provider]
   const { audienceBeside, claims: usualClaims, ...token } = preset?.token ?? {}
@@ -119,7 +119,7 @@ function compileLogin(
   }
 }
 
-/** Where the product of an issuer knows no scope `offline_access`, what it knows in its place. */
+/** Adds the parameters for a refresh token of a provider that does not support the scope `offline_access`. */
 function withOffline(provider: LoginConfig['provider']): LoginConfig['provider'] {
   const { offline, promptForLogin }: BehindLogin = providerPresets[productOf(provider.issuer)].behindLogin
   const known = { ...provider, ...(promptForLogin && { promptForLogin }) }
@@ -127,7 +127,7 @@ function withOffline(provider: LoginConfig['provider']): LoginConfig['provider']
   return { ...known, scopes: provider.scopes.filter((scope) => scope !== 'offline_access'), parameters: offline }
 }
 
-/** Who somebody is has to be the same as in access tokens; what they may do is nobody's question there. */
+/** Compiles the sign-in of the account page: the subject must be that of access tokens; scopes do not matter there. */
 function compileSignIn(
   { subjectClaim, ...signIn }: NonNullable<Exclude<TenantInput['auth'], 'none'>['signIn']>,
   issuers: readonly IssuerInput[]
@@ -139,13 +139,13 @@ function compileSignIn(
   return { ...signIn, ...nothingElse, subjectClaim: subjectClaim ?? claims?.subject ?? usual }
 }
 
-/** The login front as an issuer of the tenant; its keys are had without a request. */
+/** The login front as an issuer of the tenant; its keys are in this process, so no request is needed. */
 const ownIssuer = ({ issuer }: LoginConfig): IssuerConfig => ({
   issuer,
   jwksUri: `${issuer}/jwks`,
   algorithms: ['ES256'],
   requireTyp: true,
   audiences: [],
-  // What it has signed holds until its end, also where `tokenSeconds` is lowered meanwhile.
+  // The upper bound, because tokens stay valid after `tokenSeconds` was lowered.
   maxLifetimeSeconds: maxTokenSeconds
 })

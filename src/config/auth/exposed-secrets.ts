@@ -1,13 +1,13 @@
-// Secrets of a valid configuration that may come to others than those they are for: said by `gatehouse check`.
+// Warnings of `gatehouse check` about secrets of a valid configuration that unintended processes or servers could read.
 
 import type { Tenant, UpstreamDefinition } from '../snapshot.ts'
 
-/** Of upstreams whose processes can look at those of others. */
+/** The most upstreams that are named whose processes could read the memory or environment of others. */
 const maxNamed = 5
 
 /** @returns a sentence for each */
 export function exposedSecrets(tenants: ReadonlyArray<Pick<Tenant, 'id' | 'upstreams'>>): string[] {
-  // A sandbox keeps its processes from looking at others, and nobody else from looking at them.
+  // A sandbox hides other processes from the upstream, but does not hide the upstream from others.
   const onlookers = tenants.flatMap(({ id, upstreams }) =>
     [...upstreams.values()].flatMap((each) =>
       each.type === 'stdio' && each.sandbox !== 'required' ? [`${each.name} of ${id}`] : []
@@ -36,7 +36,7 @@ function exposedIn(id: string, upstreams: readonly UpstreamDefinition[], onlooke
   })
 }
 
-/** Which secret of its `auth` goes to a server that nobody has named. */
+/** Returns the secret of `auth` that is sent to an authorization server which the configuration does not name. */
 function unaddressedSecret({ type, auth }: UpstreamDefinition): string | undefined {
   if (type !== 'http' || auth === undefined || !('clientId' in auth)) return undefined
   if (auth.type === 'tokenExchange') {

@@ -1,4 +1,5 @@
-// Rules between values of the issuers of a tenant: what their providers need, and what may stand for a placeholder.
+// Rules between values of the issuers of a tenant: the settings that their providers need, and the values of
+// placeholders.
 
 import { checkDoubles, type Path, type Report } from '../problems.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'

@@ -17,7 +17,7 @@ export function checkKeys(keys: readonly unknown[], endpoints: readonly string[]
   )
   const digests = keys.map((key) => keyDigest(treeOf(key)))
   checkDoubles(digests, (index) => [...path, index], 'is the same key as', report)
-  // Whoever holds the key before would pass for another holder.
+  // Two keys with one value: the holder of one would pass for the holder of the other.
   keys.forEach((key, index) => {
     const at = digests.indexOf(stringOrNone(treeOf(key)['previousSha256'])?.toLowerCase() ?? '')
     if (at !== -1)
@@ -57,8 +57,8 @@ export const hasEmptyEndpoints = (key: unknown): boolean =>
   isTree(key) && Array.isArray(key['endpoints']) && key['endpoints'].length === 0
 
 /**
- * The tree of a tenant without `endpoints: []` in its keys. The first version wrote that into documents for keys that
- * are for all endpoints; whoever gives it now is refused.
+ * Removes `endpoints: []` from the keys of a tenant. The first version stored that for keys of all endpoints; now it is
+ * refused.
  */
 export function forAllEndpoints(tree: Tree): Tree {
   const { auth } = tree

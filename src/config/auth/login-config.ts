@@ -17,7 +17,7 @@ export interface LoginConfig {
     readonly issuer: string
     /** The hosts to which discovery may lead besides the provider's own origin; not given: any. */
     readonly hosts?: readonly string[]
-    /** Is its host one that has to be public, because a tenant-admin may have named it? Not given: none is. */
+    /** Hosts that must have public addresses, because a tenant-admin may have named them; not given: none. */
     readonly publicHosts?: readonly string[]
     readonly clientId: string
     readonly clientSecret: string
@@ -29,7 +29,7 @@ export interface LoginConfig {
     readonly subjectClaim: string
     readonly groupsClaim: string
     readonly rolesClaim: string
-    /** What rules of the tenant are about: nobody is let in of whom not all of it can be told. Not given: nothing. */
+    /** Claims on which policy rules depend: a sign-in that does not provide all of them is refused. Not given: none. */
     readonly neededWhole?: readonly ('groups' | 'roles')[]
     /**
      * The claims that a person must have, by path: each has one of the values. Not given: everybody whom the provider
@@ -55,6 +55,6 @@ export interface LoginConfig {
   readonly sessionHours: number
   readonly registrationsPerHour: number
   readonly authorizationsPerMinute: number
-  /** Clients may be URLs of their metadata. */
+  /** Whether client ids may be URLs of client metadata documents. */
   readonly clientDocuments: boolean
 }

@@ -1,8 +1,8 @@
-// `${principal.subject}` and the like in the headers of an upstream: what follows from who calls, as text of a header.
+// `${principal.subject}` and similar references in headers of an upstream, which are replaced by values of the caller.
 
 import type { Caller } from './upstream-auth.ts'
 
-/** A part that follows from who calls. */
+/** A part that is replaced by a value of the caller. */
 export interface PrincipalPart {
   /** One of `principalNames`, or `claims.` and the name of a claim. */
   readonly name: string
@@ -18,7 +18,7 @@ type PrincipalName = (typeof principalNames)[number]
 
 const ofClaims = 'claims.'
 
-/** @returns undefined for no reference to the caller; 'unknown' for one to what no caller has */
+/** @returns undefined if it is no reference to the caller; 'unknown' if callers have no such member */
 export function principalPartOf(inner: string): PrincipalPart | 'unknown' | undefined {
   if (!inner.startsWith('principal.')) return undefined
   const { name = '', fallback } = /^principal\.(?<name>.+?)(?::-(?<fallback>[^]*))?$/s.exec(inner)?.groups ?? {}

@@ -1,4 +1,4 @@
-// What an upstream is told of who calls, compiled.
+// Compiles the settings by which an upstream is sent the identity of the caller.
 
 import type { TenantId } from '../../protocol/messages.ts'
 import type { InsertedText } from '../references.ts'
@@ -31,7 +31,7 @@ export const withPrincipalHeaders = (headers: Readonly<Record<string, string>>, 
 export const principalNameOf = (claim: string): string =>
   claim === 'groups' || claim === 'roles' || claim === 'scopes' ? claim : `claims.${claim}`
 
-/** Claims of callers that an upstream is told. */
+/** Returns the claims of the caller that an upstream is sent. */
 export const toldClaimsOf = (definition: UpstreamDefinition): string[] =>
   definition.type === 'http'
     ? [

@@ -1,5 +1,5 @@
-// What a valid configuration asks for and nobody can have: scopes that neither the login front nor an API key gives,
-// and API keys that are let in nowhere.
+// Warnings about a valid configuration that nobody can satisfy: required scopes that neither the login front nor an API
+// key gives, and API keys that no endpoint lets in.
 
 import type { Endpoint, Tenant } from '../snapshot.ts'
 import type { PolicyConfig } from '../policy/policy-config.ts'
@@ -8,7 +8,7 @@ type Scoped = Pick<Tenant, 'id' | 'auth' | 'policy'> & {
   readonly endpoints: ReadonlyMap<string, Pick<Endpoint, 'name' | 'requiredScopes' | 'policy'>>
 }
 
-/** @returns a sentence for each. Nothing is said of scopes that an issuer may give, which we do not know. */
+/** @returns a sentence for each. Tenants with other issuers get none: what scopes those give is unknown here. */
 export function unobtainableScopes({ id, auth, policy, endpoints }: Scoped): string[] {
   if (auth.mode === 'none') return []
   const all = [...endpoints.values()]

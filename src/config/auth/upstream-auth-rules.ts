@@ -1,10 +1,12 @@
-// Rules between what an upstream is shown of who calls and what else its definition says.
+// Rules between `auth` of an upstream and the rest of its definition.
 
 import type { Path, Report } from '../problems.ts'
 import { redisAddress } from '../redis-address.ts'
 import { listOf, stringOrNone, treeOf, type Tree } from '../shape.ts'
 
-/** What the linker, the shell and interpreters take commands from: whoever enters a value would run what they like. */
+/**
+ * Variables from which the linker, the shell and interpreters load code: a person who enters one could run any code.
+ */
 const commandVariable = new RegExp(
   '^(?:PATH|HOME|IFS|SHELL|ENV|LD_.*|DYLD_.*|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|PYTHON.*|PERL5.*|' +
     'RUBY.*|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|GIT_.*|NPM_CONFIG_.*|HTTPS?_PROXY|ALL_PROXY)$',
@@ -40,7 +42,10 @@ export function checkUpstreamAuth(
     )
 }
 
-/** What `auth` of this type puts into the store. A process that has it to itself keeps exchanged tokens in memory. */
+/**
+ * What `auth` of this type stores in the vault; undefined: nothing. With a store of one process, exchanged tokens stay
+ * in memory.
+ */
 function keptInVault(type: string, store: unknown): string | undefined {
   if (type === 'signed') return 'what it signs with'
   if (type === 'user' || type === 'userSecret') return 'what people give'
@@ -48,7 +53,7 @@ function keptInVault(type: string, store: unknown): string | undefined {
   return type === 'tokenExchange' && isShared ? 'what tokens were exchanged for' : undefined
 }
 
-/** What `auth` writes may not be written twice. */
+/** Refuses headers and variables that `auth` sets, too. */
 function checkWritten({ headers, env }: Tree, auth: Tree, path: Path, report: Report): void {
   const written = (stringOrNone(auth['header']) ?? 'Authorization').toLowerCase()
   const header = Object.keys(treeOf(headers)).find((name) => name.toLowerCase() === written)
@@ -111,7 +116,7 @@ function checkTokenExchange(auth: Tree, place: Path, report: Report, { issuers, 
   if (auth['identityAssertion'] !== undefined) checkOneProof(assertion, [...place, 'identityAssertion'], report)
 }
 
-/** Those that the gateway itself writes, or that mean that a token is bound. */
+/** Claims that the gateway itself sets, or that bind a token to a key. */
 const ownClaims: ReadonlySet<string> = new Set([
   'iss',
   'sub',

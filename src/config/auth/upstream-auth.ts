@@ -1,4 +1,4 @@
-// What an upstream is shown of who calls, as the configuration says it.
+// The types of `auth` of an upstream, and of the caller whose identity it is sent.
 
 import type { TenantId } from '../../protocol/messages.ts'
 import type { TenantInput } from '../schema/config.ts'
@@ -15,14 +15,14 @@ export type TokenExchangeAuth = Extract<UpstreamAuth, { type: 'tokenExchange' }>
 export type SignedAuth = Extract<UpstreamAuth, { type: 'signed' }>
 export type ClientCredentialsAuth = Extract<UpstreamAuth, { type: 'clientCredentials' }>
 
-/** Somebody who uses the gateway, whatever their hosts are. */
+/** A person who uses the gateway, through any hosts. */
 export interface Person {
   readonly tenant: TenantId
   readonly issuer: string
   readonly subject: string
 }
 
-/** The caller, as far as upstreams are shown it: never the credential. */
+/** The members of a caller that upstreams may be sent: never the credential. */
 export interface Caller extends Person {
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
@@ -33,9 +33,8 @@ export interface Caller extends Person {
 }
 
 /**
- * Is the caller somebody who signed in at the provider through the login front of the tenant, so that the ID token from
- * there says who they are?
- * @param issuer of the token of the caller
+ * Whether the caller signed in through the login front of the tenant, so that there is an ID token of the provider.
+ * @param issuer the issuer of the caller's token
  */
 export const bringsIdToken = (
   { auth: { login } }: Pick<Tenant, 'auth'>,

@@ -1,4 +1,4 @@
-// Is a text the file of another host, such as an mcp.json, and no configuration of the gateway?
+// Detects whether a text is the file of another host, such as an mcp.json, and no configuration of the gateway.
 
 import { parse } from 'yaml'
 import { plainJson } from './mcpjson.ts'
@@ -15,6 +15,6 @@ export function isHostFile(text: string, file: string): boolean {
     const isYaml = /\.ya?ml$/i.test(file)
     return isOfOtherHost(isYaml ? (parse(text) as unknown) : JSON.parse(plainJson(text)), isYaml ? 'yaml' : 'json')
   } catch {
-    return false // What it should be, and where it is not, is said by whoever reads it.
+    return false // It cannot be parsed: the reader of the configuration reports that.
   }
 }

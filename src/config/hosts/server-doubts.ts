@@ -1,11 +1,11 @@
-// What a server of another host's file probably does not mean as it stands: hosts that start servers by a shell expand
-// what stays as it is here, and secrets stand in clear in files that are passed on.
+// Notes about servers in another host's file that may not work as intended here: hosts that start servers by a shell
+// expand text which is literal here, and secrets are in clear text.
 
 import { quoted } from '../problems.ts'
 import { secretArguments, secretForms } from '../secret-values.ts'
 import { treeOf, type Tree } from '../shape.ts'
 
-/** Of an example, to be replaced. */
+/** Values of examples that have to be replaced. */
 const placeholder = /^(?:your|my|<|xxx|change)|_here$/i
 const shells = /(?:^|\/)(?:ba|z|fi|da)?sh$|^cmd(?:\.exe)?$|powershell/i
 

@@ -1,5 +1,5 @@
-// How a server of another host's file says that its host signs in there: `oauth` of Claude Code, Gemini CLI, opencode
-// and others, `auth` of Cursor. Here it is an account that each person connects: `auth: { type: user }`.
+// Translates the sign-in settings of a server in another host's file (`oauth` of Claude Code, Gemini CLI, opencode and
+// others, `auth` of Cursor) to an account that each person connects: `auth: { type: user }`.
 
 import { isTree, treeOf, type Tree } from '../shape.ts'
 
@@ -31,7 +31,7 @@ export function signInOf(server: Tree): SignIn {
     if (name !== 'scopes' || found === undefined) continue
     auth[name] = typeof found === 'string' ? found.split(/[\s,]+/).filter((scope) => scope !== '') : found
   }
-  // One is of no use without the other, nor both without a client: then the server's own metadata say it.
+  // The two URLs are only usable together and with a client; otherwise the server's metadata are used.
   if ([auth['clientId'], auth['authorizationUrl'], auth['tokenUrl']].includes(undefined)) {
     delete auth['authorizationUrl']
     delete auth['tokenUrl']

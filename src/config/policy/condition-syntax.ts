@@ -1,5 +1,5 @@
-// What a condition of a policy rule may say: a part of CEL whose cost is known from the expression and from the size
-// of what it looks at. Callers choose the arguments, so that everything else is refused when a configuration is read.
+// The syntax of conditions in policy rules: the subset of CEL whose cost follows from the expression and the size of
+// its operands. Callers choose the arguments of calls, so everything else is refused when a configuration is read.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { isObject } from '../../protocol/messages.ts'
@@ -21,17 +21,17 @@ export type ArgumentPath = readonly string[]
 export interface ConditionSyntax {
   /** Parts of the expression. */
   readonly nodes: number
-  /** What of the arguments is looked at, other than whether it is there. */
+  /** The paths of arguments whose values are read, not only tested by `has`. */
   readonly paths: readonly ArgumentPath[]
-  /** What of the arguments is compared with a text, a number or a truth value. */
+  /** The paths of arguments that are compared with a string, a number or a boolean. */
   readonly typed: ReadonlyArray<{ readonly path: ArgumentPath; readonly type: string }>
   readonly principal: ReadonlySet<string>
-  /** Does it ask whether the principal has a member, as `has(principal.subject)` does? */
+  /** Whether it tests for a member of the principal, as `has(principal.subject)` does. */
   readonly asksForMember: boolean
   /** Time zones. */
   readonly zones: readonly string[]
   readonly networks: readonly string[]
-  /** Does `all`, `exists` or `exists_one` look at elements, and does one of them look at arguments for each element? */
+  /** Whether a macro (`all`, `exists`, `exists_one`) iterates, and whether it reads arguments in each iteration. */
   readonly repeats: { readonly elements: boolean; readonly args: boolean }
 }
 

@@ -42,15 +42,15 @@ export interface ConditionBudget {
 }
 
 export interface Condition {
-  /** @returns undefined where it cannot be told: an argument is missing, of another type, or too large */
+  /** @returns undefined if it cannot be evaluated: an argument is missing, of another type, or too large */
   readonly holds: (facts: ConditionFacts, budget: ConditionBudget) => boolean | undefined
-  /** Does it hold for no call of the principal, whatever the call is? False in doubt. */
+  /** Whether it is false for every call of the principal. False in doubt. */
   readonly neverHolds: (principal: PrincipalFacts) => boolean
   /** Members of the principal that it looks at. */
   readonly principal: ReadonlySet<string>
   /**
-   * May it hold because the principal is without something: one of these members, groups, roles, scopes? A member that
-   * is looked at and not there is an error, and makes nothing hold that would not hold for each value of it.
+   * Whether it may be true because the principal lacks a member, group, role or scope. Reading a missing member is an
+   * error in CEL, so it makes nothing true that would not be true for each value of the member.
    */
   readonly holdsByAbsence: boolean
 }
@@ -163,7 +163,7 @@ export function compileCondition(expression: string): Condition {
       const unknown = (): undefined => {
         looksAtCall = true
       }
-      // What is not known is an error, which `false && …` outweighs (CEL: logical operators).
+      // Unknown facts are errors; `false && error` is false (CEL: logical operators).
       const call = Object.fromEntries(['args', 'name', 'address', 'now'].map((each) => [each, { get: unknown }]))
       try {
         return parsed(Object.defineProperties({ principal }, call)) === false
@@ -211,7 +211,7 @@ function costOf(
   function count(value: unknown): void {
     values++
     if (typeof value === 'string') characters += value.length
-    // Servers read such numbers in several ways.
+    // Servers parse such numbers differently.
     if (isRawJson(value) || (typeof value === 'number' && !Number.isFinite(value))) isJudgeable = false
     if (typeof value !== 'object' || value === null || !isJudgeable || cost() > max) return
     for (const key in value) {

@@ -1,4 +1,4 @@
-// Kill switches: what those who run the gateway have stopped at once.
+// Kill switches: targets that administrators have stopped.
 
 /** What is stopped, by its name. */
 export type Kill =
@@ -10,6 +10,6 @@ export type Kill =
 
 export interface KillInForce {
   readonly kill: Kill
-  /** Names, of upstreams or of keys, under which what is stopped has come since. Many kills share one set. */
+  /** Later names of the stopped upstream or key. Many kills share one set. */
   readonly also: ReadonlySet<string>
 }

@@ -24,10 +24,10 @@ export function networksOf(texts: readonly string[]): Networks | undefined {
 }
 
 /**
- * Who is behind the proxies that are trusted: the last address of `X-Forwarded-For` that is none of theirs, since each
- * adds that of whoever connected to it, and what stands before comes from its client.
+ * Returns the address of the client behind trusted proxies: the last one in `X-Forwarded-For` that is no trusted proxy.
+ * Each proxy appends the address of its peer; earlier entries are the client's own and may be forged.
  * @param peer the address of the connection
- * @returns undefined where a trusted proxy has said nothing that can be read
+ * @returns undefined if a trusted proxy has sent no readable address
  */
 export function clientAddress(
   peer: string | undefined,

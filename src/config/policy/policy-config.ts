@@ -1,4 +1,4 @@
-// Rules over who may use what, compiled.
+// The compiled form of policies: rules about who may use which tools, prompts and resources.
 
 import type { PolicyTest } from '../schema/policy.ts'
 
@@ -31,7 +31,7 @@ export interface PolicyConfig {
   /** The decision for routes that no rule allows or denies. */
   readonly default: 'allow' | 'deny'
   readonly rules: readonly PolicyRule[]
-  /** They decide nothing. */
+  /** Tests of the policy; they do not influence decisions. */
   readonly tests?: readonly PolicyTest[] | undefined
 }
 
@@ -39,7 +39,7 @@ export interface PolicyConfig {
 export interface UpstreamTags {
   /** Tag -> patterns of the upstream's own names. */
   readonly tags: Readonly<Record<string, readonly string[]>>
-  /** Are the annotations that the upstream gives its tools tags too? */
+  /** Whether annotations of the upstream's tools count as tags, too. */
   readonly trustAnnotations: boolean
 }
 

@@ -1,12 +1,12 @@
-// What is known of an identity provider: how its access tokens look, what of MCP it can do, and what an administrator
-// has to set there. Data only: `check`, the compiler and docs/providers are made from it.
+// The preset of an identity provider: the form of its access tokens, which parts of MCP authorization it supports, and
+// what an administrator has to set there. It is data only, for `check`, the compiler and docs/providers.
 
 import type { IssuerConfig } from '../auth-config.ts'
 
-/** `set`: where it is set up so; `preview`: so, and its makers call it an experiment, a preview or early access. */
+/** `set`: if an administrator enables it; `preview`: the same, but the provider calls it a preview or early access. */
 type Ability = 'yes' | 'no' | 'set' | 'preview'
 
-/** Whether hosts can count on it: for everybody who configures the provider, or who sets it there. */
+/** Whether hosts can rely on it: it is there, or an administrator can enable it. */
 export const isSettled = (ability: Ability): boolean => ability === 'yes' || ability === 'set'
 
 /** The same product where people sign in for the login front of a tenant (`auth.login`). */
@@ -20,7 +20,7 @@ export interface BehindLogin {
   readonly steps: readonly string[]
   /** It knows no scope `offline_access`; these parameters of a request have it give a refresh token. */
   readonly offline?: Readonly<Record<string, string>>
-  /** What it calls `prompt=login`; not given: so. */
+  /** Its value for `prompt=login`, if it is another one. */
   readonly promptForLogin?: string
   /** YAML of `auth`. */
   readonly example: string
@@ -29,13 +29,13 @@ export interface BehindLogin {
 export interface ProviderPreset {
   /** As its makers write it. */
   readonly title: string
-  /** Tokens of it cannot be verified here at all: why, and what to do instead. */
+  /** Set if its tokens cannot be verified here: why, and what to do instead. */
   readonly unusable?: string
   readonly issuer: {
     readonly example: string
     /** A regular expression. */
     readonly pattern: string
-    /** URLs that begin so are of it, and of nobody else. A regular expression. */
+    /** A regular expression: URLs that begin so belong to this provider only. */
     readonly origin?: string
     /** Ends "must be …". */
     readonly form: string
@@ -52,7 +52,9 @@ export interface ProviderPreset {
   }
   /** Claim of its ID tokens that has what `claims.subject` has in access tokens. Not given: the same one. */
   readonly idTokenSubject?: string
-  /** What hosts need of an authorization server (MCP basic/authorization), as of the sources. */
+  /**
+   * The features that hosts need of an authorization server (MCP basic/authorization), according to its documentation.
+   */
   readonly can: {
     /** The parameter `resource` (RFC 8707). */
     readonly resource: Ability
@@ -64,7 +66,7 @@ export interface ProviderPreset {
   readonly behindLogin: BehindLogin
   /** In order. `{urls}` stands for the endpoints of the tenant. */
   readonly steps: readonly string[]
-  /** What has to be known beyond: facts that differ from what one would expect. */
+  /** Further facts, where the provider differs from what one would expect. */
   readonly facts: readonly string[]
   /** YAML of `auth`. */
   readonly example: string
