@@ -1,7 +1,6 @@
-// Who uses the admin API: an admin key, or an access token of an issuer of administrators, as a bearer and nothing
-// else, so that no browser sends it by itself. Requests with a right key or a token that is known are counted by it,
-// all others by address, of IPv6 by the /64: behind one proxy all have one address, and nobody there keeps an operator
-// out.
+// Authenticates administrators: by an admin key, or an access token of an issuer of administrators, as a bearer token
+// only, so that no browser sends it by itself. Requests with a valid key or a known token are rate-limited by it, all
+// others by address (of IPv6, the /64): so strangers behind the proxy of an operator cannot lock the operator out.
 
 import { createKeyring } from '../auth/keyring.ts'
 import { readBearer } from '../auth/bearer.ts'
@@ -25,7 +24,7 @@ export interface Administrator {
   readonly role: AdminRole
   /** undefined: all. */
   readonly tenants: ReadonlySet<string> | undefined
-  /** The key or the access rules that let it in, as they are configured. */
+  /** The configured key or access rules by which the administrator was let in. */
   readonly by: AdminKeyConfig | TokenCredential
   /**
    * Counts what a body costs beside its request, before it is parsed.
@@ -33,8 +32,8 @@ export interface Administrator {
    */
   chargeBody(bytes: number): void
   /**
-   * Counts what a change costs beyond its body, before it is judged: the whole document is, however small the part that
-   * changes.
+   * Counts what a change costs beyond its body, before it is validated: the whole document is validated, however small
+   * the changed part.
    * @param chars of the document
    * @throws AdminProblem rate_limited
    */
@@ -65,15 +64,15 @@ interface AdminAccessOptions {
   readonly log: Log
 }
 
-/** `gatehouse admin-key new` makes such: the digest of anything that a person thought up matches nothing. */
+/** The form of generated keys (`gatehouse admin-key new`): a text made up by a person is never accepted. */
 const adminKeyPattern = /^gha_[\w-]{43}$/
 
 /** The rate of requests without a valid key, by address: bursts pass. */
 const requestsPerAddress = { perSecond: 100, burst: 400 }
 const requestsPerKey = { perSecond: 20, burst: 100 }
-/** The characters of a judged document that count as one request. Platform-admins send many documents at once. */
+/** The characters of a validated document that count as one request. */
 const charsPerRequest = 4_096
-/** Wrong keys from one address, in a minute; and warnings about them. */
+/** The most wrong keys from one address in a minute, and the most warnings about them. */
 const failuresPerMinute = 10
 const warningsPerMinute = 1
 
@@ -135,7 +134,7 @@ export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: Admi
       },
       charge(chars) {
         charge(chars)
-        // It is judged anew where another change came first.
+        // After a conflict with another change the document is validated again.
         paid = 0
       }
     }
@@ -152,7 +151,7 @@ export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: Admi
     return holding(holder, config)
   }
 
-  /** Counted also where they have no role here: everybody at the issuer may get a good token. */
+  /** Counted also for holders without a role: everybody at the issuer may get a valid token. */
   function holding(holder: TokenHolder, config: TokenCredential['config']): Administrator {
     const name = holderName(holder)
     count(name)
@@ -168,9 +167,9 @@ export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: Admi
       if (!perAddress.take(address)) throw tooMany('This address sends too many requests.', 'Send more slowly.')
     },
     /**
-     * Whom a session of the console is for, as the configuration has it now.
-     * @throws AdminProblem forbidden where it has no role any more, rate_limited
-     * @returns undefined where it is not let in any more
+     * Returns the administrator of a console session, by the present configuration.
+     * @throws AdminProblem forbidden if the administrator has no role any more, rate_limited
+     * @returns undefined if the key or the token is no longer accepted
      */
     remembered(remembered: Remembered): Administrator | undefined {
       const { keys = [], oidc } = snapshot().admin ?? {}
@@ -209,7 +208,7 @@ export function createAdminAccess({ snapshot, clock, wall, fetchFor, log }: Admi
       count(key.sha256)
       return charged(keyHolder(key), key.sha256)
     },
-    /** Is what let it in still there, as it was? */
+    /** Whether the key or the access rules that let the administrator in are unchanged. */
     isLetIn({ by }: Administrator): boolean {
       const { keys = [], oidc } = snapshot().admin ?? {}
       if ('kind' in by)

@@ -1,4 +1,4 @@
-// Who asks: what a page or a program needs to know to offer what its key may do, and nothing else.
+// Describes the requesting administrator, so that a page or a program can offer only what the key may do.
 
 import { closedObject } from '../config/schema/parts.ts'
 import { Type } from '../config/schema/type.ts'

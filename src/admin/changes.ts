@@ -1,5 +1,4 @@
-// Where every change that an administrator makes is noted, whatever route makes it: in the log, and in the audit log
-// where there is one.
+// Records each change by an administrator, by whatever route, in the log and, if configured, in the audit log.
 
 import type { FastifyRequest } from 'fastify'
 import { createHash, hash } from 'node:crypto'
@@ -26,7 +25,7 @@ export async function recordChange(
   await audit?.changed(change)
 }
 
-/** With pseudonyms, without what may name somebody, or be the digest of names, which can be tried. */
+/** With pseudonyms, removes names and digests of names, which could be guessed. */
 function loggedChange(config: Snapshot, change: AdministrativeChange): Partial<AdministrativeChange> {
   if (config.pseudonyms === undefined) return change
   const { actor, role, action, tenant, address } = change
@@ -36,20 +35,20 @@ function loggedChange(config: Snapshot, change: AdministrativeChange): Partial<A
 /** The longest target in the log, in characters: a refused client chooses it. */
 const maxTargetLength = 256
 
-/** A change that whoever asked for it may not make. Of a tenant that it may see; otherwise of the gateway itself. */
+/** Records a refused change: for the tenant, if the administrator may see it; otherwise for the gateway itself. */
 export function recordRefusedChange(
   { audit, snapshot }: { readonly audit: Pick<Audit, 'changeRefused'> | undefined; readonly snapshot: () => Snapshot },
   change: Omit<AdministrativeChange, 'before' | 'after'>,
   outcome: string
 ): void {
   const { tenant, target } = change
-  // A tenant that there is not has no record: anybody could make up as many as there are names.
+  // An unknown tenant gets no record, because anybody could make up names.
   const isThere = tenant !== undefined && snapshot().tenants.has(tenantId(tenant))
   const named = { ...change, tenant: isThere ? tenant : undefined, target: target.slice(0, maxTargetLength) }
   audit?.changeRefused(named, outcome)
 }
 
-/** Makes the check: whoever is refused what would have changed something is in the audit log. @throws AdminProblem */
+/** Runs a check of a change; a refusal is recorded in the audit log. @throws AdminProblem */
 export function notingRefusal<T>(
   services: Parameters<typeof recordRefusedChange>[0],
   route: Pick<AdminRoute, 'method' | 'isSafe' | 'path'>,

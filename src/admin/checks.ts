@@ -1,12 +1,11 @@
-// What is checked of a request before its route does anything: the target, Host and Origin, the role, the type of the
-// body.
+// Checks of a request before its route runs: the target, Host and Origin, the role, the content type.
 
 import type { FastifyRequest } from 'fastify'
 import type { Administrator } from './access.ts'
 import { AdminProblem, notJsonBody } from './problem.ts'
 import type { AdminRoute } from './route.ts'
 
-/** Two parties could read two things of those that come twice (RFC 9110 section 5.3). */
+/** Headers that must not occur twice, because two programs could read different ones (RFC 9110 section 5.3). */
 const singleHeaders = ['host', 'origin', 'content-type', 'content-length', 'content-encoding', 'transfer-encoding']
 
 /** @throws AdminProblem */
@@ -24,7 +23,7 @@ export function checkTarget({ raw, headers }: FastifyRequest, isOwnHost: (host: 
       'The Host header names none of the hosts of the admin API.',
       'Use the address that it listens on, or list the name under admin.hosts in the configuration.'
     )
-  // A page of the very same host, which only the gateway could serve.
+  // A page of the same host is allowed: only the gateway can serve one.
   if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
     throw new AdminProblem(
       'forbidden_origin',

@@ -1,6 +1,6 @@
-// What one connection of the admin listener may bring at once: one request, and no body in thousands of tiny pieces.
-// One reading of a socket can hold hundreds of requests of some bytes each, and thirty such connections, of anybody,
-// would keep the process busy for a second.
+// Limits what one connection of the admin listener may send at once: one request, and no body in thousands of tiny
+// pieces. One read of a socket can hold hundreds of tiny requests, and thirty such connections, without any key, would
+// keep the process busy for a second.
 
 import type { RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'

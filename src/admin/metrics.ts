@@ -30,7 +30,7 @@ export const metricsRoute = defineRoute(
     const text = await services.metrics.text(readingsOf(services), form)
     const headers = { 'Content-Type': metricsForms[form], Vary: 'Accept-Encoding' }
     if (text !== undefined && !takesGzip) return new AdminReply(text, headers)
-    // It names no secret, so that its compressed length gives nothing away. What breaks, breaks the answer.
+    // The text holds no secret, so its compressed length reveals nothing. A failed compression fails the response.
     if (text !== undefined)
       return new AdminReply(
         pipeline(text, createGzip(), () => {}),

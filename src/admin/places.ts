@@ -1,23 +1,24 @@
-// The connections of the admin listener. Strangers take all places and lose them again: where none is free, the oldest
-// connection on which nobody was let in is closed for a new one, so that nobody without a key keeps an operator out.
-// Beside the strangers, whoever has most connections gives one up.
+// Limits the connections of the admin listener. If all are in use, a new one takes the place of the oldest connection
+// without an accepted key, so that strangers cannot lock an operator out. Among connections with an accepted key, the
+// owner of the most loses one. `http/sockets.ts` limits the connections of clients by the same eviction, and adds to it
+// fairness between the networks of strangers, protection of running requests, and readiness.
 
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { createFairEviction } from '../limits/limits.ts'
 
 const maxAdminConnections = 256
-/** Part of the file descriptors that they may take: clients, processes and upstreams need the others. */
+/** One connection for so many file descriptors: clients, processes and upstreams need the others. */
 const perAdminConnection = 16
-/** Part of the connections that those leave free who were let in: who comes next must be able to say who it is. */
+/** One of so many connections is kept for newcomers, so that they can send their key. */
 const perNewcomer = 8
 
 export interface AdminPlaces {
-  /** A request with a right key came on it. @param key its name */
+  /** A request with an accepted key came on this connection. @param key the name of the key */
   letIn(socket: Socket, key: string): void
 }
 
-/** @param descriptors that the process may have open */
+/** @param descriptors the file descriptors that the process may have open */
 export function limitAdminConnections(server: Server, descriptors: number): AdminPlaces {
   const max = Math.max(2, Math.min(maxAdminConnections, Math.floor(descriptors / perAdminConnection)))
   const maxLetIn = max - Math.max(1, Math.floor(max / perNewcomer))

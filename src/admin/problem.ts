@@ -1,4 +1,4 @@
-// What the admin API refuses, as problem details (RFC 9457): what is wrong, where, and what to do.
+// Errors of the admin API as problem details (RFC 9457): what is wrong, where, and what to do.
 
 import type { Problem } from '../config/problems.ts'
 import { ControlError } from '../control/control-error.ts'
@@ -76,7 +76,7 @@ export class AdminProblem extends Error {
   }
 }
 
-/** @param what a kind of thing, with its article; what another tenant has is told in the same words */
+/** @param what the kind of resource, with its article. Resources of other tenants get the same words as missing ones */
 export const noSuch = (what: string): AdminProblem =>
   new AdminProblem('not_found', `There is no such ${what}, or this key is not for it.`, 'List what there is.')
 

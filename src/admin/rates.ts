@@ -1,4 +1,4 @@
-// How often somebody may do something, each by a name or by where they come from.
+// Rate limits by name or by client address.
 
 import { LRUCache } from 'lru-cache'
 import { networkOf } from '../limits/client-network.ts'

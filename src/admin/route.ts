@@ -1,5 +1,5 @@
-// What a route of the admin API is: its roles, what it takes and gives as schemas, and its handler. The server, the
-// OpenAPI document, docs/admin-api.md and the tests follow from these alone.
+// The definition of a route of the admin API: roles, schemas of its input and output, and handler. The server, the
+// OpenAPI document, docs/admin-api.md and the tests are made from these definitions.
 
 import type { Static, TSchema } from 'typebox'
 import type { Audit } from '../audit/audit.ts'

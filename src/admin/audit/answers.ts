@@ -1,4 +1,4 @@
-// What the routes of audit records answer, besides the records.
+// The schemas of responses of the audit routes, besides the records.
 
 import { gatewayItself } from '../../audit/audit.ts'
 import { closedObject } from '../../config/schema/parts.ts'

@@ -1,5 +1,5 @@
-// Audit records, as they are made and as they are kept; and whether they are whole. Of a tenant, and of the trails that
-// no tenant has: of the gateway itself, and of tenants that were removed.
+// Routes of the audit log: records as they are written, stored records, and the verification of the log; for a tenant,
+// and for the trails without a tenant: those of the gateway itself and of removed tenants.
 
 import type { Static } from 'typebox'
 import { gatewayItself } from '../../audit/audit.ts'
@@ -21,14 +21,14 @@ import { perEvent, streamOf } from '../live/routes.ts'
 import { Heads, Trails, Verification, verificationEvents } from './answers.ts'
 import { exported } from './exported.ts'
 
-/** At once, in one process, by administrators of tenants, and by those of all. Each reads its segments in turn. */
+/** The most concurrent verifications in a process, by administrators of tenants, and by those of all tenants. */
 const maxVerifications = 8
 const maxVerificationsByPlatform = 4
 /** Of them, those of one tenant. */
 const maxVerificationsOfTenant = 1
 const placesFor = (max: number, message = 'Too many audit logs are being verified.') =>
   createPlaces(max, message, maxVerificationsOfTenant)
-/** Whoever may have altered a log keeps nobody else from verifying it: not their own auditors, not those of all. */
+/** Separate limits, so that an administrator who altered a log cannot block its verification by others. */
 const [placesOfTenants, placesOfPlatform] = [placesFor(maxVerifications), placesFor(maxVerificationsByPlatform)]
 const tooManyExports = 'Too many audit logs are being exported.'
 const exportsOfTenants = placesFor(maxVerifications, tooManyExports)

@@ -1,13 +1,12 @@
-// Lines as an answer that is as long as it has to be: read as fast as its reader takes it, and given up on where that
-// takes nothing any more.
+// Streams lines as a response of any length, as fast as the client reads, and ends it if the client stops reading.
 
 import { Readable } from 'node:stream'
 import { type Clock, createDelay, steadyClock } from '../../time/clock.ts'
 import { AdminReply } from '../route.ts'
 
-/** For so long a reader may take nothing, in milliseconds. */
+/** How long a client may read nothing, in milliseconds. */
 const stalledMs = 60_000
-/** Taken at a time, in bytes: how fast a reader has to be follows from both. */
+/** The bytes of one write. With the time above it gives the lowest speed of a client. */
 const pieceBytes = 65_536
 
 /** @param free called once when the answer is over, however it ends */

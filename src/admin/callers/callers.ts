@@ -1,5 +1,5 @@
-// Who has called lately: the callers of each tenant that this process saw, with what rules look at of them. In its
-// memory only, and of a bounded number: the audit log has all.
+// The recent callers of each tenant at this process, with the members that policy rules read. They are in memory only
+// and bounded; the audit log has all.
 
 import type { Principal } from '../../auth/principal.ts'
 import type { CallRecord, ObservedCall, ObservedCaller } from '../../observe/calls.ts'
@@ -51,7 +51,7 @@ export function createCallers(wall: Pick<Clock, 'now'>) {
     count--
   }
 
-  /** The tenant with the most makes room: whoever floods forgets their own. */
+  /** Drops a caller of the tenant that has most, so that a flood pushes out only the flooding tenant's callers. */
   function makeRoom(own: Map<string, Seen>): void {
     if (own.size >= maxCallersOfTenant) forgetOldest(own)
     if (count < maxCallers) return

@@ -1,4 +1,4 @@
-// What a caller sees at an endpoint, in a revision of its client; and in what two of them differ.
+// Routes for the catalog of an endpoint as a caller sees it in a protocol revision, and for the difference of two.
 
 import type { Static } from 'typebox'
 import { choice, closedObject, defaulted } from '../../config/schema/parts.ts'
@@ -20,7 +20,7 @@ import { catalogsThen, keptMoment, readingPast, type KeptMoment } from './past-c
 
 /** The time that a question waits for upstreams whose lists are not known yet, in milliseconds. */
 export const maxListingWaitMs = 5_000
-/** An estimate: what hosts give to the model is this text. */
+/** An estimate, because hosts pass this JSON to the model. */
 const charactersPerToken = 4
 const tokensOf = (value: unknown): number => Math.ceil(JSON.stringify(value).length / charactersPerToken)
 
@@ -89,7 +89,7 @@ function momentOf(at: string): number {
 }
 
 /**
- * What has to be read for moments that are over, counted before it is parsed.
+ * Reads past moments; their size is charged before they are parsed.
  * @throws AdminProblem not_found, invalid_request, rate_limited
  */
 async function momentsOf(
@@ -101,7 +101,7 @@ async function momentsOf(
   const moments: Array<KeptMoment | undefined> = []
   for (const time of times)
     moments.push(time === undefined ? undefined : await keptMoment(tenant, params['endpoint'] ?? '', time, services))
-  // Once: after a first payment a second one could be refused, each time anew.
+  // Charged once: with two charges, the second one could be refused each time, and the request would never succeed.
   administrator.charge(moments.reduce((sum, moment) => sum + (moment?.chars ?? 0), 0))
   return moments
 }

@@ -1,5 +1,5 @@
-// The way of a host to an endpoint, examined from the gateway: at its own public URL and at the issuers of the tenant,
-// and nowhere else.
+// Examines the way of a host to an endpoint, from the gateway: its public URL and the issuers of the tenant, and no
+// other server.
 
 import type { Static } from 'typebox'
 import { createEgressGuard, type EgressLimits } from '../../egress/guard.ts'
@@ -101,7 +101,7 @@ export const doctorRoute = defineRoute(
   }
 )
 
-/** What an answer names does not make the gateway ask anybody else; nor does a tenant-admin have it ask inside. */
+/** Limits where requests go: not to URLs that a response names, nor, for a tenant-admin, into the internal network. */
 function wayOf({ id, auth }: Tenant, publicUrl: string, egress: EgressLimits) {
   const own = new URL(publicUrl).origin
   const guard = createEgressGuard(egress)

@@ -1,5 +1,4 @@
-// What the routes that go the way of a host have in common: which endpoint, at which listener, with which credential,
-// and not too many at once.
+// Shared by the routes that act like a host (doctor, try): endpoint, listener, credential, and a limit of concurrency.
 
 import { Type } from '../../config/schema/type.ts'
 import type { Endpoint, Tenant } from '../../config/snapshot.ts'
@@ -9,7 +8,7 @@ import { endpointName } from '../../protocol/messages.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import type { AdminServices } from '../route.ts'
 
-/** Longer ones are none that the gateway would take. In characters. */
+/** The longest credential, in characters: the gateway accepts no longer one. */
 const maxCredentialLength = 16_384
 
 /** A member of a body. @param whose in words */
@@ -37,7 +36,7 @@ export function ownListener({ state: { address } }: Pick<AdminServices, 'state'>
   throw new AdminProblem('unavailable', 'The gateway does not listen yet.', 'Try again in a second.')
 }
 
-/** @param most that one owner, such as a tenant, has of them: the others are for others */
+/** @param most the places that one owner, such as a tenant, may have */
 export function createPlaces(max: number, message: string, most = max / 2) {
   const quota = createQuota()
   return {

@@ -1,5 +1,5 @@
-// Catalogs as they were: by the configuration of then, as far as its versions are kept, and by what upstreams listed
-// then, as far as the changes of their lists are. And the moments at which they changed.
+// Past catalogs, rebuilt from the stored versions of the configuration and the stored changes of upstreams' lists; and
+// the moments at which they changed.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'
@@ -24,7 +24,7 @@ const maxMoments = 100
 /** The most versions of a tenant that are read: as many as are kept of it alone. */
 const maxVersionsRead = 20
 
-/** At once, in one process, and half of them of one tenant: each holds the lists of all upstreams of an endpoint. */
+/** The most concurrent reads in a process, half of them of one tenant: each holds the lists of all its upstreams. */
 const maxPastReadings = 4
 const places = createPlaces(maxPastReadings, 'Too many catalogs of the past are being read.')
 
@@ -38,7 +38,7 @@ export async function readingPast<T>({ id }: Pick<Tenant, 'id'>, read: () => Pro
   }
 }
 
-/** A tenant as it was, and what the store keeps of the lists of its upstreams at an endpoint; not read yet. */
+/** A past tenant, with the stored lists of its upstreams at an endpoint, which are not read yet. */
 export interface KeptMoment {
   /** Epoch ms. */
   readonly at: number

@@ -1,4 +1,4 @@
-// Why something of an endpoint may be used or not; and how such questions say who calls.
+// Explains why a caller may use a tool, prompt or resource of an endpoint or not; reads the caller of such questions.
 
 import { closedObject, choice, defaulted } from '../../config/schema/parts.ts'
 import { CallerSchema, routeKinds, routeOutcomes } from '../../config/schema/policy.ts'

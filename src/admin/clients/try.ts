@@ -1,5 +1,5 @@
-// A tool is tried: by a call to the gateway's own listener, with a credential of whoever tries it. So policy, limits
-// and records are those of any call, and nobody may call by this route what they may not call by themselves.
+// Tries a tool by a call to the gateway's own listener, with a credential of the administrator. So policy, limits and
+// records are those of any call, and this route gives no further permissions.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'

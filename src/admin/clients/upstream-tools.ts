@@ -1,4 +1,4 @@
-// The tools that an upstream lists, before any endpoint decides which of them it offers: for whoever puts one together.
+// The tools that an upstream lists, before an endpoint selects from them: for administrators who make an endpoint.
 
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'

@@ -1,5 +1,5 @@
-// Who may use other tools, prompts, resources and templates at an endpoint after a change than before: the API keys of
-// the tenant, and who called today. Nobody else is known: an issuer has people whom the gateway has never seen.
+// Finds whose access at an endpoint differs after a change: of the API keys of the tenant and of today's callers. Other
+// people of an issuer are unknown to the gateway.
 
 import type { Static } from 'typebox'
 import { anonymousPrincipal, keyPrincipal, type Principal } from '../../auth/principal.ts'

@@ -1,5 +1,5 @@
-// Headers that make a request conditional (RFC 9110 section 13): whoever changes a document says which version of it
-// they know, so that nobody undoes a change unseen.
+// Conditional requests (RFC 9110 section 13): a change names the version of the document that its author has seen, so
+// that no change is overwritten unseen.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { DocumentChange } from '../../control/compiled-documents.ts'
@@ -70,8 +70,7 @@ const failed = (detail: string, version: number | undefined): AdminProblem =>
   })
 
 /**
- * Also of what is there just as it is put: whoever wants to be the first must hear that somebody was (RFC 9110 section
- * 13.1.2).
+ * Checks If-None-Match, also if the existing document is equal: the request must create it (RFC 9110 section 13.1.2).
  * @throws AdminProblem precondition_failed
  */
 export function checkNoneMatch({ ifNoneMatch }: Conditions, version: number | undefined): void {
@@ -79,9 +78,9 @@ export function checkNoneMatch({ ifNoneMatch }: Conditions, version: number | un
 }
 
 /**
- * Of a change; who puts what is there already was done with it before (RFC 9110 section 13.1.1).
- * @param version of what is there now; undefined: nothing
- * @throws AdminProblem precondition_required for a change of what is there without If-Match, precondition_failed
+ * Checks If-Match for a change. A repeated PUT of the present document succeeds (RFC 9110 section 13.1.1).
+ * @param version the present version; undefined: there is no document
+ * @throws AdminProblem precondition_required for a change of an existing document without If-Match, precondition_failed
  */
 export function checkPreconditions({ ifMatch }: Conditions, version: number | undefined): void {
   if (ifMatch !== undefined && !matches(ifMatch, version))

@@ -1,5 +1,5 @@
-// Who manages a tenant, its upstreams and its endpoints: the configuration file, or this API; and what is shown of a
-// configuration.
+// Whether a tenant is managed by the configuration file or by this API; and the parts of a configuration that are
+// shown.
 
 import { Type } from '../../config/schema/type.ts'
 import { treeOf, type Tree } from '../../config/shape.ts'
@@ -33,7 +33,7 @@ export const managedOf = (document: TenantDocument | undefined) => ({
 export const etagHeader = (document: TenantDocument | undefined): Readonly<Record<string, string>> =>
   document === undefined ? {} : { ETag: etagOf(document.version) }
 
-/** URLs and arguments may hold what is nobody else's business. */
+/** Whether a role may read configurations: URLs and arguments may hold confidential data. */
 export const mayRead = (role: AdminRole): boolean => role === 'platform-admin' || role === 'tenant-admin'
 
 /**

@@ -1,4 +1,4 @@
-// `Idempotency-Key`: a POST that makes or does something and is sent again gets the answer of the first time.
+// `Idempotency-Key`: a repeated POST gets the response of the first one and has no second effect.
 
 import { longChangeHash } from '../changes.ts'
 import { AdminProblem } from '../problem.ts'

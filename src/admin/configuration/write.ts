@@ -1,4 +1,4 @@
-// A change of one tenant by whoever sends the request: made, and noted; also one that its author may not make.
+// Writes a change of a tenant and records it; a refused change is recorded, too.
 
 import type { Tree } from '../../config/shape.ts'
 import { ControlError } from '../../control/control-error.ts'

@@ -1,5 +1,5 @@
 // The files of the console, as the admin listener sends them: those of src/console and, in a checkout, the modules that
-// they import, each by name; in the published package one minified bundle. Nothing else of node_modules can be had.
+// they import, each by name; in the published package one minified bundle. No other file of node_modules is served.
 
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'

@@ -42,7 +42,7 @@ export async function discoverServer(discovery: Discovery): Promise<Found> {
   const { status, challenge } = await firstAnswer(discovery, url, guarded)
   passed('tls', url.protocol === 'https:' ? 'the certificate is good' : 'connected, without TLS')
   const { auth } = definition
-  // What its callers show it nobody has here.
+  // A credential of a caller is not available here, so the server is examined without one.
   if (auth !== undefined && auth.type !== 'clientCredentials' && auth.type !== 'user')
     return { listing: undefined, asksPeople: false }
   if (status === 401 && auth?.type !== 'clientCredentials') {
@@ -58,7 +58,7 @@ export async function discoverServer(discovery: Discovery): Promise<Found> {
     )
   if (auth?.type !== 'clientCredentials') passed('challenge', `none: HTTP ${status}`)
   const { auth: _auth, ...open } = definition
-  // Of people who would have to sign in it asks nobody: it is seen as it is without.
+  // For a server where people connect accounts, the lists are read without an account.
   const listing = await listed(auth?.type === 'user' ? { ...discovery, definition: open } : discovery)
   return { listing, asksPeople: false }
 }

@@ -1,5 +1,5 @@
-// What people have connected at the upstreams of a tenant: how each connection stands, and that it ends. What they gave
-// is never shown.
+// Routes for the accounts and secrets that people have connected at upstreams of a tenant: their state, and their
+// revocation. The secrets are never shown.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'

@@ -1,5 +1,5 @@
-// Answers that go on: server-sent events (WHATWG HTML 9.2) of what happens now. Nothing is kept for a reader that is
-// away, and one that does not read is let go of. A stream ends with what its reader may see.
+// Streams of server-sent events (WHATWG HTML 9.2) about what happens now. Nothing is kept for a client that is away,
+// and a client that does not read is disconnected. A stream ends when its administrator loses access.
 
 import type { ServerResponse } from 'node:http'
 import { createDelay, every, type Clock } from '../../time/clock.ts'
@@ -11,11 +11,11 @@ const maxStreams = 32
 const maxStreamsPerKey = 4
 /** The most streams of administrators of one tenant. */
 const maxStreamsPerTenant = 8
-/** Left to those who administer all tenants. */
+/** Streams that are reserved for administrators of all tenants. */
 const keptStreams = 8
 /** The most bytes that wait for a reader that does not read. */
 const maxUnreadBytes = 1024 * 1024
-/** How long such a reader may take to read why it is let go of; and between two signs of life. In milliseconds. */
+/** How long such a client may take to read why it is disconnected; the interval of keep-alives. In milliseconds. */
 const lastWordMs = 5_000
 const keepAliveMs = 15_000
 /** The time after which the stream of a removed key ends, where nothing happens, in milliseconds. */

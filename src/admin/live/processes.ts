@@ -1,5 +1,5 @@
-// Which processes there are on the store, and with what each serves: every one that has an admin listener says so from
-// time to time, and to whoever asks. One that says nothing any more is forgotten.
+// The processes on the store, and the configuration that each serves. Every process with an admin listener announces
+// itself from time to time, and when asked; a silent one is forgotten.
 
 import { createHash } from 'node:crypto'
 import type { Snapshot } from '../../config/snapshot.ts'

@@ -1,5 +1,4 @@
-// An upstream is connected anew, at every process: what its server does not say by itself, such as a list that was
-// changed behind it, or a process that is stuck.
+// Reconnects an upstream at every process: for a list that changed without a notification, or a process that hangs.
 
 import { closedObject, defaulted } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'

@@ -1,5 +1,5 @@
-// Calls that run now, for those who listen: what is known of each so far, and what it waits for. They are looked at
-// once a second while somebody listens, and do nothing for it themselves.
+// The running calls, for listeners: what is known of each so far, and what it waits for. They are polled once a second
+// while somebody listens, so that calls themselves have no cost.
 
 import { callLine, rounded } from '../../observe/call-text.ts'
 import type { CallRecord, ObservedCall } from '../../observe/calls.ts'
@@ -8,7 +8,7 @@ import { every, type Clock } from '../../time/clock.ts'
 
 /** Between two looks, in milliseconds. */
 const lookMs = 1_000
-/** What has ended before is told as it ends. In milliseconds. */
+/** Calls younger than this are left out: they are reported when they end. In milliseconds. */
 const fromMs = 250
 /** Of a tenant, at one process, those that run longest; the others are counted. */
 const maxCallsTold = 100
@@ -26,7 +26,7 @@ interface RunningOptions {
 
 /** @returns what ends it */
 export function tellRunningCalls({ live, running, node, clock, wall }: RunningOptions): () => void {
-  /** Those of whom the last look had some: that there are none any more is told, too. */
+  /** The tenants that had running calls at the last poll: they are told, too, when none is left. */
   let told = new Set<string>()
   /** Where there is no room for all, it is another tenant's turn to be first at each look. */
   let turn = 0

@@ -1,5 +1,5 @@
-// Listening to what happens at every process on the store: whoever listens says so again and again, and the others send
-// what they have, some times a second. A process that nobody asks sends nothing.
+// Listens to events of all processes on the store. A listener renews its interest every few seconds, and the other
+// processes send it their events several times a second. Without a listener, nothing is sent.
 
 import type { LiveEvents, LiveKind, LiveListener } from '../../observe/live.ts'
 import { everyNode } from '../../store/keys.ts'

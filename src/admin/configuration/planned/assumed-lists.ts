@@ -1,5 +1,5 @@
-// Lists of a plan: what an upstream lists under another definition is not known before it is connected by that, so its
-// tools are those that it lists now. A change of a timeout takes nothing from anybody.
+// The lists that a plan assumes. What an upstream with a changed definition will list is unknown before it is
+// connected, so its present tools are assumed: a change of a timeout, for example, takes no tool away.
 
 import type { Snapshot, UpstreamDefinition } from '../../../config/snapshot.ts'
 import { createCatalogCache, definitionsOf } from '../../../relay/catalog/client-catalogs.ts'

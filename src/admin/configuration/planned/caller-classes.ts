@@ -1,5 +1,5 @@
-// Callers whom the same rules are about at an endpoint, before a change and after it: what rules say is worked out once
-// for all of them, however many they are.
+// Groups callers to whom the same rules apply at an endpoint, before and after a change: the rules are evaluated once
+// for each group.
 
 import { isForEndpoint } from '../../../auth/keyring.ts'
 import { isConfiguredPrincipal, keyPrincipal, type Principal } from '../../../auth/principal.ts'

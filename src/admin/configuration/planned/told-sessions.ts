@@ -1,4 +1,4 @@
-// Which open sessions a change of an endpoint tells or ends: as the reload will decide it, from what is known before.
+// Predicts which open sessions a change of an endpoint notifies or ends, as the reload will decide.
 
 import type { Principal } from '../../../auth/principal.ts'
 import { definitionsOf } from '../../../relay/catalog/client-catalogs.ts'
@@ -30,7 +30,7 @@ const sessionsOf = (callers: readonly Principal[], open: SessionsByOwner): reado
 
 function differenceAt([was, is]: Places): 'all' | ReturnType<typeof differenceOf> {
   if (was === undefined || is === undefined) return 'all'
-  // What a server lists is told once it is connected anew.
+  // Its clients are notified of changed lists after the server is connected again.
   const isConnectedAnew = definitionsOf(is).some(({ name, hash }) => was.tenant.upstreams.get(name)?.hash !== hash)
   return isConnectedAnew ? 'all' : differenceOf(was, is)
 }
@@ -42,7 +42,7 @@ export const classesToCompare = (places: Places, { classes }: CallerClasses): re
 interface AtEndpoint {
   /** The cost of comparing the lists of one class of callers. */
   readonly looks: number
-  /** Of callers whom nobody knows here it is not known what they see: they count as told. */
+  /** Sessions of callers that this process does not know: what they see is unknown, so they count as notified. */
   readonly open: SessionsByOwner | undefined
 }
 

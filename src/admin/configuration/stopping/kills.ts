@@ -1,5 +1,5 @@
 // Kill switches: a tool, an upstream, a caller, a key or a whole tenant is stopped at every process within a second,
-// whoever manages the tenant. Nothing of it needs If-Match: whoever stops something is in a hurry.
+// whether the file or the API manages the tenant. No request needs If-Match, because stopping is urgent.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../../config/schema/parts.ts'

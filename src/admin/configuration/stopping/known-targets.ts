@@ -1,5 +1,5 @@
-// Whether anybody knows what a kill switch names: whoever misspells what has to stop must hear it, and may still stop
-// on purpose what nobody has seen yet.
+// Checks whether the target of a kill switch is known, so that a misspelt target is reported; an unknown one may still
+// be stopped on purpose.
 
 import { reservedIssuerPrefix } from '../../../config/auth/auth-config.ts'
 import { didYouMean } from '../../../config/problems.ts'
