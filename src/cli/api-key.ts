@@ -1,5 +1,5 @@
-// `key new` and `key list`: an API key for a tenant, which is shown once, and what the configuration needs of it; the
-// keys of a configuration, and what they may.
+// `key new` makes an API key for a tenant, shows it once, and prints its entry for the configuration; `key list` lists
+// the keys of a configuration with their permissions.
 
 import { hash } from 'node:crypto'
 import { stringify } from 'yaml'
@@ -11,7 +11,7 @@ import { UsageError, type Io } from './commands/command.ts'
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_.@-]{0,62}$/
 const dayMs = 24 * 60 * 60 * 1000
-/** How long the key before is good, if the command line does not say it. */
+/** How long the replaced key stays valid by default. */
 const usualOverlap = '7d'
 
 type Options = Readonly<Record<string, string | undefined>>

@@ -1,5 +1,5 @@
-// The command line: commander reads it by the tables of src/cli/commands, and names what was probably meant. Every
-// mistake is reported in one sentence, with what to write instead.
+// Parses the command line with commander, from the tables in src/cli/commands. Every mistake is reported in one
+// sentence, with what to write instead.
 
 import { fileURLToPath } from 'node:url'
 import { Command as Parser, CommanderError, Option } from 'commander'
@@ -144,7 +144,7 @@ function addCommand(parser: Parser, command: CommandSpec, choose: (command: Comm
   for (const operand of operands?.split(' ') ?? []) parser.argument(operand)
   for (const { flags, text: about, choices, many } of options) {
     const option = new Option(flags, about)
-    // commander would take it for the opposite of an option.
+    // commander would treat `--no-...` as the negation of another option.
     option.negate = false
     if (choices !== undefined) option.choices(choices)
     if (many !== undefined)

@@ -21,19 +21,19 @@ import { isAllWell, textOfTried, tryOut } from './try-out.ts'
 export interface CheckOptions {
   /** Starts the upstreams, and prints what each endpoint offers. */
   readonly connects: boolean
-  /** Variables that are not set are no problem: for CI. */
+  /** Unset environment variables are no problem; for CI. */
   readonly withoutEnv?: boolean
   /** Default: text. */
   readonly form?: 'text' | 'json'
 }
 
-/** Of a file that can be used, at least in part. */
+/** The result for a file that can be used, at least in part. */
 interface Checked {
   readonly kind: 'configuration' | 'mcp.json'
-  /** Of the file of another host: those of the servers that are left out. */
+  /** For the file of another host: the problems of the servers that are left out. */
   readonly problems: ReadonlyArray<{ readonly message: string }>
   readonly notes: readonly string[]
-  /** Variables without which it was judged. */
+  /** The unset variables. */
   readonly unset: readonly string[]
   readonly upstreams: number
   /** Their paths. */
@@ -155,7 +155,7 @@ function checkMcpJson(file: string, text: string, withoutEnv: boolean, io: Io): 
   }
 }
 
-/** Of which server a note is. */
+/** Returns the name of the server that a note is about. */
 const serverIn = (note: string): string | undefined => /^Server "((?:[^"\\]|\\.)*)"/.exec(note)?.[1]
 
 /** @throws ConfigError for everything else */

@@ -1,12 +1,12 @@
-// What a crash, or a signal, would leave of this process for others to read: its memory has tokens of people and keys
-// of the vault, its environment may have secrets of the configuration.
+// Prevents core dumps, reports and debuggers that would reveal secrets of this process: its memory holds tokens of
+// people and keys of the vault, and its environment may hold secrets of the configuration.
 
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Log } from '../observe/log.ts'
 
-/** For a program that takes a millisecond. */
+/** The timeout of `prlimit`, which normally takes a millisecond. */
 const timeoutMs = 5_000
 
 /**
@@ -35,6 +35,6 @@ export async function keepOutOfCrashFiles(log: Log): Promise<void> {
 const coreLimit = async (): Promise<string | undefined> =>
   await readFile('/proc/self/limits', 'utf8').then(
     (text) => /^Max core file size\s+(\S+)/m.exec(text)?.[1],
-    // Without /proc nobody can say: it is tried, and told of.
+    // Without /proc the limit is unknown: it is set, and a failure is logged.
     () => undefined
   )

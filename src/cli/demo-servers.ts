@@ -1,5 +1,5 @@
 // The demo servers of the quickstart: those of the checkout, or else fetched by npx, which keeps them in npm's cache.
-// They are no dependencies of the package: whoever runs it for real does not want them.
+// They are no dependencies of the package, because a real installation does not need them.
 
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// What the commands without a configuration of their own give to a person: an API key, and how to use it.
+// The generated API key of commands that run without a configuration file, and the text about how to use it.
 
 import { randomBytes } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'

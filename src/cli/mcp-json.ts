@@ -1,5 +1,5 @@
-// A gateway on the file of another host: servers that cannot be used as they stand are left out and told, so that the
-// others run.
+// Runs a gateway on the file of another host: servers that cannot be used are left out and reported, so that the others
+// run.
 
 import { compileConfig, type CompileOptions } from '../config/load.ts'
 import type { importMcpJson } from '../config/hosts/mcpjson.ts'
@@ -14,7 +14,7 @@ export interface McpJsonSnapshot {
    * again`, one for each fault.
    */
   readonly leftOut: readonly string[]
-  /** Those of them that want nothing but variables to be set, and which variables. */
+  /** The servers that only lack environment variables, with these variables. */
   readonly unset: ReadonlyMap<string, readonly string[]>
 }
 

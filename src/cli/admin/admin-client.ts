@@ -1,4 +1,4 @@
-// The admin API from the command line: where it is, with which key, and its refusals in words.
+// A client of the admin API for the command line: finds its URL and key, sends requests, and prints its refusals.
 
 import { createParser } from 'eventsource-parser'
 import { createOperatorFetch } from '../../egress/fetch.ts'
@@ -25,7 +25,7 @@ export interface AdminApi {
   send(method: string, path: string, body?: unknown, ifMatch?: string): Promise<AdminReplied>
   /** Every page of a list. @throws AdminRefusal */
   all(path: string): Promise<JsonObject[]>
-  /** What is told as it happens, until the stream ends or the signal comes. @throws AdminRefusal */
+  /** Listens to server-sent events until the stream ends or the signal is aborted. @throws AdminRefusal */
   listen(path: string, signal: AbortSignal, told: (event: string, data: string) => void): Promise<void>
 }
 
@@ -39,7 +39,7 @@ export class AdminRefusal extends Error {
     this.status = status
   }
 
-  /** The same, with the file in front of each fault of what it holds; without faults, in front of all. */
+  /** The same error, with the name of the file before each fault, or before the message if it lists no faults. */
   in(file: string): AdminRefusal {
     const faults = this.message.replaceAll('\n  ', () => `\n  ${visible(file)}, `)
     return new AdminRefusal(this.status, faults === this.message ? `${visible(file)}: ${faults}` : faults)
@@ -128,7 +128,7 @@ export async function openAdminApi({ options }: Pick<Given, 'options'>, env: Io[
   }
 }
 
-/** JSON as what it says, and anything else as text. */
+/** Reads a response: JSON as a value, anything else as text. */
 async function contentOf(answer: Response): Promise<unknown> {
   const text = await answer.text()
   if (!/json/.test(answer.headers.get('content-type') ?? '')) return text

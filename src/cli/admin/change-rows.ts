@@ -1,5 +1,5 @@
-// What a command over the admin API is: its request, and the columns of its answer. And those that look at what a
-// caller sees, at versions, and at what is stopped.
+// The table form of commands over the admin API: the request, and the columns of its output. With the rows of the
+// commands about catalogs of callers, versions, and kill switches.
 
 import type { CommandSpec, OptionSpec } from '../commands/command.ts'
 import type { FileAnswer } from './file-lists.ts'
@@ -18,13 +18,13 @@ export interface AdminRow {
   readonly sent?: readonly string[]
   /** Members of each entry that make the columns of a table; without, the answer is printed as YAML. */
   readonly columns?: readonly string[]
-  /** What is said where the answer is empty. */
+  /** The text to print if the response is empty. */
   readonly done?: string
   readonly text?: string
   readonly example: string
-  /** With --config it is what a configuration file says, and looks at no gateway. */
+  /** With --config the command reads a configuration file and asks no gateway. */
   readonly ofFile?: FileAnswer
-  /** What the command is without any operand: then it looks at no gateway. */
+  /** The command without any operand: it asks no gateway. */
   readonly offline?: Pick<CommandSpec, 'run' | 'examples'> & { readonly options: readonly OptionSpec[] }
 }
 

@@ -1,4 +1,5 @@
-// `gatehouse explain` at a gateway: its configuration of now, documents of the admin API and kill switches included.
+// `gatehouse explain` at a running gateway, with its present configuration, including documents of the admin API and
+// kill switches.
 
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { questionOf, textOfAnswer } from '../policy.ts'

@@ -1,5 +1,6 @@
-// What a configuration file answers by itself: what it says, and nothing of how that does. Lists have no secrets: of a
-// URL the origin, of a command its name. What is asked for by its name has them hidden as the admin API does.
+// Lists of tenants, upstreams and endpoints from a configuration file, without their running state. Lists hold no
+// secrets: only the origin of a URL and the name of a command. A single entry has its secrets hidden, as in the admin
+// API.
 
 import { stringify } from 'yaml'
 import { loadConfig } from '../../config/load.ts'
@@ -80,7 +81,7 @@ async function runGetOfFile(
   return await orProblems(config, stdout, run, json === undefined ? 'text' : 'json')
 }
 
-/** What there is of it, and what the file says of it. @throws UsageError */
+/** Finds a part of the file by name. @throws UsageError with the existing names */
 function partIn(
   what: 'upstream' | 'endpoint',
   tenant: Tenant,

@@ -1,5 +1,5 @@
-// `status` and `plan` of a configuration file: a gateway of its own, which nobody else reaches, starts and asks its
-// upstreams, and ends with the command. It writes nothing down, serves no endpoint, and sends no telemetry.
+// `status` and `plan` of a configuration file: the command starts a temporary gateway, which nobody else can reach,
+// asks its upstreams, and stops it. The temporary gateway stores nothing, serves no endpoint and sends no telemetry.
 
 import { hash, randomBytes } from 'node:crypto'
 import { stringify } from 'yaml'
@@ -26,7 +26,7 @@ export const runStatusOfFile = async (given: Given, io: Io): Promise<number> =>
   })
 
 /**
- * What a change would do to a gateway with this configuration. A whole one has no other tenants than it names.
+ * Prints what a change would do to a gateway with this configuration.
  * @returns the exit code: 1 where one of the two cannot be used. @throws UsageError
  */
 export async function runPlanOfFile(given: Given, io: Io): Promise<number> {
@@ -80,7 +80,7 @@ async function withGatewayOf(
   const key = `gha_${randomBytes(32).toString('base64url')}`
   const keys = [{ name: 'command-line', role: 'platform-admin', sha256: hash('sha256', key) }]
   const run = async (): Promise<number> => {
-    // Faults are told of the file as it is.
+    // Loaded first, so that faults are reported for the original file.
     await loadConfig(config, io)
     const { telemetry: _sent, ...written } = treeOf(readSource(await textOfFile(config)).value)
     const own = { listen: { host: '127.0.0.1', port: 0 }, store: 'memory:', admin: { listen: { port: 0 }, keys } }

@@ -38,7 +38,7 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
   })
 }
 
-/** Of a kill switch: what stops with it, and what does not. */
+/** The text about a kill switch: what else it stops, and what it does not stop. */
 function besidesText(body: unknown): string {
   const { also, besides } = isObject(body) ? body : {}
   const lineOf = (said: string, names: unknown): string =>
@@ -49,7 +49,7 @@ function besidesText(body: unknown): string {
   )
 }
 
-/** What the API refuses is said in its words. @returns the exit code */
+/** Runs a command; a refusal of the API is printed in the API's words. @returns the exit code */
 export async function orRefusal({ stderr }: Pick<Io, 'stderr'>, act: () => Promise<number>): Promise<number> {
   try {
     return await act()
@@ -60,7 +60,7 @@ export async function orRefusal({ stderr }: Pick<Io, 'stderr'>, act: () => Promi
   }
 }
 
-/** Of the key, the rate or the gateway, and not of what was sent. */
+/** Statuses that concern the key, the rate or the gateway, and not the content that was sent. */
 const notOfContent: ReadonlySet<number> = new Set([0, 401, 403, 429])
 
 /** A refusal of what a file holds names the file. @throws AdminRefusal */
@@ -120,9 +120,9 @@ function queryOf({ sent, body }: AdminRow, given: Given): string {
   return query === '' ? '' : `?${query}`
 }
 
-/** A version that was looked at: what others change in between is not undone unseen. */
+/** The If-Match header with the version that was read before, so that no other change is overwritten unseen. */
 async function ifMatchOf({ method, body }: AdminRow, path: string, api: AdminApi): Promise<string | undefined> {
-  // Without --version whatever is there is changed.
+  // Without --version any present version is changed.
   if (path === '/v1/apply') return '*'
   if (method === 'POST' || method === 'GET' || /\/(?:keys|sessions|kills)\b/.test(path)) return undefined
   if (method === 'PUT' && body !== 'file') return undefined

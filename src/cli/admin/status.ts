@@ -1,4 +1,4 @@
-// `status`: how the upstreams of every tenant do, at the process that answers.
+// `status`: the state of all upstreams of all tenants, at the process that answers.
 
 import type { JsonObject } from '../../protocol/messages.ts'
 import { isModernRevision, isObject } from '../../protocol/messages.ts'

@@ -12,7 +12,7 @@ import { tableText } from '../printed.ts'
 import { openAdminApi, type AdminApi } from './admin-client.ts'
 import { inFile, orRefusal, textOfFile } from './run-admin.ts'
 
-/** Of one request, with which others change nothing in between: fewer and shorter than the API takes. */
+/** The most tenants, and the most characters, of one atomic request: less than the API's limits. */
 const tenantsAtOnce = 50
 const charsAtOnce = 200_000
 
@@ -87,7 +87,7 @@ export async function runStoreImport(file: string, given: Given, io: Io): Promis
       stdout.write(tableText(['TENANT', 'CHANGE', 'CALLERS', 'ENDPOINTS', 'UPSTREAMS'], changes.map(rowOf)))
       changed += changes.length
       if (dryRun !== undefined) continue
-      // With the version of the plan: where others change something meanwhile, nothing is done unseen.
+      // With the version of the plan: after another change meanwhile the request is refused.
       await inFile(file, api.send('POST', '/v1/apply', { tenants: batch, version: plan['version'], ...options }))
     }
     if (changed === 0) stdout.write('Everything is so already.\n')
@@ -115,7 +115,10 @@ async function managedByApi(api: AdminApi): Promise<string[]> {
   return (await api.all('/v1/tenants')).filter(({ managedBy }) => managedBy === 'api').map(({ id }) => String(id))
 }
 
-/** As the file says them, with absolute paths: nobody but the file knows its folder. @throws UsageError */
+/**
+ * Reads the tenants of a file, with absolute paths: relative ones depend on the folder of the file.
+ * @throws UsageError
+ */
 export function tenantsIn(text: string, file: string): Tree {
   const { value, report } = readSource(text)
   const problems = report.problems()

@@ -30,7 +30,7 @@ export async function runCall(given: Given, io: Io): Promise<number> {
       throw error instanceof McpRefusal ? await withNearest(error, tool, client) : error
     }
     if (given.options['json'] !== undefined) stdout.write(jsonText(result))
-    // A file, or another program, gets what the tool wrote; a terminal would obey it.
+    // Control characters are escaped for a terminal, which would interpret them, and kept for files and programs.
     else stdout.write(stdout.isTTY ? visibleLines(textOfResult(result)) : textOfResult(result))
     if (result['isError'] !== true) return 0
     stderr.write('gatehouse: the tool says that it has failed (isError)\n')
@@ -93,7 +93,7 @@ async function withClient(
   }
 }
 
-/** Names of tools are easily misspelt, and a refusal does not tell what there is. */
+/** Adds the most similar tool name to a refusal: the gateway's refusal does not list the tools. */
 async function withNearest(error: McpRefusal, tool: string, client: McpClient): Promise<McpRefusal> {
   if (reasonOf(error) !== 'invalid_params') return error
   try {
@@ -102,7 +102,7 @@ async function withNearest(error: McpRefusal, tool: string, client: McpClient): 
     const known = near === undefined ? `Tools: ${names.slice(0, 20).join(', ') || 'none'}.` : `Did you mean "${near}"?`
     if (!names.includes(tool)) error.advice = `There is no tool "${tool}" here. ${known}`
   } catch {
-    // What was refused first says more.
+    // The first refusal is the more useful one.
   }
   return error
 }
@@ -115,7 +115,7 @@ function reasonOf({ answer }: McpRefusal): unknown {
 /** @throws UsageError */
 function argumentsOf(text: string): JsonObject {
   try {
-    // Where it is JSON, as in a call of a host: YAML rounds long numbers.
+    // JSON has a parser of its own, because the YAML parser would round long numbers.
     const value: unknown = /^\s*\{\s*["}]/.test(text) ? parseJson(Buffer.from(text)) : parse(text)
     if (isObject(value)) return value
   } catch {

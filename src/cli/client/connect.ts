@@ -1,5 +1,5 @@
-// `connect`: the snippet, link or command with which a host reaches an endpoint; with --write the host's file is
-// changed, and nothing else in it.
+// `connect`: prints the snippet, link or command with which a host reaches an endpoint; --write adds the entry to the
+// host's file and leaves the rest of the file unchanged.
 
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -53,7 +53,7 @@ export async function runConnect(given: Given, { env, stdout, stderr }: Io): Pro
   return 0
 }
 
-/** What may not be meant, in the URL. */
+/** Warnings about a URL that is probably not the intended one. */
 const doubtsOf = ({ url }: Connection): string[] => [
   ...(url.startsWith('http://') && !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(url)
     ? ['the URL begins with http://: keys and tokens go over the network in clear.']
@@ -86,7 +86,7 @@ async function written(file: HostFile, { url, key }: Connection): Promise<string
   return `${at.join('.')} ${how}, changed${closed}; the file of before is ${path}.before-gatehouse`
 }
 
-/** Later changes leave the copy as it is: it is the file without anything of ours. */
+/** Copies the file before the first change. Later changes keep that copy: it is the file without our entries. */
 async function keepFirst(path: string): Promise<void> {
   await copyFile(path, `${path}.before-gatehouse`, constants.COPYFILE_EXCL).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
@@ -101,7 +101,7 @@ async function closeToOthers(path: string): Promise<boolean> {
   return true
 }
 
-/** As the file itself is indented, so that the lines around stay as they are. */
+/** Finds the indentation of the file, so that the other lines stay unchanged. */
 function indentationOf(text: string): { insertSpaces: boolean; tabSize: number } {
   const [, first = '  '] = /\n([ \t]+)\S/.exec(text) ?? []
   return { insertSpaces: !first.startsWith('\t'), tabSize: first.startsWith('\t') ? 1 : first.length }

@@ -1,4 +1,4 @@
-// A key or token that a file, a variable or an option gives. What is none is not shown: it may be another secret.
+// Reads a key or token from a file, a variable or an option. An invalid one is not printed: it may be another secret.
 
 import { readFile } from 'node:fs/promises'
 import { UsageError } from '../commands/command.ts'

@@ -1,5 +1,5 @@
-// An MCP client of the command line: Streamable HTTP of 2025-11-25, a request at a time. It shows what any host would
-// be told, and offers nothing that a server could ask for.
+// The MCP client of the command line: Streamable HTTP of 2025-11-25, one request at a time. It declares no
+// capabilities, so that servers send it no requests.
 
 import { cellText } from '../../observe/text-log.ts'
 import { createParser } from 'eventsource-parser'
@@ -21,7 +21,7 @@ export interface McpAnswer {
 export class McpRefusal extends Error {
   override readonly name = 'McpRefusal'
   readonly answer: McpAnswer
-  /** What else those who asked should know. */
+  /** Advice that is printed after the message. */
   advice: string | undefined
 
   constructor(answer: McpAnswer) {
@@ -91,7 +91,7 @@ export async function openMcpClient(options: McpClientOptions) {
     return { message: found, text: '' }
   }
 
-  /** A question of the server, in the middle of a call. */
+  /** Refuses a server request during a call. */
   const refuse = (id: unknown): Promise<unknown> =>
     post({
       jsonrpc: '2.0',
@@ -142,7 +142,7 @@ export async function openMcpClient(options: McpClientOptions) {
 
 function messageOfText(text: string): Pick<McpAnswer, 'message' | 'text'> {
   try {
-    // Long numbers keep their digits, and whatever the gateway takes from an upstream is taken from the gateway.
+    // The gateway's own decoder: long numbers keep their digits, and its limits are those for upstreams.
     const value = finished(decodeSteps(text))
     return { message: isObject(value) ? value : undefined, text: text.slice(0, maxShownChars) }
   } catch {

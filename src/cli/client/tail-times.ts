@@ -3,7 +3,7 @@
 import { UsageError } from '../commands/command.ts'
 
 /**
- * A time of day is the last one that has been; the end of a time between two of the day is the first one after the
+ * Reads both times. A time of day is the latest one in the past; as the end of a range it is the first one after the
  * beginning. @throws UsageError
  */
 export function timesOf(since: string | undefined, until: string | undefined): readonly (number | undefined)[] {
@@ -21,7 +21,7 @@ const dayAfter = (time: number, days: number): number => {
   return date.setDate(date.getDate() + days)
 }
 
-/** `10:42` is today, and to its end where a minute is given. @throws UsageError */
+/** Reads one time; `10:42` is today. @throws UsageError */
 function timeOf(text: string | undefined, option: string): number | undefined {
   if (text === undefined) return undefined
   const [, hours, minutes, seconds] = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/.exec(text) ?? []
@@ -31,7 +31,7 @@ function timeOf(text: string | undefined, option: string): number | undefined {
   const [, amount, unit] = /^(\d+)(s|m|h|d)$/.exec(text) ?? []
   if (amount !== undefined) return Date.now() - Number(amount) * { s: 1e3, m: 6e4, h: 36e5, d: 864e5 }[unit as 's']
   const time = Date.parse(text)
-  // Of what is no date, such as 99:99 or 7, Date.parse makes one of its own.
+  // Date.parse makes dates from texts that are none, such as 99:99 or 7.
   if (Number.isNaN(time) || !/^\d{4}-\d\d-\d\d/.test(text))
     throw new UsageError(
       `${option} takes a time of day (10:42), a while ago (15m) or 2026-07-28T10:42:00Z, not "${text}".`

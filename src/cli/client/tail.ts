@@ -19,7 +19,7 @@ import { timesOf } from './tail-times.ts'
 
 type Line = Readonly<Record<string, unknown>>
 
-/** What the outcomes mean that are no errors of the gateway. */
+/** The meanings of outcomes that are no errors of the gateway. */
 const otherOutcomes: Readonly<Record<(typeof ownOutcomes)[number], string>> = {
   ok: 'The upstream answered with a result.',
   tool_error: 'The tool answered that it has failed (isError); what it said went to the client.',
@@ -27,7 +27,7 @@ const otherOutcomes: Readonly<Record<(typeof ownOutcomes)[number], string>> = {
   rpc_error: 'The upstream answered with a JSON-RPC error.'
 }
 
-/** What the log says of requests. */
+/** The messages of log lines about requests. */
 const told: ReadonlySet<string> = new Set(['call', 'refused', 'request'])
 
 /** Fields that are compared as they are. */
@@ -101,7 +101,7 @@ async function readOn(handle: FileHandle, file: string, take: (line: string) => 
     if (rest !== '') take(rest)
     return await handle.close()
   }
-  // Before the first reading: what is added, or a signal that comes, during it is not lost.
+  // Set up before the first read, so that no addition and no signal during it is missed.
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve())
   let reading: Promise<void> = Promise.resolve()
@@ -121,7 +121,7 @@ async function readOn(handle: FileHandle, file: string, take: (line: string) => 
 /** Distinct values of a field that are compared with a misspelt one. */
 const maxSeen = 1_000
 
-/** What was read, for those who find nothing in it. */
+/** Collects the values that were read, to suggest one if nothing matches. */
 function createSeen({ options }: Given) {
   const names = (['user', 'tenant', 'endpoint', 'upstream', 'tool', 'prompt', 'method'] as const).filter(
     (name) => options[name] !== undefined
@@ -171,7 +171,7 @@ function checkOutcome(outcome: string | undefined): void {
   throw new UsageError(`No request ends with "${outcome}". ${didYouMean(outcome, known) ?? 'See docs/logging.md.'}`)
 }
 
-/** By its own name, or by the one that clients know: prefix and separator of the endpoint are not in the log. */
+/** Compares with the upstream's name of the tool, or the public one: the log has no prefix and separator. */
 function isTool(wanted: string, { upstream, tool }: Line): boolean {
   if (wanted === tool) return true
   if (typeof upstream !== 'string' || typeof tool !== 'string') return false

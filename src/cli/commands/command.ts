@@ -1,4 +1,4 @@
-// What a command of the command line is, as data: its help, its completion and docs/cli.md follow from it alone.
+// The definition of a command as data: its help, its shell completion and docs/cli.md are made from it.
 
 /** What a command reads and writes: the process, outside of tests. */
 export interface Io {
@@ -9,7 +9,7 @@ export interface Io {
   readonly version: string
 }
 
-/** As given: options by their long name without dashes, '' for a flag; several values of one by line feeds. */
+/** The given options by their long name without dashes: '' for a flag, line feeds between several values. */
 export interface Given {
   readonly options: Readonly<Record<string, string | undefined>>
   readonly operands: readonly string[]
