@@ -38,7 +38,7 @@ t.test('the same URL in two tenants is two upstreams', async (t) => {
   const sessions = new Set(calls.map(({ headers }) => headers['mcp-session-id']))
   t.equal(sessions.size, 2, 'and on a session of its own')
   const stop = await made.call('PUT', '/v1/tenants/acme/kills/upstreams/up')
-  t.equal(stop.status, 204)
+  t.equal(stop.status, 201)
   await until('acme has it no more', async () => (await call(ada)).error !== undefined)
   t.match(await call(gus), { result: {} }, 'the other tenant goes on')
   t.match((await made.call('GET', '/v1/tenants/globex/upstreams/up')).json, { state: 'connected' })
