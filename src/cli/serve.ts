@@ -8,11 +8,11 @@ import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
-import { isOutOfDescriptors } from '../limits/descriptors.ts'
 import { steadyClock, type Timer } from '../time/clock.ts'
 import { banner, localApiKey, localVaultKey } from './key.ts'
 import { compileMcpJson } from './mcp-json.ts'
 import { orProblems } from './offline.ts'
+import { isFaultOfGateway } from '../upstream/stdio/start-error.ts'
 import type { Io } from './commands/command.ts'
 import { type ListenArguments, openLog, runGateway } from './run.ts'
 
@@ -45,12 +45,14 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const ready = Promise.withResolvers<Gateway>()
   let again: Timer | undefined
   let isPutOff = false
-  const refuse = (error: unknown): void =>
+  const refuse = (error: unknown): void => {
+    isPutOff = false
     log.error(
       { file, ...(error instanceof ConfigError ? { problems: error.problems } : { err: error }) },
       'the changed configuration is refused; the one before stays in use'
     )
-  /** The file is not to blame, and would not be read again before its next change. */
+  }
+  /** The file would not be read again before its next change. */
   const putOff = (err: unknown): void => {
     if (!isPutOff) log.warn({ file, err }, 'the changed configuration cannot be read now; it is tried again')
     isPutOff = true
@@ -60,18 +62,16 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const reload = async (): Promise<void> => {
     again?.close()
     const running = await ready.promise
-    let isRead = false
     try {
       const next = await loadConfigInWorker(file, given)
-      isRead = true
       const { needsRestart } = running.reload(next)
       isPutOff = false
       warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')
       if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')
     } catch (error) {
-      if (error instanceof ConfigError || (isRead && !isOutOfDescriptors(error))) refuse(error)
-      else putOff(error)
+      if (isPassing(error)) putOff(error)
+      else refuse(error)
     }
   }
   // One after the other, so that the newest file wins and not the slowest read.
@@ -92,6 +92,10 @@ async function serveConfig(options: ServeOptions): Promise<number> {
     }
   })
 }
+
+/** Whether the gateway had no descriptor or no thread at that moment: the file is not to blame. */
+const isPassing = (error: unknown): boolean =>
+  isFaultOfGateway(error) || (error as { readonly code?: unknown }).code === 'ERR_WORKER_INIT_FAILED'
 
 async function serveMcpJson(options: ServeOptions): Promise<number> {
   const { file, env, stderr, data = './data', host, port } = options
