@@ -98,7 +98,11 @@ async function probe({ targets }: Replicas, nodes: () => readonly { readonly url
 }
 
 /** Of what is told on the stream of a session, what is under way may be lost by these. */
-const lossyFaults: ReadonlySet<FaultName> = new Set(['kill', 'restart Redis', 'pause Redis', 'fail over Redis'])
+const lossyFaults: ReadonlySet<FaultName> = new Set(['kill', 'restart Redis', 'fail over Redis'])
+/** From when its server has sent it until it is stored, at most: less than a tenth of a second, on a busy machine more. */
+const underWayMs = 1_000
+/** A replica that was killed counts as gone after two seconds; what comes later goes another way. */
+const goneMs = 2_000
 
 export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosReport> {
   const { seed, spares = 0, sentinel = false, enough, onFault } = options
@@ -160,8 +164,9 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
     onFault?.(name, load.now(), load.history.length)
     const began = load.now()
     await faults[name](scene, chance)
-    // A call that was answered just before may have caused what was under way; and clients resume for a while.
-    if (lossyFaults.has(name)) lossy.push([began - 2_000, load.now() + 10_000])
+    // A call that was answered just before may have caused what was under way.
+    if (name === 'kill') lossy.push([began - underWayMs, began + goneMs])
+    else if (lossyFaults.has(name)) lossy.push([began - underWayMs, load.now() + underWayMs])
   }
   load.over = true
   await Promise.all([...clients, ...scene.starting])
