@@ -27,8 +27,9 @@ export interface Loan {
   dueAt: number
   /** When it was told last that this process is in its session. */
   heldAt: number
-  /** That went to the home, or on a connection. */
+  /** Without a pause of `lentMs`, here or at the home. */
   calls: number
+  calledAt: number
   isAsking: boolean
   /** Id of the upstream session in which the server takes no calls from here. */
   refused: string | undefined
@@ -36,7 +37,7 @@ export interface Loan {
   readonly connections: Set<Upstream>
 }
 
-export const nothingLent = () => ({ home: '', until: 0, dueAt: 0, heldAt: 0, calls: 0, isAsking: false })
+export const nothingLent = () => ({ home: '', until: 0, dueAt: 0, heldAt: 0, calls: 0, calledAt: 0, isAsking: false })
 
 export interface BorrowedSessionsOptions {
   readonly pool: Pick<Pool, 'acquire' | 'use' | 'peek' | 'leave' | 'release'>

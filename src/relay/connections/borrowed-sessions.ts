@@ -161,7 +161,8 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
       if (loan.home !== home) Object.assign(loan, { home, until: 0, dueAt: 0, calls: 0 })
       const now = clock.now()
       const upstream = now < loan.until ? pool.use(definition, borrowedScopeOf(session, definition)) : undefined
-      loan.calls++
+      loan.calls = now - loan.calledAt < lentMs ? loan.calls + 1 : 1
+      loan.calledAt = now
       const isDue = now >= loan.dueAt || (upstream !== undefined && !hasIds(upstream.sharing, spareIds * 2))
       if (isDue && !loan.isAsking && loan.calls >= callsAtHome) void borrow(loan)
       if (upstream === undefined || !hasIds(upstream.sharing, spareIds)) return undefined
