@@ -123,7 +123,7 @@ function putId(line: LineBytes, before: Uint8Array, id: string, form: FieldForm)
   line.id(id)
 }
 
-export function putFields(line: LineBytes, fields: Fields, form: FieldForm): void {
+function putFields(line: LineBytes, fields: Fields, form: FieldForm): void {
   for (const name of Object.keys(fields) as LineField[]) {
     const value = fields[name]
     if (value !== undefined) put(line, form.before[name], value, form)
