@@ -6,9 +6,11 @@ import type { Clock } from '../time/clock.ts'
 import { healthKey, healthTtlMs } from './keys.ts'
 import type { Store } from './port.ts'
 
-/** Anybody may ask for readiness, and each check writes. */
+/** The shortest time between two checks, in milliseconds: anybody may ask for readiness, and each check writes. */
 const writeCheckMs = 1_000
-/** More than a session takes: SQLite can write a little into pages that it already has. */
+/**
+ * The bytes of the test value: more than a session, because SQLite can write a little into pages that it already has.
+ */
 const writeCheckBytes = 16 * 1024
 
 export type StoreHealth = ReturnType<typeof createStoreHealth>

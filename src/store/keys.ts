@@ -91,9 +91,9 @@ export const everyNode = 'all'
 /** A hundred years, for counters and logs, which need a time to live. */
 export const foreverMs = 100 * 365 * 24 * 60 * 60 * 1000
 export const tenantsKept = 10_000
-/** Of a tenant, that a plan, a kill switch of a caller and what it uses look at: those opened last. */
+/** The most sessions of a tenant, the latest ones, that plans, kill switches of callers and usage counts read. */
 export const sessionsLookedAt = 10_000
-/** Of a tenant: sessions for which servers over HTTP keep one, those that began one last. */
+/** The most sessions of a tenant that are listed with their sessions at HTTP servers, the latest ones. */
 export const upstreamSessionsListed = 5_000
 export const listingTtlMs = 30 * 24 * 60 * 60 * 1000
 export const eventsTtlMs = 10 * 60 * 1000
@@ -101,21 +101,21 @@ export const eventsKept = 1_000
 export const tasksTtlMs = 7 * 24 * 60 * 60 * 1000
 export const tasksKept = 1_000
 export const bridgedTaskCountTtlMs = 24 * 60 * 60 * 1000
-/** Of what the admin API made: so far back all of it can be shown, and taken up again. */
+/** The number of configuration versions of the admin API that are stored and can be restored. */
 export const versionsKept = 100
-/** So many of each tenant are kept beside, however often others change. */
+/** The versions of each tenant that are stored in addition, however often other tenants change. */
 export const versionsPerTenant = 20
-/** Documents and lists of kill switches that there are no more, whose versions are kept. */
+/** The most removed documents and lists of kill switches whose versions are kept. */
 export const removedNamesKept = 1_000
 export const tombstoneTtlMs = 24 * 60 * 60 * 1000
 export const requestTtlMs = 24 * 60 * 60 * 1000
-/** Of what a tenant uses, by day. */
+/** How long the usage counts of a tenant for a day are kept, in milliseconds. */
 export const usageTtlMs = 63 * 24 * 60 * 60 * 1000
-/** Of those that counted on one day. */
+/** The most processes whose usage counts of one day are kept. */
 export const usageProcessesKept = 500
-/** Of a tenant, for the admin API: upstreams that people have connected, those connected last. */
+/** The most grants of a tenant that the admin API lists, the latest ones. */
 export const grantsListed = 20_000
-/** Of what is good for as long as it is used now and then: a year, and some. */
+/** The time to live of data that each use renews: a year and some days, in milliseconds. */
 export const yearTtlMs = 400 * 24 * 60 * 60 * 1000
 export const healthTtlMs = 60 * 1000
 

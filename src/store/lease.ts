@@ -79,7 +79,7 @@ export function leaseTokens(
 /** Half of what is left, so that the others find some. */
 const share = (free: number): number => (free >= 1 ? Math.ceil(Math.floor(free) / 2) : 0)
 
-/** @returns undefined for what no version of the gateway has written */
+/** @returns undefined for a text that no version of the gateway has written */
 export function readBucketState(text: string): BucketState | undefined {
   const value = JSON.parse(text) as unknown
   return isObject(value) && typeof value['spent'] === 'number' && isObject(value['holders'])

@@ -6,7 +6,7 @@ import type { Log } from '../observe/log.ts'
 import type { TokenLease, LeaseRequest } from './lease.ts'
 
 export interface SetOptions {
-  /** Forgotten after this time; absent: kept for good. */
+  /** The time to live, in milliseconds; absent: the value is kept forever. */
   readonly ttlMs?: number
   /** Write only if the key is absent, or present, or has this very value: the answer says whether it was written. */
   readonly when?: 'absent' | 'present' | { readonly is: string }
@@ -26,7 +26,7 @@ export interface AppendOptions {
 }
 
 export interface PublishOptions {
-  /** Of many or long messages, for which nothing else waits. They keep their order among themselves. */
+  /** Set for many or long messages, which must not delay others. They keep their order among themselves. */
   readonly isBulk?: true
 }
 
@@ -65,11 +65,11 @@ export interface Store {
   /** Returns the last `max` members of a sorted set that sort before `before`, the last one first; by UTF-8 bytes. */
   members(key: string, options: { readonly max: number; readonly before?: string }): Promise<string[]>
   /**
-   * To every subscriber of the channel, in this process and every other one on the same store. A hint: it may be lost.
-   * @returns to how many processes it goes; 0 only where nobody listens
+   * Sends a message to every subscriber of the channel, in all processes on the same store. A message may be lost.
+   * @returns the number of processes that get it; 0 only if nobody listens
    */
   publish(channel: string, message: string, options?: PublishOptions): Promise<number>
-  /** Does not fail while the store is away: `live` stays false until it listens. @returns what stops listening */
+  /** Does not fail while the store is away: `live` stays false until then. @returns a function that unsubscribes */
   subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
   /** Called whenever messages may have been missed: local copies that rely on publish are then worth nothing. */
   onLost(listener: () => void): void
@@ -105,7 +105,7 @@ export function wholeMs(ttlMs: number): number {
 export function createChannelListeners(log: Log) {
   const channels = new Map<string, Set<{ listener: (message: string) => void }>>()
   return {
-    /** @returns what removes it; idempotent */
+    /** @returns a function that removes the listener; idempotent */
     add(channel: string, listener: (message: string) => void): () => void {
       const entry = { listener } // An object, because the same function may be added twice.
       const entries = channels.get(channel) ?? new Set()

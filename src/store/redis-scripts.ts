@@ -1,6 +1,6 @@
-// What has to be one step in Redis, as scripts. Leases of tokens, as lease.ts says: processes that ask at once cannot
-// both get the last token, and the time is that of Redis. A value that takes the place of the one that was read; one
-// that goes only while it is that one. And sorted sets, whose members all have one score.
+// Scripts for operations that must be atomic in Redis: leases of tokens (lease.ts), with the clock of Redis, so that
+// two processes cannot get the same last token; compare-and-set and compare-and-delete of a value; and sorted sets,
+// whose members all have one score.
 
 import type { Cluster, Redis } from 'ioredis'
 import type { TokenLease, LeaseRequest } from './lease.ts'

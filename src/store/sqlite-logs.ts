@@ -10,7 +10,7 @@ const maxHeads = 2_000
  * whose head is no more in memory lives for so much longer.
  */
 const spare = 0.0625
-/** Bytes of a log that are read in one turn of the event loop, and an entry. */
+/** The bytes of a log that are read in one turn of the event loop; the last entry may exceed them. */
 const pageBytes = 262_144
 
 interface Head {

@@ -85,9 +85,9 @@ export function createTransactions(database: DatabaseSync, path: string, rolledB
   }
 }
 
-/** Commits until the next of these. */
+/** The number of commits between two syncs of the write-ahead log. */
 const commitsPerSync = 64
-/** And the time from a commit until then, in milliseconds. */
+/** The longest time from a commit to the next sync, in milliseconds. */
 const syncMs = 1_000
 
 /**
