@@ -554,7 +554,7 @@ export const text = {
     resumeWhy: 'It is in use again at every process within a second.',
     resumed: (/** @type {string} */ name) => `${name} is in use again.`,
     effects: {
-      tool: 'The tool is as unknown as one that there is not.',
+      tool: 'Callers get the answer for a tool that does not exist.',
       upstream: 'Nothing of it is offered; its connections and processes end.',
       principal: 'The caller is answered by 403; sessions and streams end.',
       key: 'The key is none any more; sessions and streams of its holder end.',

@@ -30,7 +30,7 @@ async function start(t: Teardown) {
 const namesIn = ({ json }: Answer): string[] =>
   ((json.result?.tools ?? []) as Array<{ name: string }>).map(({ name }) => name)
 
-t.test('a stopped tool is as unknown as one that there is not, in both eras, until it is taken back', async (t) => {
+t.test('a stopped tool is answered as one that does not exist, in both eras, until it is released', async (t) => {
   const { one, other, upstream, kill } = await start(t)
   const client = await legacyClient(one.url(), keys.ada)
   const stream = await client.listen()

@@ -65,7 +65,7 @@ type Params = Readonly<Record<string, string>>
 const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (params: Params) => Kill]> = [
   [
     '/tools/{upstream}/{tool}',
-    'a tool, by the name that its upstream gives it: it is as unknown as one that there is not',
+    'a tool, by the name that its upstream gives it: callers get the answer for a tool that does not exist',
     ({ upstream = '', tool = '' }) => ({ kind: 'tool', upstream, tool })
   ],
   [
