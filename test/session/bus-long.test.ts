@@ -158,6 +158,23 @@ t.test('nothing is begun of a long question that its caller gives up on its way,
   t.equal(await roomy.one.request('two', 'modern', ada, 'short'), 1, 'the control')
 })
 
+t.test('where the process that answers stops between two parts the caller hears that nothing was begun', async (t) => {
+  const setup = await wire(t)
+  let begun = 0
+  setup.two.serve('modern', async () => ++begun)
+  let parts = 0
+  setup.hold = (sealed) => {
+    if (sealed.length > mebibyte && ++parts === 2) setup.two.endWork()
+    return undefined
+  }
+  await t.rejects(setup.one.request('two', 'modern', ada, { text: 'y'.repeat(10 * mebibyte) }), {
+    code: 'unavailable',
+    message: /was not begun/,
+    headers: { 'Retry-After': '1' }
+  })
+  t.same([parts > 1, begun], [true, 0])
+})
+
 t.test('a third process does not get the text of a long question', async (t) => {
   const setup = await wire(t)
   const { promise, resolve } = Promise.withResolvers<void>()

@@ -57,7 +57,7 @@ export function serveLongQuestions(handlers: Map<BusKind, BusHandler>, requests:
   })
 }
 
-/** @throws GatewayError too_many, cancelled, unavailable: nothing of the request was begun */
+/** @throws GatewayError too_many, unavailable: nothing of the request was begun */
 async function fetchText(
   { request }: BusRequests,
   id: string,
@@ -69,8 +69,8 @@ async function fetchText(
     const end = (await request(from, 'text', share, id, { notify, signal })) as string
     return parts.join('') + end
   } catch (error) {
-    const isClear = error instanceof GatewayError && (error.code === 'too_many' || error.code === 'cancelled')
-    throw isClear ? error : notWhole()
+    // It is cancelled where this process stops, too, which its caller did not ask for.
+    throw error instanceof GatewayError && error.code === 'too_many' ? error : notWhole()
   }
 }
 
