@@ -6,6 +6,7 @@ import { createMemoryAccount } from '../../src/limits/memory.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import { createDeliveryGuard, openRemoteStream, type Delivery } from '../../src/session/elsewhere/remote-stream.ts'
 import { steadyClock } from '../../src/time/clock.ts'
+import { handClock } from '../kit/connector.ts'
 import { until } from '../kit/until.ts'
 
 function setUp(t: Test) {
@@ -45,6 +46,34 @@ t.test('what nobody heard is said again, in order, when its process hears again'
   t.same(numbers(), [1, 2, 3, 4])
   await until('it is known that it hears', () => way.heardAgain === 1 && stream.isAttached())
   t.equal(account.held, 0)
+})
+
+t.test('where there is room for one message at a time all are told, and the process counts as there', async (t) => {
+  const account = createMemoryAccount(1_000_000)
+  const told: unknown[] = []
+  let leaving = 0
+  const options = {
+    at: 'there',
+    id: 'one',
+    async deliver(said: Delivery) {
+      const hasRoom = leaving++ === 0
+      await new Promise((resolve) => setImmediate(resolve))
+      leaving--
+      if (hasRoom && 'message' in said) told.push(said.message['n'])
+      return hasRoom
+    },
+    isClosing: () => false,
+    memory: () => account.share('acme', 'ada'),
+    onHeard() {},
+    // Nobody waits for a time to pass.
+    clock: handClock()
+  }
+  const stream = openRemoteStream(options, () => t.fail('none is left out'))
+  const numbers = Array.from({ length: 300 }, (_, n) => n)
+  for (const n of numbers) stream.send({ n })
+  await until('all are told', () => told.length === 300)
+  t.same(told, numbers)
+  t.equal(stream.isAttached(), true)
 })
 
 t.test('what there is no room for is told', async (t) => {

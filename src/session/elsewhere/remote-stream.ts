@@ -55,16 +55,20 @@ export function openRemoteStream(
     if (saying !== undefined) return
     const end = (saying = Promise.withResolvers())
     let until = clock.now() + maxRetryMs
+    let oneByOne = false
     while (!hasHeir() && rest.size > 0 && clock.now() < until) {
-      const batch = rest.all()
+      const batch = rest.all().slice(0, oneByOne ? 1 : undefined)
       const heard = await Promise.all(batch.map(({ message, seq }) => deliver({ message, seq, of: id })))
       const failed = heard.indexOf(false)
       const last = failed === -1 ? batch.at(-1) : batch[failed - 1]
       if (last !== undefined) rest.dropTo(last.seq)
       const wasReached = isReached
-      isReached = failed === -1
+      // There may be no room for all at once.
+      isReached = heard.includes(true)
       if (isReached) until = clock.now() + maxRetryMs
       if (isReached && !wasReached && !over) onHeard()
+      if (failed === -1) continue
+      oneByOne = true
       if (!isReached && !hasHeir()) await pause(clock, retryMs)
     }
     saying = undefined
