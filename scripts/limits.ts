@@ -1119,22 +1119,22 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'it is read in steps, at the expense of its caller'
     ],
     [
-      'session/bus/wire/bus-flow.ts shortBytes bytes',
+      'session/bus/wire/bus-flow.ts shortChars chars',
       'a message to another process that does not wait for long ones',
       'message',
       'it waits for its turn: tenants take turns, and the callers of each'
     ],
     [
-      'session/bus/wire/bus-flow.ts maxUnreadBytes confirmMs',
-      'messages to another process that it has not read; how long it is waited for',
+      'session/bus/wire/bus-flow.ts maxUnreadChars chars confirmMs',
+      'long messages to another process that it has not read, and short ones; how long it is waited for',
       'process',
-      'the next long ones wait'
+      'the next ones wait for their turn'
     ],
     [
-      'session/bus/wire/bus-flow.ts maxShortUnreadBytes bytes',
-      'the same, beyond which short ones wait, too',
-      'process',
-      'they wait for their turn'
+      'session/bus/bus-server.ts smallBytes',
+      'a question of another process that is not refused for want of memory',
+      'message',
+      'it is refused where there is none'
     ],
     [
       'session/bus/left-out.ts quietMs',

@@ -143,20 +143,39 @@ t.test('a message that is cut or is none harms nothing that comes after it', asy
   await until('nothing is held', () => memory.ofTenant('acme').used === 0)
 })
 
-t.test('thousands of short ones wait, too, until some are read', async (t) => {
-  const setup = await wire(t)
+t.test(
+  'thousands of short ones wait, too, until some are read, and no long one of theirs overtakes them',
+  async (t) => {
+    const setup = await wire(t)
+    const heard = heardBy(setup)
+    const text = 'x'.repeat(3_600)
+    // Answers to beats are lost.
+    setup.lose = (channel) => channel === 'node:one'
+    const told = Array.from({ length: 1_500 }, (_, n) =>
+      setup.one.tell('two', 'deliver', { n, text: n === 1_400 ? long : text }, under('a'))
+    )
+    await until('many came', () => heard.length > 1_000)
+    await turns()
+    t.ok(heard.length < 1_200, `${heard.length} came`)
+    t.same(new Set(await Promise.all(told)), new Set([true]), 'a process that says nothing is waited for two seconds')
+    await until('all came', () => heard.length === 1_500)
+    t.same(
+      heard,
+      Array.from({ length: 1_500 }, (_, n) => n)
+    )
+  }
+)
+
+t.test('what is short is told whatever others hold, and asked', async (t) => {
+  const memory = createMemoryAccount(1_000_000)
+  const setup = await wire(t, { memory })
   const heard = heardBy(setup)
-  const text = 'x'.repeat(3_600)
-  // Answers to beats are lost.
-  setup.lose = (channel) => channel === 'node:one'
-  const told = Array.from({ length: 3_000 }, (_, n) => setup.one.tell('two', 'deliver', { n, text }, under('a')))
-  await until('many came', () => heard.length > 2_000)
-  await turns()
-  t.ok(heard.length < 2_400, `${heard.length} came`)
-  t.same(new Set(await Promise.all(told)), new Set([true]), 'a process that says nothing is waited for two seconds')
-  await until('all came', () => heard.length === 3_000)
-  t.same(
-    heard,
-    Array.from({ length: 3_000 }, (_, n) => n)
-  )
+  setup.two.serve('request', async (question) => question)
+  memory.share('globex', 'eve').move(1_000_000)
+  t.equal(await setup.one.tell('two', 'deliver', { n: 1, long }, under('a')), false, 'the control')
+  await t.rejects(setup.one.request('two', 'request', ada, { long }), { code: 'too_many' })
+  t.equal(await setup.one.tell('two', 'deliver', { n: 2 }), true)
+  t.equal(await setup.one.request('two', 'request', ada, 'short'), 'short')
+  await until('it came', () => heard.length === 1)
+  t.equal(memory.held, 1_000_000, 'they counted while they left')
 })

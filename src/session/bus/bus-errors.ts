@@ -9,7 +9,7 @@ export type EncodedError =
 
 export const busCallCancelled = (): GatewayError =>
   new GatewayError('cancelled', 'The request was cancelled by its caller.')
-/** Nothing was done of the request, and nothing will be. */
+/** The request itself was not begun, and never will be. The call that it is about may have taken effect. */
 export class ProcessGone extends GatewayError {
   constructor() {
     const message =

@@ -7,9 +7,9 @@ import { jsonSizeOf } from '../../limits/limits.ts'
 import { holdMemory, type MemoryAccount } from '../../limits/memory.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
-import { type Flow, shortBytes } from './wire/bus-flow.ts'
+import { type Draft, type Flow, isShort } from './wire/bus-flow.ts'
 import type { KeptMessages } from './bus-kept.ts'
-import { type BusMessages, busTextOf, maxChars } from './wire/bus-messages.ts'
+import { type BusMessages, draftOf, maxChars } from './wire/bus-messages.ts'
 import type { BusCaller } from './bus-places.ts'
 import type { LeftOut } from './left-out.ts'
 
@@ -26,8 +26,8 @@ interface Unsaid {
   readonly word: OutboxWord
   /** Of the messages of this request: from 1 on. */
   readonly seq: number
-  readonly body: unknown
-  /** As `jsonSizeOf` counts. */
+  readonly draft: Draft
+  /** In memory: of the value, as `jsonSizeOf` counts, and of its text. */
   readonly bytes: number
   readonly done: () => void
   readonly failed: (error: unknown) => void
@@ -49,7 +49,7 @@ interface HasFlow {
  * @param wanted `aborted`: nobody waits for the rest
  */
 export function createOutbox(
-  { send, sendText, flow, keep }: Pick<BusMessages, 'send' | 'sendText'> & Pick<KeptMessages, 'keep'> & HasFlow,
+  { sendText, flow, keep }: Pick<BusMessages, 'sendText'> & Pick<KeptMessages, 'keep'> & HasFlow,
   { to, id, whose }: { readonly to: string; readonly id: string; readonly whose: BusCaller },
   { clock, log, memory, leftOut }: OutboxContext,
   wanted: { readonly aborted: boolean }
@@ -61,13 +61,8 @@ export function createOutbox(
   let last = 0
   let working = false
 
-  async function write({ word, seq, body, bytes }: Unsaid): Promise<void> {
-    const isShort = bytes <= shortBytes
-    const listening = await flow.pass(to, whose, bytes, async () =>
-      isShort
-        ? await send(to, word, id, body, { seq })
-        : await sendText(to, word, id, await busTextOf(body, whose), { seq })
-    )
+  async function write({ word, seq, draft }: Unsaid): Promise<void> {
+    const listening = await flow.pass(to, whose, draft, (text) => sendText(to, word, id, text, { seq }))
     // Nobody listens: it will again when it is connected to the store, which this process was sooner.
     if (listening === 0) throw new GatewayError('unavailable', 'nobody listens')
   }
@@ -126,7 +121,9 @@ export function createOutbox(
      * @throws GatewayError upstream_protocol where the answer is too large: it can be said instead
      */
     say(word: OutboxWord, body: unknown): Promise<void> | undefined {
-      const bytes = jsonSizeOf(body, maxChars)
+      const size = jsonSizeOf(body, maxChars)
+      const draft = draftOf(body, whose)
+      const bytes = size + (typeof draft === 'string' ? draft.length : 0)
       if (word === 'said' && (unsaid.length >= maxWaiting || !held.share.has(bytes))) {
         leftOut(whose)
         return undefined
@@ -134,7 +131,7 @@ export function createOutbox(
       return new Promise((resolve, reject) => {
         const seq = ++last
         // Before it is known to have left: what comes after it must not be said again without it.
-        const hasLeft = keep({ id, to, tenant: whose.tenant, word, body, seq, size: bytes })
+        const hasLeft = keep({ id, to, tenant: whose.tenant, word, body, seq, size })
         const done = (): void => {
           hasLeft()
           resolve()
@@ -142,7 +139,7 @@ export function createOutbox(
         const one: Unsaid = {
           word,
           seq,
-          body,
+          draft,
           bytes,
           done,
           failed(error) {
@@ -150,11 +147,11 @@ export function createOutbox(
             reject(error)
           }
         }
-        if (unsaid.length > 0 || bytes > shortBytes) return wait(one)
+        if (unsaid.length > 0 || !isShort(draft)) return wait(one)
         write(one).then(done, (error: unknown) => failed(one, error))
       })
     },
-    /** How much waits until it has left, in bytes as `jsonSizeOf` counts. */
+    /** How much waits until it has left, in bytes of memory. */
     waitingBytes: (): number => held.bytes
   }
 }

@@ -1,7 +1,7 @@
 // Requests of this process to others. Each is sent once, and waited for while the other side proves that it is there.
 
 import { jsonSizeOf, jsonSizeSteps } from '../../limits/limits.ts'
-import { holdMemory, type MemoryAccount, type MemoryShare } from '../../limits/memory.ts'
+import { type HeldMemory, holdMemory, type MemoryAccount, type MemoryShare } from '../../limits/memory.ts'
 import { isLongText } from '../../protocol/json-text.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import type { Store } from '../../store/port.ts'
@@ -18,8 +18,8 @@ import {
 import { askForMissed, createGap } from './bus-gaps.ts'
 import type { BusCaller, BusKind, BusQuestion, LongQuestion, TakePlace } from './bus-places.ts'
 import type { BusCall } from './bus-server.ts'
-import type { Flow } from './wire/bus-flow.ts'
-import { type BusMessage, type BusMessages, busTextOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
+import { type Flow, isShort } from './wire/bus-flow.ts'
+import { type BusMessage, type BusMessages, draftOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
 import type { PeerWatch } from './wire/bus-peers.ts'
 
 /** What requests leave by, and who looks whether they arrive. */
@@ -151,16 +151,17 @@ class SentRequest {
     const held = holdMemory(share)
     const release = held.retain()
     try {
-      const bytes = isLongText(question) ? await runSteps(jsonSizeSteps(question), share) : jsonSizeOf(question)
-      held.require(bytes, 'The request')
-      await this.wire.flow.pass(this.to, share, bytes, async () => {
-        const text = await busTextOf(question, share)
+      const draft = draftOf(question, share)
+      const isSmall = isShort(draft)
+      const size = isLongText(question) ? await runSteps(jsonSizeSteps(question), share) : jsonSizeOf(question)
+      const bytes = size + (typeof draft === 'string' ? draft.length : 0)
+      // There are few at a time, and some are about what is held.
+      if (isSmall) held.set(bytes)
+      else held.require(bytes, 'The request')
+      const ready = typeof draft === 'string' ? draft : async () => this.shortened(kind, await draft(), held)
+      await this.wire.flow.pass(this.to, share, ready, async (text) => {
         if (this.over) throw busCallCancelled()
-        if (text.length <= maxQuestionChars) return await this.send(kind, text)
-        this.text = text
-        this.releaseText = held.retain()
-        const { id } = this
-        return await this.send('long', JSON.stringify({ kind, id, chars: text.length } satisfies LongQuestion))
+        return await this.send(this.text === undefined ? kind : 'long', text)
       })
     } catch (error) {
       // It may have arrived although the store did not confirm it in time, or counted no listener of another node: what
@@ -208,6 +209,15 @@ class SentRequest {
   }
 
   private readonly onGone = (): void => this.giveUp(this.working ? processSilent() : new ProcessGone())
+
+  /** @returns in place of a text that is longer than a message: where it is fetched */
+  private shortened(kind: BusKind, text: string, held: HeldMemory): string {
+    if (this.over) throw busCallCancelled()
+    if (text.length <= maxQuestionChars) return text
+    this.text = text
+    this.releaseText = held.retain()
+    return JSON.stringify({ kind, id: this.id, chars: text.length } satisfies LongQuestion)
+  }
 
   private async send(kind: BusKind, question: string): Promise<number> {
     const { messages } = this.wire

@@ -10,6 +10,9 @@ import type { BusKind, BusQuestion, LongQuestion, TakePlace } from './bus-places
 import type { Flow } from './wire/bus-flow.ts'
 import type { BusMessage, BusMessages } from './wire/bus-messages.ts'
 
+/** Up to so many, as `jsonSizeOf` counts, a question is not refused for want of memory. */
+const smallBytes = 4_096
+
 export interface BusCall {
   /** Ahead of the answer, in order. JSON. */
   readonly notify: (said: unknown) => void
@@ -24,7 +27,7 @@ export interface ServedCall extends Pick<BusCall, 'signal'> {
   readonly memory: HeldMemory
   /** Resolves when it was said, or nobody could be told; undefined where it was left out: there is no room for it. */
   readonly notify: (said: unknown) => Promise<void> | undefined
-  /** How much of what it was notified of has not left, as `jsonSizeOf` counts. */
+  /** How much of what it was notified of has not left, in bytes of memory. */
   readonly waitingBytes: () => number
 }
 
@@ -43,7 +46,7 @@ interface ServedRequest {
 }
 
 export function createBusServer(
-  { send, sendText, trySend, watch, isYoung }: BusMessages,
+  { sendText, trySend, watch, isYoung }: BusMessages,
   flow: Flow,
   context: OutboxContext,
   take: TakePlace
@@ -65,13 +68,16 @@ export function createBusServer(
       const run = handlers.get(kind)
       const giveBack = take(kind === 'long' ? (question as LongQuestion).kind : kind, whose)
       const refuse = (refusal: GatewayError): void => trySend(from, 'error', id, encodeError(refusal))
+      // A kind that nobody serves here is one of a later version: after the update a retry is served.
       if (giveBack === undefined || run === undefined) {
         giveBack?.()
         return refuse(tooManyServed())
       }
       const memory = given ?? holdMemory(context.memory.share(whose.tenant, whose.caller))
       const bytes = given === undefined ? jsonSizeOf(question) : 0
-      if (!memory.take(bytes)) {
+      // There are few at a time, and some are about what is held.
+      if (bytes <= smallBytes) memory.set(memory.bytes + bytes)
+      else if (!memory.take(bytes)) {
         giveBack()
         return refuse(memory.share.refusal(bytes, 'The request'))
       }
@@ -96,12 +102,7 @@ export function createBusServer(
       const work = async (): Promise<void> => {
         if (working || unwanted.aborted) return
         working = true
-        const outbox = createOutbox(
-          { send, sendText, flow, keep: kept.keep },
-          { to: from, id, whose },
-          context,
-          unwanted
-        )
+        const outbox = createOutbox({ sendText, flow, keep: kept.keep }, { to: from, id, whose }, context, unwanted)
         try {
           const notify = (said: unknown): Promise<void> | undefined => outbox.say('said', said)
           const { waitingBytes } = outbox

@@ -5,8 +5,8 @@ import { jsonSizeOf } from '../../limits/limits.ts'
 import { holdMemory } from '../../limits/memory.ts'
 import type { OutboxContext } from './bus-outbox.ts'
 import type { BusCaller, BusKind } from './bus-places.ts'
-import { type Flow, shortBytes } from './wire/bus-flow.ts'
-import { type BusMessage, type BusMessages, busTextOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
+import { type Flow, isShort } from './wire/bus-flow.ts'
+import { type BusMessage, type BusMessages, draftOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
 
 interface ToldMessage {
   readonly kind: BusKind
@@ -23,45 +23,48 @@ export interface ToldAbout {
 
 const defaultAbout = (kind: BusKind): ToldAbout => ({ whose: { tenant: '', caller: kind }, about: kind })
 
-export function createTold({ send, sendText }: BusMessages, flow: Flow, { memory, log, leftOut }: OutboxContext) {
+export function createTold({ sendText }: BusMessages, flow: Flow, { memory, log, leftOut }: OutboxContext) {
   const listeners = new Map<BusKind, (said: never, from: string) => void>()
   /** What waits or leaves last under a name, where a long one does; whether it was heard. */
   const leaving = new Map<string, Promise<boolean>>()
 
-  async function leave(to: string, id: string, { kind, whose, said }: ToldMessage): Promise<boolean> {
-    try {
-      const sent = { kind, whose, said }
-      const listening =
-        whose === undefined
-          ? await send(to, 'told', id, sent)
-          : await sendText(to, 'told', id, await busTextOf(sent, whose))
-      return listening > 0
-    } catch (err) {
-      // To say it again would not help.
-      if (isTooLarge(err)) log.warn({ kind, tenant: whose?.tenant }, 'a message to another process is too long')
-      else log.debug({ err, kind }, 'a message to another process was lost')
-      return isTooLarge(err)
-    }
+  /** @returns whether to say it again would not help */
+  function isLeft(error: unknown, kind: BusKind, { tenant }: BusCaller): boolean {
+    if (isTooLarge(error)) log.warn({ kind, tenant }, 'a message to another process is too long')
+    else log.debug({ err: error, kind }, 'a message to another process was lost')
+    return isTooLarge(error)
   }
 
   return {
     /**
      * Tells another process, or every one, this one included, something that needs no answer.
      * @param about default: what is told of its kind
-     * @returns false where it should be said again: nobody listens, there is no memory for it, or this is so of what
-     * was to leave before it. True is no proof that it arrived. Never rejects
+     * @returns false where it should be said again: nobody listens, it is long and there is no memory for it, or this is
+     * so of what was to leave before it. True is no proof that it arrived. Never rejects
      */
     async tell(to: string, kind: BusKind, said: unknown, { whose, about } = defaultAbout(kind)): Promise<boolean> {
-      const bytes = jsonSizeOf(said, maxChars)
-      const isShort = bytes <= shortBytes
-      const send = (): Promise<boolean> => leave(to, about, { kind, ...(!isShort && { whose }), said })
+      const draft = draftOf(said, whose)
+      const bytes = jsonSizeOf(said, maxChars) + (typeof draft === 'string' ? draft.length : 0)
+      const isSmall = isShort(draft)
+      const head = JSON.stringify({ kind, ...(!isSmall && { whose }) } satisfies Omit<ToldMessage, 'said'>)
+      const send = (text: string): Promise<number> =>
+        sendText(to, 'told', about, `${head.slice(0, -1)},"said":${text}}`)
       const held = holdMemory(memory.share(whose.tenant, whose.caller))
-      const hasRoom = held.take(bytes)
+      // What many processes work by is short, and is told whatever others hold; who makes it told often runs out of it.
+      if (isSmall) held.set(bytes)
+      const hasRoom = isSmall || held.take(bytes)
       if (!hasRoom) leftOut(whose)
-      const pass = (): Promise<boolean> => flow.pass(to, whose, bytes, send).finally(() => held.set(0))
+      const pass = (): Promise<boolean> =>
+        flow
+          .pass(to, whose, draft, send)
+          .then(
+            (listening) => listening > 0,
+            (error: unknown) => isLeft(error, kind, whose)
+          )
+          .finally(() => held.set(0))
       const name = `${to} ${about}`
       const before = leaving.get(name)
-      if (isShort && hasRoom && before === undefined) return await pass()
+      if (isSmall && before === undefined) return await pass()
       const leaves = (async () => hasRoom && (await before) !== false && (await pass()))().finally(() => {
         held.set(0)
         if (leaving.get(name) === leaves) leaving.delete(name)

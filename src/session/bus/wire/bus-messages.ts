@@ -13,6 +13,7 @@ import { type Clock, patientTimer, steadyClock, type Timer } from '../../../time
 import { runSteps } from '../../../time/turns.ts'
 import type { BusCaller } from '../bus-places.ts'
 import { createBatches } from './bus-batches.ts'
+import type { Draft } from './bus-flow.ts'
 import { createHeard } from './bus-heard.ts'
 import { type BusHead, headOf } from './bus-reading.ts'
 import { createReplayGuard } from './replay-guard.ts'
@@ -87,10 +88,11 @@ export const maxChars = 8 * 1024 * 1024
 export const isTooLarge = (error: unknown): boolean =>
   error instanceof GatewayError && error.code === 'upstream_protocol'
 
-/** The text of a value, written in steps where it is long. */
-export async function busTextOf(value: unknown, whose: BusCaller): Promise<string> {
-  return isLongText(value) ? stringOf(await runSteps(longTextSteps(value), whose)) : (JSON.stringify(value) ?? 'null')
-}
+/** The text of a value; of a long one, what writes it in steps. */
+export const draftOf = (value: unknown, whose: BusCaller): Draft =>
+  isLongText(value)
+    ? async () => stringOf(await runSteps(longTextSteps(value), whose))
+    : (JSON.stringify(value) ?? 'null')
 
 export type BusMessages = ReturnType<typeof createBusMessages>
 
