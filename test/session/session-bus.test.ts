@@ -1,6 +1,7 @@
 // The stream of a session whose client listens at one process now, and at another one later.
 
 import t from 'tap'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { createLiveSessions } from '../../src/session/live-sessions.ts'
 import { createSessionBus } from '../../src/session/elsewhere/session-bus.ts'
 import { nodeChannel } from '../../src/store/keys.ts'
@@ -60,4 +61,25 @@ t.test('what the stream before has not heard comes ahead of what is newer', asyn
   )
   send(5)
   t.equal(next.sent.length, 5, 'then at once')
+})
+
+t.test('what a session has other processes told counts for its person, as its requests do', async (t) => {
+  const memory = createMemoryAccount(64_000_000)
+  const setup = await wire(t, { memory })
+  const live = createLiveSessions(wallClock, 'one')
+  t.teardown(() => live.close())
+  createSessionBus(setup.one, live, wallClock, { listening() {}, notified() {} })
+  const person = memory.share('acme', 'ada')
+  const used = live.use(session('a'), person)
+  await setup.two.tell('one', 'stream', { key: 'a', said: { attached: true, isNew: true } })
+  await until('the client listens at the other process', () => used.isListening())
+  const { promise, resolve } = Promise.withResolvers<void>()
+  setup.hold = () => promise
+  // A caller has a quarter; the message counts until it is heard, and while it is on its way.
+  const hasRest = (): boolean => person.has(16_000_000 - 1_500_000)
+  t.equal(hasRest(), true, 'the control')
+  used.send({ method: 'notifications/message', params: { text: 'x'.repeat(900_000) } })
+  t.equal(hasRest(), false)
+  resolve()
+  await until('it has left', hasRest)
 })

@@ -15,7 +15,7 @@ import {
 import type { LogLevel } from '../../protocol/seams.ts'
 import type { Bus } from '../../session/bus/bus.ts'
 import { lossError } from '../../session/parked-calls.ts'
-import { callerBindingOf, type ContextOf, type ModernCall } from './call.ts'
+import { type ContextOf, type ModernCall, quotaKeyOf } from './call.ts'
 
 /** A call as one process sends it to another. */
 interface Forwarded {
@@ -56,7 +56,7 @@ export async function forwardToNode(
     logLevel,
     outgoing
   }
-  const caller = JSON.stringify(callerBindingOf(call))
+  const caller = quotaKeyOf(call.principal)
   const answer = await bus.request(node, 'modern', { tenant: tenant.id, caller }, forwarded, {
     notify: (notification) => client.notify(notification as Notification),
     signal

@@ -12,7 +12,6 @@ import { createBusRetries } from '../bus/bus-retries.ts'
 import { answerElsewhere, type ClientResponse } from './client-answers.ts'
 import type { LiveSession, LiveSessions } from '../live-sessions.ts'
 import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './remote-stream.ts'
-import type { Owner } from '../session-record.ts'
 
 /** A message of one process to others about a session, by its key. */
 interface About<Said> {
@@ -63,21 +62,19 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
   const retries = createBusRetries(bus, clock, () => live.closed)
   let opened = 0
 
-  function whoseOfKey(key: string): BusCaller {
-    const owner = live.get(key)?.session.record.owner
-    return owner === undefined ? { tenant: '', caller: key } : whoseOf(owner)
-  }
+  /** The person, as everywhere else. */
+  const whoseOf = (key: string): BusCaller => live.get(key)?.memory.share ?? { tenant: '', caller: key }
 
   /** What is of one kind keeps its order within the session. */
   const tell = (to: string, kind: BusKind, key: string, said: SaidOfSession): Promise<boolean> =>
     bus.tell(to, kind, { key, said } satisfies About<SaidOfSession>, {
-      whose: whoseOfKey(key),
+      whose: whoseOf(key),
       about: `${kind} ${key}`
     })
 
   /** Otherwise one caller could have every process work for each of its messages. */
-  function mayTellAll({ session: { record } }: LiveSession): boolean {
-    const person = JSON.stringify(whoseOf(record.owner))
+  function mayTellAll({ memory: { share } }: LiveSession): boolean {
+    const person = `${share.tenant} ${share.caller}`
     const bucket = tellings.get(person) ?? createTokenBucket(clock, tellAllPerSecond, tellAllBurst)
     tellings.set(person, bucket)
     return bucket.take()
@@ -108,7 +105,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
       onHeard: () => live.get(key)?.stream === remote && live.get(key)?.flushListChanges(),
       clock
     }
-    const remote: RemoteStream = openRemoteStream(options, () => bus.leftOut(whoseOfKey(key)))
+    const remote: RemoteStream = openRemoteStream(options, () => bus.leftOut(whoseOf(key)))
     return remote
   }
 
@@ -168,11 +165,10 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
       if (session.serverRequests.settle(message) || message.id === undefined) return
       const asker = askerOf(message.id)
       if (!shared || asker === undefined || asker === node) throw notAsked(message.id)
-      const { owner, home } = session.session.record
+      const { home } = session.session.record
       if (asker === home) bus.peers.wasThere(home)
-      const whose = whoseOf(owner)
       const { id } = message
-      if (!(await answerElsewhere(retries, asker, whose, session.key, message, id))) throw notAsked(id)
+      if (!(await answerElsewhere(retries, asker, session.memory.share, session.key, message, id))) throw notAsked(id)
     },
     /** The progress of a client on a server request. */
     progress(session: LiveSession, notification: Notification): void {
@@ -204,11 +200,6 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
     }
   }
 }
-
-const whoseOf = ({ tenant, issuer, subject }: Owner): BusCaller => ({
-  tenant,
-  caller: JSON.stringify([issuer, subject])
-})
 
 /** The process that sent a server request, by its id, which is its progress token, too. */
 const askerOf = (id: unknown): string | undefined =>
