@@ -9,7 +9,7 @@ import { GatewayError } from '../../protocol/messages.ts'
 import { type Clock, pause } from '../../time/clock.ts'
 import { type Draft, type Flow, isShort } from './wire/bus-flow.ts'
 import type { KeptMessages } from './bus-kept.ts'
-import { type BusMessages, draftOf, maxChars } from './wire/bus-messages.ts'
+import { type BusMessages, busTextOf, maxChars } from './wire/bus-messages.ts'
 import type { BusCaller } from './bus-places.ts'
 import type { LeftOut } from './left-out.ts'
 
@@ -122,7 +122,7 @@ export function createOutbox(
      */
     say(word: OutboxWord, body: unknown): Promise<void> | undefined {
       const size = jsonSizeOf(body, maxChars)
-      const draft = draftOf(body, whose)
+      const draft = busTextOf(body, whose)
       const bytes = size + (typeof draft === 'string' ? draft.length : 0)
       if (word === 'said' && (unsaid.length >= maxWaiting || !held.share.has(bytes))) {
         leftOut(whose)

@@ -19,7 +19,7 @@ import { askForMissed, createGap } from './bus-gaps.ts'
 import type { BusCaller, BusKind, BusQuestion, LongQuestion, TakePlace } from './bus-places.ts'
 import type { BusCall } from './bus-server.ts'
 import { type Flow, isShort } from './wire/bus-flow.ts'
-import { type BusMessage, type BusMessages, draftOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
+import { type BusMessage, type BusMessages, busTextOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
 import type { PeerWatch } from './wire/bus-peers.ts'
 
 /** What requests leave by, and who looks whether they arrive. */
@@ -151,7 +151,7 @@ class SentRequest {
     const held = holdMemory(share)
     const release = held.retain()
     try {
-      const draft = draftOf(question, share)
+      const draft = busTextOf(question, share)
       const isSmall = isShort(draft)
       const size = isLongText(question) ? await runSteps(jsonSizeSteps(question), share) : jsonSizeOf(question)
       const bytes = size + (typeof draft === 'string' ? draft.length : 0)

@@ -6,7 +6,7 @@ import { holdMemory } from '../../limits/memory.ts'
 import type { OutboxContext } from './bus-outbox.ts'
 import type { BusCaller, BusKind } from './bus-places.ts'
 import { type Flow, isShort } from './wire/bus-flow.ts'
-import { type BusMessage, type BusMessages, draftOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
+import { type BusMessage, type BusMessages, busTextOf, isTooLarge, maxChars } from './wire/bus-messages.ts'
 
 interface ToldMessage {
   readonly kind: BusKind
@@ -43,14 +43,14 @@ export function createTold({ sendText }: BusMessages, flow: Flow, { memory, log,
      * so of what was to leave before it. True is no proof that it arrived. Never rejects
      */
     async tell(to: string, kind: BusKind, said: unknown, { whose, about } = defaultAbout(kind)): Promise<boolean> {
-      const draft = draftOf(said, whose)
+      const draft = busTextOf(said, whose)
       const bytes = jsonSizeOf(said, maxChars) + (typeof draft === 'string' ? draft.length : 0)
       const isSmall = isShort(draft)
       const head = JSON.stringify({ kind, ...(!isSmall && { whose }) } satisfies Omit<ToldMessage, 'said'>)
       const send = (text: string): Promise<number> =>
         sendText(to, 'told', about, `${head.slice(0, -1)},"said":${text}}`)
       const held = holdMemory(memory.share(whose.tenant, whose.caller))
-      // What many processes work by is short, and is told whatever others hold; who makes it told often runs out of it.
+      // What processes work by is short, and told whatever others hold; who causes much of it is refused elsewhere.
       if (isSmall) held.set(bytes)
       const hasRoom = isSmall || held.take(bytes)
       if (!hasRoom) leftOut(whose)

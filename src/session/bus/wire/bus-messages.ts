@@ -89,7 +89,7 @@ export const isTooLarge = (error: unknown): boolean =>
   error instanceof GatewayError && error.code === 'upstream_protocol'
 
 /** The text of a value; of a long one, what writes it in steps. */
-export const draftOf = (value: unknown, whose: BusCaller): Draft =>
+export const busTextOf = (value: unknown, whose: BusCaller): Draft =>
   isLongText(value)
     ? async () => stringOf(await runSteps(longTextSteps(value), whose))
     : (JSON.stringify(value) ?? 'null')
