@@ -13,7 +13,7 @@ const turns = async (): Promise<void> => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve))
 }
 /** A short text in JSON, and much in memory. */
-const hollow = Array(140_000).fill({})
+const hollow = Array.from({ length: 140_000 }, () => ({}))
 const mebibyte = 1024 * 1024
 
 t.test('many values of little text do not take the way of others: what counts is on the wire', async (t) => {

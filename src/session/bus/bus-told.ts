@@ -39,8 +39,8 @@ export function createTold({ sendText }: BusMessages, flow: Flow, { memory, log,
     /**
      * Tells another process, or every one, this one included, something that needs no answer.
      * @param about default: what is told of its kind
-     * @returns false where it should be said again: nobody listens, it is long and there is no memory for it, or this is
-     * so of what was to leave before it. True is no proof that it arrived. Never rejects
+     * @returns false where it should be said again: nobody listens, there is no memory for a long one, or this is so of
+     * what was to leave before it. True is no proof that it arrived. Never rejects
      */
     async tell(to: string, kind: BusKind, said: unknown, { whose, about } = defaultAbout(kind)): Promise<boolean> {
       const draft = busTextOf(said, whose)
