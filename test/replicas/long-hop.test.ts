@@ -74,7 +74,8 @@ t.test('long answers that cross at once arrive whole, and cost a neighbour nothi
         arguments: { chars }
       })
       await call.ended
-      return call.messages().at(-1)
+      // What is answered soon enough comes without a stream.
+      return call.type?.startsWith('application/json') === true ? JSON.parse(call.text()) : call.messages().at(-1)
     })
   )
   for (const [id, answer] of answers.entries())
