@@ -31,8 +31,6 @@ const issuerOfKeys = `${reservedIssuerPrefix}key`
 
 /** The characters of a digest that are kept: enough not to meet by chance, and a thousand of them are kept. */
 const digestChars = 22
-/** Of a query: no other has the same, however long somebody tries. */
-const queryChars = 11
 
 const none: ReadonlySet<string> = new Set()
 
@@ -60,7 +58,7 @@ function placeOf(definition: UpstreamDefinition | undefined): FoundPlace | undef
   const place = [hostname.replace(/\.$/, ''), port === '80' || port === '443' ? '' : port, path]
   const spelt = place.map((each) => each.toLowerCase().replace(/\/+/g, '/').replace(/\/$/, ''))
   const parameters = [...searchParams].map((each) => JSON.stringify(each)).sort()
-  const query = parameters.length === 0 ? '' : digestOf(...parameters).slice(0, queryChars)
+  const query = parameters.length === 0 ? '' : digestOf(...parameters)
   return { name: definition.name, server: digestOf(...spelt), query }
 }
 

@@ -2,11 +2,14 @@
 // serves requests, four of them hold that up for 16 ms and more at a time: on few cores, for all callers.
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { constants, setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 
 const threads = '/proc/self/task'
 /** As Node names the threads that V8 has. */
 const engineThread = 'V8Worker\n'
+/** How much nicer they are than the main thread, which may be so itself, and the nicest that there is (nice(2)). */
+const nicer = 10
+const nicest = 19
 
 /**
  * Gives the threads of V8 a lower priority than the main thread has (setpriority(2): on Linux each thread has its
@@ -16,7 +19,8 @@ const engineThread = 'V8Worker\n'
 export function lowerEngineThreads(): number {
   try {
     const ofEngine = readdirSync(threads).filter((id) => readFileSync(`${threads}/${id}/comm`, 'utf8') === engineThread)
-    for (const id of ofEngine) setPriority(Number(id), constants.priority.PRIORITY_BELOW_NORMAL)
+    const nice = Math.min(nicest, getPriority() + nicer)
+    for (const id of ofEngine) setPriority(Number(id), nice)
     return ofEngine.length
   } catch {
     return 0

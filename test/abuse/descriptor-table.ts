@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { Sent } from '../kit/client.ts'
-import type { Teardown } from '../kit/until.ts'
+import { until, type Teardown } from '../kit/until.ts'
 
 export function descriptorTable(pid: number) {
   const before = /^Max open files\s+(\S+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1] ?? ''
@@ -34,11 +34,24 @@ export interface HeldAnswer {
 /** Sends one request. */
 export type Held = (path: string, sent?: Sent) => Promise<HeldAnswer>
 
+/** Whether the other end has accepted it, and not only the system on its behalf (proc_pid_net(5): it has no inode before). */
+function isAccepted({ localPort = 0, remotePort = 0 }: Socket): boolean {
+  const hex = (port: number): string => `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const rows = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((row) => row.trim().split(/\s+/))
+  return rows.some(
+    ([, local = '', remote = '', , , , , , , inode]) =>
+      local.endsWith(hex(remotePort)) && remote.endsWith(hex(localPort)) && inode !== '0'
+  )
+}
+
 /** Opens a connection ahead of the time at which none can be accepted. */
 export async function heldConnection(t: Teardown, origin: string): Promise<Held> {
   const socket = connect(Number(new URL(origin).port), '127.0.0.1')
   t.teardown(() => socket.destroy())
   await once(socket, 'connect')
+  await until('the connection is accepted', () => isAccepted(socket))
   return (path, { method = 'GET', headers = {}, body } = {}) =>
     new Promise((resolve, reject) => {
       const options = { method, headers, createConnection: () => socket }

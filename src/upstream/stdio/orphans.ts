@@ -182,7 +182,11 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     /** For the environment of one child. */
     newMark: (): string => `${own}.${randomBytes(markBytes).toString('hex')}`,
     markOf,
-    /** Before a start. Never rejects. @param bare upstreams without a sandbox: the log may name them */
+    /**
+     * Before a start.
+     * @param bare upstreams without a sandbox: the log may name them
+     * @throws what says that the gateway has no more of what a start takes
+     */
     ready: async (bare: readonly Named[]): Promise<void> => {
       if (hasProc) await limit.ready(bare)
     },
