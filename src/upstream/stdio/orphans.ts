@@ -182,11 +182,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     /** For the environment of one child. */
     newMark: (): string => `${own}.${randomBytes(markBytes).toString('hex')}`,
     markOf,
-    /**
-     * Before a start.
-     * @param bare upstreams without a sandbox: the log may name them
-     * @throws what says that the gateway has no more of what a start takes
-     */
+    /** Before a start. @param bare without a sandbox, for the log. @throws what the gateway itself has no more of */
     ready: async (bare: readonly Named[]): Promise<void> => {
       if (hasProc) await limit.ready(bare)
     },
