@@ -2305,6 +2305,8 @@ limits/idle-memory.ts checkMs
 limits/idle-memory.ts maxIdleUse
 limits/idle-memory.ts leastYoungBytes
 limits/idle-memory.ts mostHeapBytes
+limits/engine-threads.ts nicer
+limits/engine-threads.ts nicest
 observe/otlp/log-export.ts maxPartBytes
 observe/lines/standard-error.ts retryMs
 upstream/stdio/known-programs.ts settledMs
@@ -2362,7 +2364,6 @@ admin/live/problems.ts nearly
 admin/live/event-streams.ts lastWordMs
 admin/paging.ts maxNameLength
 control/same-targets.ts digestChars
-control/same-targets.ts queryChars
 admin/paging.ts keptNameLength
 admin/live/watch.ts renewMs
 admin/live/watch.ts believedMs
