@@ -224,7 +224,7 @@ for (const { page: title, what, place, run } of tasks)
       const { page, complaints } = await rig.signedIn(place)
       await page.getByRole('heading', { name: title, level: 1 }).waitFor()
       await run(page, hand, t)
-      t.equal(await page.getByRole('dialog').count(), 0, 'nothing is left open')
+      await until('nothing is left open', async () => (await page.getByRole('dialog').count()) === 0)
       t.same(complaints, [])
     })
 
