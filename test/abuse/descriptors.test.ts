@@ -119,6 +119,11 @@ t.test('calls of one tenant at servers that never answer leave descriptors to wh
   t.match(await call(gateway, gateway.url, keys.colleague), { result: {} }, 'the next process starts')
   stop.abort()
   await Promise.all(calls)
+  // In 2025-11-25 a call outlives its connection; it ends with its session.
+  t.equal((await client.end()).status, 204)
+  const other = await legacyClient(gateway.url, keys.colleague)
+  const echo = { name: 'remote__echo', arguments: {} }
+  await until('its sockets are free again', async () => 'result' in (await other.request('tools/call', echo)).json)
   const measured = await neighbour.stop()
   t.same(measured.failures, [])
   t.ok(measured.calls > 0)

@@ -19,7 +19,7 @@ import { redis } from '../kit/redis.ts'
 import { until } from '../kit/until.ts'
 import { collector } from '../observe/collector.ts'
 import { descriptorTable, heldConnection, type Held, type HeldAnswer } from './descriptor-table.ts'
-import { attacked, keys, stdioServer, type Attacked } from './kit.ts'
+import { attacked, keys, registeredClient, stdioServer, type Attacked } from './kit.ts'
 
 const path = '/t/acme/mcp'
 const publicUrl = 'http://localhost:9'
@@ -65,26 +65,6 @@ async function syslogServer(t: Test) {
   return Object.assign(told, { to: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}` })
 }
 
-/** Somebody begins to sign in. @returns the request that leads on to their provider */
-async function begunSignIn({ origin }: Attacked): Promise<[path: string, sent: Sent]> {
-  const redirectUri = 'http://127.0.0.1:1/cb'
-  const { json } = await send(`${origin}/login/acme/reg`, {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
-  })
-  const begin = new URLSearchParams({
-    client_id: String(json.client_id),
-    redirect_uri: redirectUri,
-    response_type: 'code',
-    code_challenge: 'x'.repeat(43),
-    code_challenge_method: 'S256'
-  })
-  const { headers } = await send(`${origin}/login/acme/auth?${begin}`, { method: 'GET' })
-  const cookie = (headers['set-cookie'] ?? []).map((each) => each.split(';')[0]).join('; ')
-  const { pathname, search } = new URL(String(headers.location), origin)
-  return [pathname + search, { headers: { cookie } }]
-}
-
 t.test('whatever needs a descriptor fails by itself while there is none, and works as soon as there is', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-full-'))
   const auditFile = join(folder, 'audit.jsonl')
@@ -114,7 +94,7 @@ t.test('whatever needs a descriptor fails by itself while there is none, and wor
   })
   const adminUrl = String((await gateway.logged('the admin API', (line) => 'adminUrl' in line))['adminUrl'])
   const neighbour = await gateway.neighbour()
-  const [signInPath, signIn] = await begunSignIn(gateway)
+  const [signInPath, signIn] = await (await registeredClient(gateway)).begun()
   const tokens = { named: await named.sign(), found: await found.sign() }
   const json = { authorization: `Bearer ${adminKeys.platform}`, 'content-type': 'application/json' }
   const made = JSON.stringify({ tenants: { made: { auth: {}, upstreams: {} } } })

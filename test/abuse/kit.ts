@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { send, type Sent } from '../kit/client.ts'
 import { withCompiledCode } from '../kit/compiled-code.ts'
 import { type Teardown, until } from '../kit/until.ts'
 import { gatehouse, logLine, type Running } from '../e2e/kit/process.ts'
@@ -170,6 +171,38 @@ async function startNeighbour(t: Teardown, url: string): Promise<Neighbour> {
       child.send('stop')
       const [measured] = (await once(child, 'message')) as [Measured]
       return measured
+    }
+  }
+}
+
+/**
+ * A client registers at the login front of the attacked tenant.
+ * @returns its id, and how it begins a sign-in: the request that leads on to the provider
+ */
+export async function registeredClient({ origin }: Attacked) {
+  const front = `${origin}/login/acme`
+  const redirectUri = 'http://127.0.0.1:1/cb'
+  const { json } = await send(`${front}/reg`, {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
+  })
+  const clientId = String(json.client_id)
+  const begin = `${front}/auth?${new URLSearchParams({
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    response_type: 'code',
+    code_challenge: 'x'.repeat(43),
+    code_challenge_method: 'S256'
+  })}`
+  return {
+    clientId,
+    /** The URL at which a sign-in begins. */
+    begin,
+    async begun(): Promise<[path: string, sent: Sent]> {
+      const { headers } = await send(begin, { method: 'GET' })
+      const cookie = (headers['set-cookie'] ?? []).map((each) => each.split(';')[0]).join('; ')
+      const { pathname, search } = new URL(String(headers.location), origin)
+      return [pathname + search, { headers: { cookie } }]
     }
   }
 }

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { legacyClient, send } from '../kit/client.ts'
 import { until } from '../kit/until.ts'
-import { attacked, keys } from './kit.ts'
+import { attacked, keys, registeredClient } from './kit.ts'
 
 t.test('a flood at the login front of one tenant takes nothing from another', async (t) => {
   const login = { provider: { issuer: 'http://127.0.0.1:9', clientId: 'gatehouse', clientSecret: 'secret' } }
@@ -19,25 +19,12 @@ t.test('a flood at the login front of one tenant takes nothing from another', as
   const named = (chars: number): string =>
     JSON.stringify({ redirect_uris: [redirectUri], client_name: 'x'.repeat(chars) })
   const json = { 'content-type': 'application/json' }
-  const { client_id: clientId } = (await (
-    await fetch(`${front}/reg`, {
-      method: 'POST',
-      headers: json,
-      body: JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
-    })
-  ).json()) as { client_id: string }
-  const begin = new URLSearchParams({
-    client_id: clientId,
-    redirect_uri: redirectUri,
-    response_type: 'code',
-    code_challenge: 'x'.repeat(43),
-    code_challenge_method: 'S256'
-  })
+  const { clientId, begin } = await registeredClient(gateway)
   const refresh = { grant_type: 'refresh_token', client_id: clientId, refresh_token: 'none' }
   const requests = [
     () => fetch(`${front}/reg`, { method: 'POST', headers: json, body: named(50_000) }),
     () => fetch(`${front}/reg`, { method: 'POST', headers: json, body: named(7_000) }),
-    () => fetch(`${front}/auth?${begin}`, { redirect: 'manual' }),
+    () => fetch(begin, { redirect: 'manual' }),
     () => fetch(`${front}/token`, { method: 'POST', body: new URLSearchParams(refresh) }),
     () => fetch(`${front}/.well-known/openid-configuration`)
   ]
@@ -91,24 +78,10 @@ t.test('sign-ins at a provider that hangs take no descriptors from another tenan
     top: { publicUrl: 'http://localhost:9' },
     tenant: { auth: { keys: [{ name: 'attacker', key: keys.attacker }], login } }
   })
-  const front = `${gateway.origin}/login/acme`
-  const redirectUri = 'http://127.0.0.1:1/cb'
-  const { json } = await send(`${front}/reg`, {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' })
-  })
-  const begin = new URLSearchParams({
-    client_id: String(json.client_id),
-    redirect_uri: redirectUri,
-    response_type: 'code',
-    code_challenge: 'x'.repeat(43),
-    code_challenge_method: 'S256'
-  })
+  const { begun } = await registeredClient(gateway)
   const signIn = async (): Promise<void> => {
-    const { headers } = await send(`${front}/auth?${begin}`, { method: 'GET' })
-    const cookie = (headers['set-cookie'] ?? []).map((each) => each.split(';')[0]).join('; ')
-    const { pathname, search } = new URL(String(headers.location), gateway.origin)
-    await send(gateway.origin + pathname + search, { method: 'GET', headers: { cookie } })
+    const [path, sent] = await begun()
+    await send(gateway.origin + path, { method: 'GET', ...sent })
   }
   const neighbour = await gateway.neighbour()
   for (let n = 0; n < 90; n++) void signIn().catch(() => {})
