@@ -861,6 +861,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '429'
     ],
     ['http/request-rates.ts refusedAfterMs', 'time until that refusal is sent', 'request', 'sent'],
+    [
+      'http/request-rates.ts refusalGapMs',
+      'time between two of these refusals, while they wait no longer than twice that time',
+      'request',
+      'sent'
+    ],
     ['http/request-rates.ts maxWaitingRefusals', 'refusals that wait so', 'process', 'sent at once'],
     [
       'http/sockets.ts memoryPerConnection bytes',

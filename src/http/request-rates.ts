@@ -16,6 +16,11 @@ const burstSeconds = 5
  * Only the answer waits and not its connection, so that a proxy sends requests of others on other connections.
  */
 const refusedAfterMs = 250
+/**
+ * The time between two refusals, in milliseconds: clients that are refused together would come back together, in one
+ * turn of the event loop. While more wait than that lets out, they are sent together after twice the wait.
+ */
+const refusalGapMs = 1
 /** Refusals that wait; each holds a connection. Those beyond are sent at once. */
 const maxWaitingRefusals = 1_024
 /** Beyond, who asked least recently is forgotten, and may send a burst again; the limit of its tenant still holds. */
@@ -48,6 +53,7 @@ export function createRequestRates(
   const rates = new Map<string, Rate>()
   let current = limits()
   let waitingRefusals = 0
+  let lastRefusalAt = 0
 
   function rateOf(key: string, perSecond: number): Rate {
     const known = rates.get(key)
@@ -112,12 +118,14 @@ export function createRequestRates(
 
   function refuseLater(error: unknown): Promise<never> {
     waitingRefusals++
+    const now = clock.now()
+    lastRefusalAt = Math.max(now + refusedAfterMs, Math.min(lastRefusalAt + refusalGapMs, now + 2 * refusedAfterMs))
     return new Promise((_resolve, reject) => {
       const refuse = (): void => {
         waitingRefusals--
         reject(error)
       }
-      clock.timer(refusedAfterMs, refuse).unref()
+      clock.timer(lastRefusalAt - now, refuse).unref()
     })
   }
 

@@ -2,7 +2,8 @@
 // serves requests, four of them hold that up for 16 ms and more at a time: on few cores, for all callers.
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { getPriority, setPriority } from 'node:os'
+import { availableParallelism, getPriority, setPriority } from 'node:os'
+import { setFlagsFromString } from 'node:v8'
 
 const threads = '/proc/self/task'
 /** As Node names the threads that V8 has. */
@@ -25,4 +26,15 @@ export function lowerEngineThreads(): number {
   } catch {
     return 0
   }
+}
+
+/**
+ * Has V8 collect young objects on the main thread alone where the process has one core (taskset, or a CPU quota of its
+ * container): there, handing the work to other threads and waiting for them takes twice as long as doing it.
+ * @returns whether it is so
+ */
+export function collectOnOneCore(): boolean {
+  const hasOneCore = availableParallelism() === 1
+  if (hasOneCore) setFlagsFromString('--no-parallel-scavenge')
+  return hasOneCore
 }

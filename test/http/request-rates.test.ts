@@ -25,27 +25,36 @@ const callerNamed = (person: string) => {
   return { person, principal }
 }
 
-t.test('a request beyond the rate is refused after a quarter of a second; too many such at once', async (t) => {
-  const clock = handClock()
-  const limits = acme(1)
-  const rates = createRequestRates(() => limits, clock, { log: pino({ level: 'silent' }) })
-  const ada = callerNamed('ada')
-  for (let n = 0; n < 5; n++) t.equal(rates.letIn(ada), undefined, 'the control: it is let in at once')
-  const refusals: unknown[] = []
-  const refused = (): void => {
-    rates.letIn(ada)?.catch((error: unknown) => refusals.push(error))
+t.test(
+  'requests beyond the rate are refused after a quarter of a second, one by one; too many such at once',
+  async (t) => {
+    const clock = handClock()
+    const limits = acme(1)
+    const rates = createRequestRates(() => limits, clock, { log: pino({ level: 'silent' }) })
+    const ada = callerNamed('ada')
+    for (let n = 0; n < 5; n++) t.equal(rates.letIn(ada), undefined, 'the control: it is let in at once')
+    const refusals: unknown[] = []
+    const refused = (): void => {
+      rates.letIn(ada)?.catch((error: unknown) => refusals.push(error))
+    }
+    for (let n = 0; n < 1_024; n++) refused()
+    t.throws(refused, { code: 'rate_limited' }, 'as many wait as may')
+    clock.advance(249)
+    await new Promise((resolve) => setImmediate(resolve))
+    t.same(refusals, [])
+    clock.advance(1)
+    await until('the first one is refused', () => refusals.length > 0)
+    t.equal(refusals.length, 1, 'alone')
+    clock.advance(99)
+    await until('others follow', () => refusals.length > 1)
+    t.equal(refusals.length, 100, 'a millisecond apart')
+    clock.advance(151)
+    await until('all are refused', () => refusals.length === 1_024)
+    t.match(refusals[0], { code: 'rate_limited', data: { limit: 'requestsPerSecondPerPrincipal' } })
+    refused()
+    t.equal(refusals.length, 1_024, 'there is room to wait again')
   }
-  for (let n = 0; n < 1_024; n++) refused()
-  t.throws(refused, { code: 'rate_limited' }, 'as many wait as may')
-  clock.advance(249)
-  await new Promise((resolve) => setImmediate(resolve))
-  t.same(refusals, [])
-  clock.advance(1)
-  await until('all are refused', () => refusals.length === 1_024)
-  t.match(refusals[0], { code: 'rate_limited', data: { limit: 'requestsPerSecondPerPrincipal' } })
-  refused()
-  t.equal(refusals.length, 1_024, 'there is room to wait again')
-})
+)
 
 t.test('a flood is one line at its beginning, one a minute while it lasts, and none after', (t) => {
   const clock = handClock()

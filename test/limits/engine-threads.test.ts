@@ -1,6 +1,10 @@
-// The threads on which V8 collects garbage and compiles give way to the one that serves requests.
+// The threads on which V8 collects garbage and compiles give way to the one that serves requests, and
+// do not share its work where there is one core.
 
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { serve } from '../kit/process.ts'
 
@@ -36,4 +40,21 @@ t.test('threads of the engine have a lower priority than all others of the gatew
   const others = threads.filter(([name]) => name !== 'V8Worker')
   t.ok(others.length > 0)
   for (const [name, each] of others) t.equal(each, nice, name)
+})
+
+t.test('young objects are collected on the main thread where the process has one core', (t) => {
+  const module = join(import.meta.dirname, '../../src/limits/engine-threads.ts')
+  const program = `
+    const { collectOnOneCore } = await import(${JSON.stringify(module)})
+    const { availableParallelism } = await import('node:os')
+    console.log(JSON.stringify([availableParallelism(), collectOnOneCore()]))`
+  const run = (...pinned: string[]): unknown => {
+    const command = [...pinned, process.execPath, '--input-type=module', '--eval', program]
+    return JSON.parse(execFileSync(command[0] ?? '', command.slice(1), { encoding: 'utf8' }))
+  }
+  const first = /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? ''
+  t.same(run('taskset', '-c', first), [1, true])
+  const [cores, isAlone] = run() as [number, boolean]
+  t.equal(isAlone, cores === 1, 'the control: with more cores other threads help')
+  t.end()
 })
