@@ -95,7 +95,7 @@ t.test('where the servers of a tenant take more than it may, the largest is ende
   const small = await open()
   const large = await open()
   const grown = large.call('grow', { mebibytes: 512 })
-  await t.rejects(grown, { message: /those of tenant acme took more than limits\.processBytesPerTenant/ })
+  await t.rejects(grown, { message: /the servers of tenant acme took more than limits\.processBytesPerTenant/ })
   t.match(await small.call('processes'), { content: [{}] })
 })
 

@@ -1,14 +1,14 @@
-// The environment of a child, and what of it is secret in what the child writes: its variables and arguments, and what
-// is a token by its form alone.
+// Makes the environment of a child, and masks secrets in what the child writes: the values of its variables and
+// arguments, and everything that has the form of a known kind of token.
 
 import type { Environment } from '../../config/references.ts'
 import { secretArguments, secretForms, urlCredentials, writtenForms } from '../../config/secret-values.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import { masked, maskParts, secretParts } from '../rpc/mask.ts'
 
-/** What a program needs to find itself at home. */
+/** Variables about the user and the system, which most programs expect. */
 const atHome = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL']
-/** What it needs to reach the network where that goes through a proxy, or where a company signs certificates itself. */
+/** Variables for a network that is reached through a proxy, or where a company has its own certificate authority. */
 const network = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY']
 const authorities = [
   'NODE_EXTRA_CA_CERTS',
@@ -19,15 +19,15 @@ const authorities = [
   'CURL_CA_BUNDLE'
 ]
 const inherited = [...atHome, ...network, ...network.map((name) => name.toLowerCase()), ...authorities]
-/** Say who and where it is: no secrets, whatever they look like. */
+/** Variables whose values are never masked, because they hold no secrets. */
 const plain: ReadonlySet<string> = new Set([...atHome, ...authorities])
 
-/** The child's environment: a handful of inherited variables and what the definition says. */
+/** @returns the child's environment: a few variables of the gateway, those in `inheritEnv`, and `env` */
 export function environment(
   base: Environment,
   { env: own, inheritEnv = [] }: Pick<StdioDefinition, 'env' | 'inheritEnv'>
 ): Record<string, string> {
-  // A value like "() { ..." is a shell function, which some shells would run.
+  // Some shells would run a value like "() { ..." as a function, so it is not inherited.
   const taken = [...inherited, ...inheritEnv].flatMap((name) => {
     const value = base[name]
     return value === undefined || value.startsWith('()') ? [] : [[name, value] as const]
@@ -35,7 +35,7 @@ export function environment(
   return { ...Object.fromEntries(taken), ...own }
 }
 
-/** Of the child's environment what may hold secrets: a proxy is often named with its user and password. */
+/** @returns the variables of the child that may hold secrets; the URL of a proxy, for example, may hold a password */
 export const maskedEnvironment = (
   base: Environment,
   definition: Pick<StdioDefinition, 'env' | 'inheritEnv'>
@@ -44,13 +44,13 @@ export const maskedEnvironment = (
   ...definition.env
 })
 
-// A child may have tokens that the definition does not know: keys of gateways, tokens of GitHub, GitLab, Slack, AWS and
-// Google, keys of model providers, JSON Web Tokens, what stands after Bearer or Basic, and passwords within URLs. Each
-// begins where none of its characters precedes, so that a line is gone through once. What is short after Bearer or
-// Basic has to look like no word.
+// Matches tokens that the definition does not contain: keys of this gateway, tokens of GitHub, GitLab, Slack, AWS and
+// Google, keys of model providers, JSON Web Tokens, credentials after Bearer or Basic, and passwords within URLs. A
+// match begins only after a character that no token contains, which keeps the search linear. A short text after Bearer
+// or Basic matches only if it does not look like a word.
 const known = new RegExp(
   [
-    // Ahead of the tokens of GitHub, which have no hyphens.
+    // Must stand before the GitHub tokens: those have no hyphens and would match only a part of these.
     'gatehouse_[\\w-]{43}[\\da-f]{8}|gha?_[\\w-]{43}',
     'gh[a-z]_\\w{16,}|github_pat_\\w{16,}|glpat-[\\w-]{16,}|sk-[\\w-]{16,}|xox[a-z]-[\\w-]{10,}',
     '(?:AKIA|ASIA)[A-Z\\d]{16}|AIza[\\w-]{30,}',
@@ -64,9 +64,8 @@ const known = new RegExp(
 )
 
 /**
- * A child may print its own environment or command line: masks what of it is secret, and nothing else, so that its log
- * stays of use.
- * @param env as `maskedEnvironment`
+ * Masks secrets in a text, since a child may print its own environment or command line. All other text is kept.
+ * @param env the variables that may hold secrets, see `maskedEnvironment`
  */
 export function createMask({
   args,

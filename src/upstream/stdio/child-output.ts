@@ -1,5 +1,5 @@
-// What a child writes to its standard output (2025-11-25 basic/transports "stdio"): JSON-RPC messages, a line each.
-// Memory and log lines are bounded.
+// Reads what a child writes to its standard output: one JSON-RPC message a line (2025-11-25 basic/transports "stdio").
+// Memory and log lines are limited.
 
 import { createTokenBucket } from '../../limits/limits.ts'
 import { JsonLimitError } from '../../protocol/json-scan.ts'
@@ -15,18 +15,18 @@ import type { StrayLines } from '../rpc/stray-lines.ts'
 
 const LF = 0x0a
 const CR = 0x0d
-/** How much of a line that is too long is kept to find the call it answers. */
+/** How much of the start and of the end of a line that is too long is kept, to find the call that it answers. */
 const keptBytes = 256
-/** Lines read in one step. */
+/** The most lines that are read in one turn of the event loop. */
 const linesPerStep = 16
 
 /**
- * Work is linear however the stream is cut.
- * @param maxBytes of a line without its end
- * @param line gets each line without its end (LF or CRLF); valid only until its steps are done, if it returns any
- * @param tooLong gets the first and last bytes of a line that is left out, when it has ended; `noMemory`: why there was
- * no memory for it, where that is the reason
- * @param incoming what a line takes up; default: it is not counted
+ * Cuts a stream into lines; the work is linear in the bytes, whatever the chunks.
+ * @param maxBytes the longest line, without LF or CRLF
+ * @param line gets each line without LF or CRLF; the buffer is valid only until the returned steps are done
+ * @param tooLong gets the first and the last bytes of a line that is left out, once the line has ended; `noMemory` says
+ * why there was no memory for it, if that is the reason
+ * @param incoming counts the memory of the current line; default: it is not counted
  */
 export function createLineReader(
   maxBytes: number,
@@ -39,7 +39,7 @@ export function createLineReader(
   let head: Buffer | undefined
   let tail: Buffer = Buffer.alloc(0)
 
-  /** @returns whether a line that has grown to so many bytes can be held */
+  /** @returns whether a line of so many bytes may be held */
   function fits(bytes: number): boolean {
     if (bytes > maxBytes + 1) return false
     if (incoming?.fits(bytes) !== false) return true
@@ -47,19 +47,19 @@ export function createLineReader(
     return false
   }
 
-  /** Keeps samples of a line that is too long, and nothing else of it. */
+  /** Keeps only the first and the last bytes of a line that is too long. */
   function overflow(rest: Buffer): void {
     chunks.add(rest)
     const known = chunks.take()
     incoming?.fits(0)
     if (head === undefined || head.length < keptBytes)
       head = Buffer.concat([head ?? known.subarray(0, 0), known.subarray(0, keptBytes)]).subarray(0, keptBytes)
-    // A copy: a slice would keep the whole of what it was cut from.
+    // A copy, since a slice would keep the whole buffer in memory.
     tail = Buffer.from(Buffer.concat([tail, known.subarray(-keptBytes)]).subarray(-keptBytes))
   }
 
   function end(rest: Buffer): Steps | void {
-    // One byte more than the limit: it may be the CR of the line's end.
+    // A line may have one byte more than the limit here, which may be the CR of its CRLF.
     if (head === undefined && fits(chunks.size + rest.length)) {
       chunks.add(rest)
       const whole = chunks.take()
@@ -76,11 +76,11 @@ export function createLineReader(
   }
 
   return {
-    /** Bytes held back for a line that has not ended. */
+    /** The number of bytes of the line that has not ended yet. */
     get held() {
       return chunks.size
     },
-    /** Nothing more comes. */
+    /** Frees the memory of a line that has not ended. */
     end(): void {
       chunks.take()
       incoming?.fits(0)
@@ -103,17 +103,20 @@ export function createLineReader(
   }
 }
 
-/** Debug prints of a busy server pass; what goes on above this rate would keep us from the messages of others. */
+/**
+ * The rate of lines that are no messages. A busy server with debug output stays below it; a server above it is ended,
+ * because reading its lines would delay the messages of others.
+ */
 const strayPerSecond = 200
 const strayBurst = 10_000
-/** Enough of a line to mask what is secret in it, and to show what it is. */
+/** How much of such a line is searched for secrets, in bytes, and how much is logged, in characters. */
 const sampleBytes = 4_096
 const sampleLength = 200
 
 /**
- * Hands the messages to `rpc`. Servers print banners and debug lines among them although they must not: these are left
- * out.
- * @param flooded too many lines are no messages
+ * Passes the messages to `rpc`. Lines that are no messages, such as banners and debug output, break the specification
+ * but are common: they are left out.
+ * @param flooded called when too many lines are no messages
  */
 export function createMessageReader(
   definition: StdioDefinition,
@@ -127,7 +130,7 @@ export function createMessageReader(
   const bucket = createTokenBucket(clock, strayPerSecond, strayBurst)
   let hasAnswered = false
 
-  /** Until the server has answered, nothing of a call can be in what it prints: the line may be shown. */
+  /** Logs the line itself only until the server has answered: later lines may contain the data of a call. */
   function tellStray(line: Buffer, reason: string): void {
     strayLines.note(definition, log, () => ({
       bytes: line.length,
@@ -145,7 +148,7 @@ export function createMessageReader(
     flooded(uncertainError(name, 'upstream_protocol', text))
   }
 
-  /** An answer that is left out fails its call, as far as it can be found. */
+  /** Fails the call whose answer is left out, if the sample of the answer shows which call it is. */
   function failCall(
     head: Buffer,
     tail: Buffer,
@@ -186,9 +189,9 @@ export function createMessageReader(
 
   return {
     push: (chunk: Buffer): void => work.push(lines.push(chunk), lines.held + chunk.length),
-    /** When all that came is read. */
+    /** Runs a callback once all received output is read. */
     whenIdle: work.whenIdle,
-    /** Nothing is read after this. */
+    /** Reads nothing more. */
     stop(): void {
       work.close()
       lines.end()

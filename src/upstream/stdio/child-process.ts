@@ -1,5 +1,5 @@
-// One child process: its start, its pipes and its end. It leads a process group of its own and the whole group ends
-// with it, because a wrapper such as npx leaves the real server behind when only the wrapper is killed. Never a shell.
+// Starts one child process, writes to it and ends it. The child leads its own process group, and the whole group is
+// killed with it: if only a wrapper such as npx were killed, the real server would go on. No shell is ever used.
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -19,37 +19,38 @@ import type { Log } from '../../observe/log.ts'
 export interface ChildEvents {
   stdout(chunk: Buffer): void
   stderr(chunk: Buffer): void
-  /** It has ended, or never started; all it wrote was handed over before. Exactly once. */
+  /** Called exactly once, when the process has ended or could not start, after all its output was handed over. */
   ended(reason: GatewayError): void
 }
 
 export interface Child {
-  /** What it writes waits in its pipe while this is paused. */
+  /** While a stream is paused, further output waits in the pipe. */
   readonly stdout: StepSource
   readonly stderr: StepSource
   /**
-   * @param line with the end of the line, where it is no long one
-   * @param read runs when the child has read it, or never will
-   * @returns false when the child has left more than `maxQueued` bytes unread: nothing was written
+   * @param line a string includes its line feed; a long text (`parts`) gets one here
+   * @param read called when the child has read the line, or never will
+   * @returns false if the child has left more than `maxQueued` bytes unread; then nothing was written
    */
   write(line: JsonText, read: () => void): boolean
   /**
-   * Standard input ends; after a grace TERM, after another KILL, to the group. Resolves when it is gone. Idempotent.
+   * Closes standard input; after `graceMs` sends SIGTERM to the group, and after `graceMs` more SIGKILL. Resolves when
+   * the processes are gone, at the latest after a third `graceMs`. Idempotent.
    */
   close(): Promise<void>
   /**
-   * KILL to the group.
-   * @param why for those who wait for its answers; a sentence without its end
+   * Sends SIGKILL to the group.
+   * @param why the reason in the error of the pending requests: a clause without a full stop
    */
   kill(why?: string): void
-  /** It is on its way out: what it takes will be free within seconds. */
+  /** Whether the process was told to end; its memory and its place are free within seconds. */
   isEnding(): boolean
-  /** In the environment of all its processes. */
+  /** The value of `markVariable` in the environment of the child and of every process that it starts. */
   readonly mark: string
 }
 
 export interface ChildSurroundings {
-  /** Where the inherited variables come from; children do not see the rest of it. */
+  /** The gateway's own environment; a child inherits only a few of its variables (child-environment.ts). */
   readonly baseEnv: Environment
   readonly orphans: Orphans
   readonly sandbox: Sandbox
@@ -59,13 +60,13 @@ export interface ChildSurroundings {
 
 // 2025-11-25 basic/lifecycle "Shutdown": close stdin, wait, SIGTERM, wait, SIGKILL.
 const graceMs = 2_000
-/** How long the pipes of a dead child may stay open: a process that left the group may hold them. */
+/** How long the output of a dead child is still read: a process that has left its group may keep the pipes open. */
 const pipesMs = 1_000
 const maxQueued = 1_048_576
-/** Of 1000: half of all memory is added to what a server takes up when the system chooses what to end. */
+/** The oom_score_adj of children, of at most 1000: Linux adds half of all memory to what a child uses. */
 const outOfMemoryScore = '500'
 
-/** @throws GatewayError as `startError` */
+/** @throws GatewayError see `startError` */
 export function startChild(
   definition: StdioDefinition,
   { stdout, stderr, ended }: ChildEvents,
@@ -90,7 +91,7 @@ export function startChild(
   function finish(reason: GatewayError): void {
     if (over) return
     over = true
-    // The grandchildren may have outlived their parent.
+    // Processes that the child has started may still run.
     signalGroup('SIGKILL')
     child.stdin.destroy()
     child.stdout.destroy()
@@ -101,7 +102,7 @@ export function startChild(
   }
 
   function noteLeft(isClean: boolean): void {
-    if (!isClean) log.warn({ upstream: name }, 'processes that the upstream has left cannot be ended')
+    if (!isClean) log.warn({ upstream: name }, 'processes of an ended upstream could not be killed: end them by hand')
   }
 
   function signalGroup(signal: NodeJS.Signals): void {
@@ -109,7 +110,7 @@ export function startChild(
     try {
       process.kill(-child.pid, signal)
     } catch (error) {
-      // ESRCH: the whole group has gone, which is what we want. Anything else leaves at least the leader to us.
+      // ESRCH: no process of the group is left. After any other error, at least the child itself can be signalled.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') child.kill(signal)
     }
   }
@@ -117,7 +118,7 @@ export function startChild(
   const stop = async (): Promise<void> => {
     if (over) return await gone.promise
     child.stdin.end()
-    // Not even KILL ends a process that hangs in the kernel: after the last grace we stop waiting for it.
+    // SIGKILL does not end a process that hangs in the kernel, so the last wait is limited too.
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       if (await settledWithin(clock, graceMs, gone.promise)) return
       if (!over) signalGroup(signal)
@@ -128,10 +129,10 @@ export function startChild(
 
   child.stdout.on('data', stdout)
   child.stderr.on('data', stderr)
-  // For good, not once: a child that has changed its user makes an error of every signal that we try.
+  // Not `once`: if the child has changed its user, every signal that we send to it emits another error.
   child.on('error', (cause: NodeJS.ErrnoException) => {
     if (child.pid === undefined) return finish(startError(definition, cause))
-    log.warn({ upstream: name, pid: child.pid, reason: cause.code }, 'the process of the upstream cannot be signalled')
+    log.warn({ upstream: name, pid: child.pid, reason: cause.code }, 'the process cannot be signalled: end it by hand')
   })
   child.once('exit', (code, signal) => {
     signalGroup('SIGKILL')
@@ -140,10 +141,10 @@ export function startChild(
     const reason =
       killedFor === undefined ? new ProcessEndedError(name, text, code) : uncertainError(name, 'upstream_lost', text)
     const exited = (): void => finish(reason)
-    // What it wrote last is still in the pipes: 'close' comes when they are read to their end.
+    // The last output may still be in the pipes: 'close' is emitted when they have been read to their end.
     const waitForPipes = (): Timer =>
       clock.timer(pipesMs, () => {
-        // While it is paused, what it wrote waits for us and not for anybody else.
+        // While the stream is paused, it is the gateway that has not read the output yet.
         if (!over && child.stdout.isPaused()) timer = waitForPipes()
         else exited()
       })
@@ -153,8 +154,8 @@ export function startChild(
       exited()
     })
   })
-  // A child that closes its side of a pipe but lives on can no longer be talked to. It may be on its way out, so it
-  // gets its grace.
+  // A child that closes one of its pipes can no longer exchange messages. It may be about to exit, so it is closed and
+  // not killed at once.
   const hangUp = (): void => {
     void close()
   }
@@ -190,12 +191,12 @@ export function startChild(
   }
 }
 
-/** Where memory runs out, the system ends the server and not the gateway (proc(5), oom_score_adj; Linux only). */
+/** Makes Linux kill the server, not the gateway, when memory runs out (proc(5), oom_score_adj). */
 function endFirst(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, outOfMemoryScore)
   } catch {
-    // Another system, or the process has ended.
+    // The system is not Linux, or the process has already ended.
   }
 }
 
@@ -211,7 +212,7 @@ function spawned(
   } catch (cause) {
     throw startError(definition, cause)
   }
-  // Where no descriptor is left, spawn returns a child without pipes, whose error comes later.
+  // If no file descriptor is left, spawn returns a child without pipes and emits 'error' later.
   const { stdin } = child as { readonly stdin?: unknown }
   if (stdin !== undefined && stdin !== null) return child
   child.on('error', () => {})

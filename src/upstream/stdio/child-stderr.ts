@@ -1,4 +1,4 @@
-// What a child writes to its standard error: free text for our log, in which secrets are masked, and which is bounded.
+// Logs what a child writes to its standard error: secrets are masked, and the length and number of lines are limited.
 
 import { createTokenBucket } from '../../limits/limits.ts'
 import { finished } from '../../protocol/json-steps.ts'
@@ -11,14 +11,14 @@ const maxLineBytes = 4_096
 const maxLineLength = 1_000
 const linesPerSecond = 20
 const lineBurst = 200
-/** Between two lines of the log about those that are left out. */
+/** The shortest time between two log lines that say how many lines were left out. */
 const tellMs = 60_000
-/** That are held until the server has answered. */
+/** The most lines that are held back until the server has answered. */
 const maxEarlyLines = 100
 
 /**
- * Logs the standard error, which is never an error signal. A flood costs the child its lines, not us our log. Where the
- * server does not come up, its lines are at debug: whoever wanted it says in one line why it did not.
+ * Logs the lines; none of them counts as a failure of the server. Above `linesPerSecond`, lines are left out. If the
+ * server does not start, its lines are logged at debug level, because the caller logs the reason in one line.
  */
 export function createStderrLog(
   upstream: string,
@@ -27,11 +27,11 @@ export function createStderrLog(
   source: StepSource
 ) {
   const bucket = createTokenBucket(clock, linesPerSecond, lineBurst)
-  /** Since the last line that was not; and of these, how many the log does not know of. */
+  /** Lines left out since the last line that was logged, and since the last report of left-out lines. */
   let dropped = 0
   let untold = 0
   let toldAt = -Infinity
-  /** undefined: the server has answered. */
+  /** The lines written before the server has answered; undefined once it has. */
   let early: string[] | undefined = []
 
   function note(bytes: Buffer): void {
@@ -45,7 +45,7 @@ export function createStderrLog(
     dropped = 0
     if (clock.now() - toldAt >= tellMs) tell()
     const stderr = printable(mask(bytes.toString()), maxLineLength)
-    // While it is away it says the same at every attempt.
+    // A server that cannot start writes the same lines at every attempt.
     const isOld = events.stderr?.(stderr, leftOut) === true
     if (early === undefined) return write(isOld ? 'debug' : 'info', [stderr])
     early.push(stderr)
@@ -72,10 +72,10 @@ export function createStderrLog(
       write('info', early ?? [])
       early = undefined
     },
-    /** @param read what it wrote to it if its server has not answered, as soon as that is read */
+    /** @param read gets the lines, once all are read, if the server has not answered; otherwise an empty list */
     end(read: (early: readonly string[]) => void): void {
       work.whenIdle(() => {
-        // A last line without its end is often the reason why the child gave up.
+        // A last line without a line feed often says why the child gave up.
         if (lines.held > 0) finished(lines.push(Buffer.from('\n')))
         tell()
         read(early ?? [])

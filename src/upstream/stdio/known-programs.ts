@@ -1,6 +1,6 @@
-// Programs whose contents the operator has named (`admin.allowedCommands`): the file at their path is compared before
-// each start. It is started by its path: whoever can write there at that very moment is not kept out, so nobody but
-// the operator should be able to.
+// Compares a program with the SHA-256 that `admin.allowedCommands` names, before each start. The program is then
+// started by its path, so whoever can replace the file between the comparison and the start is not stopped: only the
+// operator should be able to write there.
 
 import { createHash } from 'node:crypto'
 import { constants, type BigIntStats } from 'node:fs'
@@ -9,21 +9,21 @@ import type { StdioDefinition } from '../../config/snapshot.ts'
 import { UnreachableError } from '../rpc/errors.ts'
 import { isFaultOfGateway } from './start-error.ts'
 
-/** Files whose digests are remembered, as long as nothing was written to them. */
+/** The most files whose digest is remembered. A digest is computed again once the file has changed. */
 const maxFiles = 100
-/** What was written to a moment ago may be written to again without another time of its change. In milliseconds. */
+/** Digests of files changed more recently are not remembered: another write may leave the same change time. */
 const settledMs = 2_000
 
-/** The time of the last change of its entry cannot be set back. */
+/** Identifies the contents of a file. Unlike the modification time, its ctime cannot be set back. */
 const stateOf = ({ dev, ino, size, ctimeNs }: BigIntStats): string => [dev, ino, size, ctimeNs].join(' ')
 
-/** @param settled after how many milliseconds without a change a digest is remembered */
+/** @param settled for how many milliseconds a file must be unchanged before its digest is remembered */
 export function createKnownPrograms(settled = settledMs) {
   const digests = new Map<string, string>()
 
-  /** Of one open file throughout: a link at its path may lead elsewhere a moment later. */
+  /** Opens the path only once, because a link at the path may point to another file a moment later. */
   async function digestOf(path: string): Promise<string> {
-    // A pipe, which waits for somebody to write to it, is no program.
+    // O_NONBLOCK: opening a named pipe would otherwise wait for a writer.
     const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     try {
       const stats = await file.stat({ bigint: true })
@@ -42,7 +42,7 @@ export function createKnownPrograms(settled = settledMs) {
     }
   }
 
-  /** @throws UnreachableError where the file is another one, or cannot be read; what is a fault of the gateway */
+  /** @throws UnreachableError if the file differs or cannot be read; the cause itself if `isFaultOfGateway` */
   return async ({ name, command, sha256 }: Pick<StdioDefinition, 'name' | 'command' | 'sha256'>): Promise<void> => {
     if (sha256 === undefined) return
     try {
@@ -51,7 +51,8 @@ export function createKnownPrograms(settled = settledMs) {
       if (isFaultOfGateway(cause)) throw cause
       throw new UnreachableError(
         'upstream_unavailable',
-        `Upstream ${name} cannot start: ${command} cannot be read to compare it.`,
+        `Upstream ${name} cannot start: ${command} cannot be read to compare its SHA-256 with admin.allowedCommands. ` +
+          'Make it readable for the gateway, or correct the command.',
         { cause }
       )
     }

@@ -1,6 +1,6 @@
-// A mark that a process keeps where it wipes its environment: a resource limit that nothing looks at, and that all
-// inherit that come of it. It is set by `prlimit` (util-linux), which then becomes the program itself: the same
-// process with the same environment.
+// Marks a child process by a resource limit that Linux does not enforce. All its descendants inherit the mark, and a
+// process that clears its environment keeps it. `prlimit` (util-linux) sets the limit and then executes the program in
+// the same process.
 
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -11,15 +11,15 @@ import type { Log } from '../../observe/log.ts'
 import { type Command, findCommand } from './sandbox.ts'
 import { isFaultOfGateway } from './start-error.ts'
 
-// getrlimit(2): RLIMIT_LOCKS was looked at last by Linux 2.4.24. Of the two limits the soft one, which may be set to
-// any number, and again.
+// getrlimit(2): RLIMIT_LOCKS was enforced last in Linux 2.4.24. The soft limit is set, because any process may change
+// it to any value.
 const option = '--locks'
-/** proc(5), `limits`: everybody may read it. */
+/** The line of /proc/PID/limits that shows the mark (proc(5)); every user may read that file. */
 const line = '^Max file locks +'
-/** The test run ends by itself; a system that hangs must not hold the start of upstreams. */
+/** The timeout of the test run of `prlimit`, so that a system that hangs does not block the start of upstreams. */
 const probeMs = 10_000
 
-/** Of upstreams that the log names: a line, and no list of all. */
+/** The most upstreams that the warning names. */
 const maxNames = 10
 
 const run = promisify(execFile)
@@ -29,20 +29,20 @@ export type Named = Pick<StdioDefinition, 'tenant' | 'name'>
 type Environment = Readonly<Record<string, string | undefined>>
 
 interface LimitMarkOptions {
-  /** Hexadecimal; the marks of all children begin with it. */
+  /** Identifies this gateway process, in hexadecimal; the marks of all its children begin with it. */
   readonly own: string
-  /** Where `prlimit` is looked for. */
+  /** The PATH in which `prlimit` is searched. */
   readonly path: string | undefined
   readonly proc: string
   readonly log: Log
 }
 
 export function createLimitMark({ own, path, proc, log }: LimitMarkOptions) {
-  // Ten digits for the gateway and eight for the child: less than 2^63.
+  // A limit is a number below 2^63: ten digits identify the gateway and eight the child.
   const ofGateway = String(1_000_000_000 + Number.parseInt(own.slice(0, 8), 16))
   const limitOf = (mark: string): string => ofGateway + String(Number.parseInt(mark.slice(-6), 16)).padStart(8, '0')
   const anyLimit = new RegExp(`${line}(\\d+)`, 'm')
-  /** Undefined where there is none, or it does not work. */
+  /** The path of `prlimit`; undefined if it is not installed or does not work. */
   let program: string | undefined
   let probed: Promise<void> | undefined
   let said = false
@@ -60,17 +60,17 @@ export function createLimitMark({ own, path, proc, log }: LimitMarkOptions) {
         probed = undefined
         throw error
       }
-      // The system forbids it, or it is another program of that name.
+      // The system forbids it, or another program has this name: children are not marked.
     }
   }
 
   return {
-    /** For grep -E: what this gateway has set. */
+    /** An expression for `grep -E` that matches the limit of every child of this gateway. */
     pattern: `${line}${ofGateway}[0-9]{8} `,
     /**
-     * Finds out, once, whether the system lets us set it; until then, and where it does not, nothing is marked.
-     * @param bare upstreams without a sandbox: the log names them, once, where it does not
-     * @throws what says that the gateway has no more of what that takes
+     * Tests once whether `prlimit` works. Before, and if it does not work, no child is marked.
+     * @param bare upstreams without a sandbox; if `prlimit` does not work, one warning names them
+     * @throws the error of the test run if `isFaultOfGateway`
      */
     async ready(bare: readonly Named[]): Promise<void> {
       await (probed ??= probe())
@@ -84,14 +84,14 @@ export function createLimitMark({ own, path, proc, log }: LimitMarkOptions) {
           '`sandbox: required`'
       )
     },
-    /** @returns what starts the same with the mark */
+    /** @returns the command that sets the mark and then runs the given command */
     wrap({ command, args }: Command, mark: string, env: Environment, cwd: string | undefined): Command {
       // A command that is not found is started as it is, so that the error says so.
       const found = program === undefined ? undefined : findCommand(command, env['PATH'], cwd)
       if (program === undefined || found === undefined) return { command, args }
       return { command: program, args: [`${option}=${limitOf(mark)}:`, '--', found, ...args] }
     },
-    /** @returns which of these marks the process has; none where it has ended and nobody has asked how */
+    /** @returns which of these marks the process has; undefined if it has none, or is a zombie */
     async markOf(pid: string, marks: Iterable<string>): Promise<string | undefined> {
       if (program === undefined) return undefined
       const limit = anyLimit.exec(await readFile(`${proc}/${pid}/limits`, 'latin1').catch(orNone))?.[1]
@@ -103,7 +103,10 @@ export function createLimitMark({ own, path, proc, log }: LimitMarkOptions) {
   }
 }
 
-/** Where a process has gone meanwhile, or is somebody else's. @throws what says that no descriptor is left */
+/**
+ * Handles a failed read in /proc: the process has ended meanwhile, or belongs to another user.
+ * @throws the error if it says that no file descriptor is left
+ */
 export function orNone(error: unknown): string {
   if (isOutOfDescriptors(error)) throw error
   return ''

@@ -1,8 +1,8 @@
-// Processes that outlive the child that started them. Every child has two marks, which all that come of it inherit,
-// also where they leave its process group (setsid): one in its environment, and one that stays where a process wipes
-// that (limit-mark.ts). By these they are found in /proc and ended: those of one child when it has ended, and all of
-// them when the gateway itself was killed, by a small shell that waits for that. Where the system knows no such limit,
-// what wipes its environment escapes: only a sandbox (sandbox.ts), a container or a cgroup holds it.
+// Kills processes that outlive the child that started them. Every child has two marks that its descendants inherit,
+// even if they leave its process group (setsid): a variable in the environment, and a resource limit that stays when a
+// process clears its environment (limit-mark.ts). When a child ends, its descendants are searched in /proc and killed.
+// When the gateway itself is killed, the guard, a small shell script that waits for this, kills all of them. Without
+// the resource limit, only a sandbox (sandbox.ts), a container or a cgroup ends a process that clears its environment.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -15,18 +15,19 @@ import { createLimitMark, type Named, orNone } from './limit-mark.ts'
 
 export const markVariable = 'GATEHOUSE_CHILD'
 
-/** What starts processes as fast as they are ended is given up after so many searches. */
+/** The most searches for one child: its descendants may start processes as fast as they are killed. */
 const maxSearches = 100
-/** Between two of them: a killed process is gone after a moment only. */
+/** The time between two searches, since a killed process is still visible for a moment. */
 const searchPauseMs = 10
-/** Until the next search where no descriptor was left for this one. */
+/** The time until the next search if no file descriptor was left for this one. */
 const crowdedPauseMs = 1_000
 
 const markBytes = 16
 const shell = '/bin/sh'
 /**
- * Reads the process groups, a line each time they change, until the gateway is gone. Then it ends them, and whatever
- * has the mark: searched for until there is none, and once more after a second for one that was just being started.
+ * The guard. It reads the list of process groups, one line per change, until the gateway has ended and the input with
+ * it. Then it kills the groups and every process with a mark: until none is found, and again a second later, because a
+ * process may have been about to start.
  */
 const guardScript = `
 living() {
@@ -52,7 +53,7 @@ done`
 export type Orphans = ReturnType<typeof createOrphans>
 
 interface OrphansOptions {
-  /** Where the guard finds its programs. */
+  /** The PATH of the guard, and the one in which `prlimit` is searched. */
   readonly path: string | undefined
   readonly clock: Clock
   readonly log: Log
@@ -66,7 +67,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
   const hasProc = existsSync(`${proc}/self/environ`)
   const hasShell = existsSync(shell)
   const groups = new Set<number>()
-  /** Marks of children that have ended, and who waits until nothing is left of them. */
+  /** The marks of ended children whose descendants are being killed. */
   const wanted = new Map<string, { readonly resolve: (isClean: boolean) => void; searches: number }>()
   let searching = false
   let guard: ChildProcess | undefined
@@ -91,7 +92,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     return at === -1 ? undefined : environment.slice(at, at + own.length + 1 + markBytes * 2)
   }
 
-  /** @returns the mark of a process that is one of these, or is in its environment. @throws as `orNone` */
+  /** @returns the mark in the environment of a process, or else that of its limit. @throws see `orNone` */
   async function markOf(pid: string, marks: Iterable<string>): Promise<string | undefined> {
     const environment = await readFile(`${proc}/${pid}/environ`, 'latin1').catch(orNone)
     return markIn(environment) ?? (await limit.markOf(pid, marks))
@@ -102,7 +103,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     return mark !== undefined && wanted.has(mark) ? mark : undefined
   }
 
-  /** Kills what has a wanted mark. @returns the marks that were found. @throws what says that no descriptor is left */
+  /** Kills processes with a wanted mark. @returns the marks found. @throws the error if no file descriptor is left */
   async function killMarked(): Promise<ReadonlySet<string>> {
     const found = new Set<string>()
     for (const name of await readdir(proc)) {
@@ -114,7 +115,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
         process.kill(Number(name), 'SIGKILL')
       } catch (error) {
         if (isOutOfDescriptors(error)) throw error
-        // Gone meanwhile, or somebody else's; what cannot be killed is found again.
+        // The process has ended meanwhile, or belongs to another user. If it could not be killed, it is found again.
       }
     }
     return found
@@ -123,10 +124,10 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
   async function endWanted(): Promise<void> {
     searching = true
     while (wanted.size > 0) {
-      // Those that come while it searches need another search.
+      // Marks that are added during a search need another one.
       const known = [...wanted]
       const found = await killMarked().catch((err: unknown) => {
-        log.debug({ err }, 'processes that upstreams have left could not be searched for')
+        log.debug({ err }, 'processes that ended upstreams left could not be searched')
         return undefined
       })
       for (const [mark, of] of found === undefined ? [] : known) {
@@ -150,7 +151,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
       )
     let child: ChildProcess
     try {
-      // A session of its own: neither Ctrl-C nor the end of our process group ends it.
+      // `detached` gives the guard its own session: neither Ctrl-C nor the end of our process group ends it.
       child = spawn(shell, ['-c', guardScript, 'gatehouse-guard', own, limit.pattern], {
         env: path === undefined ? {} : { PATH: path },
         detached: true,
@@ -168,7 +169,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
     guard = child
     child.on('error', gone).on('exit', (code, signal) => gone(signal ?? code))
     child.unref()
-    // No pipe where no descriptor was left; the error follows.
+    // There is no pipe if no file descriptor was left; 'error' is emitted later.
     const input = child.stdin as (typeof child.stdin & { unref(): void }) | null | undefined
     input?.on('error', gone)
     input?.unref()
@@ -179,21 +180,21 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
   }
 
   return {
-    /** For the environment of one child. */
+    /** @returns the mark of a new child: the value of `markVariable` in its environment */
     newMark: (): string => `${own}.${randomBytes(markBytes).toString('hex')}`,
     markOf,
-    /** Before a start. @param bare without a sandbox, for the log. @throws what the gateway itself has no more of */
+    /** Must be awaited before a start. For its parameter and errors see `createLimitMark`. */
     ready: async (bare: readonly Named[]): Promise<void> => {
       if (hasProc) await limit.ready(bare)
     },
     wrap: limit.wrap,
-    /** The child leads this process group. */
+    /** Tells the guard about a new child. @param group the process group that the child leads */
     started(group: number): void {
       groups.add(group)
       startGuard()
       tellGuard()
     },
-    /** The child has ended: what has its mark is killed. Never rejects. @returns false where something is left */
+    /** Kills the descendants of a child that has ended. Never rejects. @returns false if some could not be killed */
     async ended(group: number, mark: string): Promise<boolean> {
       groups.delete(group)
       tellGuard()
@@ -203,7 +204,7 @@ export function createOrphans({ path, clock, log, proc = '/proc' }: OrphansOptio
         if (!searching) void endWanted()
       })
     },
-    /** The guard ends what is left, and itself. */
+    /** Lets the guard kill what is left, and end. */
     close(): void {
       closed = true
       guard?.stdin?.end()

@@ -1,35 +1,35 @@
-// How many processes may run: of one caller, of one tenant and of all, and what is kept free for others.
+// Limits how many processes run for one caller, for one tenant and in all, and keeps some free for other tenants.
 
 import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
 import { GatewayError, type TenantId } from '../../protocol/messages.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
-/** Part of all processes that is kept for tenants that have few; each has an equal part of it. */
+/** One in this many processes is reserved for tenants that run few; each tenant has an equal share of the reserve. */
 const perKept = 2
-/** Part of all processes that calls leave to lists and to what many share. */
+/** One in this many processes is reserved for reading lists and for shared servers; calls may not use it. */
 const perListing = 8
 
 export interface Running {
   readonly tenant: TenantId
   readonly definition: StdioDefinition
-  /** Undefined: nobody's own, so it counts for no caller and not for `processesPerTenant`. */
+  /** Undefined if the process belongs to no caller: it then does not count for `processesPerTenant`. */
   readonly own: { readonly quotaKey: string | undefined } | undefined
 }
 
-/** For whom a process starts, and for what. */
+/** What a process starts for, and for which caller. */
 export interface Starter {
   readonly use: LinkContext['use']
   readonly quotaKey: string | undefined
 }
 
-/** Does it count for a caller, and for `processesPerTenant`? */
+/** Whether the process counts for its caller and for `processesPerTenant`. */
 export const isOwn = (isolation: StdioDefinition['isolation'], use: LinkContext['use']): boolean =>
   use === 'calls' && isolation !== 'shared'
 
 interface ProcessLimits {
   readonly maxProcesses: number
   readonly maxPerTenant: number
-  /** What one tenant may use, where that is less. */
+  /** The `resources` of the tenant, which may set a lower limit. */
   readonly resourcesOf: (tenant: TenantId) => Pick<Resources, 'processes'>
   /** How many tenants have stdio upstreams now. */
   readonly tenantCount: () => number
@@ -37,11 +37,11 @@ interface ProcessLimits {
 
 const listsAmong = (among: readonly Running[]): number => among.filter(({ own }) => own === undefined).length
 
-/** @returns says why a process more may not start beside others, if it may not */
+/** @returns a function that gives the error of a start that would exceed a limit; undefined if the process may start */
 export function createProcessLimits({ maxProcesses, maxPerTenant, resourcesOf, tenantCount }: ProcessLimits) {
   /**
-   * How many of the free processes a start of this tenant has to leave: to lists, if it is for calls; and, if the
-   * tenant has its part, what the others lack of theirs, so that not even all of them together take the last ones.
+   * How many free processes a start of this tenant must leave unused. A start for calls leaves those reserved for
+   * lists. A tenant that already runs its share also leaves what the other tenants lack to theirs.
    */
   function kept(tenant: TenantId, forCalls: boolean, among: readonly Running[]): number {
     const forLists = forCalls ? Math.max(0, Math.floor(maxProcesses / perListing) - listsAmong(among)) : 0
@@ -65,7 +65,7 @@ export function createProcessLimits({ maxProcesses, maxPerTenant, resourcesOf, t
       return new GatewayError('too_many', text, { data: { upstream: name, limit } })
     }
     if (among.length >= maxProcesses) return limitError('processes', `limits.processes (${maxProcesses}) is reached`)
-    // One caller cannot multiply what many share, and without it the tenant would have nothing to call.
+    // A shared server does not count: one caller cannot start many of it, and without it no caller has any tool.
     const counts = isOwn(isolation, use)
     const whole = among.filter((each) => each.tenant === tenant)
     const { processes: ofResources = maxProcesses } = resourcesOf(tenant)
@@ -81,7 +81,7 @@ export function createProcessLimits({ maxProcesses, maxPerTenant, resourcesOf, t
       const limit = 'processesPerTenant'
       const ofTenant = whole.filter((each) => each.own !== undefined)
       if (ofTenant.length >= maxPerTenant) return limitError(limit, `limits.${limit} (${maxPerTenant}) is reached`)
-      // One caller alone is hardly limited, and the next one still gets a process.
+      // One caller may use most of the processes, but the next caller still gets one.
       const most = Math.min(maxPerTenant, ofResources)
       const maxPerCaller = Math.max(1, Math.floor((most * 3) / 4))
       const own = ofTenant.filter((each) => each.own?.quotaKey === quotaKey).length

@@ -1,26 +1,29 @@
-// What the processes of stdio upstreams take up, read from /proc: those of one child are found by its marks
-// (orphans.ts), wherever they have gone.
+// Reads from /proc how much memory and how many processes each child uses. All descendants of a child are found by its
+// marks (orphans.ts), even if they have left its process group.
 
 import { readFile, readdir } from 'node:fs/promises'
 import { orNone } from './limit-mark.ts'
 
 export interface ProcessUsage {
   /**
-   * In bytes: the private memory of each process, and the shared memory of the one that has most. What is read from
-   * files is not counted.
+   * The private memory of all processes plus the largest shared memory of one of them, in bytes. Pages of files are not
+   * counted.
    */
   readonly bytes: number
   readonly processes: number
 }
 
-/** A new process has the environment of its parent until it runs its own program. */
+/**
+ * How many times a process without a mark is read before it counts as foreign. A new process shows the environment of
+ * its parent until it executes its own program.
+ */
 const looks = 3
 
 /** @returns which of these marks a process has */
 export type MarkReader = (pid: string, marks: Iterable<string>) => Promise<string | undefined>
 
 export function createUsageReader(markIn: MarkReader, proc = '/proc') {
-  /** By process number: its mark, or how often none was seen. Others are not read again. */
+  /** By process id: the mark, or how many times none was found. */
   const known = new Map<string, string | number>()
 
   async function markOf(pid: string, marks: Iterable<string>): Promise<string | undefined> {
@@ -33,9 +36,9 @@ export function createUsageReader(markIn: MarkReader, proc = '/proc') {
   }
 
   /**
-   * @param marks of the children that run
-   * @returns by mark; empty where the system has no /proc
-   * @throws what says that no descriptor is left
+   * @param marks the marks of the running children
+   * @returns the usage by mark; empty if the system has no /proc
+   * @throws the error of a read if no file descriptor is left
    */
   return async function usage(marks: Iterable<string>): Promise<ReadonlyMap<string, ProcessUsage>> {
     const sums = new Map<string, { own: number; shared: number; processes: number }>()
@@ -45,13 +48,13 @@ export function createUsageReader(markIn: MarkReader, proc = '/proc') {
     for (const pid of pids) {
       const mark = await markOf(pid, marks)
       if (mark === undefined) continue
-      // proc(5), `status`: resident memory by kind.
+      // proc(5): `status` shows resident memory by kind.
       const status = await readFile(`${proc}/${pid}/status`, 'latin1').catch(orNone)
       const { own = 0, shared = 0, processes = 0 } = sums.get(mark) ?? {}
       sums.set(mark, {
-        // Some sandboxes of containers (gVisor) tell no kinds: all that is resident counts there.
+        // gVisor does not list kinds of memory; there all resident memory is counted.
         own: own + (bytesOf(status, 'RssAnon') ?? bytesOf(status, 'VmRSS') ?? 0),
-        // The same pages are counted in each process that has them.
+        // Every process that shares a page counts it, so a sum would count it several times.
         shared: Math.max(shared, bytesOf(status, 'RssShmem') ?? 0),
         processes: processes + 1
       })

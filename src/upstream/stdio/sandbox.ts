@@ -1,5 +1,5 @@
-// The sandbox of a stdio upstream, by bubblewrap (`bwrap`): it sees the programs of the system, read-only, and what its
-// definition names; neither other processes nor the files of the gateway, its configuration, its secrets or its store.
+// Runs a stdio upstream in a sandbox made by bubblewrap (`bwrap`). The upstream sees the programs of the system,
+// read-only, and the files that its definition names. It sees no other processes, and none of the gateway's files.
 
 import { execFile } from 'node:child_process'
 import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
@@ -10,15 +10,15 @@ import { isFaultOfGateway } from './start-error.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 
-/** What is started: without a shell. */
+/** A program and its arguments, which are started without a shell. */
 export interface Command {
   readonly command: string
   readonly args: readonly string[]
 }
 
-/** Programs and their libraries. */
+/** Folders of programs and libraries that every sandbox sees. */
 const programFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store']
-/** Names, certificates and the dynamic linker; the rest of /etc may hold secrets. */
+/** The files in /etc that every sandbox sees: host and user names, certificates, linker. Others may hold secrets. */
 const settings = [
   ...['alternatives', 'ca-certificates', 'ca-certificates.conf', 'crypto-policies', 'gai.conf', 'group', 'host.conf'],
   ...[
@@ -34,28 +34,30 @@ const settings = [
   ],
   ...['protocols', 'resolv.conf', 'services', 'ssl', 'timezone']
 ].map((name) => `/etc/${name}`)
-/** Where `/etc/resolv.conf` may lead. */
+/** Places to which `/etc/resolv.conf` may link. */
 const resolvers = ['/run/systemd/resolve', '/run/resolvconf', '/run/NetworkManager/resolv.conf']
-/** Of `/tmp` and of the home folder, each in memory and its own, in bytes. */
+/** The size of /tmp and of the home folder of one sandbox, in bytes each; both are in memory. */
 const scratchBytes = 134_217_728
-/** The test run ends by itself; a system that hangs must not hold the start of upstreams. */
+/** The timeout of the test run of `bwrap`, so that a system that hangs does not block the start of upstreams. */
 const probeMs = 10_000
 
-/** Where there is no PATH. */
+const remedy = 'Install bubblewrap, and in a container allow user namespaces.'
+
+/** The folders that are searched if there is no PATH. */
 const usualPath = '/usr/local/bin:/usr/bin:/bin'
 
 const run = promisify(execFile)
 
 export type Sandbox = ReturnType<typeof createSandbox>
 
-/** @param path where `bwrap` is looked for */
+/** @param path the PATH in which `bwrap` is searched */
 export function createSandbox(path: string | undefined, log: Log) {
   let works: Promise<string | undefined> | undefined
   let missing: string | undefined
-  /** Upstreams that run without one: said once of each. */
+  /** Upstreams that run without a sandbox and for which that was logged. */
   const bare = new Set<string>()
 
-  /** @returns why there is no sandbox; undefined where there is one. @throws what is a fault of the gateway */
+  /** @returns why sandboxes do not work; undefined if they work. @throws the error if `isFaultOfGateway` */
   async function probe(): Promise<string | undefined> {
     try {
       const args = [
@@ -82,8 +84,8 @@ export function createSandbox(path: string | undefined, log: Log) {
 
   return {
     /**
-     * Finds out, once, whether the system lets us make sandboxes; where it does not, again for each that needs one.
-     * @throws what says that the gateway has no more of what that takes
+     * Tests once whether sandboxes work; if they do not, again for each upstream with `sandbox: required`.
+     * @throws the error of the test run if `isFaultOfGateway`
      */
     async ready({ name, tenant, sandbox }: StdioDefinition): Promise<void> {
       if (sandbox === 'off') return
@@ -91,25 +93,24 @@ export function createSandbox(path: string | undefined, log: Log) {
       missing = await (works ??= probe())
       if (missing === undefined || sandbox === 'required' || bare.has(`${tenant}/${name}`)) return
       bare.add(`${tenant}/${name}`)
-      log.warn({ upstream: name, reason: missing }, 'the upstream runs without a sandbox: the system offers none')
+      log.warn({ upstream: name, reason: missing }, `the upstream runs without a sandbox. ${remedy}`)
     },
     /**
-     * Runs after `ready`.
-     * @param env of the server
-     * @returns what starts the server, within its sandbox if it is to have one
-     * @throws GatewayError upstream_unavailable where it needs one and there is none
+     * Must be called after `ready`.
+     * @param env the environment of the server
+     * @returns the command that starts the server, in a sandbox if its definition wants one
+     * @throws GatewayError upstream_unavailable if it has `sandbox: required` and sandboxes do not work
      */
     wrap(definition: StdioDefinition, env: Readonly<Record<string, string | undefined>>): Command {
       const { name, command, args, cwd, sandbox } = definition
       if (sandbox === 'off' || (sandbox === 'preferred' && missing !== undefined)) return { command, args }
       if (missing !== undefined) {
         const text =
-          `Upstream ${name} cannot start: it has \`sandbox: required\`, and the system offers none: ${missing}. ` +
-          'Install bubblewrap, and in a container allow user namespaces.'
+          `Upstream ${name} cannot start: it has \`sandbox: required\`, but no sandbox works: ${missing}. ` + remedy
         throw new UnreachableError('upstream_unavailable', text, { data: { upstream: name } })
       }
       const found = findCommand(command, env['PATH'], cwd)
-      // Where it is not found, it is started bare, so that the error says so.
+      // A command that is not found is started without a sandbox, so that the error names the command and not bwrap.
       if (found === undefined) return { command, args }
       const home = env['HOME'] ?? '/root'
       const read = [...(cwd === undefined ? [] : [cwd]), ...definition.sandboxRead]
@@ -124,7 +125,7 @@ export function createSandbox(path: string | undefined, log: Log) {
 
 interface Mounts {
   readonly home: string
-  /** Arguments of bwrap. */
+  /** Arguments of bwrap that make the program visible. */
   readonly program: readonly string[]
   readonly read: readonly string[]
   readonly write: readonly string[]
@@ -146,7 +147,7 @@ const walls = (network: boolean): string[] => [
   '--die-with-parent'
 ]
 
-/** As the system would find it. @returns an absolute path */
+/** Searches a command as the system does. @returns its path; undefined if there is no such executable file */
 export function findCommand(command: string, path = usualPath, cwd: string | undefined): string | undefined {
   const places = command.includes('/')
     ? [isAbsolute(command) ? command : resolve(cwd ?? '', command)]
@@ -162,8 +163,9 @@ export function findCommand(command: string, path = usualPath, cwd: string | und
 }
 
 /**
- * What is needed of a program that is installed elsewhere, such as by a version manager: with the `lib` beside its
- * `bin` all of both, else the file alone. Never a home folder, which holds more than programs.
+ * Makes a program visible that is installed outside `programFolders`, such as by a version manager. If there is a `lib`
+ * beside its `bin`, the sandbox sees their common folder, but never a home folder; otherwise only the file.
+ * @returns arguments of bwrap
  */
 function mountsOf(command: string, home: string): string[] {
   const real = realpathSync(command)

@@ -1,5 +1,5 @@
-// Why a child process does not start, or ends before its server has answered, and what to do, in words for the
-// operator. What it wrote is matched and never repeated: callers get these sentences too.
+// Says why a child process did not start, or ended before its server answered, and what the operator can do. The
+// sentences never repeat the output of the child, because callers see them too.
 
 import { existsSync } from 'node:fs'
 import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'
@@ -8,9 +8,9 @@ import { UnreachableError } from '../rpc/errors.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 
 /**
- * @param cause with the `code` of the system
- * @returns too_many where the gateway itself has no more of what a start takes, which says nothing of the upstream;
- * else upstream_unavailable
+ * @param cause an error with the `code` of the system call
+ * @returns too_many if the gateway has no file descriptor or process left, which says nothing about the upstream; else
+ * upstream_unavailable
  */
 export function startError(definition: StdioDefinition, cause: unknown): GatewayError {
   const { name } = definition
@@ -34,7 +34,7 @@ export function startError(definition: StdioDefinition, cause: unknown): Gateway
 
 const isOutOfProcesses = (cause: unknown): boolean => (cause as { readonly code?: string }).code === 'EAGAIN'
 
-/** Whether the gateway itself has no more of what a start takes: the next one may have it. */
+/** Whether the gateway had no file descriptor or process left; the next start may succeed. */
 export const isFaultOfGateway = (cause: unknown): boolean => isOutOfDescriptors(cause) || isOutOfProcesses(cause)
 
 const outOfProcesses =
@@ -51,7 +51,7 @@ function whyNot({ command, cwd }: StdioDefinition, code: string | undefined): st
 
 interface StartRemedy {
   readonly exitCode?: number
-  /** What one line of its standard error has, all of it. */
+  /** Expressions that must all match the same line of standard error. */
   readonly says?: readonly RegExp[]
   readonly remedy: string
 }
@@ -59,7 +59,7 @@ interface StartRemedy {
 const variable = /\b[A-Z][A-Z\d]*(?:_[A-Z\d]+)+\b/
 const lacking = /\b(?:not set|unset|missing|required?|must be set)\b/i
 
-/** The first that fits; the conditions of one hold together. Exit codes 126 and 127 are those of shells and of env. */
+/** The first entry whose conditions all hold is used. Shells and `env` exit with 126 and 127. */
 export const startRemedies: readonly StartRemedy[] = [
   {
     exitCode: 127,
@@ -88,20 +88,20 @@ export const startRemedies: readonly StartRemedy[] = [
   }
 ]
 
-/** The process has ended, not by the gateway. A request that it had may have taken effect. */
+/** The process ended by itself. A pending request may have been executed. */
 export class ProcessEndedError extends GatewayError {
-  /** What to do where it ended before its server had answered. */
+  /** What the operator can do if the process ended before its server answered. */
   remedy = ''
   private readonly exitCode: number | null
 
-  /** @param exitCode null: a signal ended it */
+  /** @param exitCode null if a signal ended the process */
   constructor(upstream: UpstreamName, message: string, exitCode: number | null) {
     super('upstream_lost', message, { data: { outcome: 'unknown', upstream } })
     this.exitCode = exitCode
     this.explain([])
   }
 
-  /** @param lines that it wrote to its standard error while it started */
+  /** @param lines what the process wrote to standard error before its server answered */
   explain(lines: readonly string[]): void {
     const found = startRemedies.find(
       ({ exitCode = this.exitCode, says }) =>

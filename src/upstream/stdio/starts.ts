@@ -1,5 +1,5 @@
-// When child processes may start: few at once. A program that starts keeps a processor busy, and on processors that are
-// all busy the gateway, which the system holds until the new process runs its program, would wait with all its callers.
+// Limits how many child processes start at once. A starting program keeps a processor busy, and the gateway is blocked
+// until a new process executes its program: if all processors were busy, all callers would wait for that.
 
 import { availableParallelism } from 'node:os'
 import { GatewayError } from '../../protocol/messages.ts'
@@ -7,9 +7,9 @@ import { abortable, type Clock, deadline } from '../../time/clock.ts'
 import { createFairQueue } from '../../time/fair-queue.ts'
 import type { StdioDefinition } from '../../config/snapshot.ts'
 
-/** Processors for each process that starts. */
+/** One process may start at once for each of so many processors. */
 const processorsPerStart = 2
-/** After this a start is no longer waited for by the next ones: a server may load something, or never answer. */
+/** After this time a start no longer counts: the server may be loading data, or may never answer. */
 const startMs = 500
 /** How long a start waits for its turn. */
 const maxWaitMs = 15_000
@@ -26,12 +26,12 @@ export function createStarts(
   let starting = 0
 
   function beginNext(): void {
-    // Those that were given up begin nothing.
+    // A start that was cancelled does not raise `starting`, so the next one is taken.
     for (let next = waiting.next(); next !== undefined; next = starting < atOnce ? waiting.next() : undefined)
       next.begin()
   }
 
-  /** @returns ends it, once */
+  /** @returns a function that ends the start; idempotent */
   function begin(): () => void {
     starting++
     const end = (): void => {
@@ -49,9 +49,9 @@ export function createStarts(
 
   return {
     /**
-     * Waits until a start may begin: tenants take turns, and so do the callers of each.
-     * @returns to be called when the server has answered, or will not
-     * @throws GatewayError too_many where its turn does not come soon, cancelled where the signal is aborted
+     * Waits until a start may begin: tenants take turns, and so do the callers of each tenant.
+     * @returns a function to call when the server has answered, or will not
+     * @throws GatewayError too_many after `maxWaitMs`, cancelled if the signal is aborted
      */
     async waitToStart(
       { name, tenant }: Pick<StdioDefinition, 'name' | 'tenant'>,
@@ -66,7 +66,7 @@ export function createStarts(
       try {
         return await abortable(begun, limit.signal, () => (limit.passed() ? lateError(name) : givenUp(name)))
       } catch (error) {
-        // Its turn may have come at the same moment.
+        // Its turn may have come at the same moment: then that start must be ended.
         void begun.then((end) => end())
         throw error
       } finally {

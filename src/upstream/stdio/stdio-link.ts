@@ -1,5 +1,5 @@
 // MCP over stdio, one JSON-RPC message a line (2025-11-25 basic/transports "stdio", 2026-07-28 basic/transports/stdio).
-// In the legacy era the process is one session; in the modern one it is nothing but a process.
+// In the legacy era one process is one session; the modern era has no sessions.
 
 import { textBytes, withMemory } from '../../limits/memory.ts'
 import { type Era, GatewayError, type ModernRevision, RpcError } from '../../protocol/messages.ts'
@@ -33,10 +33,10 @@ import type { Supervisor } from './supervisor.ts'
 
 export interface StdioLink extends Link {
   /**
-   * Asks whether the server is one of 2026-07-28, and begins to use it as one if it is; if not, and the process lives,
-   * `handshake` may follow.
-   * @param silenceMs how long silence is waited for before it counts as a no
-   * @throws GatewayError where there is no process to ask, or there is no common revision
+   * Asks whether the server speaks 2026-07-28, and uses that era from then on if it does. If it does not and its
+   * process still runs, the caller may call `handshake` next.
+   * @param silenceMs after how long without an answer the server counts as legacy
+   * @throws GatewayError if the process does not run, or there is no common revision
    */
   discover(silenceMs: number, signal: AbortSignal): Promise<DiscoverResult | NotModern>
   /** The process has ended. */
@@ -44,7 +44,7 @@ export interface StdioLink extends Link {
 }
 
 /**
- * Starts the child. What goes wrong at the start rejects the handshake.
+ * Starts the child. If the start fails later than here, `discover` or `handshake` rejects.
  * @throws GatewayError too_many
  */
 export function openStdio(definition: StdioDefinition, supervisor: Supervisor, link: LinkContext): StdioLink {
@@ -55,7 +55,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
   const stderr = createStderrLog(name, mask, link, errors)
   let handshakeResult: HandshakeResult | undefined
   let era: Era = 'legacy'
-  /** It was closed, or takes no new requests: the end of the process is no news. */
+  /** The link was closed or takes no new requests, so the end of the process is not reported. */
   let closing = false
   let dead = false
 
@@ -93,7 +93,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
       stderr.end((early) => {
         if (reason instanceof ProcessEndedError) reason.explain(early)
       })
-      // Its answer may be among what it wrote last.
+      // The last output may contain the answer to a pending request.
       reader.whenIdle(() => lost(reason))
     }
   })
@@ -105,8 +105,8 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     codec,
     subscriptions,
     paramHeaders: undefined,
-    // A tool may pass on an error that it was sent itself, or have done half of its work: nothing on this channel says
-    // which.
+    // The error of a tool does not prove that the tool did nothing: it may come from a later step of the tool, or from
+    // another server that the tool called.
     provesNotExecuted: (_error, { method }) => method !== 'tools/call',
     eraLost() {
       if (dead || closing) return
@@ -127,7 +127,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     if (handshakeResult !== undefined) events.closed(reason)
   }
 
-  /** Sends one `server/discover`. Silence, and what is no answer, say that the server is not of the modern era. */
+  /** Sends one `server/discover`. A server that does not answer, or not with a result, counts as legacy. */
   async function ask(revision: ModernRevision, silenceMs: number, signal: AbortSignal): Promise<DiscoverAnswer> {
     const limit = deadline(clock, silenceMs, signal)
     try {
@@ -142,7 +142,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
       const unusable =
         error instanceof GatewayError && (error.code === 'upstream_lost' || error.data['outcome'] === 'unknown')
       if (!unusable || limit.signal.aborted) throw error
-      // Some end at once when anything comes ahead of initialize.
+      // Some servers exit when they receive anything before `initialize`.
       return { kind: 'foreign', ...notModern(name, 'it ended, or answered with what is no result', error) }
     } finally {
       limit.close()
@@ -159,7 +159,7 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
     rpc: {
       ...rpc,
       request: (...call) => (era === 'modern' ? modernRequest : rpc.request)(...call),
-      // A server of 2026-07-28 is told nothing but what a request says.
+      // A server of 2026-07-28 gets no notifications about its clients: each request carries what it needs to know.
       notify(notification) {
         if (era === 'legacy') rpc.notify(notification)
       }
@@ -199,16 +199,16 @@ export function openStdio(definition: StdioDefinition, supervisor: Supervisor, l
 }
 
 /**
- * A message is one line. Many servers read with a line reader that also ends a line at U+2028 and U+2029 (Node's
- * readline does), which JSON lets stand in a string: escaped, they mean the same and cut nothing.
+ * Escapes U+2028 and U+2029. JSON allows them within a string, but many line readers, such as Node's readline, end a
+ * line there and would cut the message in two.
  */
 const escapedLineEnds = (text: string): string =>
   text.replace(/[\u2028\u2029]/g, (character) => (character === '\u2028' ? '\\u2028' : '\\u2029'))
 
 /**
- * What the process has not read outlives the call that it belongs to.
- * @param written called when the process has read it, or never will
- * @returns false where the process does not read, or there is no memory; then nothing was written
+ * Writes one message. Its memory stays counted until the process has read it, even if the call ends before.
+ * @param written called when the process has read the message, or never will
+ * @returns false if the process does not read its input or no memory is left; then nothing was written
  */
 function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: JsonText, written?: () => void): boolean {
   const line = typeof body === 'string' ? `${escapedLineEnds(body)}\n` : body
@@ -222,7 +222,7 @@ function write(child: Pick<Child, 'write'>, { memory }: LinkContext, body: JsonT
   return isWritten
 }
 
-/** The source is made later than its readers. */
+/** Stands for a source that is created after its reader. */
 const lateSource = (made: () => StepSource): StepSource => ({
   pause: () => made().pause(),
   resume: () => made().resume(),

@@ -1,4 +1,4 @@
-// Which child processes may start: how many at once, for one caller, one tenant and all; and the end of them all.
+// Starts and ends all child processes of the gateway within the limits for one caller, one tenant and in all.
 
 import type { GatewayError, TenantId } from '../../protocol/messages.ts'
 import { abortable, deadline, steadyClock } from '../../time/clock.ts'
@@ -25,23 +25,23 @@ export type Supervisor = ReturnType<typeof createSupervisor>
 interface SupervisorOptions extends Omit<ChildSurroundings, 'orphans' | 'sandbox'> {
   readonly maxProcesses: number
   readonly maxPerTenant: number
-  /** Of memory that the servers of one tenant may take together. */
+  /** The most memory that the servers of one tenant may use together. */
   readonly maxBytesPerTenant: number
-  /** What one tenant may use, where that is less. */
+  /** The `resources` of the tenant, which may set a lower limit. */
   readonly resourcesOf: (tenant: TenantId) => Pick<Resources, 'processes' | 'processBytes'>
   /** How many tenants have stdio upstreams now. */
   readonly tenantCount: () => number
 }
 
-/** Part of all processes beyond which none is started ahead. */
+/** No warm process is started while more than one in this many of all processes run. */
 const perWarm = 2
-/** So long a start waits for processes that are ending: they are killed after 4 s (child-process). */
+/** How long a start waits for processes that are ending; those are killed after 4 s (child-process.ts). */
 const maxEndMs = 6_000
 
 export function createSupervisor(options: SupervisorOptions) {
   const { baseEnv, maxProcesses, maxBytesPerTenant, resourcesOf, clock, log } = options
   const refusal = createProcessLimits(options)
-  /** Those that have not ended, with whom they count for. */
+  /** The processes that have not ended, with the tenant and the caller that they count for. */
   const running = new Map<Child, Running>()
   const orphans = createOrphans({ path: baseEnv['PATH'], clock, log })
   const sandbox = createSandbox(baseEnv['PATH'], log)
@@ -78,7 +78,7 @@ export function createSupervisor(options: SupervisorOptions) {
   })
   let ending: PromiseWithResolvers<void> | undefined
 
-  /** @throws as `startError` */
+  /** @throws GatewayError see `startError` */
   async function ready(definition: StdioDefinition): Promise<void> {
     try {
       await sandbox.ready(definition)
@@ -107,8 +107,8 @@ export function createSupervisor(options: SupervisorOptions) {
       .toArray()
 
   /**
-   * Waits while a process more is refused only because of some that are ending: a caller whose oldest process was just
-   * given up for a new one is not told that there are too many.
+   * Waits while a start would be refused only because of processes that are ending. A caller whose oldest process was
+   * ended to make room for the new one would otherwise get an error.
    */
   async function room(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<void> {
     const isBlocked = (): boolean =>
@@ -126,15 +126,16 @@ export function createSupervisor(options: SupervisorOptions) {
   const nextEnd = (): Promise<void> => (ending ??= Promise.withResolvers()).promise
 
   return {
-    /** Has what the system cannot hold of these upstreams, which have no sandbox, said at the start. */
+    /** Logs at the start of the gateway if processes of these upstreams, which have no sandbox, could escape. */
     lookAround: (bare: readonly StdioDefinition[]): void =>
-      void orphans.ready(bare).catch((err: unknown) => log.debug({ err }, 'the next start of an upstream looks again')),
+      void orphans.ready(bare).catch((err: unknown) => log.debug({ err }, 'prlimit will be tested at the next start')),
     strayLines: createStrayLines(clock),
-    /** Of the environment of its processes, what may hold secrets. */
+    /** The variables of its processes that may hold secrets. */
     maskedEnvironment: (definition: StdioDefinition) => maskedEnvironment(baseEnv, definition),
     /**
-     * @throws GatewayError upstream_unavailable; too_many when `maxProcesses` run, or those that are free are kept for
-     * others; for calls when `maxPerTenant` of the tenant run, or three quarters of these for one caller
+     * Takes a warm process, or starts one.
+     * @throws GatewayError upstream_unavailable if the process cannot be started; too_many if a limit of
+     * process-limits.ts is reached
      */
     spawn(definition: StdioDefinition, { use, handshake }: LinkContext, events: ChildEvents): Child {
       const { quotaKey } = handshake
@@ -149,14 +150,18 @@ export function createSupervisor(options: SupervisorOptions) {
       warm.fillSoon(definition)
       return child
     },
-    /** Asked before `spawn`: waits for processes that are ending, where they are in the way, and see `createStarts`. */
+    /**
+     * Must be awaited before `spawn`: waits for the test runs, for processes that are ending and for its turn.
+     * @returns a function to call when the server has answered, or will not (starts.ts)
+     * @throws GatewayError see `startError`, `waitToStart` of starts.ts and `createKnownPrograms`
+     */
     async waitToStart(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
       await ready(definition)
       if (warm.next(definition) === undefined && refusal(definition, starter, notEnding()) !== undefined) warm.giveUp()
       await room(definition, starter, signal)
       const end = await starts.waitToStart(definition, starter.quotaKey ?? '', signal)
       try {
-        // Last: what waits may wait for long.
+        // Checked last, because the file may change while the start waits.
         await checkProgram(definition)
       } catch (error) {
         end()
@@ -167,17 +172,17 @@ export function createSupervisor(options: SupervisorOptions) {
     count: () => running.size,
     memoryByTenant: watch.taken,
     usageOf: watch.takenBy,
-    /** Of one tenant: processes, and the memory that they took when it was last read. */
+    /** The processes of one tenant, and their memory at the last check. */
     countsOf: (tenant: TenantId): { readonly processes: number; readonly bytes: number } => ({
       processes: all().filter((each) => each.tenant === tenant).length,
       bytes: watch.taken().get(tenant) ?? 0
     }),
-    /** Synchronous, for `process.on('exit')`: KILL to every group. */
+    /** Sends SIGKILL to every process group; synchronous, for `process.on('exit')`. */
     killAllNow(): void {
       for (const child of running.keys()) child.kill()
     },
-    /** After the last child has ended. */
     retain: warm.retain,
+    /** Must be called only after the last child has ended. */
     close(): void {
       warm.close()
       watch.close()
@@ -186,7 +191,7 @@ export function createSupervisor(options: SupervisorOptions) {
   }
 }
 
-/** Of the memory of the container or machine, where `limits.processBytesPerTenant` is not given. */
+/** The default of `limits.processBytesPerTenant`, as a part of the memory of the container or machine. */
 const defaultMemoryPart = 0.5
 
 export function openSupervisor(
@@ -195,7 +200,7 @@ export function openSupervisor(
   baseEnv: Readonly<Record<string, string | undefined>>,
   log: Log
 ): Supervisor {
-  // These hold until the process ends; tenants come and go.
+  // These limits are read once: a reload of the configuration does not change them.
   const { processes, processesPerTenant, processBytesPerTenant } = snapshot().limits
   const maxProcesses = Math.min(processes, processesWithin(descriptors))
   if (maxProcesses < processes)

@@ -1,4 +1,5 @@
-// Ends stdio servers that take too much: memory or processes of one, or memory of all those of a tenant.
+// Ends a stdio server that uses too much memory or too many processes, and the largest servers of a tenant if they use
+// too much memory together.
 
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { TenantId } from '../../protocol/messages.ts'
@@ -7,14 +8,14 @@ import type { Resources, StdioDefinition } from '../../config/snapshot.ts'
 import { hashOfEverybody } from '../rpc/personal-hash.ts'
 import type { ProcessUsage } from './process-usage.ts'
 
-/** Between two looks. What takes more within less is left to the system, which ends it before the gateway. */
+/** The time between two checks. If a server fills the memory within less, the system kills it (child-process.ts). */
 const lookMs = 1_000
 
-/** A server, with all the processes that it has started. */
+/** One running server, with all the processes that it has started. */
 export interface Watched {
   readonly definition: Pick<StdioDefinition, 'hash' | 'name' | 'tenant' | 'memoryBytes' | 'maxProcesses'>
   readonly mark: string
-  /** @param why for those who wait for its answers; a sentence without its end */
+  /** @param why the reason in the error of the pending requests: a clause without a full stop */
   kill(why: string): void
 }
 
@@ -27,15 +28,16 @@ interface UsageWatchOptions {
   readonly log: Log
 }
 
-/** Looks every second while servers run. */
+/** Checks every `lookMs` while servers run. */
 export function createUsageWatch(options: UsageWatchOptions) {
   const { usage, running, maxBytesPerTenant, resourcesOf, clock, log } = options
+  /** Bytes by tenant. */
   let taken: ReadonlyMap<TenantId, number> = new Map()
-  /** By hash of the definition. */
+  /** Usage by the hash of the definition. */
   let takenBy: ReadonlyMap<string, ProcessUsage> = new Map()
   let timer: Timer | undefined
   let looking = false
-  /** The last look has failed. */
+  /** Whether the last check failed. */
   let isBlind = false
 
   function end(one: Watched, used: ProcessUsage, why: string): void {
@@ -52,8 +54,8 @@ export function createUsageWatch(options: UsageWatchOptions) {
     for (const [one, used] of all.toSorted(([, a], [, b]) => b.bytes - a.bytes)) {
       if (sum <= max) return
       sum -= used.bytes
-      const part = `${mebibytes(used.bytes)} of them, the most`
-      end(one, used, `those of tenant ${tenant} took more than ${limit}, and it took ${part}`)
+      const most = `this one took the most, ${mebibytes(used.bytes)}`
+      end(one, used, `the servers of tenant ${tenant} took more than ${limit}, and ${most}`)
     }
   }
 
@@ -91,8 +93,8 @@ export function createUsageWatch(options: UsageWatchOptions) {
       await look()
       isBlind = false
     } catch (err) {
-      // What they took counts as it was.
-      if (!isBlind) log.warn({ err }, 'what stdio servers take up could not be read')
+      // The numbers of the last check stay in use.
+      if (!isBlind) log.warn({ err }, 'the memory of stdio servers could not be read, so its limits do not hold now')
       isBlind = true
     }
     looking = false
@@ -109,9 +111,9 @@ export function createUsageWatch(options: UsageWatchOptions) {
   return {
     /** A server has started. */
     start,
-    /** What those of each tenant took at the last look, in bytes. */
+    /** The memory of each tenant's servers at the last check, in bytes. */
     taken: (): ReadonlyMap<TenantId, number> => taken,
-    /** The same of one definition, with how many processes its servers were. */
+    /** The memory and the processes of all servers of one definition at the last check. */
     takenBy: (hash: string): ProcessUsage => takenBy.get(hash) ?? { bytes: 0, processes: 0 },
     close(): void {
       timer?.close()

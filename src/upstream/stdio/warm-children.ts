@@ -1,5 +1,5 @@
-// Processes of stdio upstreams that are started before anybody needs one (`warm`): who comes next has not to wait for
-// the start. Nothing is said to them before, so that they know nothing of anybody.
+// Starts processes of a stdio upstream before a caller needs one (`warm`), so that the next caller does not wait for
+// the start. A waiting process gets no input, so it knows nothing about any caller.
 
 import type { StdioDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
@@ -7,9 +7,9 @@ import { type Clock, pause } from '../../time/clock.ts'
 import type { GatewayError } from '../../protocol/messages.ts'
 import type { Child, ChildEvents } from './child-process.ts'
 
-/** Whoever has just got a process needs the processors first. In milliseconds. */
+/** How long the next warm process waits to start, so that the process just taken gets the processors first. */
 const fillAfterMs = 1_000
-/** What one may write before it is asked anything, in bytes. */
+/** The most output of a waiting process; a process that writes more is killed. */
 const maxUnreadBytes = 65_536
 
 interface WarmChild {
@@ -20,16 +20,16 @@ interface WarmChild {
 export interface WarmOptions {
   /** @throws GatewayError */
   start(definition: StdioDefinition, events: ChildEvents): Child
-  /** Waits for its turn. @returns false where none may start now that nobody needs */
+  /** Waits for its turn. @returns false if too many processes run to start one that nobody needs yet */
   mayStart(definition: StdioDefinition): Promise<boolean>
   readonly clock: Clock
   readonly log: Log
 }
 
 export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions) {
-  /** By hash of the definition, the longest waiting first. */
+  /** Waiting processes by the hash of their definition, the oldest first. */
   const waiting = new Map<string, Set<WarmChild>>()
-  /** By hash of the definition; one that is not there any more ends. */
+  /** The running `fill` of each definition, by hash; a `fill` whose entry was removed or replaced stops. */
   const filling = new Map<string, object>()
   let isClosed = false
 
@@ -57,7 +57,7 @@ export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions)
         forget(definition, one)
         if (taken !== undefined) return taken.ended(reason)
         const { name, tenant } = definition
-        log.debug({ upstream: name, tenant, reason: reason.message }, 'a process that nobody had taken has ended')
+        log.debug({ upstream: name, tenant, reason: reason.message }, 'a warm process ended before it was used')
       }
     })
     const one: WarmChild = {
@@ -79,19 +79,19 @@ export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions)
     filling.set(hash, own)
     try {
       await pause(clock, fillAfterMs)
-      // One that ends by itself is not started again before somebody has needed one.
+      // At most `count` starts: a process that ends by itself is not replaced before the next one is taken.
       for (let added = 0; added < count && countOf(definition) < count; added++) {
         if (isOver() || !(await mayStart(definition)) || isOver()) return
         add(definition)
       }
     } catch (err) {
-      log.debug({ err, upstream: definition.name, tenant: definition.tenant }, 'no process is started ahead')
+      log.debug({ err, upstream: definition.name, tenant: definition.tenant }, 'no warm process is started')
     } finally {
       if (filling.get(hash) === own) filling.delete(hash)
     }
   }
 
-  /** The longest waiting; not one that is being killed, which would end under whoever takes it. */
+  /** @returns the oldest waiting process that was not killed */
   const firstOf = ({ hash }: StdioDefinition): WarmChild | undefined =>
     waiting
       .get(hash)
@@ -107,22 +107,25 @@ export function createWarmChildren({ start, mayStart, clock, log }: WarmOptions)
   }
 
   return {
-    /** The one that would be taken. */
+    /** The process that `take` would return. */
     next: (definition: StdioDefinition): Child | undefined => firstOf(definition)?.child,
-    /** @returns undefined where none waits; else the events of the process are these from now on */
+    /** @returns a process that reports to `events` from now on; undefined if none waits */
     take(definition: StdioDefinition, events: ChildEvents): Child | undefined {
       const one = firstOf(definition)
       one?.handTo(events)
       return one?.child
     },
-    /** A moment later as many wait as the configuration wants. Secrets of one person are in no process that waits. */
+    /**
+     * Starts as many processes as `warm` says, a moment later. Upstreams with `auth` get none: their processes need the
+     * secrets of the caller.
+     */
     fillSoon(definition: StdioDefinition): void {
       const { warm = 0, isolation, auth } = definition
       if (warm > 0 && isolation !== 'shared' && auth === undefined) void fill(definition, warm)
     },
-    /** Somebody else needs the room. */
+    /** Ends all waiting processes, because another start needs their place. */
     giveUp: (): void => end(() => true),
-    /** Of others there are none from now on, those included that are about to be started. */
+    /** Ends the waiting processes of all other definitions, and stops those that are about to start. */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>): void {
       for (const hash of filling.keys()) if (!hashes.has(hash)) filling.delete(hash)
       end((hash) => !hashes.has(hash))

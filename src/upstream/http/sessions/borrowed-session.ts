@@ -1,5 +1,5 @@
-// The borrower's side of a lent session: another process (the home of the session) has a session at a server over HTTP,
-// and this connection only sends requests in it. It does no handshake, opens no GET stream and sends no DELETE.
+// Sends requests in a session that another gateway process has at a server over HTTP and lends to this one. This side
+// does no handshake, opens no GET stream and sends no DELETE.
 
 import type { UpstreamDefinition } from '../../../config/snapshot.ts'
 import type { SessionLoan } from '../../../protocol/seams.ts'
@@ -14,7 +14,10 @@ import type { createStreamableSession } from '../streamable-session.ts'
 import type { HttpTarget } from '../target.ts'
 import { notKnownHere } from './session-errors.ts'
 
-/** May mean that the server takes requests of the session from whoever began it alone; 404: the new one is refused. */
+/**
+ * Statuses with which a server may refuse a process that did not begin the session; 404 counts only when the renewed
+ * session is refused too.
+ */
 const unwelcome: ReadonlySet<number> = new Set([400, 401, 403, 404, 409, 421])
 
 export function createBorrowedSession(
@@ -30,13 +33,13 @@ export function createBorrowedSession(
   const queue = createPostQueue(target, log, (body, signal) => postIn(target, state.current, body, signal))
   let renewal: Promise<void> | undefined
 
-  /** It takes no new calls. Those that run go on: what one was answered says nothing of the others. */
+  /** Takes no new calls. Running calls continue, since the answer to one call says nothing about the others. */
   function end(id: string): void {
     ids.end()
     refused(id)
   }
 
-  /** Whoever has the session finds out whether it is gone, and begins the new one, once for all that are in it. */
+  /** Asks the lender for a new session. The lender checks the old one, and begins one new session for all borrowers. */
   async function begunAgain(id: string): Promise<void> {
     try {
       const next = await renewed(id)
@@ -48,7 +51,7 @@ export function createBorrowedSession(
       end(id)
       throw notKnownHere(name, cause)
     }
-    // The server forgot its own requests with the session: their answers would mean nothing in the new one.
+    // The server forgot its own requests together with the session, so their answers must not go to the new one.
     rpc.withdrawServerRequests('the server forgot its session')
   }
 
@@ -59,7 +62,7 @@ export function createBorrowedSession(
 
   return Object.assign(state, {
     begin: noHandshake,
-    /** Before any call: does the server take requests of the session from this process? */
+    /** Asks the server, before any call, whether it accepts requests of the session from this process. */
     goOn: (_lent: unknown, signal: AbortSignal) =>
       askForSession(target, state.current.postHeaders, clock, deadline(clock, connectMs / 2, signal)),
     identify() {},
@@ -71,7 +74,7 @@ export function createBorrowedSession(
         }))
       return state.current
     },
-    /** The next call goes to whoever has the session, which finds out whether its server still knows it. */
+    /** Ends the loan after a refusal: the next call goes to the lender, which checks whether the session exists. */
     refused(suspect: HttpSession, status: number): void {
       if (unwelcome.has(status) && state.current === suspect) end(suspect.id ?? '')
     },

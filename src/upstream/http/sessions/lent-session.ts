@@ -1,16 +1,17 @@
-// A session at a server that several connections use: the check whether the server still knows it, and its data as they
-// are lent to another process.
+// Checks whether a server still knows a session that several connections use, and selects the data of a session that
+// another process gets with the loan.
 
 import type { UpstreamSession } from '../../../protocol/seams.ts'
 import type { HandshakeResult } from '../../rpc/link.ts'
 import type { HttpSession } from '../streamable-calls.ts'
 
 /**
- * Some servers answer 400, not 404, once they have forgotten a session. What another process is answered proves
- * nothing, since a balancer may send its requests to where the session is not known.
- * @param pingRefusal the status with which the server refuses a ping in it
- * @param forgotten called where that is 400, after which it may have it still, or 404
- * @returns asks, once for all who want to know at the same time. Never rejects
+ * Checks a session with a ping from this process. Some servers answer 400 instead of 404 once they have forgotten a
+ * session. An error that another process got proves nothing, since a load balancer may have sent its request to an
+ * instance that does not know the session.
+ * @param pingRefusal the status with which the server refuses a ping in the session; undefined if it answers
+ * @param forgotten called if the status is 404, or 400, which does not prove that the session is gone
+ * @returns the check; simultaneous calls share one ping. Never rejects
  */
 export function createSessionCheck(
   pingRefusal: (suspect: HttpSession) => Promise<number | undefined>,

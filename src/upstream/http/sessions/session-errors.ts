@@ -22,9 +22,9 @@ export function notBegunAgain(name: UpstreamDefinition['name'], late: string, ca
   return upstreamError(name, 'upstream_unavailable', text, cause)
 }
 
-/** The server knows the session where another process calls it, or nobody has one there any more. */
+/** The error of a call that the server refused from this process, or for which no gateway process has a session. */
 export function notKnownHere(name: UpstreamDefinition['name'], cause: unknown): GatewayError {
-  const text = `Upstream ${name} does not know the session of this request here (HTTP 404); it was not executed. Retry.`
+  const text = `Upstream ${name} refused the session of this request (HTTP 404); the request was not executed. Retry.`
   return upstreamError(name, 'upstream_unavailable', text, cause)
 }
 
