@@ -1301,7 +1301,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/client/client-errors.ts maxMessage chars', 'what is said of one of these pages', 'page', 'cut'],
     ['relay/bridge/url-retry.ts maxPages', 'pages of an error -32042 for a modern client', 'call', 'left out'],
     [
-      'relay/bridge/parked-call.ts gatherMs maxGatherMs',
+      'relay/client/pending-inputs.ts gatherMs maxGatherMs',
       'silence that ends the gathering of server requests into one `input_required`; all of it',
       'call',
       'the next retry has them'
@@ -1562,7 +1562,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream connection',
       'not read'
     ],
-    ['relay/catalog/listing-watcher.ts failuresUntilHidden', 'failures in a row', 'upstream', 'left out of the lists'],
+    ['relay/catalog/last-listing.ts failuresUntilHidden', 'failures in a row', 'upstream', 'left out of the lists'],
     [
       'relay/catalog/listing-watcher.ts retryWhileUsedMs',
       'time for which a listing stays watched after its last use',
@@ -1570,7 +1570,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the connection is closed'
     ],
     [
-      'relay/catalog/stored-listing.ts minWriteIntervalMs',
+      'relay/catalog/last-listing.ts minWriteIntervalMs',
       'interval at which a listing is stored',
       'upstream',
       'stored later'

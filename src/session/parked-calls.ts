@@ -1,5 +1,5 @@
-// Calls of legacy upstreams that wait for the next request of a modern client: who may come back, for which round and
-// until when.
+// Parked calls: calls at legacy upstreams that wait for the next request of a modern client. Says which client may come
+// back, for which round and until when.
 
 import { createFairEviction, type FairEvictionOptions } from '../limits/limits.ts'
 import { GatewayError } from '../protocol/messages.ts'
@@ -15,11 +15,11 @@ export interface ParkedSlot<T> {
   readonly id: string
   readonly parked: T
   /**
-   * The client was told to come back: the next round is open, for one request.
-   * @returns what the request state must say, and until when (epoch ms) it is good
+   * Opens the next round for one request of the client.
+   * @returns the contents of the request state, and until when it is valid (epoch ms)
    */
   openRound(): { readonly ref: RoundRef; readonly until: number }
-  /** A request has taken the round, or it cannot be taken yet. */
+  /** Closes the round, because a request has taken it or it cannot be taken yet. */
   closeRound(): void
   /** Removes the parked call; a client that comes back gets the reason. Idempotent; `onLost` is not called. */
   remove(loss?: ParkedLoss): void
@@ -37,7 +37,7 @@ const losses = {
   replaced: 'can be come back to no more: its endpoint, its upstream or its name was taken away or replaced.'
 }
 
-/** The upstream may have executed all or some of the call. */
+/** The error of a client that comes back too late: the upstream may have executed all or some of the call. */
 export function lossError(loss: ParkedLoss): GatewayError {
   return new GatewayError(
     'invalid_state',
@@ -48,13 +48,13 @@ export function lossError(loss: ParkedLoss): GatewayError {
 }
 
 export interface ParkedCallsOptions<T> {
-  /** The time of day: the client is told when a round ends. */
+  /** Must show the time of day, since the client is told when a round ends. */
   readonly clock: { now(): number; timer(ms: number, run: () => void): RoundTimer }
   readonly newId: () => string
-  /** The slot is gone: nobody came within `lifetimeMs` of the start of a round, it was evicted, or all is over. */
+  /** Called when a slot is removed, but not by `remove`: it expired, was evicted, or `lose` or `close` ended it. */
   readonly onLost: (parked: T, loss: ParkedLoss) => void
   readonly lifetimeMs?: number
-  /** The longest time from `add` on, however often the client answers, in milliseconds. */
+  /** The longest time from `add` on, even if the client answers every round. */
   readonly longestMs?: number
   readonly limits?: Pick<FairEvictionOptions<T>, 'perOwner' | 'perTenant' | 'max'>
 }
@@ -70,11 +70,12 @@ interface Entry<T> extends ParkedSlot<T> {
   roundTimer: RoundTimer | undefined
 }
 
+/** How long a client has for its answer to one round. */
 const parkedMs = 10 * 60_000
-/** A server that asks without end would keep a slot and a connection for as long as its client answers. */
+/** The limit for all rounds of one call: a server that keeps asking would otherwise hold its slot without end. */
 const longestParkedMs = 60 * 60_000
 const defaultLimits = { perOwner: 64, perTenant: 2_500, max: 10_000 }
-/** Lost calls of all owners whose reason is remembered. */
+/** The most lost calls, of all owners, whose reason is remembered. */
 const maxLost = 1_000
 
 export function createParkedCalls<T>({
@@ -87,7 +88,7 @@ export function createParkedCalls<T>({
 }: ParkedCallsOptions<T>) {
   const entries = new Map<string, Entry<T>>()
   const eviction = createFairEviction<Entry<T>>({ ...limits, withinTenant: true, evictable: ({ isOpen }) => isOpen })
-  /** The newest ones come last. */
+  /** Lost calls by id, the newest last. */
   const lost = new Map<string, { readonly owner: string; readonly loss: ParkedLoss }>()
 
   const timer = (ms: number, run: () => void): RoundTimer => {
@@ -103,7 +104,8 @@ export function createParkedCalls<T>({
     entry.roundTimer?.close()
     endTimer.close()
     eviction.delete(tenant, owner, entry)
-    if (loss === 'late') return // What is said of every unknown id.
+    // An unknown id gets this reason anyway.
+    if (loss === 'late') return
     lost.set(id, { owner, loss })
     const [oldest] = lost.keys()
     if (lost.size > maxLost && oldest !== undefined) lost.delete(oldest)
@@ -129,10 +131,10 @@ export function createParkedCalls<T>({
 
   return {
     /**
-     * A slot for one call, whose first round is not open yet. Where the owner, its tenant or the process has too many,
-     * the open round that has waited longest is lost: of the owner itself, or of the owner of the tenant that has most.
-     * @param owner whoever may come back; opaque
-     * @throws GatewayError too_many where no call that may be evicted has an open round
+     * Adds a call whose first round is not open yet. If the owner, its tenant or the process has too many, the call
+     * whose open round has waited longest is lost: of the owner itself, or of the owner who has most in the tenant.
+     * @param owner an opaque key of the caller that may come back
+     * @throws GatewayError too_many if no call that may be evicted has an open round
      */
     add(owner: string, tenant: string, parked: T): ParkedSlot<T> {
       makeSpace(tenant, owner)
@@ -149,7 +151,7 @@ export function createParkedCalls<T>({
           entry.round++
           entry.isOpen = true
           if (entries.has(entry.id)) {
-            // Entries are evicted in the order in which their rounds were opened.
+            // Added again, because entries are evicted in the order in which their rounds were opened.
             eviction.delete(tenant, owner, entry)
             eviction.add(tenant, owner, entry)
           }
@@ -167,12 +169,12 @@ export function createParkedCalls<T>({
       eviction.add(tenant, owner, entry)
       return entry
     },
-    /** Checks that the round is open and the owner's. @throws GatewayError invalid_state */
+    /** @returns the call, if the round is open and the owner's. @throws GatewayError invalid_state */
     find(owner: string, { park, round }: RoundRef): ParkedSlot<T> {
       const entry = entries.get(park)
       const known = lost.get(park)
       if (known?.owner === owner) throw lossError(known.loss)
-      // An id that never existed, one that is gone and one of another owner cannot be told apart.
+      // The error is the same for an id that never existed, one that is gone and one of another owner.
       if (entry === undefined || entry.owner !== owner) throw lossError('late')
       if (entry.isOpen && entry.round === round) return entry
       throw new GatewayError(
@@ -180,7 +182,7 @@ export function createParkedCalls<T>({
         'This requestState was used already, and each is good for one retry. The call goes on: use its newest one.'
       )
     },
-    /** Ends those of these calls whose round is open. */
+    /** Ends the calls that `which` selects, if their round is open. */
     lose(loss: ParkedLoss, which: (parked: T) => boolean): void {
       for (const entry of [...entries.values()]) if (entry.isOpen && which(entry.parked)) lose(entry, loss)
     },

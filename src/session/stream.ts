@@ -1,21 +1,21 @@
-// One stream to a client. The last events are held, so that a connection may break and the next one go on where it
-// ended: each event once, in order (2025-11-25 basic/transports "Resumability and Redelivery").
+// One stream of events to a client. The last events are held, so that a client whose connection broke can come back and
+// gets each event once and in order (2025-11-25 basic/transports "Resumability and Redelivery").
 
 import type { JsonText } from '../protocol/json-text.ts'
 import { bytesPerChar, type HeldMemory } from '../limits/memory.ts'
 import { eventsKept } from '../store/keys.ts'
 import { nextTurn } from '../time/turns.ts'
 
-/** A connection of the client. Nothing here throws or rejects. */
+/** A connection of the client. Its methods never throw or reject. */
 export interface Sink {
   /**
-   * @param data one line of text; undefined for an event with an id only, which primes the client
-   * @returns false where the next event should wait for `drained`
+   * @param data one line of text; undefined for an event that only gives the client its id ("primes" it)
+   * @returns false if the next event should wait for `drained`
    */
   event(id: string, data: JsonText | undefined): boolean
-  /** Resolves when more can be written, or nothing will be any more. */
+  /** Resolves when more can be written, or the connection is closed. */
   drained(): Promise<void>
-  /** Closes the connection, not the stream: the client is to come back for what follows this id. */
+  /** Closes the connection, but not the stream: the client should come back for the events after this id. */
   pause(id: string, retryMs?: number): void
   end(): void
   /** Closes the connection of a client that does not read, at once. */
@@ -24,7 +24,7 @@ export interface Sink {
 
 /** One connection of a stream. */
 export interface Attachment {
-  /** The connection is gone. */
+  /** Must be called when the connection is closed. */
   detach(): void
   /** Closes the connection of a client that can come back (2025-11-25 basic/transports: the client polls). */
   pause(): void
@@ -37,42 +37,42 @@ export type ClientStream = Pick<
 
 export type Stream = ReturnType<typeof createStream>
 
-/** Characters. */
+/** The most characters of events that one stream holds; the newest event is held even if it is longer. */
 const maxHeld = 4 * 1024 * 1024
-/** Characters of newer events that a reader may be behind for more than `momentMs`; older events do not count. */
+/** How many characters of events since it connected a client may leave unread for more than `momentMs`. */
 const maxBehind = 1024 * 1024
 const momentMs = 1_000
 
 interface Connection {
   readonly sink: Sink
-  /** The first event after it connected. */
+  /** The number of the first event that was added after the connection was made. */
   readonly from: number
-  /** The first event that it has not been given. */
+  /** The number of the next event to write. */
   next: number
-  /** The time since which the sink is full. */
+  /** The time since which the client does not read; undefined while it reads. */
   fullSince: number | undefined
   pausing: boolean
 }
 
 interface StreamOptions {
   readonly now: () => number
-  /** Whether the client takes events without data, as from 2025-11-25 on. */
+  /** Whether the client accepts events without data, which clients of 2025-11-25 and later do. */
   readonly primes: boolean
   readonly idOf: (seq: number) => string
-  /** @param data undefined for an event that only primes. @param keep how many of the last events are held */
+  /** @param data undefined for an event that only primes. @param keep how many events are held, this one included */
   readonly onEvent: (seq: number, data: JsonText | undefined, keep: number) => void
   readonly onFinish: () => void
   /** The memory that the held events take up. */
   readonly memory: HeldMemory
 }
 
-/** The system takes megabytes from one connection before it lets it wait: not all of them in one turn. */
+/** Waits for the next turn too: the system may accept megabytes before the sink is full, too much for one turn. */
 const taken = (sink: Sink): Promise<void> => sink.drained().then(nextTurn)
 
 const lengthOf = (all: ReadonlyArray<JsonText | undefined>): number =>
   all.reduce((sum, data) => sum + (data?.length ?? 0), 0)
 
-/** @param id the last that it was given, where its client can come back for what follows */
+/** @param id the last event that the client was given; undefined if it cannot come back for the next ones */
 function endConnection(sink: Sink | undefined, id: string | undefined, retryMs: number): void {
   if (id === undefined) sink?.end()
   else sink?.pause(id, retryMs)
@@ -83,7 +83,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
   let heldLength = 0
   let seq = -1
   let over = false
-  /** Connections are sent away, to come back after so long. */
+  /** After how long clients should come back; undefined unless the process stops. */
   let awayMs: number | undefined
   let connection: Connection | undefined
   let detachedAt = now()
@@ -99,7 +99,11 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     while (isTooMuch()) heldLength -= held.shift()?.length ?? 0
     if (isReserved) memory.set(heldLength * bytesPerChar)
     const isLost = !fits()
-    if (isLost) memory.set((held.length = heldLength = 0))
+    if (isLost) {
+      held.length = 0
+      heldLength = 0
+      memory.set(0)
+    }
     onEvent(seq, data, held.length)
     if (isLost || (connection !== undefined && lags(connection))) close()?.overflow()
   }
@@ -110,7 +114,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     flow()
   }
 
-  /** @returns whether it misses events that are not held any more, or does not read */
+  /** @returns whether the connection lost events that are no longer held, or its client does not read */
   function lags({ from, next, fullSince }: Connection): boolean {
     if (fullSince === undefined) return false
     if (next < first()) return true
@@ -119,7 +123,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
 
   const lengthFrom = (at: number): number => lengthOf(held.slice(Math.max(0, at - first())))
 
-  /** Writes as fast as the connection takes it: a queue for a reader that does not read would grow without end. */
+  /** Writes until the sink is full, and again when it is drained. */
   function flow(): void {
     const current = connection
     if (current === undefined || current.fullSince !== undefined) return
@@ -147,7 +151,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     return sink
   }
 
-  /** Nobody comes back for it: what it held is let go of with it. */
+  /** Frees the memory of a finished stream without a connection: its client can no longer come back to it. */
   function forgetIfOver(): void {
     if (over && connection === undefined) memory.set(0)
   }
@@ -159,13 +163,14 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
 
   function connect(sink: Sink, next: number): Attachment {
     close()?.end()
-    const current: Connection = (connection = {
+    const current: Connection = {
       sink,
       from: seq + 1,
       next: Math.max(next, first()),
       fullSince: undefined,
       pausing: false
-    })
+    }
+    connection = current
     return {
       detach() {
         if (connection === current) close()
@@ -179,11 +184,11 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
   }
 
   return {
-    /** Sends a message, unless the stream is finished. Where there is no memory, it is lost, with the connection. */
+    /** Sends a message, unless the stream is finished. If there is no memory for it, the connection is closed. */
     send: (message: unknown): void => add(JSON.stringify(message)),
-    /** Sends the answer of a call, whose memory was taken before. */
+    /** Sends the answer of a call, whose memory is already reserved. */
     answer: (text: JsonText): void => add(text, true),
-    /** Gives the client an id before the first message (2025-11-25: "prime the client to reconnect"). */
+    /** Sends an id before the first message (2025-11-25 basic/transports: "prime the client to reconnect"). */
     prime(): void {
       if (over || !primes) return
       keep(undefined)
@@ -198,32 +203,35 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
       flow()
       forgetIfOver()
     },
-    /** Tells the client to come back; it finds the stream unfinished. */
+    /** Ends the stream here, unfinished, and tells the client to come back after this time. */
     leave(retryMs: number): void {
       if (over) return
       over = true
       sendAway(retryMs)
     },
-    /** Sends the client away because this process stops: later events are for the process that asks the store. */
-    leaveToStore: (retryMs: number): void => sendAway((awayMs = retryMs)),
-    /** The connection gets what comes; the one before is ended. */
+    /** Tells the client to come back to another process, which reads later events from the store. */
+    leaveToStore(retryMs: number): void {
+      awayMs = retryMs
+      sendAway(retryMs)
+    },
+    /** Sends later events to this connection, and ends the one before. */
     attach(sink: Sink): Attachment {
       const attachment = connect(sink, seq + 1)
       flow()
       return attachment
     },
-    /** Sends the held events after this one, then what comes. */
+    /** Sends the held events after the one with this number, then later ones. */
     resume(sink: Sink, after: number): Attachment {
       const attachment = connect(sink, after + 1)
-      // A client that loses the connection before its first id forgets where it was.
+      // A client that loses the connection before it gets an id forgets its last one.
       if (primes) sink.event(idOf(after), undefined)
       flow()
       return attachment
     },
     isAttached: (): boolean => connection !== undefined,
-    /** Characters that the connection has not been given yet. */
+    /** The number of characters that were not yet written to the connection; 0 without one. */
     pendingChars: (): number => (connection === undefined ? 0 : lengthFrom(connection.next)),
-    /** Epoch ms; undefined while it has a connection. */
+    /** When the last connection was lost, in epoch ms; undefined while there is one. */
     detachedAt: (): number | undefined => (connection === undefined ? detachedAt : undefined)
   }
 }

@@ -1,6 +1,6 @@
-// The streams to clients, by session, and how a client comes back to one: from memory while the stream lives at this
-// process, else from the store. An event id names stream and sequence number and carries a proof: an invented or
-// foreign one replays nothing.
+// The streams to clients, by session. A client that comes back to a stream gets the missed events from memory if the
+// stream lives at this process, else from the store. An event id names the stream and the number of the event and
+// carries a proof, so an id that is invented or belongs to another session replays nothing.
 
 import { createMemoryAccount, holdMemory, type MemoryShare } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
@@ -15,13 +15,13 @@ import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay } fro
 import type { Sessions } from './sessions.ts'
 import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
-/** The kind of a stream: it carries the answer of one POST, or what belongs to no call. */
+/** The kind of a stream: `call` carries the answer of one POST, `session` the messages that belong to no call. */
 type StreamKind = 'call' | 'session'
 
 export interface StreamFeatures {
   /** See `StreamOptions.primes`. */
   readonly primes: boolean
-  /** The memory of the client. Default: without limits. */
+  /** The share that the held events count for. Default: a share without limits. */
   readonly memory?: MemoryShare
   /** The id of the call. */
   readonly request?: RequestId
@@ -32,13 +32,13 @@ export interface StreamFeatures {
 const unlimited = createMemoryAccount().share('', '')
 
 type Resumed =
-  /** The connection gets what it missed, and what comes. */
+  /** The connection gets the missed events and later ones. */
   | { readonly kind: 'connected'; readonly of: StreamKind; readonly attachment: Attachment }
-  /** A new stream goes on for a stream of the session that does not live at this process. */
+  /** A new stream continues a stream of the session that does not live at this process. */
   | { readonly kind: 'continued'; readonly stream: ClientStream; readonly attachment: Attachment }
   /** Stored events were sent and the connection was closed: the call is answered, or goes on at another process. */
   | { readonly kind: 'replayed' }
-  /** The stream has ended and the client has had all of it. Nothing was written. */
+  /** The stream has ended and the client already has all events. Nothing was written. */
   | { readonly kind: 'over' }
   /** The session has no such stream, and nothing was written. */
   | { readonly kind: 'unknown' }
@@ -53,13 +53,16 @@ export interface StreamsOptions {
   readonly clock: Clock
   readonly randomBytes: (size: number) => Buffer
   readonly log: Log
-  /** How long the stream of a session waits for its client; that of a call lives as long as the call. */
+  /** How long a stream of kind `session` waits for its client; one of kind `call` lives as long as the call. */
   readonly lingerMs?: number
   readonly copyLimits?: CopyLimits
   readonly holders: StreamHolders
 }
 
-/** Clients give up after a few attempts, which should not all fail before the next process has started. */
+/**
+ * After how long clients come back when this process stops. They give up after a few attempts, which should not all
+ * fail before the next process has started.
+ */
 const leaveRetryMs = 3_000
 
 interface LiveStream {
@@ -98,10 +101,10 @@ export function createStreams(options: StreamsOptions) {
   })
 
   function open(sessionKey: string, kind: StreamKind, { primes, memory = unlimited, request }: StreamFeatures): Stream {
-    // The kind is part of the id, and so of what the proof covers.
+    // The id contains the kind, so the proof covers it.
     const streamId = `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
-    // Without a priming event the client has no id to come back with before the first message: a copy of an answer that
-    // is the only message would serve nobody.
+    // Without a priming event, the client has no id to come back with before the first message. An answer that is the
+    // only message of its stream is then not copied to the store.
     const holder = request === undefined ? undefined : { node: holders.node, id: request }
     const copy = copies.open(sessionKey, memory, streamId, primes || kind === 'session', holder)
     const stream = createStream({
@@ -127,9 +130,10 @@ export function createStreams(options: StreamsOptions) {
   return {
     open,
     /**
-     * Sends what is kept of the events after this one, then what comes.
-     * @param continued called with the stream that goes on; resolves when what is for the session is sent to that
-     * @param wanted its abort ends the sending from the store; a stream that lives here ends with `detach`
+     * Sends the kept events after this one, then later ones.
+     * @param continued called with the new stream; resolves when messages of the session are sent to it
+     * @param wanted aborted when the client is gone, which stops the replay from the store; a connection to a stream
+     * that lives here ends with `detach`
      * @throws GatewayError unavailable, too_many
      */
     async resume(
@@ -153,7 +157,7 @@ export function createStreams(options: StreamsOptions) {
         const stored = await copies.read(sessionKey, streamId, after)
         const goesOn = stored?.ended === false ? stored.holder : undefined
         const isLost = goesOn !== undefined && !(await holders.isHeld(goesOn.node, { sessionKey, streamId }, memory))
-        // What its process said last may have come to the store meanwhile.
+        // The last events of its process may have reached the store meanwhile.
         const all = isLost ? await copies.read(sessionKey, streamId, after) : stored
         return { replayed: await replay(all, idOf, after, sink, stop, memory), isLost, aborted: stop.aborted }
       })
@@ -164,11 +168,11 @@ export function createStreams(options: StreamsOptions) {
         return { kind: 'replayed' }
       }
       if (streamId.startsWith('s')) {
-        // Its process has ended, or is another one: the client wants to go on listening, wherever that is.
+        // The process of this stream has ended or is another one: a new stream here lets the client go on listening.
         const stream = open(sessionKey, 'session', features)
         stream.prime()
         await continued(stream)
-        // What came to the other one meanwhile.
+        // Events may have been added to the old stream meanwhile.
         const last = replayed?.last ?? after
         const isStopped = await resumes.run(sessionKey, wanted, memory, async (stop) => {
           await replay(await copies.read(sessionKey, streamId, last), idOf, last, sink, stop, memory)
@@ -188,8 +192,8 @@ export function createStreams(options: StreamsOptions) {
       return { kind: 'replayed' }
     },
     /**
-     * The session ended: nothing is stored for it any more, and what is being resumed stops. Calls that end later still
-     * say so on their streams.
+     * Forgets the streams of a session that has ended: nothing more is stored, and running replays stop. Calls that end
+     * later are still answered on their streams.
      */
     drop(sessionKey: string): void {
       const streams = bySession.get(sessionKey)
@@ -198,7 +202,7 @@ export function createStreams(options: StreamsOptions) {
       resumes.stop(sessionKey)
       for (const { copy } of streams?.values() ?? []) copy.drop()
     },
-    /** Clients that listen are told to come back. Answers of calls still go out. */
+    /** Tells listening clients to come back to another process. Calls are still answered on their streams. */
     leave(): void {
       leaving = true
       for (const { kind, stream } of everyOne()) if (kind === 'session') stream.leaveToStore(leaveRetryMs)
@@ -218,14 +222,14 @@ export function createStreams(options: StreamsOptions) {
   }
 }
 
-/** Streams and what is held of a session end with it. */
+/** Forgets the streams and the other data of a session when it ends. */
 export function dropWithSessions(
   sessions: Pick<Sessions, 'onEnded'>,
   live: Pick<LiveSessions, 'drop' | 'onDrop'>,
   streams: Pick<Streams, 'drop'>
 ): void {
   sessions.onEnded((key) => {
-    // First, while the streams are still known as its own: what the store holds of them is deleted too.
+    // Before `live.drop`, which may finish streams: the copy of a finished stream in the store would not be deleted.
     streams.drop(key)
     live.drop(key)
   })

@@ -1,5 +1,5 @@
-// One call at a legacy upstream, over all rounds of input requests and responses (2026-07-28 basic/patterns/mrtr).
-// Between two rounds nothing of a client's request is kept but its endpoint and what it declared.
+// One call of a modern client at a legacy upstream, over all rounds of input requests and responses (2026-07-28
+// basic/patterns/mrtr). Between two rounds, only the endpoint and the capabilities of the last request are kept.
 
 import { noteAgain } from '../../observe/call-notes.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
@@ -20,7 +20,12 @@ import type { Lease } from '../connections/caller-connections.ts'
 import { toInputRequest } from '../client/input-requests.ts'
 import { declaredForCaller } from '../client/declared-capabilities.ts'
 import { notificationForModern } from '../client/server-messages.ts'
-import { declinedResponse, refuseOutsideInputMethods, createPendingInputs } from '../client/pending-inputs.ts'
+import {
+  createGathering,
+  createPendingInputs,
+  declinedResponse,
+  refuseOutsideInputMethods
+} from '../client/pending-inputs.ts'
 import type { RequestStates } from './request-state.ts'
 
 export type ParkedOutcome = { readonly result: Result } | { readonly error: unknown }
@@ -29,44 +34,37 @@ interface ParkedCallOptions {
   readonly clock: Pick<Clock, 'now' | 'timer'>
   /** @throws GatewayError too_many */
   readonly park: (parked: ParkedCall) => ParkedSlot<ParkedCall>
-  /** Counts what a client may never come back for. @returns what gives it back; undefined where there is too much */
+  /** Reserves memory for an input request. @returns a function that frees it; undefined if there is too little */
   readonly keep: (chars: number) => (() => void) | undefined
-  /** The outcome for whoever comes back. */
+  /** Keeps the outcome until the client comes back. `letGo` frees its memory. */
   readonly hold: (outcome: ParkedOutcome) => { readonly held: () => ParkedOutcome; readonly letGo?: () => void }
-  /** Is the upstream still configured, and would the caller still be admitted? */
+  /** Whether the upstream is still configured and the caller would still be admitted. */
   readonly stands: () => boolean
   readonly lease: Pick<Lease, 'waits'>
   readonly states: RequestStates
-  /** This process. */
+  /** The id of this process. */
   readonly node: string
 }
 
 export interface ParkedCall {
   /** The client as the upstream sees it. */
   readonly client: Client
-  /** Aborted when its result is not wanted any more. */
+  /** Aborted when the call at the upstream should be cancelled. */
   readonly signal: AbortSignal
-  /** The call at the upstream has ended. */
+  /** Must be called when the call at the upstream has ended. */
   ended(outcome: ParkedOutcome): void
-  /** The first request of the client, until the upstream's call ends or needs input. */
+  /** Serves the first request of the client, until the call ends or the upstream needs input. */
   begin(call: ModernCall): Promise<Result>
   /**
-   * The next one, in the same way.
-   * @throws GatewayError invalid_params for a response of the wrong shape; then nothing has happened
+   * Serves the next request of the client in the same way.
+   * @throws GatewayError invalid_params if a response has the wrong shape; then nothing has changed
    */
   resume(call: ModernCall, responses: JsonObject): Promise<Result>
-  /** Does it wait for a client that cannot come back? */
+  /** Whether the call waits for a client that cannot come back. */
   isStranded(): boolean
-  /** The call is cancelled. @param error what a request that runs for it ends with; default that of the loss */
+  /** Cancels the call. @param error the error of the running request of the client; default: that of the loss */
   giveUp(loss: ParkedLoss, error?: unknown): void
 }
-
-/**
- * Servers that have several requests send them one after the other: so long after the last one, and at most in all. A
- * busy server takes its time between two; a person who is asked notices neither.
- */
-const gatherMs = 100
-const maxGatherMs = 400
 
 export function createParkedCall(
   first: ModernCall,
@@ -75,21 +73,21 @@ export function createParkedCall(
 ): ParkedCall {
   const stop = new AbortController()
   const inputs = createPendingInputs()
-  const { method } = first.request
-  /** The request of the client that runs. */
+  /** The running request of the client; undefined between two rounds. */
   let attendant: { readonly call: ModernCall; readonly end: (outcome: ParkedOutcome) => void } | undefined
-  /** The endpoint and the capabilities of the newest request, be it over or not. */
-  let [endpoint, capabilities] = [first.endpoint, first.client.capabilities]
+  /** The endpoint and the capabilities of the client's newest request. */
+  let endpoint = first.endpoint
+  let capabilities = first.client.capabilities
   let slot: ParkedSlot<ParkedCall> | undefined
-  /** The outcome, where the call ended while no request waited for it. */
-  let held: (() => ParkedOutcome) | undefined
-  let letGo = (): void => {}
+  /** The outcome, if the call ended while no request waited for it. */
+  let kept: ReturnType<ParkedCallOptions['hold']> | undefined
   let over = false
-  let gathering: { close(): unknown } | undefined
-  let [asked, gatheredBy] = [0, 0]
+  let asked = 0
+  const gathering = createGathering(clock, endRound)
 
-  const toAttendant = (notification: Notification): void =>
-    attendant && notifyCaller(attendant.call, upstream, notification, slot === undefined)
+  function toAttendant(notification: Notification): void {
+    if (attendant !== undefined) notifyCaller(attendant.call, upstream, notification, slot === undefined)
+  }
   const progress = createMonotonicProgress({ ...noClient, notify: toAttendant }, undefined)
 
   function attend(call: ModernCall): Promise<Result> {
@@ -116,11 +114,12 @@ export function createParkedCall(
   }
 
   const ask: Client['ask'] = async (request, { signal } = {}) => {
-    if (modernClientRequests.get(method)?.takesInput !== true) return await refuseOutsideInputMethods(request)
-    // Refused at once where it can never be asked.
+    if (modernClientRequests.get(first.request.method)?.takesInput !== true)
+      return await refuseOutsideInputMethods(request)
+    // Throws if the client can never be asked this.
     toInputRequest(request, upstream, endpoint, capabilities)
     if (attendant !== undefined) await states.prepare(attendant.call)
-    // An endpoint or a caller that the configuration took away is served to the end of the running request only.
+    // If a reload removed the upstream or the access of the caller, only the running request is served to its end.
     if (over || !stands()) return declinedResponse(request)
     slot ??= park(parked)
     const release = keep(JSON.stringify(request).length)
@@ -132,21 +131,16 @@ export function createParkedCall(
   }
 
   function gather(): void {
-    if (attendant === undefined) return
-    const now = clock.now()
-    if (gathering === undefined) gatheredBy = now + maxGatherMs
-    gathering?.close()
-    gathering = clock.timer(Math.min(gatherMs, Math.max(0, gatheredBy - now)), endRound)
+    if (attendant !== undefined) gathering.added()
   }
 
-  /** Ends the client's request with all input requests. */
+  /** Ends the client's request with all pending input requests. */
   function endRound(): void {
-    gathering = undefined
     if (attendant === undefined || slot === undefined) return
     if (!stands()) return inputs.decline()
-    // This request may declare less than the one before.
+    // Checked again, because this request may declare fewer capabilities than the one before.
     const inputRequests = inputs.show((request) => toInputRequest(request, upstream, endpoint, capabilities))
-    // All were withdrawn meanwhile: the upstream goes on.
+    // The upstream may have withdrawn all requests meanwhile; then its call simply goes on.
     if (inputs.size() === 0) return
     progress.again()
     const { ref, until } = slot.openRound()
@@ -156,16 +150,16 @@ export function createParkedCall(
     } catch (error) {
       return giveUp('late', error)
     }
-    // A call that expires counts as waiting until it has ended at the upstream.
+    // A call that expires still counts as waiting until it has ended at the upstream.
     lease.waits(() => giveUp('newer'))
   }
 
-  /** The upstream is answered first: a server that can end its work without the client then does. */
+  /** Declines the input requests before it cancels the call, so that a server can end its work without the client. */
   function giveUp(loss: ParkedLoss, error: unknown = lossError(loss)): void {
     over = true
-    held = undefined
-    letGo()
-    gathering?.close()
+    kept?.letGo?.()
+    kept = undefined
+    gathering.close()
     slot?.remove(loss)
     inputs.decline()
     clock.timer(0, () => stop.abort('the client did not come back with its input'))
@@ -188,13 +182,13 @@ export function createParkedCall(
     ended(outcome) {
       const wanted = !over
       over = true
-      gathering?.close()
+      gathering.close()
       lease.waits(undefined)
       inputs.cancel(new GatewayError('cancelled', 'The call that this request belongs to has ended.'))
       if (attendant !== undefined) {
         slot?.remove()
         attendant.end(outcome)
-      } else if (wanted) ({ held, letGo = letGo } = hold(outcome))
+      } else if (wanted) kept = hold(outcome)
     },
     begin: attend,
     async resume(call, responses) {
@@ -202,24 +196,24 @@ export function createParkedCall(
       slot?.closeRound()
       lease.waits(undefined)
       const result = attend(call)
-      if (held !== undefined) {
-        letGo()
+      if (kept !== undefined) {
+        kept.letGo?.()
         slot?.remove()
-        attendant?.end(held())
+        attendant?.end(kept.held())
       }
-      // What is missing is asked for again.
+      // Requests without a response are asked again.
       if (!inputs.answer(responses)) endRound()
       else if (inputs.size() > 0) gather()
       return await result
     },
-    /** Not a getter: see pending-inputs.ts. */
+    // A method and not a getter: see pending-inputs.ts.
     isStranded: () => attendant === undefined && !stands(),
     giveUp
   }
   return parked
 }
 
-/** @param hasToken the upstream has the progress token of this very request */
+/** @param hasToken whether the upstream has the progress token of this request, and not that of an earlier one */
 function notifyCaller(
   { client, request, endpoint }: ModernCall,
   upstream: UpstreamName,

@@ -1,5 +1,5 @@
-// Server requests of a legacy upstream that wait for the responses of a client of 2026-07-28: it reads them as input
-// requests, and answers with its next request (basic/patterns/mrtr) or with tasks/update.
+// Server requests of a legacy upstream that wait for the responses of a client of 2026-07-28. The client gets them as
+// input requests, and answers with its next request (basic/patterns/mrtr) or with tasks/update.
 
 import {
   GatewayError,
@@ -10,6 +10,7 @@ import {
   type RpcErrorObject,
   type ServerRequest
 } from '../../protocol/messages.ts'
+import type { Clock, Timer } from '../../time/clock.ts'
 
 interface PendingInput {
   readonly request: ServerRequest
@@ -101,6 +102,40 @@ export function createPendingInputs() {
     },
     cancel(error: Error): void {
       for (const { reject } of [...pending.values()]) reject(error)
+    }
+  }
+}
+
+/**
+ * How long a round waits for further input requests, after the last one and in all, because a server sends several one
+ * by one. A person who is asked does not notice the delay.
+ */
+const gatherMs = 100
+const maxGatherMs = 400
+
+/**
+ * Gathers the input requests of one round.
+ * @param endRound called when no request was added for `gatherMs`, or `maxGatherMs` after the first one
+ */
+export function createGathering(clock: Pick<Clock, 'now' | 'timer'>, endRound: () => void) {
+  let timer: Pick<Timer, 'close'> | undefined
+  let endsAt = 0
+
+  function end(): void {
+    timer = undefined
+    endRound()
+  }
+
+  return {
+    /** Must be called when an input request was added. */
+    added(): void {
+      const now = clock.now()
+      if (timer === undefined) endsAt = now + maxGatherMs
+      timer?.close()
+      timer = clock.timer(Math.min(gatherMs, Math.max(0, endsAt - now)), end)
+    },
+    close(): void {
+      timer?.close()
     }
   }
 }
