@@ -69,8 +69,33 @@ interface StreamOptions {
 /** Waits for the next turn too: the system may accept megabytes before the sink is full, too much for one turn. */
 const taken = (sink: Sink): Promise<void> => sink.drained().then(nextTurn)
 
-const lengthOf = (all: ReadonlyArray<JsonText | undefined>): number =>
-  all.reduce((sum, data) => sum + (data?.length ?? 0), 0)
+/** Holds the last events of a stream, as far as `maxHeld`, `eventsKept` and the memory allow. */
+function createHeldEvents(memory: HeldMemory) {
+  const events: Array<JsonText | undefined> = []
+  let chars = 0
+  const fits = (): boolean => memory.fit(chars * bytesPerChar)
+  const isTooMuch = (): boolean => events.length > eventsKept || (events.length > 1 && (chars > maxHeld || !fits()))
+  return {
+    count: (): number => events.length,
+    /** @param at 0 is the oldest event */
+    get: (at: number): JsonText | undefined => events[at],
+    /** The number of characters of this event and later ones. */
+    charsFrom: (at: number): number =>
+      events.slice(Math.max(0, at)).reduce((sum, data) => sum + (data?.length ?? 0), 0),
+    /** @returns false if there is no memory for the event; then no event is held */
+    add(data: JsonText | undefined, isReserved: boolean): boolean {
+      events.push(data)
+      chars += data?.length ?? 0
+      while (isTooMuch()) chars -= events.shift()?.length ?? 0
+      if (isReserved) memory.set(chars * bytesPerChar)
+      if (fits()) return true
+      events.length = 0
+      chars = 0
+      memory.set(0)
+      return false
+    }
+  }
+}
 
 /** @param id the last event that the client was given; undefined if it cannot come back for the next ones */
 function endConnection(sink: Sink | undefined, id: string | undefined, retryMs: number): void {
@@ -79,8 +104,7 @@ function endConnection(sink: Sink | undefined, id: string | undefined, retryMs: 
 }
 
 export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: StreamOptions) {
-  const held: Array<JsonText | undefined> = []
-  let heldLength = 0
+  const held = createHeldEvents(memory)
   let seq = -1
   let over = false
   /** After how long clients should come back; undefined unless the process stops. */
@@ -88,24 +112,13 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
   let connection: Connection | undefined
   let detachedAt = now()
 
-  const first = (): number => seq - held.length + 1
+  const first = (): number => seq - held.count() + 1
 
   function keep(data: JsonText | undefined, isReserved = false): void {
     seq++
-    held.push(data)
-    heldLength += data?.length ?? 0
-    const fits = (): boolean => memory.fit(heldLength * bytesPerChar)
-    const isTooMuch = (): boolean => held.length > eventsKept || (held.length > 1 && (heldLength > maxHeld || !fits()))
-    while (isTooMuch()) heldLength -= held.shift()?.length ?? 0
-    if (isReserved) memory.set(heldLength * bytesPerChar)
-    const isLost = !fits()
-    if (isLost) {
-      held.length = 0
-      heldLength = 0
-      memory.set(0)
-    }
-    onEvent(seq, data, held.length)
-    if (isLost || (connection !== undefined && lags(connection))) close()?.overflow()
+    const isHeld = held.add(data, isReserved)
+    onEvent(seq, data, held.count())
+    if (!isHeld || (connection !== undefined && lags(connection))) close()?.overflow()
   }
 
   function add(text: JsonText, isReserved = false): void {
@@ -121,7 +134,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     return lengthFrom(Math.max(next, from)) > maxBehind && now() - fullSince > momentMs
   }
 
-  const lengthFrom = (at: number): number => lengthOf(held.slice(Math.max(0, at - first())))
+  const lengthFrom = (at: number): number => held.charsFrom(at - first())
 
   /** Writes until the sink is full, and again when it is drained. */
   function flow(): void {
@@ -129,7 +142,7 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     if (current === undefined || current.fullSince !== undefined) return
     while (current.next <= seq) {
       const at = current.next++
-      const data = held[at - first()]
+      const data = held.get(at - first())
       if (data === undefined || current.sink.event(idOf(at), data)) continue
       current.fullSince = now()
       void taken(current.sink).then(() => {

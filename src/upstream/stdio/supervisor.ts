@@ -134,8 +134,7 @@ export function createSupervisor(options: SupervisorOptions) {
     maskedEnvironment: (definition: StdioDefinition) => maskedEnvironment(baseEnv, definition),
     /**
      * Takes a warm process, or starts one.
-     * @throws GatewayError upstream_unavailable if the process cannot be started; too_many if a limit of
-     * process-limits.ts is reached
+     * @throws GatewayError upstream_unavailable; too_many if a limit of process-limits.ts is reached
      */
     spawn(definition: StdioDefinition, { use, handshake }: LinkContext, events: ChildEvents): Child {
       const { quotaKey } = handshake
@@ -150,11 +149,7 @@ export function createSupervisor(options: SupervisorOptions) {
       warm.fillSoon(definition)
       return child
     },
-    /**
-     * Must be awaited before `spawn`: waits for the test runs, for processes that are ending and for its turn.
-     * @returns a function to call when the server has answered, or will not (starts.ts)
-     * @throws GatewayError see `startError`, `waitToStart` of starts.ts and `createKnownPrograms`
-     */
+    /** Must be awaited before `spawn`: waits for processes that are ending, then for its turn; see `createStarts`. */
     async waitToStart(definition: StdioDefinition, starter: Starter, signal?: AbortSignal): Promise<() => void> {
       await ready(definition)
       if (warm.next(definition) === undefined && refusal(definition, starter, notEnding()) !== undefined) warm.giveUp()
