@@ -1030,6 +1030,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     [
+      'relay/connections/borrowed-sessions.ts soonMs',
+      'the same, where the home has not opened yet what it can lend',
+      'session, upstream and process',
+      '-'
+    ],
+    [
       'upstream/http/streamable-session.ts firstStreamMs',
       'wait of the first call for the GET stream of its upstream session, where the client can be asked',
       'session and upstream',

@@ -4,7 +4,7 @@
 import { Redis } from 'ioredis'
 import type { LegacyClient } from '../kit/client.ts'
 import { post } from '../kit/server-request.ts'
-import { type Teardown, until } from '../kit/until.ts'
+import { patienceMs, type Teardown, until } from '../kit/until.ts'
 
 export async function tool(url: string, client: LegacyClient, name: string, args: object = {}): Promise<string> {
   const params = { name, arguments: args }
@@ -49,8 +49,8 @@ export async function countMessages(t: Teardown, storeUrl: string) {
       return [...lengths.values()].map((all) => all.filter((length) => length >= chars).length).filter((n) => n > 0)
     },
     /** Calls go on until one of them needs no other replica. */
-    async lentTo(url: string, client: LegacyClient, name = 'get'): Promise<void> {
-      await until('the session is lent', async () => (await messagesOf(() => tool(url, client, name))) === 0)
+    async lentTo(url: string, client: LegacyClient, name = 'get', ms = patienceMs): Promise<void> {
+      await until('the session is lent', async () => (await messagesOf(() => tool(url, client, name))) === 0, ms)
     }
   }
 }

@@ -31,13 +31,18 @@ export interface Loan {
   calls: number
   calledAt: number
   isAsking: boolean
+  /** How often what was lent, or asked for, was given back. */
+  ends: number
   /** Id of the upstream session in which the server takes no calls from here. */
   refused: string | undefined
   /** Open ones: the newest, and those before it on which calls still run. */
   readonly connections: Set<Upstream>
 }
 
-export const nothingLent = () => ({ home: '', until: 0, dueAt: 0, heldAt: 0, calls: 0, calledAt: 0, isAsking: false })
+export const nothingLent = () => ({
+  ...{ home: '', until: 0, dueAt: 0, heldAt: 0, calls: 0, calledAt: 0 },
+  ...{ isAsking: false, ends: 0, refused: undefined }
+})
 
 export interface BorrowedSessionsOptions {
   readonly pool: Pick<Pool, 'acquire' | 'use' | 'peek' | 'leave' | 'release'>

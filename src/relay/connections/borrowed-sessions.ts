@@ -18,16 +18,24 @@ import {
 } from './borrowed-connections.ts'
 import { lentMs } from './borrowers.ts'
 import type { Recall } from './lent-sessions.ts'
+import { isBusy } from './overheard.ts'
 import type { SessionConnection } from './session-connections.ts'
 
 /** Calls of a session that go to its home before one asks to have the session: most sessions make few. */
 const callsAtHome = 2
 /** Where the home has lent nothing, or did not answer: an earlier version never does. */
 const refusedMs = 30_000
+/** Where the home says that it may lend in a moment. */
+const soonMs = 1_000
 /** Until it is looked again whether calls in the sessions of a home that stops have ended. */
 const lookMs = 50
 /** Of the ids: new ones are asked for while there are more calls in flight than a session may have. */
 const spareIds = lentIds / 4
+
+/** What was asked for before counts no more either. */
+const end = (loan: Loan, next: Partial<Loan>): void => void Object.assign(loan, next, { until: 0, ends: loan.ends + 1 })
+
+const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.series()?.left ?? 0) > count
 
 export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   const { pool, bus, live, clock, log } = options
@@ -44,37 +52,45 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     loans.set(session, ofSession)
     const known = ofSession.get(definition.hash)
     if (known !== undefined) return Object.assign(known, { context })
-    const loan: Loan = { session, definition, context, ...nothingLent(), refused: undefined, connections: new Set() }
+    const loan: Loan = { session, definition, context, ...nothingLent(), connections: new Set() }
     ofSession.set(definition.hash, loan)
     return loan
   }
 
   /** In the background: nobody waits for it. */
   async function borrow(loan: Loan): Promise<void> {
-    const { session, definition } = loan
+    const { session, definition, ends } = loan
     const askedAt = clock.now()
-    loan.isAsking = true
-    loan.dueAt = askedAt + lentMs / 2
-    loan.heldAt = askedAt
     const scope = borrowedScopeOf(session, definition)
+    Object.assign(loan, { isAsking: true, heldAt: askedAt, dueAt: askedAt + lentMs / 2 })
+    // What is asked for may be given back meanwhile, too.
+    open.add(loan)
+    const isGivenBack = (): boolean => loan.ends !== ends
+    let waitMs = refusedMs
     try {
-      const current = sharingOf(loan)
+      // Not one that was given up, on which calls may still run.
+      const current = pool.use(definition, scope)?.sharing
       const has = hasIds(current, spareIds * 2) ? current?.id() : undefined
-      const { lent, same = false } = await question(loan, { has })
+      const { lent, same = false, soon = false } = await question(loan, { has })
+      if (isGivenBack()) throw new Error('it was given back before it came')
       if (!same) {
         // It may be another session than before: what runs there goes on to its end.
         pool.leave(scope)
+        if (soon) waitMs = soonMs
         if (lent === undefined) throw new Error('its home lends nothing')
         if (lent.id === loan.refused) throw new Error('its server does not take calls in it from here')
         loan.connections.add(await connect(loan, lent))
-        open.add(loan)
         scopes.set(session.key, (scopes.get(session.key) ?? new Set()).add(scope))
         if (live.get(session.key) !== session) release(session.key)
+      }
+      if (isGivenBack()) {
+        pool.leave(scope)
+        throw new Error('it was given back while it was opened')
       }
       loan.until = askedAt + lentMs
       homes.follow(loan.home)
     } catch (err) {
-      Object.assign(loan, { until: 0, dueAt: askedAt + refusedMs })
+      if (!isGivenBack()) Object.assign(loan, { until: 0, dueAt: askedAt + waitMs })
       const { tenant, name: upstream } = definition
       log.debug({ err, tenant, upstream }, 'calls go to the process that has the session at the upstream')
     } finally {
@@ -87,24 +103,18 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     const { home } = loan.session.session.record
     loan.heldAt = clock.now()
     // Another one has it by now, which lends it anew for the calls that are to come.
-    if (home !== loan.home) Object.assign(loan, { home, until: 0, dueAt: 0 })
+    if (home !== loan.home) end(loan, { home, dueAt: 0 })
     await question(loan, { has: sharing.id(), isRunning: true }).catch((err: unknown) => {
       loan.until = 0
       log.debug({ err, tenant: loan.session.tenant }, 'the process that has the session at an upstream is not there')
     })
   }
 
-  const sharingOf = ({ session, definition }: Loan) =>
-    pool.peek(definition, borrowedScopeOf(session, definition))?.sharing
-  const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.series()?.left ?? 0) > count
-
-  const isBusy = ({ sharing }: Upstream): boolean => sharing?.isBusy() === true
-
   function check(loan: Loan): void {
     const { connections, definition, session } = loan
     const newest = pool.peek(definition, borrowedScopeOf(session, definition))
     for (const each of connections) if (each !== newest && !isBusy(each)) connections.delete(each)
-    if (connections.size === 0) open.delete(loan)
+    if (connections.size === 0 && !loan.isAsking) open.delete(loan)
     if (loan.isAsking || clock.now() < loan.heldAt + lentMs / 2) return
     const busy = [...connections].find(isBusy)?.sharing
     if (busy !== undefined) void hold(loan, busy)
@@ -118,7 +128,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   function giveBack(home: string): Upstream[] {
     const lent = [...open].filter((loan) => loan.home === home)
     for (const loan of lent) {
-      Object.assign(loan, { until: 0, dueAt: clock.now() + refusedMs })
+      end(loan, { dueAt: clock.now() + refusedMs })
       // What the next home lends is used on another connection: that of this one has an end.
       pool.leave(borrowedScopeOf(loan.session, loan.definition))
     }
@@ -134,12 +144,9 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   })
 
   function release(key: string): void {
-    const ofSession = scopes.get(key) ?? []
+    // It rejects never.
+    for (const scope of scopes.get(key) ?? []) void pool.release(scope)
     scopes.delete(key)
-    for (const scope of ofSession)
-      pool
-        .release(scope)
-        .catch((err: unknown) => log.debug({ err }, 'connections into a session that has ended did not close cleanly'))
   }
   live.onDrop(release)
 
@@ -158,12 +165,13 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
       if (definition.lendSessions !== true) return undefined
       const loan = loanOf(session, definition, context)
       const { home } = session.session.record
-      if (loan.home !== home) Object.assign(loan, { home, until: 0, dueAt: 0, calls: 0 })
+      if (loan.home !== home) end(loan, { home, dueAt: 0, calls: 0 })
       const now = clock.now()
-      const upstream = now < loan.until ? pool.use(definition, borrowedScopeOf(session, definition)) : undefined
+      const isLent = now < loan.until
+      const upstream = isLent ? pool.use(definition, borrowedScopeOf(session, definition)) : undefined
       loan.calls = now - loan.calledAt < lentMs ? loan.calls + 1 : 1
       loan.calledAt = now
-      const isDue = now >= loan.dueAt || (upstream !== undefined && !hasIds(upstream.sharing, spareIds * 2))
+      const isDue = now >= loan.dueAt || (isLent && !hasIds(upstream?.sharing, spareIds * 2))
       if (isDue && !loan.isAsking && loan.calls >= callsAtHome) void borrow(loan)
       if (upstream === undefined || !hasIds(upstream.sharing, spareIds)) return undefined
       return { upstream, definition, scope: scopeOf(definition, session) }

@@ -34,10 +34,12 @@ export interface LoanQuestion extends SharedSession {
   readonly ids?: readonly number[]
 }
 
-/** `same`: as it has it. Neither: the call has to come here. */
+/** `same`: as it has it. Neither: the call has to come here; `soon`: until it has opened what can be lent. */
 export interface LoanAnswer {
   readonly lent?: LentSession | undefined
   readonly same?: boolean
+  /** An earlier version does not say it. */
+  readonly soon?: boolean
 }
 
 /** Of a process that stops: answered when no call runs in a session of it any more. */
@@ -80,7 +82,7 @@ export function createLentSessions(
     const isNew = forgotten === undefined && isRunning !== true
     if (isNew && (isRecalled || hasOwnLists || known.asks)) return {}
     // One that was given up ends with the calls that run in its session.
-    if (!pool.lent(upstream, sessionScopeOf(key), lentMs, isNew)) return {}
+    if (!pool.lent(upstream, sessionScopeOf(key), lentMs, isNew)) return { soon: true }
     const isSame = forgotten === undefined && has !== undefined && has === sharing.id()
     const lent = isSame ? undefined : await sharing.lend(forgotten)
     if (lent === undefined && !isSame) return {}
@@ -116,7 +118,8 @@ export function createLentSessions(
         const { key, hash } = question
         const session = live.get(key)
         const upstream = session && own(session, hash)
-        if (session?.session.record.home !== bus.node || upstream === undefined) return {}
+        // With the next call that comes here.
+        if (session?.session.record.home !== bus.node || upstream === undefined) return { soon: !isRecalled }
         // Its client is there, although its calls do not come here.
         live.use(session.session, session.memory.share)
         const hasOwnLists = kinds.some((kind) => lists.has(key, hash, kind))

@@ -67,7 +67,7 @@ export const aboutSession = ({ key, tenant, session }: LiveSession) => ({
   about: key
 })
 
-const isBusy = ({ sharing }: Upstream): boolean => sharing?.isBusy() === true
+export const isBusy = ({ sharing }: Upstream): boolean => sharing?.isBusy() === true
 
 /** @param borrowed finds also what a process has borrowed before it got the session itself */
 export function createOverhearing(

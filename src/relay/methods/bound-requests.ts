@@ -20,13 +20,14 @@ const alwaysBound = /^(?:resources\/(?:un)?subscribe|tasks\/.*)$/
 type Bound = Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 'snapshot'>
 
 /**
- * Of a request that has to run where those before it of its session ran, but for its session at an upstream.
+ * Of a request that has to run where those before it of its session ran, but for its session at an upstream. A name
+ * that is not known here is passed on, and the lists in which it may be are read, or else all such calls would be.
  * @returns where it may be sent by any process that is in that session, too; undefined: nowhere
  */
 export function sendableTo(
   call: Bound,
   catalogs: ClientCatalogs<SessionViewer>,
-  listings: Pick<Listings, 'all'>
+  listings: Pick<Listings, 'all' | 'markUsed'>
 ): UpstreamDefinition | undefined {
   const { method, params } = call.request
   const target = targets[method]
@@ -34,6 +35,8 @@ export function sendableTo(
   const isOfTask = params?.['task'] !== undefined || metaOf(params)[relatedTaskKey] !== undefined
   const name = target && !isOfTask ? params?.[target[1]] : undefined
   const route = target && typeof name === 'string' ? catalogs.of(call)[target[0]](name) : undefined
+  if (name !== undefined && route === undefined)
+    for (const each of definitionsOf(call)) if (each.type === 'http') listings.markUsed(each, catalogs.viewKeyOf(call))
   const definition = route && definitionsOf(call).find(({ name: upstream }) => upstream === route.upstream)
   // A client that knows no tasks is served by one all the same.
   const makesTask =
