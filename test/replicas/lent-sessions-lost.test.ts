@@ -113,19 +113,24 @@ t.test('the server forgets its sessions', async (t) => {
   await client.end()
 })
 
-t.test('requests are refused, by whatever stands before the server', async (t) => {
-  const client = await lent()
-  let n = 0
-  for (const status of [404, 403, 400, 502])
+for (const status of [404, 403, 400, 502])
+  t.test(`requests are refused with ${status}, by whatever stands before the server`, async (t) => {
+    const client = await lent()
+    // All of them are used up here: none is left to the next test.
+    let [calls, refused] = [0, 0]
+    const times = 3
     server.override(
-      (seen) => isMethod('tools/call')(seen) && ++n % 97 === 0,
-      (response) => response.writeHead(status).end(),
-      10
+      (seen) => isMethod('tools/call')(seen) && ++calls % 41 === 0,
+      (response) => {
+        refused++
+        response.writeHead(status).end()
+      },
+      times
     )
-  const told = await under(client, urls, async () => {})
-  t.ok(judged(t, told) > told.length / 2)
-  await client.end()
-})
+    const told = await under(client, urls, () => until('all are used up', () => refused === times))
+    t.ok(judged(t, told) > told.length / 2)
+    await client.end()
+  })
 
 t.test('connections to the server break off', async (t) => {
   const client = await lent()
