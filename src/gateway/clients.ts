@@ -27,7 +27,7 @@ export async function openClients(storage: GatewayStorage, { log, overrides }: G
   const holders = createStreamHolders(bus)
   const streams = createStreams({ store, sealer, clock: steadyClock, randomBytes, log, copyLimits, holders })
   serveHeldStreams(bus, streams)
-  const live = createLiveSessions(steadyClock, node, () => longestIdleMs(snapshot()))
+  const live = createLiveSessions(steadyClock, node, () => longestIdleMs(snapshot()), bus.leftOut)
   dropWithSessions(sessions, live, streams)
   return { egress, login, authenticator, streams, live }
 }

@@ -14,6 +14,7 @@ import {
 } from '../protocol/messages.ts'
 import type { ListKind, ServerRequestOptions } from '../protocol/seams.ts'
 import { type Clock, every } from '../time/clock.ts'
+import type { LeftOut } from './bus/left-out.ts'
 import { createPendingServerRequests, type PendingServerRequests, type Send } from './pending-server-requests.ts'
 import { callOfEndedSession, endOfSession, type LeftSession, runAll } from './session-end.ts'
 import type { Session } from './sessions.ts'
@@ -95,8 +96,9 @@ export type LiveSessions = ReturnType<typeof createLiveSessions>
 /**
  * @param prefix this process, unique among those on one store: begins the ids of server requests
  * @param idleMs a session unused for so long has ended, or lives at another process
+ * @param leftOut is told of messages for a stream that is expected, for which there is no room
  */
-export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 30 * 60_000) {
+export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 30 * 60_000, leftOut?: LeftOut) {
   const entries = new Map<string, Entry>()
   const createListeners: Array<(session: LiveSession) => void> = []
   const dropListeners: Array<(key: string, left?: LeftSession) => void> = []
@@ -171,7 +173,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       send(notification) {
         const message = notificationMessage(notification)
         if (entry.stream !== undefined && rest === undefined) entry.stream.send(message)
-        else if (rest !== undefined || clock.now() < expectedUntil) waiting.add(message)
+        else if ((rest !== undefined || clock.now() < expectedUntil) && waiting.add(message)) leftOut?.(entry)
       },
       letGo() {
         waiting.takeAll()
@@ -184,9 +186,9 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
       },
       ask(request, options, first) {
         const own = (message: JsonObject): boolean => {
-          if (!entry.isListening()) return false
-          entry.stream?.send(message)
-          return true
+          const isListening = entry.isListening()
+          if (isListening) entry.stream?.send(message)
+          return isListening
         }
         // Looked up for each message: calls come and go while the request is open.
         const newest = (message: JsonObject): boolean => [...entry.calls].toReversed().some(({ push }) => push(message))

@@ -46,6 +46,21 @@ t.test('list changes wait for a stream and become one message per kind; other me
   t.same(next.sent, [], 'sent once')
 })
 
+t.test('of what waits for a stream that is expected, it is told what there is no room for', async (t) => {
+  const told: string[] = []
+  const live = createLiveSessions(wallClock, 'test', undefined, ({ tenant }) => void told.push(tenant))
+  t.teardown(() => live.close())
+  const one = live.use(session('a'))
+  one.expectStream()
+  for (let n = 0; n < 1_000; n++) one.send({ method: `message ${n}` })
+  t.same(told, [], 'the control')
+  one.send({ method: 'message 1000' })
+  t.same(told, ['acme'])
+  const own = stream()
+  one.setStream(own)
+  t.same([own.sent.length, own.sent[0]], [1_000, message('message 1')])
+})
+
 t.test('the end of a session ends its stream and its calls with a reason, and is told to listeners', async (t) => {
   const live = liveSessions(t)
   const dropped: string[] = []

@@ -53,7 +53,7 @@ export function createBusServer(
 ) {
   const handlers = new Map<BusKind, BusHandler>()
   const served = new Map<string, ServedRequest>()
-  const kept = createKeptMessages(context.clock, trySend)
+  const kept = createKeptMessages(context, sendText, flow)
   /** Nothing is begun any more. */
   let ended = false
   return {
