@@ -147,10 +147,11 @@ function explainRule(
   if (!rule.isAboutUpstream(route.upstream)) return not('what.upstreams does not match')
   if (rule.what.kinds?.includes(route.kind) === false) return not('what.kinds does not match')
   if (!rule.covers(route) && rule.covers(whole))
-    return not('what.tags does not match: a reserved rule looks at no hint that a tenant-admin gave')
+    return not('what.tags does not match: a reserved rule allows nothing by a hint that a tenant-admin gave')
   if (!rule.covers(route))
     return not(`what.${isAboutName(rule.what, rule.effect, route) ? 'tags' : 'names'} does not match`)
-  if (rule.condition === undefined) return { applies: true, because: 'it matches' }
+  const matches = rule.covers(whole) ? 'it matches' : 'it matches without the hints that a tenant-admin gave'
+  if (rule.condition === undefined) return { applies: true, because: matches }
   if (facts === undefined) return { applies: null, because: 'its condition depends on the arguments' }
   const holds = rule.condition.holds(facts, budget)
   if (holds === undefined) return { applies: rule.effect !== 'allow', because: 'its condition cannot be judged' }

@@ -34,7 +34,13 @@ export function createRouteFacts(tags: ReadonlyMap<string, UpstreamTags>) {
     const { annotations: given, tenantHints } = change ?? {}
     if (given === undefined || tenantHints === undefined) return factsWith(given)
     const ofPlatform = Object.entries(given).filter(([hint]) => !tenantHints.includes(hint))
-    return { ...factsWith(given), ofReserved: factsWith(Object.fromEntries(ofPlatform)) }
+    const [whole, trusted] = [factsWith(given), factsWith(Object.fromEntries(ofPlatform))]
+    const ofReserved = {
+      ...trusted,
+      tags: whole.tags.union(trusted.tags),
+      certainTags: whole.certainTags.intersection(trusted.certainTags)
+    }
+    return { ...whole, ofReserved }
   }
 }
 

@@ -19,7 +19,10 @@ export interface RouteFacts {
   readonly tags: ReadonlySet<string>
   /** The tags that the route has in every spelling. */
   readonly certainTags: ReadonlySet<string>
-  /** What is reserved looks at these, where hints of a tenant-admin make a difference. */
+  /**
+   * What is reserved looks at these, where a tenant-admin gave hints: `tags` are those with or without these hints, and
+   * `certainTags` those with and without them. So no such hint allows anything, or takes anything from what refuses.
+   */
   readonly ofReserved?: RouteFacts | undefined
 }
 

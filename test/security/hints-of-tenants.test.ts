@@ -1,5 +1,5 @@
 // A tenant-admin gives its tools hints before anybody looks at them, and a rule that a platform-admin reserves looks at
-// hints: those of the tenant-admin decide nothing, whatever is stored.
+// hints: those of the tenant-admin allow nothing, and take nothing from what denies or requires, whatever is stored.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -68,7 +68,7 @@ t.test('hints that a tenant-admin gave before a rule was reserved do not satisfy
   t.match((await made.request('tools/call', { name: 'up__pid', arguments: {} })).json, { result: {} })
   const refused = await made.request('tools/call', { name: 'up__echo', arguments: {} })
   t.match(refused.json, { error: { message: 'Unknown tool: up__echo' } })
-  const because = 'what.tags does not match: a reserved rule looks at no hint that a tenant-admin gave'
+  const because = 'what.tags does not match: a reserved rule allows nothing by a hint that a tenant-admin gave'
   t.match(await made.explained('up/echo'), { outcome: 'denied', rules: [{ applies: false, because }] })
   t.match(await made.explained('up/pid'), { outcome: 'allowed' })
   t.match(await made.explained('up/slow'), { outcome: 'denied', rules: [{ because: 'what.tags does not match' }] })
@@ -142,26 +142,82 @@ t.test('nor those that stand in a document of an earlier version, whoever gave t
   t.same((await made.listed()).toSorted(), ['up__echo', 'up__pid'], 'and all of it where nothing is reserved')
 })
 
-t.test(
-  'a reserved limit counts by hints of the platform-admin alone, rules of a reserved endpoint alike',
-  async (t) => {
-    const made = await start(t)
-    const limits = { costly: { perHour: 5, what: { tags: ['openWorld'] } } }
-    const tools = (tool: string) => ({ [`up/${tool}`]: { annotations: { openWorldHint: true } } })
-    await makeTenant(t, made, { limits, endpoints: { default: { upstreams: ['up'], tools: tools('pid') } } })
-    t.equal((await made.change({ endpoints: { default: { tools: tools('echo') } } }, adminKeys.globex)).status, 200)
-    const isCounted = async (name: string) =>
-      'ratelimit' in (await made.request('tools/call', { name, arguments: {} })).headers
-    t.same([await isCounted('up__echo'), await isCounted('up__pid')], [true, true])
-    t.equal((await made.change({ reserved: ['limits/costly'] })).status, 200)
-    t.same([await isCounted('up__echo'), await isCounted('up__pid')], [false, true])
+const byTag = (effect: string, tag: string, more: object = {}) => ({
+  default: 'allow',
+  rules: [{ name: 'guard', effect, what: { tags: [tag] }, ...more }]
+})
+const toolsWith = (hints: Readonly<Record<string, object>>) => ({
+  upstreams: ['up'],
+  tools: Object.fromEntries(Object.entries(hints).map(([tool, annotations]) => [`up/${tool}`, { annotations }]))
+})
 
-    const own = {
-      endpoints: { default: { policy: { ...policy, rules: [{ ...policy.rules[0], what: { tags: ['openWorld'] } }] } } }
-    }
-    t.equal((await made.change({ ...own, reserved: [] })).status, 200)
-    t.same((await made.listed()).toSorted(), ['up__echo', 'up__pid'])
-    t.equal((await made.change({ reserved: ['endpoints/default'] })).status, 200)
-    t.same(await made.listed(), ['up__pid'])
+t.test('a reserved rule that denies or requires sees each hint, whoever gave it', async (t) => {
+  const made = await start(t)
+  await makeTenant(t, made, { endpoints: { default: toolsWith({ pid: { destructiveHint: true } }) } })
+  const own = { endpoints: { default: toolsWith({ echo: { destructiveHint: true } }) } }
+  t.equal((await made.change(own, adminKeys.globex)).status, 200)
+  t.ok((await made.listed()).includes('up__echo'), 'the control: there is no rule')
+  t.equal((await made.change({ policy: byTag('deny', 'destructive'), reserved: ['policy'] })).status, 200)
+  const listed = await made.listed()
+  t.ok(listed.includes('up__slow'), 'the control: a tool without the hint')
+  for (const name of ['echo', 'pid']) {
+    t.notOk(listed.includes(`up__${name}`), `${name} is not listed`)
+    const { json } = await made.request('tools/call', { name: `up__${name}`, arguments: {} })
+    t.match(json, { error: { message: `Unknown tool: up__${name}` } })
+    t.match(await made.explained(`up/${name}`), { outcome: 'denied', rules: [{ because: 'it matches' }] })
   }
-)
+  const rules = await made.call('GET', `${path}/endpoints/default/rules`)
+  t.match(rules.json, { items: [{ tools: { count: 2 } }] })
+
+  t.equal((await made.change({ policy: byTag('requires', 'destructive', { scopes: ['danger'] }) })).status, 200)
+  const status = async (name: string) => (await made.request('tools/call', { name, arguments: {} })).status
+  t.same([await status('up__echo'), await status('up__pid'), await status('up__dated')], [403, 403, 200])
+})
+
+t.test('a hint of a tenant-admin takes the word of a trusted server from nothing that is reserved', async (t) => {
+  const made = await start(t)
+  const tools = ['calm', 'wild', 'plain'].map((name) => ({
+    name,
+    inputSchema: { type: 'object' },
+    annotations: { destructiveHint: name !== 'plain', readOnlyHint: name !== 'plain' }
+  }))
+  const upstream = await startUpstream({ tools })
+  t.teardown(() => upstream.close())
+  const upstreams = { up: { url: upstream.url, trustAnnotations: true } }
+  const document = documentWith(upstream.url, { upstreams, endpoints: { default: toolsWith({}) } })
+  t.equal((await made.call('PUT', path, { body: document })).status, 201)
+  const own = { endpoints: { default: toolsWith({ calm: { destructiveHint: false, readOnlyHint: false } }) } }
+  t.equal((await made.change(own, adminKeys.globex)).status, 200)
+  t.equal((await made.change({ policy: byTag('deny', 'destructive') })).status, 200)
+  t.same((await made.listed()).toSorted(), ['up__calm', 'up__plain'], 'the control: the rule of the tenant believes it')
+  t.equal((await made.change({ reserved: ['policy'] })).status, 200)
+  t.same(await made.listed(), ['up__plain'])
+  const because = 'it matches without the hints that a tenant-admin gave'
+  t.match(await made.explained('up/calm'), { outcome: 'denied', rules: [{ applies: true, because }] })
+  t.match(await made.explained('up/wild'), { outcome: 'denied', rules: [{ applies: true, because: 'it matches' }] })
+  // Whose a hint is may not be known: what a platform-admin took away must not be allowed again.
+  t.equal((await made.change({ policy })).status, 200)
+  t.same(await made.listed(), ['up__wild'], 'what is allowed is so with and without it')
+})
+
+t.test('a reserved limit counts by each hint, rules of a reserved endpoint allow by no other', async (t) => {
+  const made = await start(t)
+  const limits = { costly: { perHour: 5, what: { tags: ['openWorld'] } } }
+  const open = { openWorldHint: true }
+  await makeTenant(t, made, { limits, endpoints: { default: toolsWith({ pid: open }) } })
+  t.equal((await made.change({ endpoints: { default: toolsWith({ echo: open }) } }, adminKeys.globex)).status, 200)
+  const isCounted = async (name: string) =>
+    'ratelimit' in (await made.request('tools/call', { name, arguments: {} })).headers
+  const counted = async () => [await isCounted('up__echo'), await isCounted('up__pid'), await isCounted('up__dated')]
+  t.same(await counted(), [true, true, false])
+  t.equal((await made.change({ reserved: ['limits/costly'] })).status, 200)
+  t.same(await counted(), [true, true, false])
+
+  const own = {
+    endpoints: { default: { policy: { ...policy, rules: [{ ...policy.rules[0], what: { tags: ['openWorld'] } }] } } }
+  }
+  t.equal((await made.change({ ...own, reserved: [] })).status, 200)
+  t.same((await made.listed()).toSorted(), ['up__echo', 'up__pid'])
+  t.equal((await made.change({ reserved: ['endpoints/default'] })).status, 200)
+  t.same(await made.listed(), ['up__pid'])
+})

@@ -1,5 +1,5 @@
-// Whose the hints are that endpoints give tools (their annotations): rules that a platform-admin has reserved look at
-// none of a tenant-admin, who would decide them otherwise.
+// Whose the hints are that endpoints give tools (their annotations): rules that a platform-admin has reserved allow
+// by none of a tenant-admin, who would decide them otherwise.
 
 import { hintTags } from '../../config/policy/policy-config.ts'
 import { treeOf, type Tree } from '../../config/shape.ts'
