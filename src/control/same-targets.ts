@@ -13,7 +13,7 @@ interface Place {
   readonly server: string
   /**
    * Upstreams that led there, too, and have since: whoever stopped one of them did not mean these. Each as its name
-   * and, after a blank, the digest of its query, which is empty where it has none; without a blank: with any query.
+   * and, after a blank, the digest of its query, which is empty where it has none.
    */
   readonly besides?: readonly string[]
 }
@@ -153,7 +153,7 @@ export function alsoStoppedIn(tenant: Tenant): (kill: Kill, same: SameTarget | u
     const ofPlaces = places.flatMap(({ server, besides }) => {
       const others = new Set(besides)
       const found = upstreams?.get(server) ?? []
-      return found.filter((each) => !others.has(entryOf(each)) && !others.has(each.name)).map(({ name }) => name)
+      return found.filter((each) => !others.has(entryOf(each))).map(({ name }) => name)
     })
     return [...secrets.flatMap((secret) => keys?.get(secret) ?? []), ...ofPlaces]
   }
