@@ -41,12 +41,17 @@ async function talk(): Promise<void> {
     return head
   }
   const open = async () => headerOf(await ask(initialize), 'mcp-session-id')
+  // A refusal for the rate has not ended it, and its place is taken until something has.
+  const end = async (session: string): Promise<void> => {
+    const head = await ask(bytes('DELETE', '', session))
+    if (head.startsWith('HTTP/1.1 429')) await end(session)
+  }
   try {
     let session = kind === 'sessions' ? undefined : await open()
     while (state.going) {
       if (kind === 'sessions') {
         session = await open()
-        if (session !== undefined) await ask(bytes('DELETE', '', session))
+        if (session !== undefined) await end(session)
       } else if (session === undefined) session = await open()
       else
         await ask(
@@ -55,7 +60,7 @@ async function talk(): Promise<void> {
             : bytes('POST', toolCall(1, 'echo'), session)
         )
     }
-    if (kind !== 'sessions' && session !== undefined) await ask(bytes('DELETE', '', session))
+    if (kind !== 'sessions' && session !== undefined) await end(session)
   } finally {
     caller.end()
   }
