@@ -1,4 +1,4 @@
-// The console: signs in, then shows the page that the address names. It talks to the admin API and to nobody else.
+// The console: lets an administrator sign in, then shows the page that the address names. It uses only the admin API.
 
 import { render } from 'preact'
 import { administrator, ProblemError, resume } from './core/api.js'

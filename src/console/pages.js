@@ -1,5 +1,5 @@
-// The pages, in the order of the list, and who sees them. The gateway checks each request by itself: a page that is left
-// out here only spares people a refusal.
+// The pages in the order of the list, and the roles that see them. The gateway checks each request itself, so hiding a
+// page here is no protection.
 
 import { text } from './text.js'
 
@@ -9,7 +9,7 @@ import { text } from './text.js'
  *   load: () => Promise<{ Page: import('preact').ComponentType<any> }>,
  *   roles?: readonly string[],
  *   isOfTenant?: boolean
- * }} PageEntry isOfTenant: it is about one tenant, which has to be chosen
+ * }} PageEntry isOfTenant: whether the page is about one tenant, which must be chosen
  */
 
 /** @type {readonly PageEntry[]} */

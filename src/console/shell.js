@@ -1,6 +1,6 @@
-// What stands around every page: the list of pages, the choice of a tenant, who is signed in, and what has just
-// happened. After a change of the page the focus is on its heading, so that readers begin there; not while somebody goes
-// through the tenants.
+// The frame around every page: the list of pages, the choice of a tenant, the name of the administrator, and messages
+// about finished actions. After a change of the page, its heading gets the focus, so that screen readers begin there;
+// after a change of the tenant, the choice keeps it.
 
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks'
 import { administrator, list, received, signOut } from './core/api.js'
@@ -59,7 +59,7 @@ function skip(event) {
 
 /** @param {{ ids: string[], isOfTenant: boolean }} props */
 function TenantChoice({ ids, isOfTenant }) {
-  // One that is not in the list may be there nevertheless: lists end somewhere.
+  // The chosen tenant may exist although the list, which is cut off after some pages, does not contain it.
   const all = ids.includes(tenant.value) || tenant.value === '' ? ids : [tenant.value, ...ids]
   return html`<label class="tenant-choice"
     ><span class="muted">${text.tenant}</span>

@@ -1,4 +1,4 @@
-// Signing in: the key is sent once, and no script keeps it.
+// The sign-in page. It sends the key once and does not keep it.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'

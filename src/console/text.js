@@ -1,14 +1,14 @@
-// Every text that the console says by itself, and how numbers and times are written, so that it can be translated. What
-// the gateway says is shown as it is.
+// All texts of the console and the formats of numbers and times, in one file so that they can be translated. Texts that
+// come from the gateway are shown unchanged.
 
-/** BCP 47: of the words, and of numbers and times. */
+/** The language of texts and numbers, and the region for times (BCP 47). */
 const [language, region] = ['en', 'en-GB']
 
 /** @typedef {'tool' | 'prompt' | 'resource' | 'template'} Kind */
 
 /** @param {number} value */
 const amount = (value) => value.toLocaleString(language)
-/** Two digits, or all before the point. @param {number} value */
+/** Rounds to two digits below 10, and to an integer from there on. @param {number} value */
 const brief = (value) => (value < 10 ? String(Number(value.toPrecision(2))) : value.toFixed(0))
 const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
 
@@ -27,7 +27,7 @@ const countedKind = (count, kind) => counted(count, ...kindNames[kind])
 
 export const text = {
   language,
-  /** index.html says the same: it is read without this file. */
+  /** index.html contains the same text, because this file is not loaded without JavaScript. */
   noScript: 'The console needs JavaScript. The admin API does the same for curl.',
   product: 'Gatehouse',
   console: 'Gatehouse console',
@@ -41,7 +41,7 @@ export const text = {
   time: {
     ago: (/** @type {number} */ count, /** @type {Intl.RelativeTimeFormatUnit} */ unit) => relative.format(count, unit),
     clock: (/** @type {Date} */ at) => at.toLocaleTimeString(region),
-    /** Below each other at an axis. */
+    /** `hour` and `day` are the labels of an axis. */
     hour: (/** @type {Date} */ at) => at.toLocaleTimeString(region, { timeStyle: 'short' }),
     day: (/** @type {Date} */ at) => at.toLocaleDateString(region, { day: 'numeric', month: 'short' }),
     dayAndClock: (/** @type {Date} */ at) => `${text.time.day(at)}, ${text.time.clock(at)}`,
@@ -75,7 +75,7 @@ export const text = {
   shown: (/** @type {number} */ shown, /** @type {number} */ all) => `${shown} of ${all} shown`,
   hopsGoOn: 'Looking at the next …',
   failed: 'This could not be read.',
-  /** Where an answer says nothing of itself. */
+  /** Shown for an answer without a problem document. */
   answerWas: (/** @type {number} */ status) => `The answer was ${status}.`,
   noAnswer: {
     detail: 'The gateway does not answer.',

@@ -1,5 +1,5 @@
 // The client of the admin API: JSON in and out, problems (RFC 9457) as errors, lists page by page, ETags. The browser
-// sends the cookie; each request adds the token of this page, without which the cookie is worth nothing.
+// sends the session cookie; the gateway accepts it only with the token that this page adds to each request.
 
 import { signal } from '@preact/signals'
 import { text } from '../text.js'
@@ -14,7 +14,7 @@ import { text } from '../text.js'
 const tokenKey = 'gatehouse-console-token'
 const tokenHeader = 'Gatehouse-Console'
 
-/** Where the API is reached no more, this one is thrown, too: its status is 0. */
+/** The error of all requests. Its status is 0 if the gateway was not reached. */
 export class ProblemError extends Error {
   /** @param {Problem} problem */
   constructor(problem) {
@@ -23,12 +23,12 @@ export class ProblemError extends Error {
   }
 }
 
-/** Who is signed in; null: nobody; undefined: that is not known yet. */
+/** The administrator who is signed in; null: nobody; undefined: not known yet. */
 export const administrator = signal(/** @type {Administrator | null | undefined} */ (undefined))
-/** Whether a session ended by itself, and not by signing out. */
+/** Whether the last session expired, and did not end by signing out. */
 export const hasExpired = signal(false)
 
-/** What stands between the parts is taken as it is, the parts as one segment each. @type {typeof String.raw} */
+/** A template tag for paths: each inserted part is encoded as one segment. @type {typeof String.raw} */
 export const path = (strings, ...parts) =>
   String.raw({ raw: strings.raw }, ...parts.map((part) => encodeURIComponent(String(part))))
 
@@ -46,12 +46,12 @@ export async function problemIn(response) {
 }
 
 /**
- * What comes from the gateway, as a whole or not at all.
+ * Runs a request, and turns every failure of the connection into a `ProblemError`.
  * @template Value
  * @param {() => Promise<Value>} take
- * @param {AbortSignal | null} [signal] whose reason is thrown as it is
+ * @param {AbortSignal | null} [signal] its reason is thrown unchanged
  * @returns {Promise<Value>}
- * @throws {ProblemError} where the connection is refused or breaks
+ * @throws {ProblemError} if the connection is refused or breaks
  */
 export async function received(take, signal) {
   try {
@@ -66,7 +66,7 @@ export async function received(take, signal) {
 export const fetched = (target, init) =>
   received(() => fetch(target, { ...init, credentials: 'same-origin', redirect: 'error' }), init.signal)
 
-/** What to say of an error: one that is no `ProblemError` is a fault of the console. @returns {Problem} */
+/** The problem to show for an error; any error but a `ProblemError` is a fault of the console. @returns {Problem} */
 export function problemOf(error) {
   if (error instanceof ProblemError) return error.problem
   console.error(error)
@@ -100,7 +100,7 @@ export async function request(target, { method = 'GET', body, etag, type = 'appl
 }
 
 /**
- * What may be very long, for a file: the browser keeps it on the disk.
+ * Downloads an answer that may be too long for memory: the browser keeps a blob on disk.
  * @param {string} target
  * @param {AbortSignal} signal
  * @returns {Promise<Blob>}
@@ -119,12 +119,12 @@ export const get = async (target, signal) => (await request(target, signal && { 
 export const post = async (target, body = {}, signal) =>
   (await request(target, { method: 'POST', body, ...(signal && { signal }) })).body
 
-/** A list may have very many entries: beyond these the page says that there are more. */
+/** The most pages of a list that are read; the console then says that there are more entries. */
 const usualPages = 10
 const entriesPerPage = 200
 
 /**
- * The entries of a list, page after page; and what its last page says besides.
+ * Reads the entries of a list page by page, and returns them with the other members of the last page.
  * @param {string} target
  * @param {AbortSignal} [signal]
  * @param {{ maxPages?: number, perPage?: number | undefined }} [extent]
@@ -144,7 +144,7 @@ export async function list(target, signal, { maxPages = usualPages, perPage = en
   return { ...told, items, isWhole: false }
 }
 
-/** Whether an earlier session of this browser still holds. */
+/** Checks whether an earlier session of this browser is still valid. */
 export async function resume() {
   if (localStorage.getItem(tokenKey) === null) return void (administrator.value = null)
   try {
@@ -158,7 +158,7 @@ export async function resume() {
 }
 
 /**
- * @param {{ key: string } | { query: string }} by query: with which the identity provider has sent the browser back
+ * @param {{ key: string } | { query: string }} by query: the parameters that the identity provider added to the address
  * @throws {ProblemError}
  */
 export async function signIn(by) {
@@ -169,7 +169,7 @@ export async function signIn(by) {
 }
 
 export async function signOut() {
-  // Whoever leaves is gone from this page, whatever the gateway says.
+  // The user is signed out of this page even if the gateway cannot be reached.
   await request('/console/session', { method: 'DELETE' }).catch(() => undefined)
   localStorage.removeItem(tokenKey)
   hasExpired.value = false

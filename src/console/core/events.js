@@ -1,5 +1,5 @@
-// Server-sent events, read with fetch: EventSource cannot send the token of this page. A stream that breaks is opened
-// again, after longer and longer waits; one that the gateway ended for good is not.
+// Reads server-sent events with fetch, because EventSource cannot send the token of this page. A broken stream is
+// opened again, after longer and longer waits, unless the gateway refuses it with a client error (4xx).
 
 import { authorized, fetched, problemIn, ProblemError } from './api.js'
 

@@ -1,4 +1,4 @@
-// Templates: htm makes nodes of preact. What is put into them is text, never markup.
+// Templates: htm turns them into nodes of preact. Inserted values are always text, never markup.
 
 import htm from 'htm'
 import { h } from 'preact'

@@ -1,4 +1,4 @@
-// What a page has asked the gateway for: on its way, there, or refused; asked again when asked for or by the clock.
+// Loads data of a page: it is loading, there, or refused, and is loaded again on demand or at an interval.
 
 import { useSignal } from '@preact/signals'
 import { useCallback, useEffect, useRef } from 'preact/hooks'
@@ -6,14 +6,14 @@ import { list, problemOf } from './api.js'
 
 /**
  * @template Value
- * @typedef {{ value: Value | undefined, problem: import('./api.js').Problem | undefined, isLoading: boolean, again: () => Promise<void>, more?: () => Promise<void> }} Loaded more: of a list that goes on
+ * @typedef {{ value: Value | undefined, problem: import('./api.js').Problem | undefined, isLoading: boolean, again: () => Promise<void>, more?: () => Promise<void> }} Loaded more: loads the next page of a list
  */
 
 /**
  * @template Value
  * @param {(signal: AbortSignal) => Promise<Value>} ask
- * @param {readonly unknown[]} inputs asked anew where one changes
- * @param {{ everyMs?: number }} [options] pages that nobody sees ask nothing, and nothing is asked twice at a time
+ * @param {readonly unknown[]} inputs `ask` is called again if one of them changes
+ * @param {{ everyMs?: number }} [options] everyMs: loads again at this interval, while the page is visible
  * @returns {Loaded<Value>}
  */
 export function useLoaded(ask, inputs, { everyMs } = {}) {
@@ -51,9 +51,9 @@ export function useLoaded(ask, inputs, { everyMs } = {}) {
 }
 
 /**
- * A list, of which so many pages are read as somebody wishes for.
+ * Loads the first page of a list, and further pages with `more`.
  * @param {string} target
- * @param {readonly unknown[]} inputs asked anew where one changes, or the target
+ * @param {readonly unknown[]} inputs the list is read again if one of them or the target changes
  * @param {{ everyMs?: number, perPage?: number }} [options]
  * @returns {Loaded<{ items: any[], isWhole: boolean }> & { more: () => Promise<void> }}
  */

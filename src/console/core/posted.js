@@ -1,12 +1,12 @@
-// The events of one request: they end with it, and are not asked for again. A stream that breaks ends like a whole one:
-// whoever asked knows which event is the last.
+// Reads the events of one request, which is never repeated. A broken stream ends like a complete one; the caller knows
+// which event must be the last.
 
 import { authorized, fetched, problemIn } from './api.js'
 import { readEvents } from './events.js'
 
 /**
  * @param {string} target
- * @param {unknown} body undefined: nothing is posted
+ * @param {unknown} body undefined: a GET request
  * @param {(event: string, data: any) => void} onEvent
  * @param {AbortSignal} signal
  * @throws {import('./api.js').ProblemError}
@@ -20,7 +20,7 @@ export async function eventsOf(target, body, onEvent, signal) {
   await readEvents(untilBroken(response.body, signal), (event, data) => onEvent(event, JSON.parse(data)))
 }
 
-/** @param {ReadableStream<Uint8Array>} body @param {AbortSignal} signal whose reason is thrown as it is */
+/** @param {ReadableStream<Uint8Array>} body @param {AbortSignal} signal its reason is thrown unchanged */
 async function* untilBroken(body, signal) {
   try {
     yield* /** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (body))

@@ -1,4 +1,4 @@
-// Where the reader is: the page and its parameters stand after the # of the address, so that a link leads there.
+// The current page and its parameters. They are kept after the # of the address, so that a link leads to them.
 
 import { computed, signal } from '@preact/signals'
 
@@ -11,11 +11,11 @@ export const route = computed(() => {
   return { page: page || 'overview', params: new URLSearchParams(query) }
 })
 
-/** The tenant that the page is about; empty: all of them. */
+/** The tenant that the page is about; empty: all tenants. */
 export const tenant = computed(() => route.value.params.get('tenant') ?? '')
 
 /**
- * A link to a page; the tenant stays.
+ * A link to a page, about the same tenant.
  * @param {string} page
  * @param {Record<string, string | undefined>} [params]
  */
@@ -28,7 +28,7 @@ export function linkTo(page, params = {}) {
 /** @param {string} link */
 export const go = (link) => void (location.hash = link)
 
-/** Changes parameters of this page without a step in the history. @param {Record<string, string | undefined>} changed */
+/** Changes parameters of this page, without a history entry. @param {Record<string, string | undefined>} changed */
 export function setParams(changed) {
   const { page, params } = route.value
   history.replaceState(null, '', linkTo(page, { ...Object.fromEntries(params), ...changed }))

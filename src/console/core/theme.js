@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody chooses.
+// The theme: light or dark as the system says, until the user chooses one.
 
 import { signal } from '@preact/signals'
 

@@ -1,4 +1,5 @@
-// What has just happened, told at the edge of the page and to screen readers, and gone again after a while.
+// Messages about finished actions, shown at the edge of the page and read to screen readers. They disappear after some
+// time.
 
 import { signal } from '@preact/signals'
 import { problemOf } from './api.js'
@@ -17,16 +18,16 @@ export const dismiss = (id) => void (told.value = told.value.filter((each) => ea
 export function tell(kind, text, remedy) {
   const id = ++last
   told.value = [...told.value.slice(1 - maxTold), { id, kind, text, remedy }]
-  // What failed stays until it was read.
+  // A message about a failure stays until the user closes it.
   if (kind === 'done') setTimeout(() => dismiss(id), shownMs)
 }
 
 /**
- * Does something and tells how it went.
+ * Runs an action and shows a message about its outcome.
  * @template Value
  * @param {() => Promise<Value>} act
- * @param {string | ((value: Value) => string)} done what is then told
- * @returns {Promise<boolean>} whether it was done
+ * @param {string | ((value: Value) => string)} done the message if the action succeeds
+ * @returns {Promise<boolean>} whether it succeeded
  */
 export async function attempt(act, done) {
   try {

@@ -1,5 +1,5 @@
-// Who did what: audit records found by kind and time, opened one by one, taken along as lines of JSON, all of them; and
-// whether they are whole.
+// Audit records: filters them by kind and time, shows one, downloads them as lines of JSON, and verifies that none is
+// missing or altered.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -20,13 +20,13 @@ import { Export, queryOf } from './audit/export.js'
 const said = text.audit
 const kinds = ['call', 'refused', 'session', 'login', 'change', 'lost', 'begin', 'checkpoint', 'end']
 const perPage = 100
-/** Of one search: a rare kind may be far back. */
+/** The most requests of one search, since records of a rare kind may be far back. */
 const maxRequests = 10
 
 export function Page() {
   const { params } = route.value
   const kind = kinds.find((each) => each === params.get('kind')) ?? ''
-  // What is no time is none, as its field shows it.
+  // A parameter that is no valid time counts as empty, because its field shows it as empty.
   const timeOf = (name) => (Number.isNaN(Date.parse(params.get(name) ?? '')) ? '' : (params.get(name) ?? ''))
   const [since, until] = [timeOf('since'), timeOf('until')]
   const time = (name, value) =>
@@ -127,7 +127,7 @@ function Report({ report: { isWhole, records, chains, signatures, keys, problems
   </div>`
 }
 
-/** What the record is about, in one text. */
+/** The short text that says what a record is about. */
 const whatOf = ({ action, name, method, reason, outcome }) => action ?? name ?? method ?? reason ?? outcome ?? text.none
 
 const whoOf = ({ by }) => by?.name ?? by?.subject ?? text.none

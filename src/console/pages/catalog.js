@@ -1,5 +1,5 @@
-// What an endpoint offers, as a chosen caller sees it in a chosen revision; what each thing is; in what two callers,
-// two revisions, or two moments differ; and a tool tried.
+// The catalog of an endpoint, as a chosen caller sees it in a chosen revision; compares the catalogs of two callers,
+// revisions or moments; shows one entry, and lets the user try a tool.
 
 import { useSignal } from '@preact/signals'
 import { administrator, get, path, post } from '../core/api.js'
@@ -23,7 +23,7 @@ export function Page() {
   return html`<${WithEndpoint}>${(endpoint, choice) => html`<${OfEndpoint} ...${{ endpoint, choice }} />`}<//>`
 }
 
-/** As both are now. @returns {{ endpoint: string, at: (string | undefined)[] }} */
+/** The choice that shows both catalogs as they are now. @returns {{ endpoint: string, at: (string | undefined)[] }} */
 const noMoments = (endpoint) => ({ endpoint, at: [undefined, undefined] })
 
 function OfEndpoint({ endpoint, choice }) {

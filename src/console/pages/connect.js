@@ -1,5 +1,5 @@
-// How a person gets a host to an endpoint: the snippet, the link or the command, a code for a phone; and what a host
-// meets on its way there.
+// Shows how to connect a host to an endpoint: a snippet, a link, a command, or a QR code for a phone; and checks
+// whether a host can reach the endpoint.
 
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
@@ -16,7 +16,7 @@ import { Loading, ProblemNote } from '../parts/notice.js'
 import { text } from '../text.js'
 
 const said = text.connect
-/** As node calls them. */
+/** Systems by their names in Node (`process.platform`). */
 const platforms = ['linux', 'darwin', 'win32']
 const ownPlatform = () =>
   /mac/i.test(navigator.userAgent) ? 'darwin' : /windows/i.test(navigator.userAgent) ? 'win32' : 'linux'
@@ -104,7 +104,7 @@ function HostCard({ title, path: file, snippet, command, link, notes }) {
   </section>`
 }
 
-/** A QR code: dark on light in every theme, as cameras want it. */
+/** A QR code, dark on light in every theme, because cameras may not read it otherwise. */
 function Code({ value, label }) {
   const { size, d } = useMemo(() => {
     const made = encode(value, { border: 2 })

@@ -1,5 +1,5 @@
-// Calls that run, and calls as they end, at every process: found by anything that is shown of them, held still, and
-// opened one by one.
+// Running calls, and calls as they end, of every process. They can be filtered by everything that is shown of them,
+// paused, and opened one by one.
 
 import { useSignal } from '@preact/signals'
 import { Component } from 'preact'
@@ -17,10 +17,10 @@ import { createRunning, Running } from './live/running.js'
 
 const said = text.live
 
-/** What is kept to look through, and what of it is shown: less while it moves, which nobody reads to its end. */
+/** How many calls the filter searches, and how many are shown: fewer while new ones come in. */
 const maxKept = 2_000
 const maxShown = { still: 200, moving: 30 }
-/** However many calls come, the page is drawn so often. */
+/** The shortest time between two renderings of the page. */
 const drawMs = 200
 
 export function Page() {
@@ -47,7 +47,7 @@ export function Page() {
     let hadRunning = false
     let isDue = false
     const take = (event, data) => {
-      // What runs is told again.
+      // Running calls that were dropped are reported again a second later, so they are not counted.
       if (event === 'dropped' && JSON.parse(data).kind !== 'running') dropped.value += JSON.parse(data).count
       if (event === 'running') running.told(JSON.parse(data))
       if (event !== 'call') return
@@ -147,7 +147,7 @@ function CallTable({ calls, onOpen }) {
   </div>`
 }
 
-/** A call does not change: with hundreds of calls a second, only the rows of new ones are drawn. */
+/** The row of a call that has ended, which is rendered only once, since there may be hundreds of calls a second. */
 class Row extends Component {
   /** @override */
   shouldComponentUpdate() {

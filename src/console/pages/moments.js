@@ -1,4 +1,4 @@
-// Moments at which what an endpoint offers may have changed, to look at it as it was before one of them.
+// Lets the user choose a moment at which the catalog of an endpoint may have changed, to see the catalog before it.
 
 import { get, path } from '../core/api.js'
 import { html } from '../core/html.js'
@@ -20,9 +20,9 @@ const titleOf = ({ at, version, actor, upstream, came, gone, altered }) =>
 const before = (at) => new Date(Date.parse(at) - 1).toISOString()
 
 /**
- * A choice for each label.
+ * A choice of a moment for each label.
  * @param {{ endpoint: string, labels: string[], chosen: (string | undefined)[], onChange: (at: (string | undefined)[]) => void }} props
- * chosen: undefined is now
+ * chosen: undefined means now
  */
 export function Moments({ endpoint, labels, chosen, onChange }) {
   const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint}/catalog/moments`

@@ -1,4 +1,4 @@
-// How it goes, at a glance: what is wrong now, in sentences; how calls went in the last hour; how much is in use.
+// The state of the gateway at a glance: current problems, the calls of the last hour, and how much is in use.
 
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
@@ -17,7 +17,7 @@ import { Processes, TenantUse, Use } from './overview/use.js'
 const said = text.overview
 const everyMs = 10_000
 
-/** Of the tenants of whoever has several: the others are a click away. */
+/** The most tenants that are shown to an administrator of several. */
 const maxTenantsShown = 4
 
 export function Page() {
@@ -62,7 +62,7 @@ function Problem({ severity, sentence, remedy, since, tenant, upstream }) {
 }
 
 const kinds = ['tenant', 'endpoint', 'upstream', 'tool']
-/** In minutes; beyond the hour that a process remembers, where Prometheus tells more. */
+/** The spans that can be shown, in minutes: a process remembers one hour; longer spans need Prometheus. */
 const spans = [10, 30, 60]
 const longSpans = [6 * 60, 24 * 60, 7 * 24 * 60, 30 * 24 * 60]
 const quantiles = ['p50', 'p95', 'p99']
@@ -118,7 +118,7 @@ function Calls() {
   </section>`
 }
 
-/** The last step goes on: its few calls would look like a fall. */
+/** Leaves out the last step, which has not ended: it would look as if calls had become fewer. */
 const ended = (values) => values.slice(0, -1)
 
 function Plots({ series, shared, quantile }) {

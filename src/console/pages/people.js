@@ -1,5 +1,5 @@
-// Who uses a tenant: sessions, what people have connected, and what is stopped. Whatever ends something says first what
-// it hits.
+// The sessions of a tenant, its callers of today, the accounts that people have connected, and the kill switches. Every
+// action that ends something says first what it affects.
 
 import { useSignal } from '@preact/signals'
 import { path, post, request } from '../core/api.js'
@@ -66,7 +66,7 @@ function Sessions({ sessions }) {
   <//>`
 }
 
-/** Also those without a session: requests of 2026-07-28 stand alone. */
+/** The callers of today, including those without a session: 2026-07-28 has none. */
 const Seen = ({ seen }) =>
   html`<${ListPart}
     title=${said.seen}

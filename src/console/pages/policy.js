@@ -1,5 +1,4 @@
-// Who may use what at an endpoint: the rules in their order, the tests that stand beside them, and why a caller may or may
-// not use something.
+// The policy of an endpoint: its rules in their order, their tests, and why a caller may or may not use something.
 
 import { administrator, get, list, path } from '../core/api.js'
 import { html } from '../core/html.js'
@@ -38,7 +37,7 @@ function RulesAndTests({ endpoint }) {
   const { plan, dialog } = usePlan(() => Promise.all([tests.again(), owner.again()]))
   const { configuration, managedBy, version } = owner.value ?? {}
   const policy = configuration?.policy
-  // Tests stand beside rules: without a policy everything is allowed.
+  // Tests are part of a policy, so they can be kept only if there is one.
   const isKept = mayChange() && managedBy === 'api' && policy !== undefined
   function keep(test) {
     const tests = [...(policy.tests ?? []), test]

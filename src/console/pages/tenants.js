@@ -1,4 +1,4 @@
-// Tenants, and of one its endpoints: virtual servers that are made by ticking. Every change is a plan first.
+// The list of tenants, and the endpoints of one tenant, which can be edited. The user sees a plan of each change first.
 
 import { useSignal } from '@preact/signals'
 import { administrator, get, list, path } from '../core/api.js'
@@ -76,7 +76,7 @@ function NameDialog({ title, label, hint, onName, onClose }) {
   <//>`
 }
 
-/** Where none is named, all upstreams are at one. */
+/** The endpoints of a tenant; if none is configured, there is one for all upstreams. */
 const endpointsOf = ({ configuration }) =>
   configuration.endpoints ?? { default: { upstreams: Object.keys(configuration.upstreams ?? {}) } }
 
@@ -88,7 +88,7 @@ function OneTenant({ id }) {
   const again = () => Promise.all([owner.again(), endpoints.again()])
   const { plan, dialog } = usePlan(again)
 
-  /** @param {string} name @param {object | undefined} endpoint undefined: it is removed */
+  /** @param {string} name @param {object | undefined} endpoint undefined: the endpoint is removed */
   function planEndpoint(name, endpoint) {
     const { configuration, version } = owner.value
     const { [name]: _before, ...others } = endpointsOf(owner.value)

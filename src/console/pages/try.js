@@ -1,4 +1,5 @@
-// A tool, tried as oneself: a form from its schema, what it says on the way, what it asks, and what comes out of it.
+// Lets the user call a tool with an own credential: a form made from its schema, its progress, its questions and its
+// result.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -16,7 +17,7 @@ import { text } from '../text.js'
 const said = text.try
 const maxMessages = 50
 
-/** By tenant and endpoint, as long as the same person is signed in. @type {Map<string, string>} */
+/** Credentials by tenant and endpoint, forgotten when the administrator signs out. @type {Map<string, string>} */
 const credentials = new Map()
 administrator.subscribe(() => credentials.clear())
 
@@ -29,7 +30,7 @@ export function TryDialog({ endpoint, tool, onClose }) {
   const running = useRef(/** @type {AbortController | undefined} */ (undefined))
   useEffect(() => () => running.current?.abort(), [])
 
-  /** @param {object} [answers] to what the server asked */
+  /** @param {object} [answers] the answers to the questions of the server */
   async function send(answers = {}) {
     if (run.peek().state === 'running') return
     const controller = new AbortController()
@@ -127,7 +128,7 @@ function Progress({ progress, total, message }) {
   </div>`
 }
 
-/** What the server wants to know before it goes on. */
+/** The questions of a server that waits for answers. */
 function Questions({ asks, onAnswer }) {
   const given = useSignal(/** @type {Record<string, any>} */ ({}))
   const questions = Object.entries(asks.inputRequests ?? {})
@@ -199,7 +200,7 @@ function Answer({ answer: { status, requestId, ms, result, error } }) {
     ${(result ?? error) && html`<${JsonText} summary=${said.whole} value=${result ?? error} />`}`
 }
 
-/** Without scripts, and none that a browser would not show as an image. */
+/** Types that browsers show as images; not SVG, which may contain scripts. */
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
 
 function Block({ block }) {

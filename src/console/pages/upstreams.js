@@ -1,4 +1,4 @@
-// The upstreams of a tenant: how each does, what it last said, opening its connections anew, and adding one.
+// The upstreams of a tenant with their state and last errors; reconnects them, and adds new ones.
 
 import { useSignal } from '@preact/signals'
 import { administrator, get, list, path, post, ProblemError } from '../core/api.js'
@@ -18,7 +18,7 @@ const said = text.upstreams
 const everyMs = 5_000
 const marks = { connected: 'good', idle: '', away: 'bad', disabled: 'warn' }
 
-/** Whoever may change the tenant. */
+/** The roles that may change the tenant. */
 export const mayChange = () => administrator.value?.role.endsWith('-admin') === true
 
 export function Page() {

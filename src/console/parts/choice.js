@@ -1,4 +1,4 @@
-// Choices above a page: of an endpoint, which stays in the address; of one of a few words; of who calls.
+// Choices above a page: of an endpoint, which is kept in the address; of one of a few values; and of a caller.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -15,7 +15,7 @@ const said = text.choice
  * @param {{
  *   label: string, name?: string, value: string, choices: [value: string, title: string][],
  *   onChange: (value: string) => void
- * }} props name: for those who do not see in which row it stands
+ * }} props name: a full name for screen readers, if the label is clear only beside its row
  */
 export function Choice({ label, name, value, choices, onChange }) {
   return html`<label class="choice"
@@ -30,7 +30,7 @@ export function Choice({ label, name, value, choices, onChange }) {
 }
 
 /**
- * A page about one endpoint of the tenant.
+ * Lets the user choose an endpoint of the tenant and shows a page about it.
  * @param {{ children: (endpoint: { name: string, path: string }, choice: unknown) => unknown }} props
  */
 export function WithEndpoint({ children }) {
@@ -59,9 +59,9 @@ export const anybody = () => ({ caller: {}, revision: '2025-11-25' })
 const listed = (words) => words.split(/[\s,]+/).filter(Boolean)
 
 /**
- * Who calls, with a client of which revision.
- * @param {{ title: string, keys: string[], hasRevision?: boolean, onChange: (seen: Seen) => void }} props hasRevision: it is
- * asked for
+ * Lets the user choose a caller and the revision of the caller's client.
+ * @param {{ title: string, keys: string[], hasRevision?: boolean, onChange: (seen: Seen) => void }} props hasRevision:
+ * whether the revision can be chosen
  */
 export function CallerFields({ title, keys, hasRevision = true, onChange }) {
   const kind = useSignal('anybody')

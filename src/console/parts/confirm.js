@@ -1,4 +1,4 @@
-// What somebody is about to do, told before it is done.
+// A dialog that says what an action does and lets the user confirm it.
 
 import { useSignal } from '@preact/signals'
 import { html } from '../core/html.js'

@@ -1,4 +1,4 @@
-// Text that is there to be copied.
+// A text with a button that copies it.
 
 import { useSignal } from '@preact/signals'
 import { html } from '../core/html.js'
@@ -7,7 +7,7 @@ import { text } from '../text.js'
 
 const shownMs = 2_000
 
-/** @param {{ label: string, value: string }} props label: what it is, for those who do not see where it stands */
+/** @param {{ label: string, value: string }} props label: the name of the text for screen readers */
 export function CopyText({ label, value }) {
   const isCopied = useSignal(false)
   async function copy() {
@@ -16,7 +16,7 @@ export function CopyText({ label, value }) {
       isCopied.value = true
       setTimeout(() => (isCopied.value = false), shownMs)
     } catch {
-      // A page of plain HTTP beyond loopback may not.
+      // Browsers do not let pages copy that were loaded over plain HTTP, except from loopback.
       tell('failed', text.copy.refused, text.copy.refusedWhy)
     }
   }

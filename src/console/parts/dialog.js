@@ -1,12 +1,12 @@
-// A dialog of the browser itself: it keeps the focus, closes with Escape, and gives the focus back: where that is
-// gone, to the heading of the page.
+// A dialog made with the `dialog` element, which keeps the focus and closes with Escape. When it closes, the focus goes
+// back to where it was, or to the heading of the page if that element is gone.
 
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { html } from '../core/html.js'
 import { text } from '../text.js'
 
 /**
- * Open as long as it is shown.
+ * A dialog that is open while it is rendered.
  * @param {{ title: string, onClose: () => void, children: unknown, actions?: unknown, isWide?: boolean }} props
  */
 export function Dialog({ title, onClose, children, actions, isWide = false }) {
@@ -15,7 +15,7 @@ export function Dialog({ title, onClose, children, actions, isWide = false }) {
   useEffect(() => {
     const before = document.activeElement
     element.current?.showModal()
-    // After it is gone, and perhaps with it what had the focus before.
+    // Runs after the dialog was removed, and perhaps with it the element that had the focus before.
     const giveBack = () => {
       for (const each of [before, document.querySelector('h1')])
         if (document.activeElement === document.body && each instanceof HTMLElement) each.focus()

@@ -1,4 +1,4 @@
-// In what two configurations differ: each place that is not the same, with what stood and stands there.
+// The differences between two configurations: each path whose values differ, with both values.
 
 import { html } from '../core/html.js'
 import { text } from '../text.js'
@@ -6,7 +6,7 @@ import { Table } from './table.js'
 
 const said = text.difference
 
-/** By its path, such as `endpoints.default.upstreams`: lists as a whole. @returns {Map<string, string>} */
+/** Values by path, such as `endpoints.default.upstreams`; a list is one value. @returns {Map<string, string>} */
 function placesOf(value, path = /** @type {string[]} */ ([])) {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || Object.keys(value).length === 0)
     return new Map(value === undefined ? [] : [[path.join('.'), JSON.stringify(value)]])

@@ -1,5 +1,5 @@
-// Fields: one with its label and hint; and those of a JSON Schema, as far as a form can show it. What it cannot show is
-// written as JSON.
+// Form fields: one with its label and hint, and the fields of a JSON Schema. Values that a form cannot show are written
+// as JSON.
 
 import { useId } from 'preact/hooks'
 import { html } from '../core/html.js'
@@ -25,7 +25,7 @@ export function Field({ label, hint, error, children }) {
 /** @typedef {{ type?: string | string[], enum?: unknown[], title?: string, description?: string, default?: unknown, const?: unknown, properties?: Record<string, Schema>, required?: string[], oneOf?: { const: unknown, title?: string }[], items?: Schema, format?: string, minimum?: number, maximum?: number, maxLength?: number }} Schema */
 
 /**
- * What a form begins with: defaults, what can be nothing else, and `false` for what must be said and is not ticked.
+ * The initial values of a form: defaults, constants, and `false` for required booleans.
  * @param {Schema | undefined} schema
  * @returns {Record<string, unknown>}
  */
@@ -43,7 +43,7 @@ export const startOf = (schema) =>
 const inputOf = (event) => /** @type {HTMLInputElement} */ (event.currentTarget)
 
 /**
- * The members of an object schema.
+ * The fields of an object schema.
  * @param {{ schema: Schema, value: Record<string, unknown>, onChange: (value: Record<string, unknown>) => void }} props
  */
 export function SchemaFields({ schema, value, onChange }) {
@@ -69,9 +69,9 @@ export function SchemaFields({ schema, value, onChange }) {
 function SchemaField({ name, schema, isRequired, value, onChange }) {
   const label = `${name}${isRequired ? ' *' : ''}`
   const type = Array.isArray(schema.type) ? schema.type.find((each) => each !== 'null') : schema.type
-  // What may be left out is neither true nor false until it is chosen.
+  // An optional boolean is a choice and no checkbox, so that it can be left out.
   const either = type === 'boolean' && !isRequired ? [true, false] : undefined
-  // Only of constants is it a choice: else of forms that differ.
+  // `oneOf` is a choice only if all its schemas are constants; other schemas would need different fields.
   const titled = Array.isArray(schema.oneOf) && schema.oneOf.every((each) => each?.const !== undefined) && schema.oneOf
   const choices = [schema.enum, titled && titled.map((each) => each.const), either].find(Array.isArray)
   const hint = schema.description && wordsOf(schema.description)
@@ -151,7 +151,7 @@ ${value === undefined ? '' : JSON.stringify(value, undefined, 2)}</textarea>`}
   <//>`
 }
 
-/** One line of text. */
+/** A field for one line of text. */
 export function TextField({ label, hint, value, type = 'text', pattern, error, isRequired = true }) {
   return html`<${Field} label=${label} hint=${hint} error=${error}>
     ${(attributes) =>

@@ -1,4 +1,4 @@
-// A way that is gone while somebody watches: each hop appears as it is done, and the first one that fails with what to do.
+// Shows the steps of a check while it runs: each hop when it is done, and the first failed one with what to do.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -40,7 +40,7 @@ export function useHops() {
   return { found: found.value, run, forget }
 }
 
-/** @param {{ state: Found['state'], hops: Found['hops'], fault?: any, what?: string }} props `what` stands above the remedy */
+/** @param {{ state: Found['state'], hops: Found['hops'], fault?: any, what?: string }} props what: the heading of the remedy */
 export const Hops = ({ state, hops, fault, what }) =>
   html`${
     state !== 'ready' &&

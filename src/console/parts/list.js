@@ -1,4 +1,4 @@
-// A list of the gateway under its heading: on its way, empty, or a table; and the column of what can be done with each.
+// A list under its heading, which is loading, empty, or a table; and a column with an action for each row.
 
 import { useId } from 'preact/hooks'
 import { html } from '../core/html.js'
@@ -17,7 +17,7 @@ import { Table } from './table.js'
  *   end?: string,
  *   beside?: unknown,
  *   children?: unknown
- * }} props beside: it stands at the end of the heading. end: said below the last row of all
+ * }} props beside: shown at the end of the heading. end: shown below the last row of the whole list
  */
 export function ListPart({ title, loaded, empty, beside, end, children, ...table }) {
   const id = useId()
@@ -38,12 +38,12 @@ export function ListPart({ title, loaded, empty, beside, end, children, ...table
 }
 
 /**
- * What can be done with each row: one column, and none for whoever may not.
+ * A column with a button for an action on each row; no column if the user may not do it.
  * @template Row
  * @param {{
  *   label: string, nameOf: (row: Row) => string | number, onChoose: (row: Row) => void,
  *   isAllowed: boolean, isFor?: (row: Row) => boolean
- * }} action nameOf: for those who do not see in which row it stands
+ * }} action nameOf: the name of the row, for screen readers
  * @returns {import('./table.js').Column<Row>[]}
  */
 export const actionOf = ({ label, nameOf, onChoose, isAllowed, isFor = () => true }) =>

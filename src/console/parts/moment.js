@@ -1,4 +1,4 @@
-// A moment: how long ago it was; and exactly, for whoever points at it.
+// Shows how long ago a moment was, with the exact time as its title.
 
 import { html } from '../core/html.js'
 import { ago, dateTime } from './time.js'

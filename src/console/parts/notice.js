@@ -1,4 +1,4 @@
-// A refusal, or a fault, as sentences: what is wrong, and what to do.
+// Shows a problem (RFC 9457): what is wrong, and what to do.
 
 import { html } from '../core/html.js'
 import { text } from '../text.js'
@@ -34,7 +34,7 @@ export const Empty = ({ title, why, children }) =>
   </div>`
 
 /**
- * What was asked for: on its way, refused, or there.
+ * Shows data that is loading, that was refused, or that is there.
  * @param {{ loaded: import('../core/load.js').Loaded<any>, children: (value: any) => unknown }} props
  */
 export function Loading({ loaded, children }) {
@@ -43,8 +43,8 @@ export function Loading({ loaded, children }) {
   ${value === undefined ? isLoading && html`<p class="muted" role="status">${text.loading}</p>` : children(value)}`
 }
 
-/** What a person decides, or has to do first, is no failure: the admin API counts it among no errors either. */
+/** Outcomes that are no failures: a person decided so, or has to do something first. The admin API does the same. */
 const ofPersons = new Set(['cancelled', 'connect_required', 'declined'])
 
-/** How the outcome of a call is marked. @param {string} outcome */
+/** The CSS class for the outcome of a call. @param {string} outcome */
 export const outcomeMark = (outcome) => (outcome === 'ok' ? 'good' : ofPersons.has(outcome) ? 'warn' : 'bad')

@@ -1,4 +1,5 @@
-// A change, first as what it would do, then applied: refused where somebody else was first.
+// Shows what a change of the configuration would do, and applies it. The gateway refuses it if somebody else has
+// changed the configuration meanwhile.
 
 import { signal, useSignal } from '@preact/signals'
 import { get, path, post, ProblemError, problemOf, request } from '../core/api.js'
@@ -12,19 +13,19 @@ import { Loading, ProblemNote } from './notice.js'
 import { Table } from './table.js'
 
 const { people, plan: said } = text
-/** Of what is gained or lost of a kind. */
+/** The most names that are listed of one kind of gained or lost things. */
 const namesShown = 12
-/** Of those that are told, at first and with each wish for more. */
+/** How many sessions are listed at first, and more with each click on "Show more". */
 const sessionsPerPage = 25
 
-/** How many plans were applied on this page: after each there may be other tenants. */
+/** How many plans were applied since the console was loaded. The list of tenants is read again when it changes. */
 export const applied = signal(0)
 
 /**
  * @param {{
  *   ask: (signal: AbortSignal) => Promise<any>, apply: (plan: any) => Promise<unknown>, title?: string, label?: string,
  *   done: () => string, onClose: (isApplied: boolean) => void, children?: unknown
- * }} props ask: for an answer of `POST /v1/plan`
+ * }} props ask: resolves with an answer of `POST /v1/plan`
  */
 function PlanDialog({ ask, apply, title = said.title, label = said.apply, done, onClose, children }) {
   const isApplying = useSignal(false)
@@ -66,7 +67,7 @@ function ChangeDialog({ tenants, versions, onClose }) {
   let version = 0
   async function ask(signal) {
     const plan = await post('/v1/plan', { tenants }, signal)
-    // Looked at after the plan: what comes later still is refused by the version of the plan.
+    // Compared after the plan was made: the gateway refuses a plan if something was changed after it.
     for (const [id, read] of Object.entries(versions)) {
       const { version: now } = await get(path`/v1/tenants/${id}`, signal)
       if (now !== read) throw new ProblemError({ status: 412, title: '', ...said.changedMeanwhile(id) })
@@ -81,7 +82,7 @@ function ChangeDialog({ tenants, versions, onClose }) {
 }
 
 /**
- * An earlier version of a tenant taken up again.
+ * The dialog that restores an earlier version of a tenant.
  * @param {{
  *   version: number, tenant: string, title: string, label: string, done: string, onClose: (isDone: boolean) => void,
  *   children?: unknown
@@ -97,15 +98,15 @@ export function RollbackDialog({ version, tenant, done, ...props }) {
 }
 
 /**
- * @typedef {{ tenants: Record<string, object | null>, versions: Record<string, number> }} Wanted versions: as tenants were
- * when they were read, of which whole configurations were made
+ * @typedef {{ tenants: Record<string, object | null>, versions: Record<string, number> }} Wanted versions: the version
+ * of each tenant whose whole configuration was read and changed
  */
 
 /**
- * A page that plans changes.
- * @param {(isApplied: boolean) => unknown} onClosed reads anew what may have changed
- * @returns {{ plan: (tenants: Wanted['tenants'], versions?: Wanted['versions']) => void, dialog: unknown }} dialog: while
- * there is a plan
+ * Lets a page plan changes.
+ * @param {(isApplied: boolean) => unknown} onClosed should read again what may have changed
+ * @returns {{ plan: (tenants: Wanted['tenants'], versions?: Wanted['versions']) => void, dialog: unknown }} dialog: the
+ * page must render it; it is shown while there is a plan
  */
 export function usePlan(onClosed) {
   const wanted = useSignal(/** @type {Wanted | undefined} */ (undefined))
@@ -119,7 +120,7 @@ export function usePlan(onClosed) {
   }
 }
 
-/** @param {{ plan: any }} props as `POST /v1/plan` says it */
+/** @param {{ plan: any }} props plan: an answer of `POST /v1/plan` */
 function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstreams, brokenTests } }) {
   return html`<section class="plan">
     <h3>${said.tenant[/** @type {'made'} */ (change)](tenant)}</h3>

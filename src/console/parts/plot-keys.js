@@ -1,8 +1,8 @@
-// A plot by the keyboard: which key moves how far, where it points, and which span is chosen.
+// Control of a plot by keyboard: how far each key moves the pointer, and which span is chosen.
 
 /** @typedef {import('uplot')} uPlot */
 
-/** By how many steps a key moves. @type {Record<string, number>} */
+/** By how many steps each key moves the pointer. @type {Record<string, number>} */
 export const moves = {
   ...{ ArrowLeft: -1, ArrowDown: -1, PageDown: -10, Home: -Infinity },
   ...{ ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity }
@@ -29,7 +29,10 @@ export function spanOf(times, mark, at) {
   return [Math.min(one, other), Math.max(one, other)]
 }
 
-/** Where the keyboard points; of a mouse the plots know by themselves. @param {uPlot} plot @param {number[]} times @param {number | null} at */
+/**
+ * Shows the pointer of the keyboard; plots show that of the mouse themselves.
+ * @param {uPlot} plot @param {number[]} times @param {number | null} at
+ */
 export function point(plot, times, at) {
   if ((plot.cursor.idx ?? null) === at) return
   plot.setCursor(at === null ? nowhere : { left: plot.valToPos(times[at] ?? 0, 'x'), top: nowhere.top }, false)

@@ -1,5 +1,5 @@
-// A plot over time. Plots that stand together share their zoom and where the pointer is, so that what happened at one
-// moment is found in all of them. What it shows is told in words, too.
+// A plot over time. The plots of a page share their zoom and the position of the pointer, so that one moment can be
+// compared in all of them. A sentence says the same for screen readers.
 
 import { useEffect, useId, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
@@ -15,12 +15,12 @@ import { axisTimes, momentAmong } from './time.js'
  *   zoom: import('@preact/signals').Signal<[from: number, to: number] | null>,
  *   at: import('@preact/signals').Signal<number | null>,
  *   mark: import('@preact/signals').Signal<number | null>
- * }} Shared zoom: in epoch seconds; at: which step the pointer is at; mark: from which step on the keyboard chooses
+ * }} Shared zoom: in epoch seconds; at: the step under the pointer; mark: the step at which a choice by keyboard began
  */
 
 const heightPx = 170
 /**
- * Between two steps without a call no line is drawn: such a value is a point.
+ * The steps to draw as points: no line leads to a value between two steps without calls.
  * @type {(plot: uPlot, line: number) => number[]}
  */
 const alone = ({ data, series }, line) => {
@@ -32,11 +32,11 @@ const alone = ({ data, series }, line) => {
   return found
 }
 
-/** A press that moves less is none. */
+/** Shorter movements of a pressed mouse do not zoom. */
 const shortestDragPx = 6
 const colours = 6
 
-/** A colour as the theme has it now: a canvas knows no variables. @param {HTMLElement} within @param {string} name */
+/** The colour of a CSS variable, which a canvas does not know. @param {HTMLElement} within @param {string} name */
 function styled(within, name) {
   const probe = within.appendChild(document.createElement('i'))
   probe.style.color = `var(${name})`
@@ -78,7 +78,7 @@ export function Plot({ title, times, lines, format, shared }) {
     [mark.value, mark.value !== null && at.value]
   )
 
-  /** As the mouse does: across to choose, and in all plots at once. @param {KeyboardEvent} event */
+  /** Moves the pointer and chooses a span in all plots, as the mouse does. @param {KeyboardEvent} event */
   function press(event) {
     const move = moves[event.key]
     if (move !== undefined) {
@@ -103,7 +103,7 @@ export function Plot({ title, times, lines, format, shared }) {
     at.value = null
   }
 
-  // Of all points, and not anew for each move of the pointer.
+  // Memoized, because the page is rendered at each move of the pointer.
   const sentences = useMemo(
     () => lines.map(({ name, values }) => sentenceOf(name, values, format)).join(' '),
     [times, lines]

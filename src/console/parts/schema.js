@@ -1,4 +1,4 @@
-// A JSON Schema, as a person reads it: the members, what each is, and whether it is needed. The whole text stands below.
+// Shows a JSON Schema as a list of its members, with their types and which are required, and its whole text below.
 
 import { html } from '../core/html.js'
 import { text } from '../text.js'
@@ -8,11 +8,11 @@ const maxLevels = 6
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Of whatever stands where words should: as it is written. */
+/** @returns a string as it is, and any other value as JSON */
 export const wordsOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /**
- * The members of an object, as far as they are schemas: whoever wrote them may have written anything.
+ * The members of an object schema. A schema of an upstream may have any value anywhere; what is no schema is `{}`.
  * @returns {[name: string, schema: Record<string, any>, isRequired: boolean][]}
  */
 export function membersOf(schema) {
@@ -25,7 +25,7 @@ export function membersOf(schema) {
   ])
 }
 
-/** Such as `string[]`, or the values of an enumeration. */
+/** The type in words, such as `string[]` or the values of an enumeration. */
 function typeOf(schema, level = 0) {
   if (!isObject(schema) || level > maxLevels) return said.any
   const { type, items, const: only, enum: values, anyOf, oneOf, $ref } = schema

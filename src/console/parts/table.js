@@ -1,11 +1,11 @@
-// A table: heads that scroll with it on narrow screens, rows that can be found by text.
+// A table, whose rows can be filtered by text.
 
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 import { html } from '../core/html.js'
 import { text } from '../text.js'
 
-/** Rows that are drawn at first, and with each wish for more. */
+/** How many rows are drawn at first, and more with each click on "Show more". */
 const rowsPerPage = 200
 
 /**
@@ -26,7 +26,7 @@ const rowsPerPage = 200
  *   onMore?: (() => Promise<unknown>) | undefined,
  *   isCaptionShown?: boolean,
  *   perPage?: number
- * }} props textOf: what a filter looks in; without it there is none. onMore: reads on, where that is not all
+ * }} props textOf: the text that a filter searches; without it there is no filter. onMore: reads further rows, if any
  */
 export function Table({ caption, columns, rows, keyOf, textOf, onMore, ...how }) {
   const { isWhole = true, isCaptionShown = false, perPage = rowsPerPage } = how
@@ -43,7 +43,7 @@ export function Table({ caption, columns, rows, keyOf, textOf, onMore, ...how })
     if (shown.length === found.length) await onMore?.()
     isReading.value = false
     drawn.value += perPage
-    // The button goes with the last row.
+    // The button disappears with the last row; then the table gets its focus.
     setTimeout(() => document.activeElement === document.body && scrolled.current?.focus())
   }
   return html`<div class="table-part">

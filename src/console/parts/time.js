@@ -1,4 +1,4 @@
-// Times, as people say them.
+// Formats times, durations and spans.
 
 import { text } from '../text.js'
 
@@ -26,10 +26,10 @@ const dateAt = (seconds) => new Date(seconds * 1000)
 const isOfToday = (seconds) => dateAt(seconds).toDateString() === new Date().toDateString()
 
 /**
- * What stands at an axis: times of day; where it begins before today, the date below the first of each day; and dates
- * alone where they are days apart.
- * @param {number[]} marks epoch seconds, in their order @param {number} apart seconds between two
- * @param {number} from where the axis begins
+ * The labels of an axis: times of day, or only dates if the marks are days apart. If the axis begins before today, the
+ * first mark of each day also has the date.
+ * @param {number[]} marks epoch seconds, ascending @param {number} apart seconds between two marks
+ * @param {number} from epoch seconds at which the axis begins
  */
 export function axisTimes(marks, apart, from) {
   const days = marks.map((each) => text.time.day(dateAt(each)))
@@ -40,7 +40,10 @@ export function axisTimes(marks, apart, from) {
   })
 }
 
-/** One of these moments: with its day where they begin before today. @param {number} at epoch seconds @param {number[]} all */
+/**
+ * A time of day, with its date if the first of all moments is before today.
+ * @param {number} at epoch seconds @param {number[]} all
+ */
 export const momentAmong = (at, [from = at]) =>
   isOfToday(from) ? text.time.clock(dateAt(at)) : text.time.dayAndClock(dateAt(at))
 

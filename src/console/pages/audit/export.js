@@ -1,4 +1,4 @@
-// Audit records, taken along as lines of JSON: all that are asked for, not only those that are shown.
+// Downloads audit records as lines of JSON: all records of a kind and time, not only those that are shown.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -10,14 +10,14 @@ import { text } from '../../text.js'
 
 const said = text.audit
 
-/** Of a record that is asked for, in the words of the API. */
+/** The filter of the page as parameters of the API. */
 export const queryOf = ({ kind, since, until }) => ({
   ...(kind && { kind }),
   ...(since && { since: new Date(since).toISOString() }),
   ...(until && { until: new Date(until).toISOString() })
 })
 
-/** All that is of this kind and time, also what is not shown. */
+/** The buttons that start and stop the download. */
 export function Export(wanted) {
   const running = useSignal(/** @type {AbortController | undefined} */ (undefined))
   const problem = useSignal(/** @type {import('../../core/api.js').Problem | undefined} */ (undefined))

@@ -1,4 +1,4 @@
-// One call: where its time went, and all that is known of it.
+// Shows one call: where its time went, and everything that is known about it.
 
 import { administrator } from '../../core/api.js'
 import { html } from '../../core/html.js'
@@ -8,12 +8,12 @@ import { text } from '../../text.js'
 
 const said = text.live
 
-/** A tool by its name, anything else by its method and what it names. */
+/** What was called: the name of the tool, else the method and what it names. */
 export const calledIn = ({ tool, method, prompt, resource }) =>
   tool ?? [method, prompt ?? resource].filter((part) => part !== undefined).join(' ')
 
 /**
- * Where the time of a call went.
+ * The bars of the timeline, which show where the time of a call went.
  * @returns {{ name: string, from: number, ms: number, isInner?: boolean }[]}
  */
 function hopsOf({ ms, waitMs, upstreamMs, steps = [] }) {
@@ -42,7 +42,7 @@ function hopsOf({ ms, waitMs, upstreamMs, steps = [] }) {
   ]
 }
 
-/** Of one method in one line: from the first to the last. */
+/** The notifications of each method as one bar, from the first to the last. */
 function notifiedOf(steps) {
   const byName = Map.groupBy(
     steps.filter(({ kind }) => kind === 'notified'),
@@ -56,13 +56,13 @@ function notifiedOf(steps) {
   }))
 }
 
-/** Shown by themselves, or for this page alone. */
+/** Members that are not listed: they are shown elsewhere, or used only by this page. */
 const hidden = new Set(['key', 'words', 'waitsFor', 'time', 'ms', 'waitMs', 'upstreamMs', 'steps'])
 
 const shownOf = (call) => Object.entries(call).filter(([name, value]) => !hidden.has(name) && value !== undefined)
 const valueText = (value) => (Array.isArray(value) ? value.join(', ') : String(value))
 
-/** All that is shown of a call, by what a person would look for: values, and no names of members. */
+/** The text that the filter searches: all shown values of a call, without the names of members. */
 export function wordsOf(call) {
   const { time, ms, upstream, tenant, endpoint, steps = [] } = call
   return [
@@ -77,7 +77,7 @@ export function wordsOf(call) {
     .toLowerCase()
 }
 
-/** Where the configuration says where traces are looked at, a link. */
+/** A trace id; a link if the configuration has a URL for traces. */
 function Trace({ id }) {
   const { traceUrl } = administrator.value ?? {}
   if (!traceUrl) return html`<code>${id}</code>`

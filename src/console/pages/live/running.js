@@ -1,4 +1,4 @@
-// Calls that run now, as each process tells of its own once a second.
+// The running calls. Each process reports its own once a second.
 
 import { html } from '../../core/html.js'
 import { clockTime, duration } from '../../parts/time.js'
@@ -7,12 +7,12 @@ import { calledIn } from './call.js'
 
 const said = text.live
 
-/** That a process tells no more is known after so long, in milliseconds. */
+/** The calls of a process are forgotten if it has not reported for this long. */
 const believedMs = 5_000
 const maxShown = 20
 
 export function createRunning() {
-  /** By process and tenant. @type {Map<string, { calls: any[], leftOut: number, at: number }>} */
+  /** The last report by process and tenant. @type {Map<string, { calls: any[], leftOut: number, at: number }>} */
   const all = new Map()
   return {
     /** @param {{ process: string, tenant: string, calls: any[], leftOut: number }} said */
@@ -25,7 +25,7 @@ export function createRunning() {
     ended(requestId) {
       for (const each of all.values()) each.calls = each.calls.filter((call) => call.requestId !== requestId)
     },
-    /** Those that have run longest first. @returns {{ calls: any[], leftOut: number }} */
+    /** The running calls, the longest-running first. @returns {{ calls: any[], leftOut: number }} */
     now() {
       for (const [key, { at }] of all) if (performance.now() - at > believedMs) all.delete(key)
       const parts = [...all.values()]

@@ -1,4 +1,4 @@
-// Which processes serve, and how much of the one that answers is in use.
+// Lists the gateway processes, and shows how much of the limits of the process that answers is in use.
 
 import { get, path } from '../../core/api.js'
 import { html } from '../../core/html.js'
@@ -103,13 +103,13 @@ export function Processes() {
   <//>`
 }
 
-/** In what a process differs from the one that answers, in words. */
+/** Says in words how a process differs from the one that answers. */
 const differencesOf = (its, own) =>
   Object.entries(said.differ)
     .filter(([name]) => its[name] !== own[name])
     .map(([name, what]) => said.insteadOf(what, String(its[name]), String(own[name])))
 
-/** What a tenant takes up of what it may, at the process that answers; of sessions, at all. */
+/** How much of its limits a tenant uses at the process that answers; its sessions are those of all processes. */
 export function TenantUse({ id }) {
   const usage = useLoaded((signal) => get(path`/v1/tenants/${id}/usage?days=1`, signal), [], { everyMs })
   return html`<section class="part" aria-label=${said.useOf(id)}>
@@ -138,7 +138,7 @@ export function TenantUse({ id }) {
   </section>`
 }
 
-/** @param {{ name: string, used: number, most: number | null, format: (amount: number) => string, note?: string }} props most: null: any */
+/** @param {{ name: string, used: number, most: number | null, format: (amount: number) => string, note?: string }} props most: null if there is no limit */
 function Meter({ name, used, most, format, note }) {
   const told = most === null ? said.noLimit(format(used)) : said.of(format(used), format(most))
   return html`<div class="meter">

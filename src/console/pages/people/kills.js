@@ -1,4 +1,4 @@
-// Kill switches: what is stopped, and stopping something, with what that hits.
+// Kill switches: lists what is stopped, and lets the user stop something after showing what that affects.
 
 import { useSignal } from '@preact/signals'
 import { get, list, path, request } from '../../core/api.js'
@@ -16,7 +16,7 @@ import { mayChange } from '../upstreams.js'
 
 const said = text.kills
 
-/** What each kind needs, in the order of its path. */
+/** The parts that name a kill switch of each kind, in the order of its path in the API. */
 const parts = {
   tool: ['upstream', 'tool'],
   upstream: ['upstream'],
@@ -140,7 +140,7 @@ function StopForm({ onStop }) {
 
 const issuerOfKeys = 'urn:gatehouse:key'
 
-/** Whether a session, or whoever called, is of them. */
+/** Whether a switch affects a session or a caller. */
 function isHit({ kind, issuer, subject, key }, caller) {
   if (kind === 'tenant') return true
   if (kind === 'principal') return caller.issuer === issuer && caller.subject === subject
@@ -149,7 +149,7 @@ function isHit({ kind, issuer, subject, key }, caller) {
 
 const sum = (values = []) => values.reduce((all, each) => all + each, 0)
 
-/** What stands behind a switch now: sessions that end, calls that would have been refused. */
+/** Says what a switch affects: sessions that would end, and past calls that would have been refused. */
 function Hits({ kill }) {
   const { kind } = kill
   const isOfCaller = kind === 'principal' || kind === 'key'
@@ -186,7 +186,7 @@ function CallsOfCaller({ kill }) {
   <//>`
 }
 
-/** Those counted together with others may be of it, too. */
+/** Calls of the last hour; those counted as `other` may also be affected. */
 function CallsOfHour({ kill: { kind, upstream, tool } }) {
   const name = kind === 'tool' ? `${upstream}/${tool}` : upstream
   const only = name === undefined ? 'top=0' : `by=${kind}&name=${encodeURIComponent(name)}`

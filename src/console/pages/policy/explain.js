@@ -1,4 +1,4 @@
-// Why a caller may or may not use something, rule by rule. Who may not read rules may ask all the same.
+// Explains, rule by rule, why a caller may or may not use something. Roles that may not read rules may ask too.
 
 import { useSignal } from '@preact/signals'
 import { get, path, post, problemOf } from '../../core/api.js'
@@ -18,8 +18,8 @@ const kinds = ['tool', 'prompt', 'resource', 'template']
 const noQuestion = () => ({ caller: {}, kind: 'tool', name: '', args: undefined, at: '' })
 
 /**
- * @param {{ endpoint: { name: string }, onKeep: ((test: object) => void) | undefined }} props onKeep: for whoever may keep
- * an answer as a test
+ * @param {{ endpoint: { name: string }, onKeep: ((test: object) => void) | undefined }} props onKeep: keeps an answer as
+ * a test; undefined if the user may not
  */
 export function Explain({ endpoint, onKeep }) {
   const question = useSignal(/** @type {any} */ (noQuestion()))

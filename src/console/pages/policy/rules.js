@@ -1,5 +1,5 @@
-// The rules that hold at an endpoint, in their order, each with the tools that it covers now and the callers of today that
-// it is about.
+// The rules of an endpoint in their order, each with the tools that it covers now and the callers of today to whom it
+// applies.
 
 import { useSignal } from '@preact/signals'
 import { list, path } from '../../core/api.js'
@@ -14,7 +14,7 @@ import { text } from '../../text.js'
 
 const said = text.policy
 const levels = ['tenant', 'endpoint']
-/** What tools there are and who calls changes by itself. */
+/** The rules are loaded again at this interval, because the numbers of tools and callers change. */
 const everyMs = 10_000
 const isSame = (one, other) => one.of === other.of && one.place === other.place
 const effectMarks = { allow: 'good', deny: 'bad', requires: 'warn' }
@@ -50,7 +50,7 @@ export function Rules({ endpoint }) {
     ${one && html`<${RuleDialog} rule=${one} onClose=${() => (opened.value = undefined)} />`}`
 }
 
-/** Of `who` or `what`, as a sentence would list them. */
+/** The parts of `who` or `what` of a rule, in words. */
 const wordsOf = (parts, names, otherwise) =>
   Object.entries(parts)
     .map(([name, values]) => `${names[name] ?? name} ${values.join(', ')}`)

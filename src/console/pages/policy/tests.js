@@ -1,4 +1,4 @@
-// The tests of the policies that hold at an endpoint: what has to be so, and whether it is so now.
+// The tests of the policies of an endpoint: the expected decisions, and whether they are made now.
 
 import { html } from '../../core/html.js'
 import { ListPart } from '../../parts/list.js'

@@ -1,5 +1,5 @@
-// An endpoint as a virtual server: which upstreams are behind it, in which order and under which prefix; which of their
-// tools it offers, and under which names.
+// Edits an endpoint: which upstreams are behind it, in which order and under which prefix; which of their tools it
+// offers, and under which names.
 
 import { useSignal } from '@preact/signals'
 import { administrator, list, path, post } from '../../core/api.js'
@@ -12,12 +12,12 @@ import { memberName, memberPrefix, Members } from './members.js'
 
 const said = text.endpoint
 
-/** Of an upstream, or of an endpoint: of 200 tools each. */
+/** The most pages of tools that are read of one upstream or endpoint, with 200 tools each. */
 const maxPages = 50
-/** Tools that are drawn at first, and with each wish for more. */
+/** How many tools are drawn at first, and more with each click on "Show more". */
 const toolsPerPage = 200
 
-/** Without members that say nothing. */
+/** Removes members that are undefined or empty objects. */
 const compact = (object) =>
   Object.fromEntries(
     Object.entries(object).filter(
@@ -29,7 +29,7 @@ const compact = (object) =>
  * @param {{
  *   tenant: string, name: string, endpoint: any, upstreams: string[], isEditable: boolean,
  *   onPlan: (endpoint: object | undefined) => void
- * }} props endpoint: as it is configured; undefined: there is none yet
+ * }} props endpoint: its configuration; undefined for a new endpoint
  */
 export function EndpointEditor({ tenant, name, endpoint, upstreams, isEditable, onPlan }) {
   const draft = useSignal(endpoint ?? { upstreams: [] })
@@ -56,7 +56,7 @@ export function EndpointEditor({ tenant, name, endpoint, upstreams, isEditable, 
   </section>`
 }
 
-/** What the endpoint offers as it is, before rules where somebody may know that, and with the names that callers see. */
+/** The tools that the endpoint offers now, with the names that callers see; before rules, if the user may see these. */
 async function offeredNow(target, signal) {
   const withoutRules = administrator.value?.role !== 'viewer'
   const items = []
@@ -69,7 +69,7 @@ async function offeredNow(target, signal) {
   return { items, unknown: told.unknown }
 }
 
-/** The tools of its members, also of those that are not behind it yet: their ids, and the names that callers see now. */
+/** The tools of the chosen upstreams, new ones included, by id, with the names that callers see now. */
 function useTools({ tenant, name, isNew, draft, isEditable }) {
   const members = draft.value.upstreams.map(memberName)
   const target = path`/v1/tenants/${tenant}/endpoints/${name}/catalog`
@@ -99,7 +99,7 @@ function useTools({ tenant, name, isNew, draft, isEditable }) {
   return { names, unknown, problem, again, isLoading: now.isLoading || listed.isLoading }
 }
 
-/** What callers will see of a tool that is not offered yet, but for names that clash. */
+/** The name that callers will see of a tool that is not offered yet, unless names clash. */
 function expectedName({ upstreams, prefix, separator = '__' }, id) {
   const slash = id.indexOf('/')
   const [upstream, name] = [id.slice(0, slash), id.slice(slash + 1)]
@@ -124,7 +124,7 @@ function Tools({ tenant, name, isNew, draft, isEditable, change }) {
     const next = compact({ ...tools[id], rename: value === '' ? undefined : value })
     change({ tools: compact({ ...tools, [id]: Object.keys(next).length > 0 ? next : undefined }) })
   }
-  // What is ticked off is in no catalog any more.
+  // Denied tools are in no catalog, so their names are added.
   for (const each of denied) if (!each.includes('*') && !names.has(each)) names.set(each, '')
   const wanted = filter.value.toLowerCase()
   const found = [...names].filter(([id]) => id.toLowerCase().includes(wanted))

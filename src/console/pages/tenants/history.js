@@ -1,4 +1,4 @@
-// What was changed of a tenant, by whom and when, and an earlier version taken up again.
+// The changes of a tenant, with who made them and when; compares two versions, and restores an earlier one.
 
 import { useSignal } from '@preact/signals'
 import { administrator, get, path } from '../../core/api.js'
@@ -18,12 +18,12 @@ import { mayChange } from '../upstreams.js'
 const said = text.history
 const perPage = 20
 
-/** @param {{ id: string, version: number | null | undefined, onChange: () => unknown }} props version: that of now */
+/** @param {{ id: string, version: number | null | undefined, onChange: () => unknown }} props version: the current one */
 export function History({ id, version, onChange }) {
   const versions = useList(path`/v1/versions?tenant=${id}`, [version], { perPage })
   const chosen = useSignal(/** @type {any} */ (undefined))
   const compared = useSignal(/** @type {number | undefined} */ (undefined))
-  // Of all tenants by one number: only who may change all takes an earlier one up.
+  // Versions count the changes of all tenants, so only a role that may change all tenants may restore one.
   const mayRollBack = administrator.value?.role === 'platform-admin'
   const close = (isDone) => {
     chosen.value = undefined

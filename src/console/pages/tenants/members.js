@@ -1,4 +1,4 @@
-// The upstreams behind an endpoint: which, in which order, and what is put before the names of their tools.
+// Edits the upstreams behind an endpoint: which, in which order, and the prefix of the names of their tools.
 
 import { useSignal } from '@preact/signals'
 import { html } from '../../core/html.js'
@@ -12,7 +12,7 @@ const said = text.endpoint
 /** @param {Member} member */
 export const memberName = (member) => (typeof member === 'string' ? member : member.upstream)
 
-/** @param {Member} member undefined: that of the endpoint, or the name of the upstream */
+/** The own prefix of a member; undefined: that of the endpoint, or the upstream's name. @param {Member} member */
 export const memberPrefix = (member) => (typeof member === 'string' ? undefined : member.prefix)
 
 /** @param {{ members: Member[], upstreams: string[], isEditable: boolean, onChange: (members: Member[]) => void }} props */
@@ -65,7 +65,7 @@ export function Members({ members, upstreams, isEditable, onChange }) {
 function Prefix({ member, onChange }) {
   const upstream = memberName(member)
   const prefix = memberPrefix(member)
-  // While somebody writes, an empty one is not yet none.
+  // The kind is kept apart from the prefix: an own prefix that is empty while the user types does not mean `none`.
   const kind = useSignal(prefix === undefined ? 'usual' : prefix === '' ? 'none' : 'own')
   const own = useSignal(prefix || upstream)
   function choose(value) {

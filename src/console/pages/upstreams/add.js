@@ -1,5 +1,5 @@
-// Adding upstreams to a tenant of the admin API: by a URL, from the text of an mcp.json, or from an entry of a registry.
-// What comes out is the whole configuration of the tenant, for a plan.
+// Adds upstreams to a tenant of the admin API: by a URL, from the text of an mcp.json, or from an entry of a registry.
+// The result is the whole configuration of the tenant, for a plan.
 
 import { useSignal } from '@preact/signals'
 import { html } from '../../core/html.js'
@@ -12,7 +12,7 @@ import { UrlFields, useUrl } from './url.js'
 
 const said = text.addUpstream
 
-/** Hosts call the object of servers by these names. */
+/** The names under which hosts keep their servers in an mcp.json. */
 const members = ['mcpServers', 'servers', 'context_servers', 'mcp']
 
 /** @param {string} given @returns {Record<string, unknown>} @throws {Error} that says what is wrong */
@@ -27,12 +27,12 @@ function serversIn(given) {
   return servers
 }
 
-/** As far as it can be read while it is being written. */
+/** Parses the text while the user types; undefined while it is not valid. */
 function entryOrNone(given) {
   try {
     return entryIn(given)
   } catch {
-    return undefined // It is said when it is sent.
+    return undefined // The error is shown when the form is sent.
   }
 }
 
@@ -131,7 +131,7 @@ ${given.value}</textarea>`}
 const NameField = ({ value }) =>
   html`<${TextField} label=${said.name} hint=${said.nameHint} value=${value} pattern="[a-z0-9][a-z0-9_\\-]*" />`
 
-/** Which part of an entry is used, and what it needs. */
+/** Lets the user choose which offer of a registry entry to use, and fill in what it needs. */
 function OfferFields({ entry: { offers }, offer, chosen, answers }) {
   return html`${
     offers.length > 1 &&
@@ -179,7 +179,7 @@ function AnswerField({ input: { label, hint, isRequired, isSecret, choices }, va
   <//>`
 }
 
-/** Where endpoints are named, a new upstream is in none of them by itself. */
+/** Adds upstreams, and puts them behind the endpoint `default`, since new upstreams are behind no configured endpoint. */
 function withUpstreams(configuration, added, isOffered) {
   const { upstreams = {}, endpoints } = configuration
   const next = { ...configuration, upstreams: { ...upstreams, ...added } }

@@ -1,4 +1,4 @@
-// An entry of an MCP registry (server.json): what of it a gateway can use, and what people have to say for it.
+// Reads an entry of an MCP registry (server.json): what a gateway can use of it, and which values the user must give.
 
 import { text } from '../../text.js'
 
@@ -7,7 +7,7 @@ const said = text.addUpstream
 /**
  * @typedef {{ key: string, label: string, hint?: string, isRequired: boolean, isSecret: boolean, usual: string,
  *   choices?: string[] }} Input
- * @typedef {Record<string, string>} Given by the key of the input
+ * @typedef {Record<string, string>} Given values by the key of their input
  * @typedef {{ title: string, inputs: Input[], definition: (given: Given) => object }} Offer
  */
 
@@ -25,7 +25,7 @@ const inputOf = (key, name, { description, isRequired, isSecret, default: usual,
 })
 
 /**
- * A text that is given, has places to be filled, or is to be written.
+ * A value of the entry: it is fixed, has placeholders, or must be filled in as a whole.
  * @param {string} key
  * @param {any} entry
  * @returns {{ inputs: Input[], textOf: (given: Given) => string }}
@@ -42,7 +42,7 @@ function part(key, entry) {
   }
 }
 
-/** Of headers or environment variables: those that are left empty are left out. */
+/** The inputs and the values of headers or environment variables; empty values are left out. */
 function named(prefix, entries = []) {
   const parts = entries.map((entry) => /** @type {const} */ ([entry.name, part(`${prefix} ${entry.name}`, entry)]))
   return {
@@ -75,7 +75,7 @@ function remoteOffer({ url, headers, variables }) {
   }
 }
 
-/** By the kind of registry: the program that fetches and runs a package, and its arguments ahead of those of the package. */
+/** By type of registry: the program that fetches and runs a package, and its own arguments. */
 const runners = {
   npm: { command: 'npx', before: ['-y'], target: (name, version) => (version ? `${name}@${version}` : name) },
   pypi: { command: 'uvx', before: [], target: (name, version) => (version ? `${name}==${version}` : name) },
@@ -97,7 +97,7 @@ function packageOffer({ registryType, identifier, version, runtimeArguments, pac
     inputs: [...ofRunner.inputs, ...own.inputs, ...variables.inputs],
     definition(given) {
       const env = variables.valuesOf(given)
-      // A container has its own environment.
+      // A container does not inherit the environment of `docker`, so variables are passed as arguments.
       const passed = registryType === 'oci' ? Object.keys(env).flatMap((name) => ['-e', name]) : []
       const args = [...ofRunner.textsOf(given), ...passed, target(identifier, version), ...own.textsOf(given)]
       return { type: 'stdio', command, args: [...before, ...args], env }
@@ -107,7 +107,7 @@ function packageOffer({ registryType, identifier, version, runtimeArguments, pac
 
 /**
  * @param {string} given a server.json, or the answer of a registry that has it as `server`
- * @returns {{ name: string, offers: Offer[] }} a name for it here; what it offers, never nothing
+ * @returns {{ name: string, offers: Offer[] }} name: a name for the upstream; offers: at least one
  * @throws {Error} that says what is wrong
  */
 export function entryIn(given) {

@@ -1,4 +1,4 @@
-// What the processes of an upstream wrote to standard error last.
+// Shows the last lines that the processes of an upstream wrote to standard error.
 
 import { list, path } from '../../core/api.js'
 import { html } from '../../core/html.js'

@@ -1,4 +1,4 @@
-// An upstream at a URL: looked at before it is added, hop by hop, while one watches.
+// Lets the user check an upstream at a URL, hop by hop, before it is added.
 
 import { useSignal } from '@preact/signals'
 import { path } from '../../core/api.js'
@@ -12,7 +12,7 @@ import { text } from '../../text.js'
 const said = text.addUpstream
 
 /**
- * What is filled in, and the upstream that it comes to; seen: the URL that was looked at, which `isForPeople` is said of.
+ * The values of the form, and the definition made of them. seen: the URL that was checked, to which `isForPeople` applies.
  * @returns {Record<'url' | 'seen', import('@preact/signals').Signal<string>> & { isForPeople: import('@preact/signals').Signal<boolean>, definition: () => object }}
  */
 export function useUrl() {
