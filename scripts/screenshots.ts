@@ -59,7 +59,7 @@ const views: Readonly<
       await page.getByRole('button', { name: 'Add upstreams' }).click()
       await page.getByLabel('Name', { exact: true }).fill('weather')
       await page.getByLabel('URL', { exact: true }).fill(tickets.url)
-      await page.getByRole('button', { name: 'Look at it' }).click()
+      await page.getByRole('button', { name: 'Check it' }).click()
       await page.locator('.hops').getByText('initialize').waitFor()
     }
   ],

@@ -73,7 +73,7 @@ export const text = {
   more: 'There are more than are shown here. Use the admin API to read all of them.',
   filter: 'Filter',
   shown: (/** @type {number} */ shown, /** @type {number} */ all) => `${shown} of ${all} shown`,
-  hopsGoOn: 'Looking at the next …',
+  hopsGoOn: 'Checking the next step …',
   failed: 'This could not be read.',
   /** Shown for an answer without a problem document. */
   answerWas: (/** @type {number} */ status) => `The answer was ${status}.`,
@@ -103,7 +103,7 @@ export const text = {
   plan: {
     title: 'What this change does',
     asking: 'Asking the gateway what would change …',
-    nothing: 'Everything is so already. There is nothing to apply.',
+    nothing: 'The configuration already says this. There is nothing to apply.',
     apply: 'Apply',
     done: (/** @type {number} */ version) => `Applied as version ${version}.`,
     changedMeanwhile: (/** @type {string} */ tenant) => ({
@@ -137,15 +137,16 @@ export const text = {
     others: (/** @type {number} */ count) =>
       `${counted(count, 'more caller gains or loses', 'more callers gain or lose')} something.`,
     notLookedAt: (/** @type {number} */ count) =>
-      `Not all callers were looked at: ${counted(count, 'was', 'were')} left out, because what the endpoints have times rules is too much.`,
+      `${counted(count, 'caller was', 'callers were')} left out of this comparison, because the endpoints have too many tools and rules to compare all.`,
     nobodyDiffers: (/** @type {number} */ count) =>
       `None of ${counted(count, 'known caller', 'known callers')} gains or loses anything.`,
-    unknown: (/** @type {string} */ names) => `Not known now, and not counted: what ${names} has.`,
+    unknown: (/** @type {string} */ names) => `Not counted, because it is not known now: what ${names} offers.`,
     mayChange: (/** @type {string} */ names) =>
-      `What is offered may change: the definition of ${names} does. What it offers now is counted.`,
+      `The definition of ${names} changes, and what it offers may change with it. What it offers now is counted.`,
     brokenTest: (/** @type {string} */ name, /** @type {string} */ endpoint) =>
-      `A test of ${name} at ${endpoint} does not hold then.`,
-    told: (/** @type {number} */ count) => `${counted(count, 'open session is', 'open sessions are')} told at once.`,
+      `A test of ${name} at ${endpoint} would fail.`,
+    told: (/** @type {number} */ count) =>
+      `${counted(count, 'open session is', 'open sessions are')} notified at once.`,
     ended: (/** @type {number} */ count) => `${counted(count, 'open session ends', 'open sessions end')}.`,
     andMore: (/** @type {number} */ count) => `and ${count} more`,
     whichSessions: 'Which sessions',
@@ -202,7 +203,7 @@ export const text = {
     noCalls: 'No calls in this time',
     noCallsWhy: 'They appear here as soon as somebody calls.',
     process: (/** @type {string} */ name) => `Counted by the process ${name}, in its memory.`,
-    byPrometheus: 'Told by Prometheus, of all processes.',
+    byPrometheus: 'Counted by Prometheus, for all processes.',
     zoom: 'Drag across a plot to zoom into all of them; double-click shows all again. By the keyboard: arrow keys with Shift, Enter, and Escape.',
     replicas: 'Processes',
     replica: 'Process',
@@ -215,7 +216,7 @@ export const text = {
     insteadOf: (/** @type {string} */ what, /** @type {string} */ its, /** @type {string} */ own) =>
       `${what} ${its} instead of ${own}`,
     mixed:
-      'After a change that goes away within a second; during an upgrade, with its end. If it stays, compare their configuration files.',
+      'This is normal for a second after a change, and during an upgrade. If it stays, compare the configuration files of the processes.',
     use: 'How much is in use',
     useOf: (/** @type {string} */ tenant) => `How much ${tenant} has in use`,
     resources: {
@@ -249,14 +250,14 @@ export const text = {
   live: {
     filter: 'Filter calls by anything',
     failedOnly: 'Failed only',
-    pause: 'Hold still',
-    paused: (/** @type {number} */ count) => `Held still, ${amount(count)} since`,
+    pause: 'Pause',
+    paused: (/** @type {number} */ count) => `Paused, ${amount(count)} new`,
     states: { open: 'Listening', waiting: 'Connecting …', ended: 'Ended' },
     dropped: (/** @type {number} */ count) => `${count} calls came too fast to be shown.`,
     none: 'No call yet',
     noneWhy:
       'Calls that run for a while are shown above, and all as they end. What ended before this page was opened is not kept here; the log and the audit log have it.',
-    noneFound: 'No call has these words',
+    noneFound: 'No call matches the filter',
     caption: 'Calls, the newest first',
     running: (/** @type {number} */ count) =>
       count === 0 ? 'No call runs' : `${counted(count, 'call runs', 'calls run')} now`,
@@ -336,7 +337,7 @@ export const text = {
     }
   },
   upstreams: {
-    ofFile: 'The configuration file has this tenant: what it says is changed there.',
+    ofFile: 'This tenant is managed by the configuration file: change it there.',
     add: 'Add upstreams',
     none: 'No upstream yet',
     noneWhy: 'Upstreams are the MCP servers behind the endpoints of a tenant.',
@@ -347,7 +348,7 @@ export const text = {
     transport: 'Transport',
     transports: { stdio: 'stdio process', 'streamable-http': 'Streamable HTTP', sse: 'HTTP+SSE' },
     transportUnknown: 'HTTP',
-    transportWhen: 'Streamable HTTP or HTTP+SSE: which is known while a connection is open.',
+    transportWhen: 'Streamable HTTP or HTTP+SSE: the gateway knows which while a connection is open.',
     strayLines: 'Stray output',
     strayLinesOf: (/** @type {number} */ lines) =>
       `${counted(lines, 'line that is no message', 'lines that are no messages')} on its standard output. An answer among them is lost: have it write its log to standard error.`,
@@ -357,7 +358,7 @@ export const text = {
     running: 'Calls now',
     reconnect: { later: 'Reconnect', atOnce: 'Reconnect at once' },
     restart: { later: 'Restart', atOnce: 'Restart at once' },
-    laterWhy: 'New connections are opened; those of now end after the calls that run on them. At every process.',
+    laterWhy: 'Every process opens new connections, and closes the present ones after the calls that run on them.',
     atOnceWhy: (/** @type {number} */ calls) =>
       `${counted(calls, 'call that runs', 'calls that run')} on it at this process, and those at others, end now. Whether they took effect is unknown.`,
     done: (/** @type {string} */ name) => `${name} is connected anew.`,
@@ -367,13 +368,11 @@ export const text = {
     revisions: 'Revisions of MCP',
     isolation: 'Connections are for',
     isolations: { shared: 'everybody together', principal: 'each caller', session: 'each session' },
-    processes: 'It takes',
+    processes: 'Processes',
     processesOf: (/** @type {number} */ count, /** @type {string} */ memory) =>
-      count === 0
-        ? 'Nothing: none of its processes runs.'
-        : `${counted(count, 'process', 'processes')}, ${memory} of memory`,
-    listing: 'It lists',
-    listingUnknown: 'That is not known now.',
+      count === 0 ? 'None runs now.' : `${counted(count, 'process', 'processes')}, ${memory} of memory`,
+    listing: 'Offers',
+    listingUnknown: 'Not known now.',
     listed: (/** @type {Record<string, number>} */ { tools = 0, prompts = 0, resources = 0, templates = 0 }) =>
       [
         counted(tools, 'tool', 'tools'),
@@ -396,21 +395,23 @@ export const text = {
     name: 'Name',
     nameHint: 'Stands before the names of its tools: small letters, digits, - and _.',
     url: 'URL',
-    urlHint: 'Of an MCP server over Streamable HTTP or HTTP+SSE; which of them is found out.',
-    look: 'Look at it',
-    lookHow: 'The gateway goes there, hop by hop, and adds nothing.',
+    urlHint: 'Of an MCP server over Streamable HTTP or HTTP+SSE; the gateway finds out which.',
+    look: 'Check it',
+    lookHow: 'The gateway tries to connect to it, step by step, and adds nothing.',
     lookStopped: 'What to do',
     forPeople: 'Each person connects an account of their own there',
     toolsFound: (/** @type {number} */ tools) => counted(tools, 'tool', 'tools'),
     json: 'mcp.json',
     jsonHint:
-      'The whole file, or the object of its servers, as your host has it. Programs may be started only where admin.allowedCommands has them.',
+      'The whole file, or the object of its servers, as your host has it. Only programs in admin.allowedCommands may be started.',
     registry: 'Entry of a registry',
     registryHint:
-      'The server.json of the server, or what a registry of MCP answers for it. It is not fetched: paste it here. Programs may be started only where admin.allowedCommands has them.',
-    noOffer: 'It names no URL, and no package of npm, PyPI or OCI that is spoken to over standard input and output.',
+      'The server.json of the server, or what a registry of MCP answers for it. It is not fetched: paste it here. Only programs in admin.allowedCommands may be started.',
+    noOffer:
+      'The entry has no URL, and no package of npm, PyPI or OCI that runs over stdio. Add the server by its URL.',
     offerOf: 'Use',
-    noServers: 'There is no server in it: each needs a command or a url.',
+    noServers:
+      'The text has no servers, or one without a command or a url. Paste the object of servers of an mcp.json.',
     taken: (/** @type {string} */ name) => `There is an upstream ${name} already. Give it another name.`,
     offer: 'Offer them at the endpoint default',
     plan: 'See what it changes'
@@ -428,7 +429,7 @@ export const text = {
     managedBy: 'Managed by',
     version: 'Version',
     plan: 'See what it changes',
-    ofFile: 'The configuration file has this tenant: what it says is changed there.',
+    ofFile: 'This tenant is managed by the configuration file: change it there.',
     endpointsOf: (/** @type {string} */ tenant) => `Endpoints of ${tenant}`,
     makeEndpoint: 'Make an endpoint',
     endpoint: 'Endpoint',
@@ -441,7 +442,7 @@ export const text = {
     plan: 'See what it changes',
     remove: 'Remove',
     members: 'Upstreams behind it',
-    membersWhy: 'Of two that claim the same name, the first one has it.',
+    membersWhy: 'If two upstreams have something of the same name, the first one keeps the name.',
     up: (/** @type {string} */ name) => `Move ${name} up`,
     down: (/** @type {string} */ name) => `Move ${name} down`,
     prefix: 'Prefix',
@@ -461,7 +462,7 @@ export const text = {
     title: 'History',
     none: 'No change yet',
     noneWhy: 'Changes by the admin API are kept, and can be taken back.',
-    end: 'Of each tenant the last twenty changes are kept, and the last twenty of what was stopped. The audit log has those before.',
+    end: 'The last twenty changes of each tenant and the last twenty of its kill switches are kept. The audit log has earlier ones.',
     version: 'Version',
     when: 'When',
     who: 'Who',
@@ -471,10 +472,10 @@ export const text = {
     from: 'From version',
     to: 'To version',
     versionOf: (/** @type {number} */ version) => `Version ${version}`,
-    back: 'Take up again',
-    backTo: (/** @type {number} */ version) => `Take up version ${version} again`,
+    back: 'Restore',
+    backTo: (/** @type {number} */ version) => `Restore version ${version}`,
     backWhy: (/** @type {string} */ tenant, /** @type {string} */ when) =>
-      `${tenant} becomes as it was on ${when}, as a new version. API keys that were revoked since stay revoked, and kill switches stay on.`,
+      `${tenant} gets its configuration of ${when}, as a new version. API keys that were revoked since stay revoked, and kill switches stay on.`,
     done: (/** @type {number} */ version) => `Version ${version} is in force again.`
   },
   people: {
@@ -556,9 +557,9 @@ export const text = {
     effects: {
       tool: 'Callers get the answer for a tool that does not exist.',
       upstream: 'Nothing of it is offered; its connections and processes end.',
-      principal: 'The caller is answered by 403; sessions and streams end.',
-      key: 'The key is none any more; sessions and streams of its holder end.',
-      tenant: 'Every caller is answered by 403; sessions, streams and processes end.'
+      principal: 'The caller gets HTTP 403; its sessions and streams end.',
+      key: 'The key is refused; sessions and streams of its holder end.',
+      tenant: 'Every caller gets HTTP 403; sessions, streams and processes end.'
     },
     sessions: (/** @type {number} */ count, /** @type {boolean} */ isAll) =>
       isAll
@@ -630,13 +631,13 @@ export const text = {
     secondWhen: 'The second, as it is',
     sum: (/** @type {number} */ count, /** @type {Kind} */ kind, /** @type {number} */ tokens) =>
       `${counted(count, text.policy.kinds[kind], text.catalog.kinds[kind])}, about ${counted(tokens, 'token', 'tokens')}.`,
-    unknown: (/** @type {string} */ names) => `Not known, and missing here: what ${names} offers.`,
+    unknown: (/** @type {string} */ names) => `Missing here, because it is not known now: what ${names} offers.`,
     nothing: (/** @type {Kind} */ kind) => `No ${text.policy.kinds[kind]} is offered to this caller`,
     nothingWhy: 'Under “Policy” you can ask why.',
     caption: (/** @type {Kind} */ kind) => `What is offered: ${text.catalog.kinds[kind]}`,
     name: 'Name',
     upstream: 'Upstream',
-    what: 'What it says of itself',
+    what: 'Description',
     tokens: 'Tokens',
     title: 'Title',
     annotations: 'Hints',
@@ -729,7 +730,7 @@ export const text = {
       method: 'Method',
       name: 'Asked for',
       upstream: 'Upstream',
-      original: 'There called',
+      original: 'Name at the upstream',
       decision: 'Decision',
       rule: 'Rule',
       allowedBy: 'Allowed by',
@@ -741,8 +742,8 @@ export const text = {
       bytesOut: 'Bytes out',
       arguments: 'Arguments',
       argumentsHash: 'Hash of the arguments',
-      unrecorded: 'Left out since the one before',
-      since: 'Signed before at',
+      unrecorded: 'Records left out before this one',
+      since: 'Previous signature at',
       heads: 'Ends of the other runs',
       deleted: 'Runs whose oldest records are gone',
       publicKey: 'Public key',
@@ -755,8 +756,8 @@ export const text = {
     none: 'No rules',
     noneWhy: 'Neither the tenant nor the endpoint has a policy: whoever is let in may use everything that is offered.',
     sum: (/** @type {number} */ tools) =>
-      `The endpoint has ${counted(tools, 'tool', 'tools')} before rules. Of two that differ, deny wins.`,
-    unknown: (/** @type {string} */ names) => `Not known now, and not counted: the tools of ${names}.`,
+      `The endpoint has ${counted(tools, 'tool', 'tools')} before rules. If two rules disagree, deny wins.`,
+    unknown: (/** @type {string} */ names) => `Not counted, because they are not known now: the tools of ${names}.`,
     of: {
       tenant: (/** @type {string} */ name) => `Rules of the tenant ${name}`,
       endpoint: (/** @type {string} */ name) => `Rules of the endpoint ${name}`
@@ -764,7 +765,7 @@ export const text = {
     levels: { tenant: 'tenant', endpoint: 'endpoint' },
     byDefault: (/** @type {'allow' | 'deny' | null} */ effect) =>
       effect === null
-        ? 'It has none, and keeps nobody from anything.'
+        ? 'It has none, so it denies nothing.'
         : `What no rule decides is ${effect === 'allow' ? 'allowed' : 'denied'}.`,
     caption: { tenant: 'Rules of the tenant, in their order', endpoint: 'Rules of the endpoint, in their order' },
     place: 'No.',
@@ -805,11 +806,11 @@ export const text = {
     one: (/** @type {string} */ name) => `Rule ${name}`,
     covers: (/** @type {number} */ count) => `It covers ${counted(count, 'tool', 'tools')} of this endpoint now`,
     isAbout: (/** @type {number} */ count) =>
-      `It is about ${counted(count, 'caller', 'callers')} of today at this process`,
+      `It applies to ${counted(count, 'caller', 'callers')} of today at this process`,
     andMore: (/** @type {number} */ count) => `and ${count} more`,
     whole: 'The whole rule',
     explain: 'Why a caller may use something, or not',
-    explainHow: 'Answered by what decides about lists and calls. Nothing is called.',
+    explainHow: 'The same rules decide here as for lists and calls. Nothing is called.',
     whoCalls: 'Who calls',
     kind: 'It is a',
     kinds: { tool: 'tool', prompt: 'prompt', resource: 'resource', template: 'resource template' },
@@ -840,7 +841,7 @@ export const text = {
     },
     cannotBeAsked: 'cannot be asked',
     keep: 'Keep as a test',
-    judged: 'Every rule, and what it has to do with it',
+    judged: 'Every rule, and whether it applies',
     ofWhom: 'Of the',
     applies: 'Applies',
     dependsOnArguments: 'depends',
@@ -899,7 +900,7 @@ export const text = {
     open: (/** @type {string} */ host) => `Open in ${host}`,
     showCode: 'QR code of the link',
     linkCode: (/** @type {string} */ host) => `QR code of the link that opens ${host}`,
-    doctor: 'Examine the way of a host',
+    doctor: 'Check whether a host can connect',
     doctorHow:
       'The gateway goes the way of a host to this URL, hop by hop, and says at the first one that fails who has to act. What lies between your own machine and the gateway is seen by “gatehouse doctor” there.',
     credential: 'API key or token',

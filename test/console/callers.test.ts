@@ -26,7 +26,7 @@ t.test('a call is found by what a person sees of it, with its steps, and not by 
   }
   for (const words of ['object', 'waitms', 'apikey', 'null', 'undefined']) {
     await filter.fill(words)
-    await page.getByText('No call has these words').waitFor()
+    await page.getByText('No call matches the filter').waitFor()
     await filter.fill('')
     await rows.first().waitFor()
   }

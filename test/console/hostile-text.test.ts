@@ -165,7 +165,7 @@ async function lookAt(page: Page, url: string): Promise<void> {
   await page.getByRole('button', { name: 'Add upstreams' }).click()
   await page.getByLabel('Name', { exact: true }).fill('seen')
   await page.getByLabel('URL', { exact: true }).fill(url)
-  await page.getByRole('button', { name: 'Look at it' }).click()
+  await page.getByRole('button', { name: 'Check it' }).click()
   if (url === refusing.url) return await page.locator('.hops .bad').waitFor()
   await page.locator('.hops').getByText(image).waitFor()
   await page.getByText(/^\d+ tools$/).click()
@@ -176,7 +176,7 @@ async function ask(page: Page): Promise<void> {
   await page.getByLabel('What', { exact: true }).fill(`tickets/${image}`)
   await page.getByRole('group', { name: 'Who calls' }).getByLabel('Caller').selectOption('an API key')
   await page.getByRole('button', { name: 'Explain' }).click()
-  await page.getByText('Every rule, and what it has to do with it').waitFor()
+  await page.getByText('Every rule, and whether it applies').waitFor()
   await page.getByRole('button', { name: 'markup' }).click()
   await page.getByRole('dialog').waitFor()
 }

@@ -25,7 +25,7 @@ t.test('rules are shown with what they cover now, and a question is asked and an
   await page.keyboard.press('Enter')
   const dialog = page.getByRole('dialog', { name: 'Rule echo-for-all' })
   await dialog.getByText('tickets__echo').waitFor()
-  await dialog.getByText('It is about 1 caller of today').waitFor()
+  await dialog.getByText('It applies to 1 caller of today').waitFor()
   t.same(await violationsInBothThemes(page), [])
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
