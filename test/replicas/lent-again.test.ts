@@ -99,7 +99,7 @@ t.test('after a change of the definition, which one replica reads after the othe
   await tool(home.url(), client, 'echo')
   await counted.lentTo(borrower.url(), client, 'echo')
   for (const each of [borrower, home]) {
-    await each.reload(configOf({ ...changed(40_000), auth }))
+    each.reload(configOf({ ...changed(40_000), auth }))
     for (let n = 0; n < 20; n++) t.match(await tool(borrower.url(), client, 'echo', { text: `word ${n}` }), `word ${n}`)
   }
   // Less than what is waited for where nothing can be lent.

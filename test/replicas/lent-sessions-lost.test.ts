@@ -28,6 +28,7 @@ async function warm(url: string): Promise<void> {
 for (const url of urls) await warm(url)
 
 interface Told {
+  readonly url: string
   readonly word: string
   /** Undefined: the replica was gone. */
   readonly text: string | undefined
@@ -39,7 +40,7 @@ async function call(url: string, client: LegacyClient): Promise<Told> {
   const name = words % 3 === 0 ? 'slow' : 'echo'
   const message = { id: word, method: 'tools/call', params: { name, arguments: { word } } }
   const answer = await post(url, client, message).catch(() => undefined)
-  return { word, text: answer?.text }
+  return { url, word, text: answer?.text }
 }
 
 function timesExecuted(word: string): number {
@@ -47,11 +48,16 @@ function timesExecuted(word: string): number {
   return server.server.received.filter(isIt).length
 }
 
-/** How many were answered. */
-function judged(t: Test, told: readonly Told[]): number {
+/** @param gone a replica that was killed. @returns how many were answered */
+function judged(t: Test, told: readonly Told[], gone?: string): number {
+  const isLeft = ({ text = '' }: Told): boolean => !/"id"/.test(text)
+  t.same(
+    told.filter((each) => isLeft(each) && each.url !== gone),
+    [],
+    'each has an answer at a replica that is there'
+  )
   const isAnswered = ({ text = '' }: Told): boolean => /"result"/.test(text) && !/"isError":true/.test(text)
-  const isOpen = ({ text }: Told): boolean =>
-    text === undefined || !/"id"/.test(text) || /"outcome":"unknown"/.test(text)
+  const isOpen = (each: Told): boolean => isLeft(each) || /"outcome":"unknown"/.test(each.text ?? '')
   const wrong = told.filter((each) => {
     const times = timesExecuted(each.word)
     return isAnswered(each) ? times !== 1 : isOpen(each) ? times > 1 : times !== 0
@@ -155,6 +161,32 @@ for (const which of ['home', 'borrower'])
       extra.signal('SIGKILL')
       await extra.ended
     })
-    t.ok(judged(t, told) > told.length / 2)
+    t.ok(judged(t, told, url) > told.length / 2)
     t.equal((await send(urls[2] ?? '', { method: 'DELETE', headers: client.headers })).status, 204)
   })
+
+t.test(
+  'the home of a session is killed while it begins the session anew: who waits for that is answered',
+  async (t) => {
+    const extra = await rig.start()
+    const url = `${extra.url}/t/acme/mcp`
+    await warm(url)
+    const client = await lent(url)
+    let begins = 0
+    server.override(isMethod('initialize'), () => void begins++)
+    server.sessions.clear()
+    const guests = urls.slice(1)
+    const waiting = guests.map((guest) => call(guest, client))
+    await until('the home begins it', () => begins > 0)
+    extra.signal('SIGKILL')
+    await extra.ended
+    const told = await Promise.all(waiting)
+    t.equal(judged(t, told), 0)
+    for (const { text, word } of told) {
+      t.match(text, /"reason":"upstream_unavailable"/)
+      t.equal(timesExecuted(word), 0)
+    }
+    for (const guest of guests) t.match(await tool(guest, client, 'echo', { text: 'goes on' }), 'goes on')
+    t.equal((await send(guests[0] ?? '', { method: 'DELETE', headers: client.headers })).status, 204)
+  }
+)

@@ -1,5 +1,6 @@
 // A connection over Streamable HTTP lends its session, and another one sends requests in it.
 
+import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import type { LentSession, SessionPlace, Upstream } from '../../src/protocol/seams.ts'
 import type { UpstreamCredentials } from '../../src/upstream/rpc/credential.ts'
@@ -102,6 +103,24 @@ t.test('a borrower whose session is forgotten has it begun anew, once, and sends
   t.equal(count('initialize'), 2)
   t.not(owner.sharing?.id(), before)
   t.equal(borrower.sharing?.id(), owner.sharing?.id())
+})
+
+t.test('a session that is forgotten is looked for, also while the one before it is', async (t) => {
+  const { peer, owner } = await setUp(t)
+  const held: ServerResponse[] = []
+  peer.override(isMethod('ping'), (response) => void held.push(response))
+  const ids = [owner.sharing?.id()]
+  peer.sessions.clear()
+  const first = owner.sharing?.lend(ids[0])
+  await until(() => held.length > 0, 'it is looked for')
+  await owner.request(callOf('echo'), recordingClient(), never)
+  ids.push(owner.sharing?.id())
+  peer.sessions.clear()
+  const second = owner.sharing?.lend(ids[1])
+  held[0]?.writeHead(404).end()
+  for (const lent of await Promise.all([first, second])) ids.push(lent?.id)
+  t.ok(ids[3], 'it is begun anew')
+  t.equal(new Set(ids).size, 3)
 })
 
 t.test('where there is no session in its place, the call was not executed, and others that run go on', async (t) => {

@@ -17,15 +17,19 @@ export function createSessionCheck(
   pingRefusal: (suspect: HttpSession) => Promise<number | undefined>,
   forgotten: (suspect: HttpSession, status: number) => void
 ) {
-  let checking: Promise<void> | undefined
+  const checking = new Map<HttpSession, Promise<void>>()
 
   async function check(suspect: HttpSession): Promise<void> {
     const status = await pingRefusal(suspect)
-    checking = undefined
+    checking.delete(suspect)
     if (status === 400 || status === 404) forgotten(suspect, status)
   }
 
-  return (suspect: HttpSession): Promise<void> => (checking ??= check(suspect))
+  return (suspect: HttpSession): Promise<void> => {
+    const running = checking.get(suspect) ?? check(suspect)
+    checking.set(suspect, running)
+    return running
+  }
 }
 
 /** The data of a session that are lent: without the instructions, which the borrower's client has already. */
