@@ -87,13 +87,7 @@ export async function createGateway(initial: Snapshot, options: GatewayOptions):
     refuseOpenTenants(before, next)
     state.file = { ...next, listen: before.listen, store: before.store, publicUrl: before.publicUrl }
     control.rereadReferences()
-    try {
-      apply(control.snapshot())
-    } catch (error) {
-      // A file that a document names could not be read: the next try compares with what is in use.
-      state.file = before
-      throw error
-    }
+    apply(control.snapshot())
     void audit?.reloaded(before, state.file)
     return { needsRestart: changedFixedSettings(before, next) }
   }

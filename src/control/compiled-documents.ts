@@ -2,17 +2,17 @@
 
 import type { Problem } from '../config/problems.ts'
 import type { Environment } from '../config/references.ts'
-import { listOf, treeOf } from '../config/shape.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
-import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { tenantId, type TenantId } from '../protocol/messages.ts'
 import { nextTurn } from '../time/turns.ts'
 import { compileDocument, contextOfFile, judgeDocument, type Compiled } from './document/compile-document.ts'
 import type { KeptText } from './version-records.ts'
 import { killsIn, stoppedTenant, type DatedKill, type KillsByTenant } from './kills.ts'
 import type { WorkerJudge } from './document/judge-in-worker.ts'
+import { stillTrusted } from './document/still-trusted.ts'
 import { documentOf, type TenantDocument } from './document/tenant-document.ts'
+import { createUnread, unreadProblems } from './document/unread.ts'
 
 /** The prefix of the names of documents in the journal. */
 export const documentPrefix = 'tenant/'
@@ -55,6 +55,7 @@ export function createCompiledDocuments({
   const stopped = new WeakMap<Tenant, { readonly killed: readonly DatedKill[]; readonly tenant: Tenant }>()
   let compiled = new Map<string, CompiledDocument>()
   let isPrepared = true
+  const unread = createUnread()
 
   /** Compiles a document at once, where it was not compiled before. */
   function compileNow(id: string, document: TenantDocument): Compiled {
@@ -84,23 +85,8 @@ export function createCompiledDocuments({
   function compiledOf(id: string, document: TenantDocument, context: string): CompiledDocument {
     const before = compiled.get(id)
     if (before !== undefined && isCompiled(id, document, context)) return before
-    const made = compileNow(id, document)
-    const { version } = document
-    if ('tenant' in made) {
-      const { tenant, barred } = made
-      if (barred.length > 0)
-        log.error(
-          { tenant: id, version, problems: barred },
-          'upstreams of a tenant may not be started, and are left out'
-        )
-      return { document, context, tenant, problems: barred }
-    }
-    const { problems } = made
-    log.error(
-      { tenant: id, version, problems },
-      'the document of a tenant cannot be used at this process; the tenant stays as it was'
-    )
-    return { document, context, tenant: before && stillTrusted(before, document), problems }
+    const made = unread.unless(id, () => compileNow(id, document))
+    return { document, context: made === undefined ? '' : context, ...usedOf(id, document, made, before, log) }
   }
 
   function inUse(): Map<TenantId, Tenant> {
@@ -142,13 +128,16 @@ export function createCompiledDocuments({
       kills = killsIn(texts, kills)
       drafts = new Map()
     },
-    /** False where the last `prepare` has failed: it is to be tried again. */
-    isPrepared: () => isPrepared,
-    /** Has what is new compiled, so that `tenants` does not take long. @throws where no descriptor is left */
+    /** False where the last `prepare` has failed, or a document could not be read: it is to be tried again. */
+    isPrepared: () => isPrepared && unread.isEmpty(),
+    /** Has what is new compiled, so that `tenants` does not take long. Leaves out what cannot be read now. */
     async prepare(): Promise<void> {
       isPrepared = false
+      unread.clear()
       const context = JSON.stringify(contextOfFile(file()))
-      for (const [id, document] of documents) if (!isCompiled(id, document, context)) await compileApart(id, document)
+      for (const [id, document] of documents)
+        if (!isCompiled(id, document, context))
+          await compileApart(id, document).catch((error: unknown) => unread.keep(id, error))
       isPrepared = true
     },
     /** Versions have other documents than before. */
@@ -184,27 +173,33 @@ export function createCompiledDocuments({
   }
 }
 
-/**
- * What goes on of a document whose next version cannot be used here: without the keys and issuers that were taken away
- * or changed since, because a revocation must not wait until the rest of the document is mended.
- */
-function stillTrusted({ document: before, tenant }: CompiledDocument, after: TenantDocument): Tenant | undefined {
-  if (tenant === undefined) return undefined
-  const isKept = (list: 'keys' | 'issuers', member: 'name' | 'issuer', name: string): boolean => {
-    const [one, other] = [before, after].map(({ tree }) =>
-      listOf(treeOf(tree['auth'])[list]).find((each) => treeOf(each)[member] === name)
+/** @param made undefined: it could not be read. @param before what goes on where it cannot be used */
+function usedOf(
+  id: string,
+  document: TenantDocument,
+  made: Compiled | undefined,
+  before: CompiledDocument | undefined,
+  log: Log
+): Pick<CompiledDocument, 'tenant' | 'problems'> {
+  const { version } = document
+  if (made !== undefined && 'tenant' in made) {
+    const { tenant, barred } = made
+    if (barred.length > 0)
+      log.error({ tenant: id, version, problems: barred }, 'upstreams of a tenant may not be started, and are left out')
+    return { tenant, problems: barred }
+  }
+  const { problems } = made ?? { problems: unreadProblems }
+  if (made !== undefined)
+    log.error(
+      { tenant: id, version, problems },
+      'the document of a tenant cannot be used at this process; the tenant stays as it was'
     )
-    return one !== undefined && other !== undefined && canonicalJsonOf(one) === canonicalJsonOf(other)
-  }
-  const { auth } = tenant
-  return {
-    ...tenant,
-    auth: {
-      ...auth,
-      keys: auth.keys.filter(({ name }) => isKept('keys', 'name', name)),
-      issuers: auth.issuers.filter(({ issuer }) => isKept('issuers', 'issuer', issuer))
-    }
-  }
+  else if (before?.problems !== unreadProblems)
+    log.error(
+      { tenant: id, version, problems },
+      'the document of a tenant cannot be read now; the tenant stays as it was, and it is tried again'
+    )
+  return { tenant: before && stillTrusted(before, document), problems }
 }
 
 const outdated = (document: CompiledDocument): CompiledDocument => ({ ...document, context: '' })
