@@ -7,7 +7,7 @@ import { fileOption, wholeCommands } from './whole-commands.ts'
 
 const file = 'FILE is YAML or JSON, as the API takes it (docs/admin-api.md); - is standard input.'
 const replaced =
-  'What is there is replaced; where somebody else changes it at the same time, one of the two is refused.'
+  'It replaces what is there. If somebody else changes it at the same time, one of the two changes is refused.'
 const tenantColumns = ['id', 'managedBy', 'authentication', 'upstreams', 'endpoints', 'policyRules', 'version']
 const upstreamColumns = ['name', 'type', 'state', 'target', 'isolation', 'connections', 'calls', 'lastError']
 const endpointColumns = ['name', 'path', 'upstreams', 'maxTools', 'policyRules', 'managedBy']
@@ -149,7 +149,10 @@ const adminRows: readonly AdminRow[] = [
     operands: '[tenant] [name]',
     options: [
       { flags: '--scopes <scopes>', text: 'what the holder may do: mcp,admin. Default: mcp' },
-      { flags: '--endpoints <endpoints>', text: 'which it is for: support,files. Default: all of the tenant' },
+      {
+        flags: '--endpoints <endpoints>',
+        text: 'the endpoints that the key opens: support,files. Default: all of the tenant'
+      },
       { flags: '--expires <days>', text: 'after so many days it is refused: 90d' }
     ],
     method: 'POST',
@@ -163,8 +166,8 @@ given, and no others.`,
     offline: {
       options: [
         { flags: '--name <name>', text: 'who holds it; for a configuration file' },
-        { flags: '--replaces <sha256>', text: 'the key before, of the same holder, which stays good for a while' },
-        { flags: '--overlap <days>', text: 'for so many days. Default: 7d' }
+        { flags: '--replaces <sha256>', text: 'the previous key of the same holder, which stays valid for --overlap' },
+        { flags: '--overlap <days>', text: 'for how many days the previous key stays valid. Default: 7d' }
       ],
       examples: ['gatehouse key new --name ci --scopes mcp --endpoints support --expires 90d > ci.key'],
       run: async ({ options }, { stdout, stderr }) =>

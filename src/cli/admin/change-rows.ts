@@ -63,14 +63,14 @@ const whose = [
 export const grantRows: readonly AdminRow[] = [
   {
     name: 'grant list',
-    summary: 'accounts and secrets that people have connected for upstreams, and how they stand',
+    summary: 'accounts and secrets that people have connected for upstreams, with their state',
     operands: '<tenant>',
     options: whose,
     sent: ['issuer', 'subject', 'upstream'],
     method: 'GET',
     path: '/v1/tenants/{0}/connections*',
     columns: ['subject', 'issuer', 'upstream', 'kind', 'state', 'reason', 'provider', 'connectedAt', 'lastUsedAt'],
-    text: 'Never what they gave.',
+    text: 'Tokens and secrets are never shown.',
     example: 'grant list acme --upstream github'
   },
   {
@@ -127,7 +127,7 @@ export const changeRows: readonly AdminRow[] = [
     method: 'GET',
     path: '/v1/tenants/{0}/audit/heads*',
     columns: headColumns,
-    text: 'Keep what --json prints elsewhere: whoever could cut a log off could forget how far it was, too.',
+    text: 'Keep the output of --json elsewhere: who can cut off the records here could also change what this prints.',
     example: 'audit heads acme --json'
   },
   {
@@ -183,7 +183,9 @@ export const changeRows: readonly AdminRow[] = [
     name: 'apply',
     summary: 'change several tenants at once: all of it, or nothing',
     operands: '<file>',
-    options: [{ flags: '--version <version>', text: 'that of the plan: refused where it has changed since' }],
+    options: [
+      { flags: '--version <version>', text: 'the version of the plan; the change is refused if it is not the newest' }
+    ],
     method: 'POST',
     path: '/v1/apply',
     body: 'tenants',

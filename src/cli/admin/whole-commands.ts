@@ -8,11 +8,12 @@ export const fileOption = { ...configOption, text: 'a configuration, in place of
 export const wholeCommands: readonly CommandSpec[] = [
   {
     name: 'status',
-    summary: 'how upstreams do: transport, state, tools, processes, last error, stray output; 1 where one is away',
+    summary:
+      'the state of upstreams: transport, tools, processes, last error, stray output; exits with 1 if one is away',
     options: [{ flags: '--tenant <tenant>', text: 'of this one only' }, fileOption, jsonOption, ...adminOptions],
     text: `
-With --config the upstreams of the file are started and asked for this command, by nobody else, and then stopped: of a
-gateway that runs on the same file it knows nothing.`,
+With --config the upstreams of the file are started for this command and then stopped. A gateway that runs with the same
+file is not asked.`,
     examples: ['gatehouse status', 'gatehouse status --tenant acme --json', 'gatehouse status --config gatehouse.yaml'],
     run: async (given, io) =>
       given.options['config'] === undefined
@@ -28,8 +29,9 @@ gateway that runs on the same file it knows nothing.`,
       ...adminOptions
     ],
     text: `
-Secrets are written as { secret: true }: "gatehouse import --into-store" leaves those as they are. With --references
-they are variables, which the file names at its beginning: so it is a configuration, or for another store.`,
+Secrets are written as { secret: true }, and "gatehouse import --into-store" leaves such secrets unchanged. With
+--references they are written as variables, which the file lists at its beginning: it can then be used as a
+configuration, or be imported into another store.`,
     examples: ['gatehouse export > tenants.yaml', 'gatehouse export --tenant acme --references > gatehouse.yaml'],
     run: async (given, io) => await (await import('./transfer.ts')).runExport(given, io)
   }

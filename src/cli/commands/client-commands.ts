@@ -32,7 +32,7 @@ notes are what a person has to do, doubts what may not be meant in the URL.`,
   },
   {
     name: 'list',
-    summary: 'what an endpoint offers to whoever asks',
+    summary: 'list what an endpoint offers to the caller',
     operands: '<endpoint> [kind]',
     options: [jsonOption, ...credentialOptions],
     text: `${endpointText} The kind is tools (the default), prompts, resources or templates.`,
@@ -54,14 +54,17 @@ progress goes to standard error. Exits with 1 where the tool says that it has fa
   },
   {
     name: 'doctor',
-    summary: 'go the way of a host to an endpoint, hop by hop; at the first that fails, who has to do what',
+    summary: 'connect to an endpoint step by step, as a host does; say who has to do what at the first failure',
     options: [
-      { flags: '--url <url>', text: 'as hosts are given it' },
+      { flags: '--url <url>', text: 'the URL of the endpoint, as hosts get it' },
       { flags: '--login', text: 'register, and sign in with a browser, as a host does' },
       { flags: '--device', text: 'the same from a machine without a browser, by a code for another device' },
       ...credentialOptions.slice(0, 2),
-      { flags: '--client-id <id>', text: 'of a client that is registered there, with http://127.0.0.1 and any port' },
-      { flags: '--origin <origin>', text: 'of the web page that calls, where the host is one: https://claude.ai' },
+      {
+        flags: '--client-id <id>',
+        text: 'use this client, which is registered there with http://127.0.0.1 and any port'
+      },
+      { flags: '--origin <origin>', text: 'the Origin of a host that is a web page, such as https://claude.ai' },
       { flags: '--ca <file>', text: 'certificates (PEM) that are trusted besides the public authorities' },
       { flags: '--timeout <seconds>', text: 'for one request. Default: 20' },
       jsonOption
@@ -78,11 +81,11 @@ the authorization server, as each host does. The page is opened in a browser, un
   },
   {
     name: 'tail',
-    summary: 'requests, live or in the log: whose, which, when, how they ended, and why',
+    summary: 'show requests, live or from the log: caller, method, time, outcome and reason',
     operands: '[file]',
     options: [
-      { flags: '--follow', text: 'go on with what is added to the file' },
-      { flags: '--request <id>', text: 'the one with this X-Request-Id, with all that is known of it' },
+      { flags: '--follow', text: 'wait for lines that are added to the file' },
+      { flags: '--request <id>', text: 'the request with this X-Request-Id, with all that is known about it' },
       { flags: '--user <name>', text: 'of this user, API key or client' },
       { flags: '--tenant <id>', text: 'in this tenant' },
       { flags: '--endpoint <name>', text: 'at this endpoint' },
@@ -93,8 +96,8 @@ the authorization server, as each host does. The page is opened in a browser, un
       { flags: '--method <method>', text: 'such as tools/call' },
       { flags: '--session <session>', text: 'of this session, as the log or session list names it' },
       { flags: '--address <address>', text: 'from this address' },
-      { flags: '--outcome <outcome>', text: 'that ended so (docs/logging.md)' },
-      { flags: '--failed', text: 'that did not end well' },
+      { flags: '--outcome <outcome>', text: 'with this outcome (docs/logging.md)' },
+      { flags: '--failed', text: 'that failed or were refused' },
       { flags: '--slower <ms>', text: 'that took at least so many milliseconds' },
       { flags: '--since <time>', text: '10:42 (the last that has been), 15m (ago), or 2026-07-28T10:42:00Z' },
       { flags: '--until <time>', text: 'the same' },

@@ -50,7 +50,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-export const jsonOption: OptionSpec = { flags: '--json', text: 'as data' }
+export const jsonOption: OptionSpec = { flags: '--json', text: 'print JSON' }
 
 export const configOption: OptionSpec = {
   flags: '--config <file>',

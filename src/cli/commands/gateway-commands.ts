@@ -37,9 +37,9 @@ use. --mcp-json is served as tenant "demo", with an API key that is made once an
 
 When ready, it prints one line on standard output: gatehouse listening on http://HOST:PORT
 The log goes to standard error, as text on a terminal, else as JSON lines. GATEHOUSE_LOG_FORMAT=text or json decides.
-SIGTERM, SIGINT, or the terminal closes: is not ready any more, serves on for limits.readyDelayMs, refuses new requests,
-finishes running calls (limits.drainMs), stops child processes, exits with 0. A second SIGTERM or SIGINT exits at once.
-SIGHUP otherwise: reads the file of --config again.`,
+On SIGTERM, SIGINT, or when its terminal closes, the gateway answers that it is not ready, serves for another
+limits.readyDelayMs, refuses new requests, finishes running calls (limits.drainMs), stops child processes and exits with
+0. A second SIGTERM or SIGINT exits at once. SIGHUP in any other case reads the file of --config again.`,
     examples: ['gatehouse serve --config gatehouse.yaml', 'gatehouse serve --mcp-json ~/.cursor/mcp.json --port 0'],
     async run({ options }, io) {
       const { config, 'mcp-json': mcpJson } = options
@@ -57,7 +57,7 @@ SIGHUP otherwise: reads the file of --config again.`,
     options: [
       configOption,
       { flags: '--connect', text: 'start and ask the upstreams, side by side, and print what each endpoint offers' },
-      { flags: '--no-env', text: 'variables that are not set are no problem: for CI, which has no secrets' },
+      { flags: '--no-env', text: 'accept variables that are not set: for CI, which has no secrets' },
       jsonOption
     ],
     text: `
@@ -68,7 +68,7 @@ names are shortened or clash, and which upstreams, issuers and providers of auth
 and where names clash, it exits with 1, too. Upstreams that are in no endpoint are named. A line for each as it answers
 goes to standard error.
 
-FILE may also be the file of another host, of which it says which servers can be used as they stand.
+FILE may also be the file of another host: then it says which of its servers can be used as they are.
 
 --json: { file, problems: [{ path, line, message, suggestion }] } of what cannot be used. Else there are also kind
 (configuration, or mcp.json, whose problems have a message alone), notes (sentences), unset (variables without which it
@@ -95,7 +95,7 @@ reason }] }] }. What is to be set up at identity providers is in the text only.`
       { flags: '--prune', text: 'remove tenants of the store that FILE does not have' },
       {
         flags: '--behind-file',
-        text: 'also tenants of the configuration file, which has them until it leaves them out'
+        text: 'also write tenants of the configuration file; they take effect once that file leaves them out'
       },
       ...adminOptions
     ],
@@ -103,9 +103,9 @@ reason }] }] }. What is to be set up at identity providers is in the text only.`
 Without --into-store FILE is an mcp.json: the configuration goes to standard output, and what needs your attention to
 standard error.
 
-With --into-store each tenant of FILE becomes as FILE has it: what changes is planned first, told, and then applied as
-planned. References such as \${NAME} stay references, and are looked up by the gateway; relative paths are those beside
-FILE. What "gatehouse export" wrote changes nothing. Up to 50 tenants are changed at once, all of them or none.`,
+With --into-store each tenant of FILE gets the configuration in FILE: the changes are planned, printed, and then
+applied as planned. References such as \${NAME} stay references, and are looked up by the gateway; relative paths are
+those beside FILE. What "gatehouse export" wrote changes nothing. Up to 50 tenants are changed at once, all or none.`,
     examples: [
       'gatehouse import ~/.cursor/mcp.json > gatehouse.yaml',
       'gatehouse import tenants.yaml --into-store --prune --dry-run'
