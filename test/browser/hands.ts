@@ -73,6 +73,7 @@ const keyboard: Hand = {
   },
   async choose(target, option) {
     await reach(target)
+    await target.locator('option').getByText(option, { exact: true }).waitFor({ state: 'attached' })
     const all = await target.locator('option').allInnerTexts()
     await target.page().keyboard.press('Home')
     for (let at = 0; at < all.length; at++) {

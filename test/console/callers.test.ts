@@ -36,7 +36,7 @@ t.test('a call is found by what a person sees of it, with its steps, and not by 
 t.test('the focus stays where somebody chooses', async (t) => {
   const { page, complaints } = await rig.signedIn('overview')
   const choose = async (place: string, label: string, key: string, address: RegExp) => {
-    await page.goto(`${rig.adminUrl}/console/#/${place}`)
+    await rig.goTo(page, place)
     const choice = page.getByRole('combobox', { name: label })
     await choice.focus()
     await page.keyboard.press(key)

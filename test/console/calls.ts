@@ -3,7 +3,7 @@
 import t from 'tap'
 import { answeringClient } from '../kit/answering-client.ts'
 import { key as apiKey } from '../kit/gateway.ts'
-import { giveSecret, violationsInBothThemes } from './rig.ts'
+import { endedCalls, giveSecret, violationsInBothThemes } from './rig.ts'
 import { rig } from './shared-rig.ts'
 
 t.test('a call shows what the server asked its client, how that answered, and progress', async (t) => {
@@ -20,7 +20,8 @@ t.test('a call shows what the server asked its client, how that answered, and pr
     const [asked] = await call.serverRequests()
     await client.answer(asked ?? {}, answer)
     await call.final()
-    const row = page.getByRole('row').filter({ hasText: 'tickets/elicit' }).first()
+    // As it ended: for a moment it may still be among those that run.
+    const row = endedCalls(page).getByRole('row').filter({ hasText: 'tickets/elicit' })
     await row.getByRole('button').click()
     const dialog = page.getByRole('dialog', { name: 'Call of elicit' })
     const hop = dialog.getByRole('listitem').filter({ hasText: `Asked the client: elicitation/create; ${said}` })
@@ -34,7 +35,8 @@ t.test('a call shows what the server asked its client, how that answered, and pr
     await page.getByText('Listening').waitFor()
   }
   await client.request('tools/call', { name: 'tickets__progress', arguments: {}, _meta: { progressToken: 'p' } })
-  await page.getByRole('row').filter({ hasText: 'tickets/progress' }).getByRole('button').click()
+  const row = endedCalls(page).getByRole('row').filter({ hasText: 'tickets/progress' })
+  await row.getByRole('button').click()
   await page.getByText('notifications/progress, 3 times').waitFor()
   t.same(complaints, [])
 })
@@ -65,8 +67,7 @@ t.test('calls that run are there before they end, with what they wait for', asyn
   await dialog.waitFor({ state: 'detached' })
   await client.answer(asked ?? {}, { action: 'decline' })
   await asking.final()
-  const ended = page.getByRole('table', { name: 'Calls, the newest first' })
-  await ended.getByRole('rowheader', { name: 'tickets/elicit' }).waitFor()
+  await endedCalls(page).getByRole('rowheader', { name: 'tickets/elicit' }).waitFor()
   await row('tickets/elicit').waitFor({ state: 'detached' })
   t.equal(await row('tickets/slow').count(), 1, 'the other one goes on')
   rig.tickets.server.release()

@@ -126,6 +126,7 @@ t.test('what an endpoint offers is compared with what it offered before a change
   await page.getByLabel('Compare two').check()
   await page.getByText('Only the first sees 0').waitFor()
   const moments = page.getByLabel('The first, as it is')
+  await moments.locator('option').nth(1).waitFor({ state: 'attached' })
   const [, newest = ''] = await moments.locator('option').allInnerTexts()
   t.match(newest, /^before .*: version \d+, by platform$/)
   await moments.selectOption(newest)
@@ -150,6 +151,17 @@ t.test('hosts are set up by what the page shows, and the way to the endpoint is 
   await page.getByRole('img', { name: `QR code of ${url}` }).waitFor()
   t.match(await page.getByRole('link', { name: 'Open in VS Code' }).getAttribute('href'), /^vscode:mcp\/install\?/)
   t.match(await page.getByLabel('Snippet for Cursor', { exact: true }).textContent(), 'YOUR_API_KEY')
+  // What is chosen stays so while the next answer is on its way.
+  const { promise: isKnown, resolve: known } = Promise.withResolvers<undefined>()
+  await page.route('**/hosts?*', async (route) => {
+    await isKnown
+    await route.continue()
+  })
+  const asked = page.waitForRequest('**/hosts?*')
+  await page.getByLabel('System').selectOption('Windows')
+  await asked
+  t.equal(await page.getByLabel('Hosts use').locator('option:checked').innerText(), 'an API key')
+  known(undefined)
   await page.getByLabel('Hosts use').selectOption('their own login')
   await page.getByLabel('Snippet for Cursor', { exact: true }).filter({ hasNotText: 'YOUR_API_KEY' }).waitFor()
   await page.getByRole('button', { name: 'Examine' }).click()

@@ -150,6 +150,7 @@ t.test('a schema that is none takes no page down', async (t) => {
   const dialog = page.getByRole('dialog')
   await dialog.getByText('{"toString":1}').first().waitFor()
   await dialog.getByRole('button', { name: 'Try it' }).click()
+  await dialog.getByLabel('choice').waitFor()
   t.same(await dialog.getByLabel('choice').locator('option').allInnerTexts(), ['–', 'The first', 'b'])
   t.equal(await dialog.getByRole('textbox', { name: 'forms' }).count(), 1, 'forms are no choice')
   t.same(complaints, [])

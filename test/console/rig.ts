@@ -25,6 +25,8 @@ export interface ConsoleRig extends AdminGateway {
   traffic(): Promise<void>
   /** Signed in as the holder of a key, at a page: the part of the address after `#/`. */
   signedIn(place: string, key?: string, options?: OpenOptions): Promise<OpenedPage>
+  /** From one place to another one: what was shown at the one before is gone. */
+  goTo(page: Page, place: string): Promise<void>
 }
 
 export interface ConsoleRigOptions {
@@ -110,6 +112,13 @@ export async function consoleRig(
       })
       await opened.page.getByRole('navigation', { name: 'Pages' }).waitFor()
       return opened
+    },
+    async goTo(page, place) {
+      await page.goto(`${gateway.adminUrl}/console/#/${place}`)
+      const [name = '', query] = place.split('?')
+      const tenant = new URLSearchParams(query).get('tenant')
+      const link = `#/${name}${tenant === null ? '' : `?tenant=${tenant}`}`
+      await page.locator(`nav [aria-current="page"][href="${link}"]`).waitFor({ state: 'attached' })
     }
   }
 }
@@ -150,6 +159,9 @@ const stateOf = (
   ],
   origins: [{ origin: url, localStorage: [{ name: 'gatehouse-console-token', value: token }] }]
 })
+
+/** Of the page Live, beside those that run. */
+export const endedCalls = (page: Page) => page.getByRole('table', { name: 'Calls, the newest first' })
 
 /** What axe finds in light colours, and in dark ones of what depends on colours. */
 export async function violationsInBothThemes(page: Page): Promise<string[]> {

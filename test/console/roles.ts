@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import { adminKeys } from '../kit/admin.ts'
 import { until } from '../kit/until.ts'
-import { violationsInBothThemes } from './rig.ts'
+import { endedCalls, violationsInBothThemes } from './rig.ts'
 import { rig } from './shared-rig.ts'
 
 const button = (page: Page, name: string | RegExp): Locator => page.getByRole('button', { name })
@@ -61,7 +61,7 @@ for (const [role, { key, tenants, may, misses }] of Object.entries(roles))
     const { page, complaints } = await rig.signedIn('live', key)
     await page.getByText('Listening').waitFor()
     await rig.traffic()
-    const seen = page.getByRole('table').getByRole('row')
+    const seen = endedCalls(page).getByRole('row')
     const [first = ''] = tenants
     await seen.filter({ hasText: first }).first().waitFor()
     // The last one of the traffic: what else there is has come before.
@@ -76,11 +76,12 @@ for (const [role, { key, tenants, may, misses }] of Object.entries(roles))
       nine.filter((each) => each !== misses)
     )
     const choice = page.getByRole('combobox', { name: 'Tenant' }).locator('option')
+    await choice.nth(tenants.length).waitFor({ state: 'attached' })
     t.same((await choice.allInnerTexts()).slice(1), tenants)
     const tenant = tenants.at(-1) ?? ''
     for (const [name, [place, ready, look]] of Object.entries(sights)) {
       const at = place.replace('TENANT', tenant).replace('UPSTREAM', upstreamOf[tenant] ?? '')
-      await page.goto(`${rig.adminUrl}/console/#/${at}`)
+      await rig.goTo(page, at)
       await page.locator(ready).first().waitFor()
       const isOffered = (may as readonly string[]).includes(name)
       if (isOffered) await look(page).first().waitFor()

@@ -2,7 +2,7 @@
 // whether a host can reach the endpoint.
 
 import { useSignal } from '@preact/signals'
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import { encode } from 'uqr'
 import { administrator, get, path } from '../core/api.js'
 import { html } from '../core/html.js'
@@ -32,17 +32,23 @@ function OfEndpoint({ endpoint, choice }) {
   const query = new URLSearchParams({ platform, ...(by && { with: by }) })
   const target = path`/v1/tenants/${tenant.value}/endpoints/${endpoint.name}/hosts`
   const found = useLoaded((signal) => get(`${target}?${query}`, signal), [`${target}?${query}`])
+  // What is chosen stays so while the next answer is on its way.
+  const known = useRef(by)
+  known.current = by ?? found.value?.with ?? known.current
   return html`<div class="row">
       ${choice}
-      <${Choice}
-        label=${said.with}
-        value=${by ?? found.value?.with}
-        choices=${[
-          ['login', said.login],
-          ['key', said.key]
-        ]}
-        onChange=${(chosen) => setParams({ with: chosen })}
-      />
+      ${
+        known.current &&
+        html`<${Choice}
+          label=${said.with}
+          value=${known.current}
+          choices=${[
+            ['login', said.login],
+            ['key', said.key]
+          ]}
+          onChange=${(chosen) => setParams({ with: chosen })}
+        />`
+      }
       <${Choice}
         label=${said.platform}
         value=${platform}

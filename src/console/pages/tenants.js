@@ -11,7 +11,7 @@ import { ListPart } from '../parts/list.js'
 import { usePlan } from '../parts/plan.js'
 import { text } from '../text.js'
 import { EndpointEditor } from './tenants/endpoint-editor.js'
-import { History } from './tenants/history.js'
+import { History, useVersions } from './tenants/history.js'
 import { mayChange } from './upstreams.js'
 
 const said = text.tenants
@@ -83,9 +83,10 @@ const endpointsOf = ({ configuration }) =>
 function OneTenant({ id }) {
   const owner = useLoaded((signal) => get(path`/v1/tenants/${id}`, signal), [])
   const endpoints = useLoaded((signal) => list(path`/v1/tenants/${id}/endpoints`, signal), [])
+  const versions = useVersions(id)
   const isMaking = useSignal(false)
   const chosen = route.value.params.get('endpoint')
-  const again = () => Promise.all([owner.again(), endpoints.again()])
+  const again = () => Promise.all([owner.again(), endpoints.again(), versions.again()])
   const { plan, dialog } = usePlan(again)
 
   /** @param {string} name @param {object | undefined} endpoint undefined: the endpoint is removed */
@@ -129,7 +130,7 @@ function OneTenant({ id }) {
         onPlan=${(endpoint) => planEndpoint(chosen, endpoint)}
       />`
     }
-    <${History} id=${id} version=${owner.value?.version} onChange=${again} />
+    <${History} ...${{ id, versions }} version=${owner.value?.version} onChange=${again} />
     ${
       isMaking.value &&
       html`<${NameDialog}

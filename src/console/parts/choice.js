@@ -1,7 +1,7 @@
 // Choices above a page: of an endpoint, which is kept in the address; of one of a few values; and of a caller.
 
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { list, path } from '../core/api.js'
 import { html } from '../core/html.js'
 import { useLoaded } from '../core/load.js'
@@ -67,7 +67,8 @@ export function CallerFields({ title, keys, hasRevision = true, onChange }) {
   const kind = useSignal('anybody')
   const revision = useSignal('2025-11-25')
   const words = useSignal(/** @type {Record<string, string>} */ ({}))
-  useEffect(() => {
+  // At once: whoever asks next asks about whom they see.
+  useLayoutEffect(() => {
     const { key, subject, issuer, client, groups = '', roles = '', scopes = '' } = words.value
     const ofToken = {
       ...(subject && { subject }),

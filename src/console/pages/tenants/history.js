@@ -18,9 +18,14 @@ import { mayChange } from '../upstreams.js'
 const said = text.history
 const perPage = 20
 
-/** @param {{ id: string, version: number | null | undefined, onChange: () => unknown }} props version: the current one */
-export function History({ id, version, onChange }) {
-  const versions = useList(path`/v1/versions?tenant=${id}`, [version], { perPage })
+export const useVersions = (id) => useList(path`/v1/versions?tenant=${id}`, [], { perPage })
+
+/**
+ * @param {{
+ *   id: string, versions: ReturnType<typeof useVersions>, version: number | null | undefined, onChange: () => unknown
+ * }} props version: the current one
+ */
+export function History({ id, versions, version, onChange }) {
   const chosen = useSignal(/** @type {any} */ (undefined))
   const compared = useSignal(/** @type {number | undefined} */ (undefined))
   // Versions count the changes of all tenants, so only a role that may change all tenants may restore one.
