@@ -85,7 +85,8 @@ t.test('streams of one caller give way to a caller of another tenant', async (t)
   }
   t.match(refusals, [/429/], 'the last ones are refused')
   t.match(await call(gateway, gateway.neighbourUrl, keys.neighbour), { result: {} })
-  t.equal(logged(gateway, 'are in use'), 1)
+  await until('it is said', () => logged(gateway, 'are in use') > 0)
+  t.equal(logged(gateway, 'are in use'), 1, 'once')
   t.same((await neighbour.stop()).failures, [])
 })
 

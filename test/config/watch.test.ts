@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync }
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { watchConfig } from '../../src/config/watch.ts'
+import { patienceMs } from '../kit/until.ts'
 
 /** Counts changes, and waits for the n-th with a deadline. */
 function watched(t: Test, path: string, pollMs = 60_000) {
@@ -24,7 +25,7 @@ function watched(t: Test, path: string, pollMs = 60_000) {
     },
     async until(wanted: number): Promise<void> {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
-      const deadline = setTimeout(() => reject(new Error(`saw ${count} changes of ${wanted}`)), 10_000)
+      const deadline = setTimeout(() => reject(new Error(`saw ${count} changes of ${wanted}`)), patienceMs)
       wake = () => {
         if (count >= wanted) resolve()
       }

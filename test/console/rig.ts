@@ -117,8 +117,10 @@ export async function consoleRig(
       await page.goto(`${gateway.adminUrl}/console/#/${place}`)
       const [name = '', query] = place.split('?')
       const tenant = new URLSearchParams(query).get('tenant')
-      const link = `#/${name}${tenant === null ? '' : `?tenant=${tenant}`}`
-      await page.locator(`nav [aria-current="page"][href="${link}"]`).waitFor({ state: 'attached' })
+      const first = `a[href="#/overview${tenant === null ? '' : `?tenant=${tenant}`}"]`
+      const other = `[aria-current="page"]:not([href^="#/${name}"])`
+      // Whoever may not see a page has no link to it.
+      await page.locator(`nav ul:has(${first}):not(:has(${other}))`).waitFor({ state: 'attached' })
     }
   }
 }

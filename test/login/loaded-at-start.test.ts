@@ -26,5 +26,7 @@ for (const hasFront of [true, false])
     const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(tellsOfIt)}`]
     const running = gatehouse(t, ['serve', '--config', file, '--port', '0'], { nodeArgs })
     await running.ready
+    // All that it wrote has come then: the line that says that it is ready is in another pipe.
+    await running.stop()
     t.equal(running.stderr.includes('loaded'), hasFront)
   })

@@ -281,7 +281,7 @@ for (const over of ['http', 'stdio'] as const) {
     })
 
     t.test('a listen stream brings what was asked for, acknowledged first, under no id', async (t) => {
-      const { upstream, steer, events } = await open(t, over, {}, { timeoutMs: 1_500 })
+      const { upstream, steer, events } = await open(t, over, {}, { timeoutMs: 4_000 })
       const [lists, resources] = [modern(), modern()]
       const ends = [
         upstream.request(listen({ toolsListChanged: true, unknown: true }), lists, never),
@@ -292,10 +292,8 @@ for (const over of ['http', 'stdio'] as const) {
       await steer('touch', { uri: 'test://one' })
       await steer('touch', { uri: 'test://two' })
       await until(() => lists.notified.length === 2 && resources.notified.length === 2, 'both hear')
-      // Longer than the time of a call.
-      await new Promise((resolve) => {
-        setTimeout(resolve, 2_000)
-      })
+      await t.rejects(upstream.request(callOf('slow'), modern(), never), { code: 'upstream_timeout' })
+      // The time of a call is over.
       await steer('grow')
       await until(() => lists.notified.length === 3, 'it is still open')
       t.same(heard(lists), [

@@ -8,8 +8,10 @@ import { startError, startRemedies } from '../../src/upstream/stdio/start-error.
 import {
   alive,
   callOf,
+  handClock,
   handshake,
   never,
+  realClock,
   recordingClient,
   recordingEvents,
   stdioDefinition,
@@ -131,10 +133,17 @@ t.test('when the wrapper is killed, the grandchild goes too', async (t) => {
 })
 
 t.test('destroying kills at once', async (t) => {
-  const { upstream, call, supervisor } = await open(t, wrapped(stdioDefinition({ stubborn: true })))
+  // The graces, of two seconds each, never pass.
+  const still = handClock()
+  const clock = {
+    ...realClock,
+    timer: (ms: number, run: () => void) => (ms === 2_000 ? still : realClock).timer(ms, run)
+  }
+  const definition = wrapped(stdioDefinition({ stubborn: true }))
+  const { upstream, call, supervisor } = await open(t, definition, testConnector({ clock }))
   const pid = Number(await call('pid'))
   upstream.destroy(new Error('now'))
-  await until(async () => !(await alive(pid)), 'it is gone, before the graces of four seconds are over', 3_500)
+  await until(async () => !(await alive(pid)), 'it is gone')
   await until(() => supervisor.count() === 0, 'and forgotten')
 })
 
