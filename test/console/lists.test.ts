@@ -61,7 +61,7 @@ t.test('the history of a tenant is read to its end, which says what is kept', as
   await rows.nth(19).waitFor()
   listed(undefined)
   await history
-    .getByRole('button', { name: /^Take up again: / })
+    .getByRole('button', { name: /^Restore: / })
     .nth(19)
     .waitFor({ state: 'detached' })
   t.equal(await rows.count(), 20)
