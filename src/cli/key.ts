@@ -24,8 +24,9 @@ async function localSecret(
 ): Promise<string> {
   const path = join(dataDir, name)
   const unusable = (cause: NodeJS.ErrnoException): never => {
+    const isFile = cause.code === 'EEXIST' || cause.code === 'ENOTDIR'
     throw new Error(
-      `The data folder ${dataDir} cannot be used (${cause.code}). Choose one with --data that the user of the ` +
+      `The data folder ${dataDir} cannot be used (${isFile ? `${cause.code}: a file is in its way` : cause.code}). Choose one with --data that the user of the ` +
         'gateway may write to.',
       { cause }
     )
