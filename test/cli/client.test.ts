@@ -230,7 +230,10 @@ t.test('what is advised after a refusal fits it', async (t) => {
   t.match(wrong, /HTTP 401.*\nWhat a host would meet on its way: gatehouse doctor --url/)
   t.notMatch(wrong, 'Give an API key', 'one was given')
   other.override(isCall('slow'), () => {})
-  t.match((await call('--timeout', '0.5')).err, /: no answer within 0\.5 s \(--timeout\), so the request was given up\n/)
+  t.match(
+    (await call('--timeout', '0.5')).err,
+    /: no answer within 0\.5 s \(--timeout\), so the request was given up\n/
+  )
 })
 
 t.test('tail finds requests by who, what, when and how they ended, and explains one', async (t) => {

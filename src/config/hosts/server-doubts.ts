@@ -29,7 +29,8 @@ export function doubtsAbout(name: string, upstream: Tree): string[] {
   if (texts.some((text) => typeof text === 'string' && /^~(?:\/|$)/.test(text)))
     notes.push(`${label}: nothing expands "~" here. Write \${HOME} in its place.`)
   const isShell = typeof command === 'string' && shells.test(command)
-  const [, variable] = /(?:^|\n)\$([A-Za-z_]\w*)(?=[/\n]|$)/.exec((isShell ? [] : [command, cwd, ...list]).join('\n')) ?? []
+  const [, variable] =
+    /(?:^|\n)\$([A-Za-z_]\w*)(?=[/\n]|$)/.exec((isShell ? [] : [command, cwd, ...list]).join('\n')) ?? []
   if (variable !== undefined)
     notes.push(`${label}: nothing expands "$${variable}" here. Write \${${variable}} in its place.`)
   if (typeof command === 'string' && /\s/.test(command) && list.length === 0)
