@@ -24,9 +24,10 @@ async function localSecret(
 ): Promise<string> {
   const path = join(dataDir, name)
   const unusable = (cause: NodeJS.ErrnoException): never => {
-    const isFile = cause.code === 'EEXIST' || cause.code === 'ENOTDIR'
+    const { code = '' } = cause
+    const why = ['EEXIST', 'ENOTDIR'].includes(code) ? `${code}: a file is in its way` : code
     throw new Error(
-      `The data folder ${dataDir} cannot be used (${isFile ? `${cause.code}: a file is in its way` : cause.code}). Choose one with --data that the user of the ` +
+      `The data folder ${dataDir} cannot be used (${why}). Choose one with --data that the user of the ` +
         'gateway may write to.',
       { cause }
     )
