@@ -2317,8 +2317,6 @@ limits/idle-memory.ts checkMs
 limits/idle-memory.ts maxIdleUse
 limits/idle-memory.ts leastYoungBytes
 limits/idle-memory.ts mostHeapBytes
-limits/engine-threads.ts nicer
-limits/engine-threads.ts nicest
 observe/otlp/log-export.ts maxPartBytes
 observe/lines/standard-error.ts retryMs
 upstream/stdio/known-programs.ts settledMs

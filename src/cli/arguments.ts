@@ -14,7 +14,7 @@ export type Asked = ({ readonly command: CommandSpec } & Given) | { readonly com
 export function readArguments(argv: readonly string[], groups: readonly CommandGroup[] = commandGroups): Asked {
   const [first, ...rest] = argv
   if (first === undefined) return { command: undefined, text: help([], groups) }
-  if (first === 'help') return { command: undefined, text: help(rest[0] === 'help' ? [] : rest, groups) }
+  if (first === 'help') return { command: undefined, text: help(rest, groups) }
   let chosen: Asked | undefined
   const printed: string[] = []
   const parser = parserOf(groups, (command, given) => (chosen = { command, ...given }), printed)
@@ -34,14 +34,8 @@ export function readArguments(argv: readonly string[], groups: readonly CommandG
 export function help(words: readonly string[], groups: readonly CommandGroup[] = commandGroups): string {
   const printed: string[] = []
   const parser = parserOf(groups, () => {}, printed)
-  const [first = '-', second] = words
-  // commander answers --help after an unknown command with the page above it.
-  const isUnknown =
-    !first.startsWith('-') &&
-    namedCommand(words, groups) === undefined &&
-    (second !== undefined || namesBelow(first, groups).length === 0)
   try {
-    parser.parse(isUnknown ? [...words] : [...words, '--help'], { from: 'user' })
+    parser.parse([...words, '--help'], { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode !== 0) throw new UsageError(sentenceOf(error, words, groups))

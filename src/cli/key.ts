@@ -24,10 +24,8 @@ async function localSecret(
 ): Promise<string> {
   const path = join(dataDir, name)
   const unusable = (cause: NodeJS.ErrnoException): never => {
-    const { code = '' } = cause
-    const why = ['EEXIST', 'ENOTDIR'].includes(code) ? `${code}: a file is in its way` : code
     throw new Error(
-      `The data folder ${dataDir} cannot be used (${why}). Choose one with --data that the user of the ` +
+      `The data folder ${dataDir} cannot be used (${cause.code}). Choose one with --data that the user of the ` +
         'gateway may write to.',
       { cause }
     )

@@ -4,7 +4,7 @@ import { isatty } from 'node:tty'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createFetch } from '../egress/fetch.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
-import { collectOnOneCore, lowerEngineThreads } from '../limits/engine-threads.ts'
+import { limitCollectorThreads } from '../limits/collector-threads.ts'
 import { giveBackWhenIdle } from '../limits/idle-memory.ts'
 import { createLog, type Log, type LogForm } from '../observe/log.ts'
 import { steadyClock } from '../time/clock.ts'
@@ -109,8 +109,7 @@ export async function runGateway({
     else if (startedOnTerminal && !stopping) stop(0)
   }
   const onExit = (): void => gateway?.killNow()
-  lowerEngineThreads()
-  collectOnOneCore()
+  limitCollectorThreads()
   const limited = keepOutOfCrashFiles(log)
   const made = createGateway(snapshot, { log, version, env })
   // Those of bin/gatehouse.mjs, for the time before this.

@@ -54,13 +54,6 @@ t.test('every command has a page with an example that the command line takes', a
   t.equal((await cli([])).out, help([]))
   t.match(help([]), /^ +audit +audit list, audit heads, audit export, audit verify$/m, 'of all groups')
   t.equal((await cli(['help'])).out, help([]))
-  t.equal((await cli(['help', 'help'])).out, help([]))
-  for (const [words, said] of [
-    [['serv'], 'Unknown command "serv". Did you mean serve?'],
-    [['key', 'lst'], 'Unknown command "key lst". Did you mean key list?']
-  ] as const)
-    t.match(await cli(['help', ...words]), { code: 2, out: '', err: said }, 'help of what is no command')
-  t.match(await cli(['help', 'key']), { code: 0, out: /^Usage: gatehouse key / }, 'the control')
 })
 
 t.test('bash completes commands, their second words, options and choices', async (t) => {

@@ -209,31 +209,6 @@ t.test('a refusal is told in the words of the gateway, with what to do', async (
   })
   t.match(await cli(['call', 'acme', 'echo', 'text'], env), { code: 2, err: /are an object in JSON or YAML/ })
   t.match(await cli(['list', 'acme', '--header', 'nonsense'], env), { code: 2, err: /"Name: value"/ })
-  for (const given of ['127.0.0.1:8080/t/acme/mcp', 'ftp://x', 'mcp.example.com/t/acme/mcp', 'localhost:80', ''])
-    t.match(await cli(['list', given], env), { code: 2, err: /is no URL, no path, and .*https:\/\// }, given)
-  t.match(await cli(['list', 'acme/files'], env), { code: 0 }, 'the control')
-})
-
-t.test('what is advised after a refusal fits it', async (t) => {
-  const other = await startUpstream({ tools: [{ name: 'slow' }] })
-  t.teardown(() => other.close())
-  const made = await gateway(t, { upstreams: { up: { url: other.url } } })
-  const call = (...rest: string[]) => cli(['call', made.url(), 'up__slow', '--token', key, ...rest])
-  other.override(isCall('slow'), (response, { message }) => {
-    const error = { code: -32050, message: 'out of paper' }
-    const body = JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error })
-    response.writeHead(200, { 'Content-Type': 'application/json' }).end(body)
-  })
-  const said = (await call()).err
-  t.match(said, /out of paper.*request ([\w-]+)\]\nWhat the gateway knows of it: gatehouse tail LOG --request \1\n$/)
-  const wrong = (await cli(['list', made.url(), '--token', 'wrong'])).err
-  t.match(wrong, /HTTP 401.*\nWhat a host would meet on its way: gatehouse doctor --url/)
-  t.notMatch(wrong, 'Give an API key', 'one was given')
-  other.override(isCall('slow'), () => {})
-  t.match(
-    (await call('--timeout', '0.5')).err,
-    /: no answer within 0\.5 s \(--timeout\), so the request was given up\n/
-  )
 })
 
 t.test('tail finds requests by who, what, when and how they ended, and explains one', async (t) => {

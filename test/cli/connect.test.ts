@@ -164,14 +164,6 @@ t.test('an entry of something else stays, and one of the same URL is replaced an
   }
 })
 
-t.test('a file with a byte order mark, as editors of Windows write it, keeps it', async (t) => {
-  const home = t.testdir({ '.cursor': { 'mcp.json': '\ufeff{\r\n  "mcpServers": {}\r\n}\r\n' } })
-  t.match(await connect(home, 'cursor', '--write'), { code: 0, out: /is written/ })
-  const after = readFileSync(join(home, '.cursor', 'mcp.json'), 'utf8')
-  t.match(after, /^\ufeff\{/)
-  t.match(JSON.parse(after.slice(1)), { mcpServers: { gatehouse: {} } })
-})
-
 t.test('a file that cannot be read as what it should be stays as it is', async (t) => {
   const home = t.testdir({
     '.cursor': { 'mcp.json': '{ "mcpServers": [' },

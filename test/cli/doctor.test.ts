@@ -137,7 +137,6 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
   redirects: async (t) => await behind(t, says(308, '', { Location: 'https://mcp.example.com/t/acme/mcp' })),
   login_page: async (t) => await behind(t, says(200, page)),
   own_authentication: async (t) => await behind(t, says(401, '', { 'WWW-Authenticate': 'Basic realm="staging"' })),
-  admin_listener: async (t) => ({ url: `${(await adminGateway(t, { upstreams })).adminUrl}/t/acme/mcp` }),
   bad_gateway: async (t) => ({ url: `${(await testProxy(t)).url}/t/acme/mcp` }),
   refused_on_the_way: async (t) => await behind(t, says(429, 'slow down', { 'Retry-After': '30' })),
   path_not_passed: async (t) => await behind(t, only(/^\/t\//, ['POST'], says(404, '<h1>404 Not Found</h1>'))),

@@ -225,8 +225,6 @@ t.test('import warns of what does not mean here what it meant there, and repeats
           command: 'npx',
           args: ['-y', 'mcp-remote', 'https://e.example/mcp', '--header', 'Authorization: Bearer open-sesame']
         },
-        home: { command: 'x', args: ['$HOME/docs'] },
-        shell: { command: 'sh', args: ['-c', '$HOME/bin/x'] },
         flag: { command: 'x', args: ['--api-key', 'open-sesame-again', '--token=sesame-open-again'] },
         query: { url: 'https://f.example/mcp?api_key=sesame-of-query' },
         user: { url: 'https://sesame-of-user@g.example/mcp' },
@@ -242,8 +240,6 @@ t.test('import warns of what does not mean here what it meant there, and repeats
   const { err } = await cli(['import', file])
   t.match(err, /"a": env\.GITHUB_TOKEN is a secret in clear, or holds one\. .*\$\{GITHUB_TOKEN\}/)
   t.match(err, /"a": nothing expands "~" here\. Write \$\{HOME\}/)
-  t.match(err, /"home": nothing expands "\$HOME" here\. Write \$\{HOME\} in its place/)
-  t.notMatch(err, /"shell": nothing expands/, 'a shell does')
   t.match(err, /"b": its command holds arguments\. It is started without a shell/)
   t.match(err, /"c": its args are for a shell/)
   t.match(err, /"d": headers\.X-Api-Key is a secret in clear/)

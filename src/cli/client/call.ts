@@ -81,25 +81,16 @@ async function withClient(
     return await act(client)
   } catch (error) {
     if (error instanceof UsageError) throw error
-    const refusal = error instanceof McpRefusal ? error : undefined
-    const isLate = error instanceof Error && error.name === 'TimeoutError'
-    const late = `no answer within ${timeoutOf(given) / 1_000} s (--timeout), so the request was given up`
-    stderr.write(`gatehouse: ${url}: ${visible(refusal?.message ?? (isLate ? late : connectionFault(error)))}\n`)
-    if (refusal?.answer.status === 401 && headers['Authorization'] === undefined)
+    const said = error instanceof McpRefusal ? error.message : connectionFault(error)
+    stderr.write(`gatehouse: ${url}: ${visible(said)}\n`)
+    if (error instanceof McpRefusal && error.answer.status === 401)
       stderr.write('Give an API key or token: --key-file FILE, or GATEHOUSE_KEY.\n')
-    stderr.write(`${visible(refusal?.advice ?? adviceOn(refusal, url))}\n`)
+    const advice = error instanceof McpRefusal ? error.advice : undefined
+    stderr.write(`${visible(advice ?? `What a host would meet on its way: gatehouse doctor --url ${url}`)}\n`)
     return 1
   } finally {
     await client?.close()
   }
-}
-
-/** The doctor sees what is on the way. Of an error that came with 200 the way is well, and the log has more. */
-function adviceOn(refusal: McpRefusal | undefined, url: string): string {
-  const request = refusal?.answer.headers.get('x-request-id') ?? null
-  return refusal?.answer.status === 200 && isObject(refusal.answer.message?.['error']) && request !== null
-    ? `What the gateway knows of it: gatehouse tail LOG --request ${request}`
-    : `What a host would meet on its way: gatehouse doctor --url ${url}`
 }
 
 /** Adds the most similar tool name to a refusal: the gateway's refusal does not list the tools. */

@@ -127,8 +127,7 @@ function changed(
   }
   if (format === 'json') {
     const errors: ParseError[] = []
-    const [, mark = '', rest = ''] = /^(\ufeff?)([^]*)$/.exec(text) ?? []
-    const start = rest.trim() === '' ? '{}\n' : rest
+    const start = text.trim() === '' ? '{}\n' : text
     const root = parseTree(start, errors, { allowTrailingComma: true })
     if (root?.type !== 'object' || errors.length > 0) throw unreadable('JSON')
     const parent = findNodeAtLocation(root, at.slice(0, -1))
@@ -136,7 +135,7 @@ function changed(
     const formattingOptions = { ...indentationOf(start), insertFinalNewline: true }
     const node = findNodeAtLocation(root, [...at])
     const isReplaced = isThere(node && getNodeValue(node))
-    return { text: mark + applyEdits(start, modify(start, [...at], entry, { formattingOptions })), isReplaced }
+    return { text: applyEdits(start, modify(start, [...at], entry, { formattingOptions })), isReplaced }
   }
   if (format === 'yaml') {
     const document = parseDocument(text)

@@ -22,11 +22,6 @@ export function endpointUrl(endpoint: string, env: Io['env']): string {
   }
   const base = env['GATEHOUSE_URL'] ?? 'http://127.0.0.1:8080'
   if (!URL.canParse(base)) throw new UsageError(`GATEHOUSE_URL is "${base}", which is no URL.`)
-  // A URL without its scheme would become a name of a tenant that nobody has.
-  if (!/^(?:\/|[\w.-]+(?:\/[\w.-]+)?$)/.test(endpoint))
-    throw new UsageError(
-      `"${endpoint}" is no URL, no path, and neither TENANT nor TENANT/ENDPOINT. URLs begin with https:// or http://.`
-    )
   const path = endpoint.startsWith('/') ? endpoint : `/t/${endpoint.replace(/\/default$/, '')}/mcp`
   return new URL(path, base).href
 }

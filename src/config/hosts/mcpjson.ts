@@ -54,9 +54,6 @@ function readFileOf(text: string, path: string, folder: string): OtherHostFile {
   const [isToml, isYaml] = [/\.toml$/i.test(path), /\.ya?ml$/i.test(path)]
   const ofCodex = 'Give the config.toml of Codex.'
   const ofGoose = 'Give the config.yaml of Goose.'
-  if (text.trim() === '') throw refused('the file is empty')
-  // What is decoded as UTF-8 and is not has these: UTF-16, as PowerShell writes it, has one at its beginning.
-  if (/^\ufffd|\0/.test(text)) throw refused('the file is not text in UTF-8', 'Save it as UTF-8.')
   let found: OtherHostFile | undefined
   // The parsers' own messages quote the text, and the text holds keys.
   try {
@@ -73,12 +70,6 @@ function readFileOf(text: string, path: string, folder: string): OtherHostFile {
     if (isYaml) throw refused('is not YAML', ofGoose)
     throw refused('is not JSON', 'Comments and trailing commas are fine; check quotes, commas and braces.')
   }
-  if (found === undefined && /^(?:\{\s*)?"?tenants"?:/m.test(text))
-    throw refused(
-      'is a configuration of the gateway already, and no file of a host',
-      `Serve it with: gatehouse serve --config ${path}. Put its tenants into the store with: ` +
-        `gatehouse import ${path} --into-store.`
-    )
   if (found === undefined && isToml) throw refused('has no table mcp_servers', ofCodex)
   if (found === undefined && isYaml) throw refused('has no extensions', ofGoose)
   if (found === undefined) throw refused('has neither mcpServers nor servers')

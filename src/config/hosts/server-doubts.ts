@@ -28,13 +28,9 @@ export function doubtsAbout(name: string, upstream: Tree): string[] {
   const texts = [command, cwd, ...list, ...Object.values(treeOf(upstream['env']))]
   if (texts.some((text) => typeof text === 'string' && /^~(?:\/|$)/.test(text)))
     notes.push(`${label}: nothing expands "~" here. Write \${HOME} in its place.`)
-  const isShell = typeof command === 'string' && shells.test(command)
-  const [, variable] =
-    /(?:^|\n)\$([A-Za-z_]\w*)(?=[/\n]|$)/.exec((isShell ? [] : [command, cwd, ...list]).join('\n')) ?? []
-  if (variable !== undefined)
-    notes.push(`${label}: nothing expands "$${variable}" here. Write \${${variable}} in its place.`)
   if (typeof command === 'string' && /\s/.test(command) && list.length === 0)
     notes.push(`${label}: its command holds arguments. It is started without a shell: put each into args.`)
+  const isShell = typeof command === 'string' && shells.test(command)
   if (!isShell && list.some((text) => /^(?:&&|\|\|?|;|>>?|<)$|\$\(|`/.test(text)))
     notes.push(
       `${label}: its args are for a shell, and none starts it. Write command: sh, args: [-c, …] if it needs one.`

@@ -95,7 +95,6 @@ export function judgeFirstAnswer(endpoint: ExaminedEndpoint, answer: Exchanged):
       ? found('login_page', { detail: `a redirect to ${to?.href}` })
       : found('redirects')
   }
-  if (cellText(answer.json?.['type']).startsWith('urn:gatehouse:problem:')) throw found('admin_listener')
   const scheme = headers['www-authenticate']?.split(' ')[0]
   if (status === 407 || (status === 401 && scheme !== undefined))
     throw found('own_authentication', { detail: scheme ?? 'Proxy-Authenticate' })

@@ -107,11 +107,6 @@ export const networkFaults = {
     'The proxy wants a login of its own ({detail}) before anything reaches the gateway.',
     'Switch it off for /t/ and /.well-known/: hosts have one Authorization header, and that is for the gateway.'
   ),
-  admin_listener: host(
-    'host',
-    'At {host} is the admin API of a gateway, and no endpoint.',
-    'Correct the port of the URL: endpoints are at that of "listen" (8080 if not given), and not at that of "admin".'
-  ),
   bad_gateway: host(
     'proxy',
     'The proxy answers {status}: it does not reach the gateway.',
