@@ -21,8 +21,8 @@ export function runAdminKey(
   const named = tenants?.split(',').filter((each) => each !== '')
   if (role === 'tenant-admin' && (named === undefined || named.length === 0))
     throw new UsageError('A tenant-admin needs --tenants, the tenants that it may change: --tenants acme,globex.')
-  if (role === 'platform-admin' && named !== undefined)
-    throw new UsageError('A platform-admin has all tenants: leave --tenants out.')
+  if ((role === 'platform-admin' || role === 'metrics') && named !== undefined)
+    throw new UsageError(`The role ${role} is for all tenants: leave --tenants out.`)
   const key = `gha_${randomBytes(32).toString('base64url')}`
   const entry = { name, sha256: hash('sha256', key), role, ...(named !== undefined && { tenants: named }) }
   stdout.write(`${key}\n`)

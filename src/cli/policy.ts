@@ -56,7 +56,8 @@ export function textOfAnswer({ sentence, rules }: Pick<RouteAnswer, 'sentence' |
 }
 
 /**
- * Runs the tests of a policy: a YAML or JSON file with `config`, the path of the configuration, and `tests`.
+ * Runs the tests of a policy: a YAML or JSON file with `config`, the path of the configuration, and `tests`; or a
+ * configuration, for those that stand in its policies.
  * @returns the exit code: 1 where one fails
  */
 export async function runPolicyTests(
@@ -64,10 +65,11 @@ export async function runPolicyTests(
   { json }: Readonly<Record<string, string | undefined>>,
   { env, stdout }: { readonly env: NodeJS.ProcessEnv; readonly stdout: Output }
 ): Promise<number> {
-  const { config, tests } = await readTests(file)
-  const configFile = resolve(dirname(file), config)
+  const { config, tests: given } = await readTests(file)
+  const configFile = config === undefined ? file : resolve(dirname(file), config)
   const run = async (): Promise<number> => {
     const snapshot = await loadConfig(configFile, { env })
+    const tests = given ?? testsOf(snapshot)
     const results = tests.map((test, index): TestResult => {
       const place = `${file}: test ${index + 1}`
       const expected = expectedBy(test, place)
@@ -97,13 +99,23 @@ const outcomes: readonly string[] = routeOutcomes
 const kinds = routeKinds
 type Test = Readonly<Record<string, unknown>>
 
-async function readTests(file: string): Promise<{ readonly config: string; readonly tests: readonly Test[] }> {
+/** Those that stand in the policies of a configuration, as a file of tests has them. */
+const testsOf = ({ tenants }: Snapshot): Test[] =>
+  [...tenants.values()].flatMap(({ id, policy, endpoints }) =>
+    [{ policy, of: undefined }, ...[...endpoints.values()].map((each) => ({ policy: each.policy, of: each.name }))]
+      .flatMap(({ policy: { tests = [] } = {}, of }) => tests.map((test) => ({ ...test, endpoint: of ?? test.endpoint })))
+      .map(({ endpoint, kind, name, ...test }) => ({ ...test, endpoint: `${id}/${endpoint}`, [kind]: name }))
+  )
+
+/** @returns neither of them of a configuration. @throws UsageError */
+async function readTests(file: string): Promise<{ readonly config?: string; readonly tests?: readonly Test[] }> {
   const text = await readFile(file, 'utf8').catch(() => undefined)
   if (text === undefined) throw new UsageError(`${file} cannot be read. Give the path of a file with policy tests.`)
   const content = parsed(text, file)
-  const { config, tests } = isObject(content) ? content : {}
+  const { config, tests, tenants } = isObject(content) ? content : {}
+  if (tenants !== undefined && config === undefined && tests === undefined) return {}
   if (typeof config !== 'string' || !Array.isArray(tests) || !tests.every(isObject))
-    throw new UsageError(`${file} must have "config", the path of a configuration, and "tests", a list of objects.`)
+    throw new UsageError(`${file} must have "config", the path of a configuration, and "tests", a list of objects; or be a configuration.`)
   return { config, tests }
 }
 

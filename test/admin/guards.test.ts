@@ -211,6 +211,8 @@ t.test('a key, or an address without one, that sends without end is slowed down,
 t.test('an unknown member of a body is refused by its place, and nothing of it counts', async (t) => {
   const { call } = await started
   t.equal((await call('POST', explain, { body: { caller: { subject: 'ada' } } })).status, 200)
+  const empty = await call('POST', explain, { body: '' })
+  t.match(empty, { status: 400, json: { detail: 'The body is empty.', remedy: /JSON object/ } })
   const bodies = [
     ['{"role":"platform-admin"}', 'role'],
     ['{"tenantId":"globex"}', 'tenantId'],

@@ -128,7 +128,7 @@ t.test('what the table does not have is refused like everything else, first for 
     t.equal(stranger.status, path.includes('%E0') ? 404 : 401, path)
     t.equal((await call('GET', path)).status, 404, path)
   }
-  for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'POST']) {
+  for (const method of ['HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'POST']) {
     t.equal((await call(method, '/v1/tenants', { key: null })).status, 401, method)
     const known = await call(method, '/v1/tenants')
     t.equal(known.status, 405, method)

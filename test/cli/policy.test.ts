@@ -123,6 +123,24 @@ t.test('policy test tells which tests fail and why, and exits with 1', async (t)
   t.match(JSON.parse(refused.out), { file: /g\.yaml$/, problems: [{ path: /^tenants\.a/, message: String }] })
 })
 
+t.test('policy test runs the tests that stand in the policies of a configuration', async (t) => {
+  const tests = (expect: string) =>
+    `      tests: [{ endpoint: all, caller: { groups: [developers] }, name: files/put, expect: ${expect} }]\n`
+  const own = 'tests: [{ caller: { key: ci }, kind: prompt, name: files/get_page, expect: denied }]'
+  const configured = config.replace('default: allow, rules: []', `default: allow, rules: [], ${own}`)
+  const folder = t.testdir({ 'good.yaml': configured + tests('denied'), 'bad.yaml': configured + tests('allowed') })
+  t.same(await gatehouse('policy', 'test', join(folder, 'good.yaml')), {
+    code: 0,
+    out:
+      'ok 1 - {"groups":["developers"]} acme/all files/put\n' +
+      'ok 2 - {"key":"ci"} acme/all files/get_page\n' +
+      '2 tests passed, 0 failed\n'
+  })
+  const { code, out } = await gatehouse('policy', 'test', join(folder, 'bad.yaml'))
+  t.equal(code, 1)
+  t.match(out, /^not ok 1 .*\n {2}expected allowed, is denied\. /)
+})
+
 t.test('what cannot be asked is refused with what could be', async (t) => {
   const folder = t.testdir({
     'g.yaml': config,
@@ -168,6 +186,8 @@ t.test('what cannot be asked is refused with what could be', async (t) => {
     'gatehouse: explain needs --endpoint: /t/TENANT/mcp, TENANT or TENANT/ENDPOINT.\n' +
       'Run "gatehouse help explain" for its options and examples.\n'
   )
+  const scraper = run('admin-key', 'new', '--name', 'scraper', '--role', 'metrics', '--tenants', 'acme')
+  t.match(scraper, { code: 2, out: '', err: /The role metrics is for all tenants: leave --tenants out/ })
   t.same(readArguments(['policy', 'test', '--help']), { command: undefined, text: help(['policy', 'test']) })
   t.match(help(['policy', 'test']), /^Usage: gatehouse policy test \[options\] <file>\n/)
 })

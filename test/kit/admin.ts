@@ -100,7 +100,7 @@ export function adminCall(
       answer.on('error', reject)
       answer.on('end', () => {
         const { statusCode: status = 0, headers: given } = answer
-        const isJson = /json\b/.test(given['content-type'] ?? '')
+        const isJson = received !== '' && /json\b/.test(given['content-type'] ?? '')
         const json: unknown = isJson ? JSON.parse(received) : undefined
         resolve({ status, headers: given, text: received, json })
       })

@@ -58,9 +58,11 @@ expect: allowed, denied (as if it did not exist), refused (by a condition), need
 the test does not give), not-offered (the endpoint does not have it). "at" is the time of the call, "address" that of
 the client, "name" a title.
 
+FILE may be a configuration, too: then the tests that stand in its policies ("policy.tests") are run.
+
 --json: { passed, failed, tests: [{ title, isMet, expected, outcome, sentence, rules }] }; the rules as explain --json
 has them.`,
-    examples: ['gatehouse policy test policy-tests.yaml', 'gatehouse policy test policy-tests.yaml --json'],
+    examples: ['gatehouse policy test policy-tests.yaml', 'gatehouse policy test gatehouse.yaml --json'],
     run: async ({ operands: [file = ''], options }, io) =>
       await (await import('../policy.ts')).runPolicyTests(file, options, io)
   },
