@@ -41,7 +41,7 @@ const securityHeaders = {
   'X-Content-Type-Options': 'nosniff'
 }
 
-const otherMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+const otherMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 declare module 'fastify' {
   interface FastifyRequest {

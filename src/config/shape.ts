@@ -160,7 +160,7 @@ function leafFault(schema: Shape, value: unknown): Fault | undefined {
   }
   if (type === 'boolean' && typeof value === 'boolean') return undefined
   if (type === 'integer' && typeof value === 'number' && Number.isSafeInteger(value))
-    return value < minimum || value > maximum ? [`must be from ${minimum} to ${maximum}`] : undefined
+    return value < minimum || value > maximum ? [`must be ${rangeOf(minimum, maximum)}`] : undefined
   if (type !== 'string' || typeof value !== 'string') return [`must be ${kindOf(schema)}`, remedyOfType(type, value)]
   if (pattern !== undefined && !new RegExp(pattern).test(value))
     return [schema.patternErrorMessage ?? `must match ${pattern}`]
@@ -176,6 +176,9 @@ function remedyOfType(type: string | undefined, value: unknown): string | undefi
     ? 'Write it without quotes.'
     : undefined
 }
+
+const rangeOf = (minimum: number, maximum: number): string =>
+  maximum === Infinity ? `${minimum} or more` : `from ${minimum} to ${maximum}`
 
 function kindOf({ type = '', title, const: only }: Shape): string {
   if (only !== undefined) return String(only)

@@ -38,10 +38,7 @@ export function* parseJsonSteps(
       throw new GatewayError('invalid_request', `The JSON text ${error.message}.${advice}`)
     }
     // The cause is dropped: it quotes the body, and causes go to the log.
-    throw new GatewayError(
-      'parse_error',
-      bytes.length === 0 ? 'The body is empty; send one JSON-RPC message.' : 'The body is not valid JSON.'
-    )
+    throw new GatewayError('parse_error', `The body is ${bytes.length === 0 ? 'empty' : 'not valid JSON'}.`)
   }
 }
 

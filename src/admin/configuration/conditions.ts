@@ -83,8 +83,12 @@ export function checkNoneMatch({ ifNoneMatch }: Conditions, version: number | un
  * @throws AdminProblem precondition_required for a change of an existing document without If-Match, precondition_failed
  */
 export function checkPreconditions({ ifMatch }: Conditions, version: number | undefined): void {
-  if (ifMatch !== undefined && !matches(ifMatch, version))
-    throw failed('It is not the version that If-Match names.', version)
+  if (ifMatch !== undefined && !matches(ifMatch, version)) {
+    if (version === undefined)
+      throw new AdminProblem('precondition_failed', 'There is none yet.', 'To make it, send no If-Match.')
+    const isNamed = ifMatch.includes('"')
+    throw failed(isNamed ? 'It is not the version that If-Match names.' : 'If-Match has no version in quotes.', version)
+  }
   if (version !== undefined && ifMatch === undefined)
     throw new AdminProblem(
       'precondition_required',

@@ -69,14 +69,19 @@ const differenceTo = (
 
 /**
  * @returns the change, and the tenants of the version that the configuration file has now, which are left out
- * @throws AdminProblem not_found, GatewayError unavailable
+ * @throws AdminProblem not_found, ControlError managed_by_file, GatewayError unavailable
  */
 export async function rollbackChange(
-  control: Pick<Control, 'at' | 'isOfFile' | 'removedOf'>,
+  control: Pick<Control, 'at' | 'checkOwner' | 'isOfFile' | 'lastChangeOf' | 'removedOf'>,
   { version, tenant }: Static<typeof Rollback>
 ): Promise<Required<Pick<ChangeRequest, 'change' | 'removed' | 'past'>> & { readonly ofFile: readonly string[] }> {
   const isMeant = ([id]: readonly [string, unknown]): boolean =>
     tenant === undefined ? !control.isOfFile(id) : id === tenant
+  // A misspelt name would roll nothing back, and be answered as if all were so already.
+  if (tenant !== undefined && control.lastChangeOf(tenant) === 0) {
+    control.checkOwner(tenant)
+    throw noSuch('tenant')
+  }
   const found = await control.at(version, tenant)
   if (found === undefined) throw noSuch('version')
   const then = new Map([...found].filter(isMeant))
