@@ -103,7 +103,9 @@ type Test = Readonly<Record<string, unknown>>
 const testsOf = ({ tenants }: Snapshot): Test[] =>
   [...tenants.values()].flatMap(({ id, policy, endpoints }) =>
     [{ policy, of: undefined }, ...[...endpoints.values()].map((each) => ({ policy: each.policy, of: each.name }))]
-      .flatMap(({ policy: { tests = [] } = {}, of }) => tests.map((test) => ({ ...test, endpoint: of ?? test.endpoint })))
+      .flatMap(({ policy: { tests = [] } = {}, of }) =>
+        tests.map((test) => ({ ...test, endpoint: of ?? test.endpoint }))
+      )
       .map(({ endpoint, kind, name, ...test }) => ({ ...test, endpoint: `${id}/${endpoint}`, [kind]: name }))
   )
 
@@ -115,7 +117,9 @@ async function readTests(file: string): Promise<{ readonly config?: string; read
   const { config, tests, tenants } = isObject(content) ? content : {}
   if (tenants !== undefined && config === undefined && tests === undefined) return {}
   if (typeof config !== 'string' || !Array.isArray(tests) || !tests.every(isObject))
-    throw new UsageError(`${file} must have "config", the path of a configuration, and "tests", a list of objects; or be a configuration.`)
+    throw new UsageError(
+      `${file} must have "config", the path of a configuration, and "tests", a list of objects; or be a configuration.`
+    )
   return { config, tests }
 }
 
