@@ -126,6 +126,11 @@ t.test('an empty key is none, and is said where it was meant', async (t) => {
   t.match(await cli(['status', '--admin-key-file', empty]), { code: 2, err: /is empty\. --admin-key-file takes/ })
 })
 
+t.test('a caller that is a mere name is told how to be written', async (t) => {
+  const asked = ['catalog', 'acme', '--caller', 'key:bob']
+  t.match(await cli(asked, { GATEHOUSE_ADMIN_KEY: 'gha_x' }), { code: 2, err: /an object, such as .*\{ key: ci \}/ })
+})
+
 t.test('what is no admin API is said to be none, whatever it answers', async (t) => {
   const page = createServer((_request, response) => response.end('<h1>It works</h1>'))
   const broken = createServer((_request, response) =>

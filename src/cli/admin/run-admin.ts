@@ -163,7 +163,7 @@ async function bodyOf(row: AdminRow, given: Given, io: Io): Promise<unknown> {
   if (body === 'options') return Object.fromEntries(sentOf(sent, given).map(([name, value]) => [name, value || true]))
   if (body === 'catalog') {
     const { caller, kind = 'tool' } = options
-    return { kind, ...(caller !== undefined && { caller: objectOf(caller, '--caller') }) }
+    return { kind, ...(caller !== undefined && { caller: objectOf(caller, '--caller', ", such as '{ subject: ada }' or '{ key: ci }'") }) }
   }
   if (body === 'version') {
     const { tenant } = options
@@ -182,14 +182,14 @@ async function bodyOf(row: AdminRow, given: Given, io: Io): Promise<unknown> {
 }
 
 /** @throws UsageError */
-function objectOf(text: string, place: string): JsonObject {
+function objectOf(text: string, place: string, example = ''): JsonObject {
   try {
     const value: unknown = parse(text)
     if (isObject(value)) return value
   } catch (error) {
     throw new UsageError(`${place} is neither YAML nor JSON: ${(error as Error).message.split('\n')[0]}`)
   }
-  throw new UsageError(`${place} has to be an object.`)
+  throw new UsageError(`${place} has to be an object${example}.`)
 }
 
 /** @throws UsageError */
