@@ -163,7 +163,12 @@ async function bodyOf(row: AdminRow, given: Given, io: Io): Promise<unknown> {
   if (body === 'options') return Object.fromEntries(sentOf(sent, given).map(([name, value]) => [name, value || true]))
   if (body === 'catalog') {
     const { caller, kind = 'tool' } = options
-    return { kind, ...(caller !== undefined && { caller: objectOf(caller, '--caller', ", such as '{ subject: ada }' or '{ key: ci }'") }) }
+    return {
+      kind,
+      ...(caller !== undefined && {
+        caller: objectOf(caller, '--caller', ", such as '{ subject: ada }' or '{ key: ci }'")
+      })
+    }
   }
   if (body === 'version') {
     const { tenant } = options
