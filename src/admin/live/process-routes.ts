@@ -11,7 +11,8 @@ export const processesRoute = defineRoute(
     roles: everyRole,
     summary:
       'The processes of the gateway on the store that have an admin listener, the one that answers first: those that ' +
-      'said within half a minute that they serve.',
+      'said within half a minute that they serve. What is told of the others is up to ten ' +
+      'seconds old.',
     response: closedObject({
       items: Type.Array(
         closedObject({
