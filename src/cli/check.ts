@@ -12,6 +12,7 @@ import { loadConfig } from '../config/load.ts'
 import { ConfigError, countOf } from '../config/problems.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Io } from './commands/command.ts'
+import { visible } from '../observe/text-log.ts'
 import { hosts } from '../hosts/hosts.ts'
 import { compileMcpJson } from './mcp-json.ts'
 import { orProblems } from './offline.ts'
@@ -21,7 +22,7 @@ import { isAllWell, textOfTried, tryOut } from './try-out.ts'
 export interface CheckOptions {
   /** Starts the upstreams, and prints what each endpoint offers. */
   readonly connects: boolean
-  /** Unset environment variables are no problem; for CI. */
+  /** Unset environment variables and absent files of references are no problem; for CI. */
   readonly withoutEnv?: boolean
   /** Default: text. */
   readonly form?: 'text' | 'json'
@@ -33,7 +34,7 @@ interface Checked {
   /** For the file of another host: the problems of the servers that are left out. */
   readonly problems: ReadonlyArray<{ readonly message: string }>
   readonly notes: readonly string[]
-  /** The unset variables. */
+  /** The unset variables, and the absent files, as file:PATH. */
   readonly unset: readonly string[]
   readonly upstreams: number
   /** Their paths. */
@@ -75,7 +76,7 @@ async function checkConfig(file: string, withoutEnv: boolean, { env }: Io): Prom
     snapshot = await loadConfig(file, { env })
   } catch (error) {
     if (!withoutEnv || !(error instanceof ConfigError)) throw error
-    return withoutVariables(file, error)
+    return withoutSecrets(file, error)
   }
   const all = [...snapshot.tenants.values()]
   const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()].map(({ path }) => path))
@@ -159,11 +160,15 @@ function checkMcpJson(file: string, text: string, withoutEnv: boolean, io: Io): 
 const serverIn = (note: string): string | undefined => /^Server "((?:[^"\\]|\\.)*)"/.exec(note)?.[1]
 
 /** @throws ConfigError for everything else */
-function withoutVariables(file: string, { problems }: ConfigError): CheckedText {
-  const others = problems.filter(({ variables }) => variables === undefined)
+function withoutSecrets(file: string, { problems }: ConfigError): CheckedText {
+  const others = problems.filter(({ variables, files }) => variables === undefined && files === undefined)
   if (others.length > 0) throw new ConfigError(file, others)
-  const unset = [...new Set(problems.flatMap(({ variables = [] }) => variables))].toSorted()
-  const text = `${file} is valid, as far as it can be said without ${unset.join(', ')}\n`
+  const unset = [
+    ...new Set(
+      problems.flatMap(({ variables = [], files = [] }) => [...variables, ...files.map((each) => `file:${each}`)])
+    )
+  ].toSorted()
+  const text = `${file} is valid, as far as it can be said without ${visible(unset.join(', '))}\n`
   return { kind: 'configuration', problems: [], notes: [], unset, upstreams: 0, endpoints: [], text }
 }
 

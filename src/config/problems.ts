@@ -20,6 +20,8 @@ export interface Problem {
   readonly suggestion?: string
   /** Set if the only fault is that these environment variables are not set. */
   readonly variables?: readonly string[]
+  /** Set if the only fault is that these files of references are not there, or may not be read. */
+  readonly files?: readonly string[]
 }
 
 /** The remedy, as a whole sentence; a function where it takes a comparison of names. */
@@ -102,7 +104,13 @@ export function createReport(lineOf: (path: Path) => number | undefined) {
         : [...inOrder, { path: '', message: `has ${countOf(more, 'more problem')}`, suggestion: 'Mend these first.' }]
     },
     /** Only the first problem of a place is kept: others usually follow from it. `known`: its line, if without key. */
-    add(path: Path, message: string, suggestion?: Suggestion, known?: number, variables?: readonly string[]): void {
+    add(
+      path: Path,
+      message: string,
+      suggestion?: Suggestion,
+      known?: number,
+      lacks?: Pick<Problem, 'variables' | 'files'>
+    ): void {
       const text = pathText(path)
       const line = known ?? lineOf(path)
       const place = text === '' ? `line ${line}` : text
@@ -115,7 +123,7 @@ export function createReport(lineOf: (path: Path) => number | undefined) {
         ...(line === undefined ? {} : { line }),
         message,
         ...(remedy === undefined ? {} : { suggestion: remedy }),
-        ...(variables === undefined ? {} : { variables })
+        ...lacks
       })
     }
   }

@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 
 import { isOutOfDescriptors } from '../limits/descriptors.ts'
 import { principalNames, principalPartOf, type PrincipalPart, type PrincipalText } from './auth/principal-text.ts'
-import { quoted, type Fault, type Path, type Report } from './problems.ts'
+import { quoted, type Fault, type Path, type Problem, type Report } from './problems.ts'
 import { isCredential } from './redis-address.ts'
 import { secretForms } from './secret-values.ts'
 import { isTree } from './shape.ts'
@@ -48,6 +48,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
   function text(value: string, path: Path): string {
     const unset: string[] = []
     const unreadable: string[] = []
+    const absent: string[] = []
     const parts: string[] = []
     const secrets: string[] = []
     const principal: Array<string | PrincipalPart> = []
@@ -90,6 +91,7 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
         } catch (error) {
           if (isOutOfDescriptors(error)) throw error
           unreadable.push(`${quoted(file)} (${reason(error)})`)
+          if (isAbsent(error)) absent.push(file)
           return all
         }
       }
@@ -109,8 +111,9 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
     }
 
     const fault = principalFault(unknown, principal.length > 0, path) ?? referenceFault(malformed, unset, unreadable)
-    const isUnset = !malformed && unset.length > 0
-    if (fault !== undefined) report.add(path, fault[0], fault[1], undefined, isUnset ? unset : undefined)
+    const isElse = malformed || (unset.length === 0 && absent.length < unreadable.length)
+    const lacks = isElse ? {} : lacking(unset, absent)
+    if (fault !== undefined) report.add(path, fault[0], fault[1], undefined, lacks)
     else if (/^\$\{[^{}]*\}$/.test(value)) whole.add(JSON.stringify(path))
     if (principal.length > 0) {
       const whole = [...principal, literal + value.slice(copied)]
@@ -177,9 +180,20 @@ function referenceFault(
   return undefined
 }
 
+const lacking = (variables: readonly string[], files: readonly string[]): Pick<Problem, 'variables' | 'files'> => ({
+  ...(variables.length > 0 && { variables }),
+  ...(files.length > 0 && { files })
+})
+
+/** Whether the file is not there, or may not be read, as on a machine that does not have the secrets. */
+const isAbsent = (error: unknown): boolean => ['ENOENT', 'ENOTDIR', 'EACCES'].includes(codeOf(error) ?? '')
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown reason'
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  const code = codeOf(error)
   return code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'no permission' : (code ?? error.message)
 }
 

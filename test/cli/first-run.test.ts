@@ -177,6 +177,16 @@ t.test('--no-env is content with variables that CI does not have, and with nothi
     problems: [{ path: 'tenants.a.upstreams.u.hedders', line: 4, message: 'is not a known key' }]
   })
   t.match(JSON.parse((await check('good.yaml', '--no-env', '--json')).out), { unset: ['KEY_OF_X', 'URL_OF_U'] })
+  const ofFile = (path: string): string => text('').replace('KEY_OF_X', `file:${path}`)
+  writeFileSync(join(folder, 'file.yaml'), ofFile('/run/secrets/x-is-not-here'))
+  const withoutFile = await check('file.yaml', '--no-env')
+  t.match(withoutFile, {
+    code: 0,
+    out: /is valid, as far as .* without URL_OF_U, file:\/run\/secrets\/x-is-not-here\n/
+  })
+  t.match(await check('file.yaml'), { code: 1, out: /refers to a file that cannot be read: "\/run.* no such file/ })
+  writeFileSync(join(folder, 'folder.yaml'), ofFile('.'))
+  t.match(await check('folder.yaml', '--no-env'), { code: 1, out: /"\." \(not an ordinary file\)/ }, 'it is there')
 })
 
 t.test('the files of Zed, Codex, Goose and Windsurf are read', async (t) => {

@@ -57,7 +57,10 @@ limits.readyDelayMs, refuses new requests, finishes running calls (limits.drainM
     options: [
       configOption,
       { flags: '--connect', text: 'start and ask the upstreams, side by side, and print what each endpoint offers' },
-      { flags: '--no-env', text: 'accept variables that are not set: for CI, which has no secrets' },
+      {
+        flags: '--no-env',
+        text: 'accept variables that are not set, and files of ${file:PATH} that are not there: for CI'
+      },
       jsonOption
     ],
     text: `
@@ -71,10 +74,10 @@ goes to standard error.
 FILE may also be the file of another host: then it says which of its servers can be used as they are.
 
 --json: { file, problems: [{ path, line, message, suggestion }] } of what cannot be used. Else there are also kind
-(configuration, or mcp.json, whose problems have a message alone), notes (sentences), unset (variables without which it
-was judged), upstreams (how many) and endpoints (paths); with --connect tried: { issuers: [{ kind, issuer, isWell, said
-}], unused: [TENANT/UPSTREAM], endpoints: [{ path, counts, toolTokens, parts, clashes, shortened, missing: [{ upstream,
-reason }] }] }. What is to be set up at identity providers is in the text only.`,
+(configuration, or mcp.json, whose problems have a message alone), notes (sentences), unset (variables, and files
+as file:PATH, without which it was judged), upstreams (how many) and endpoints (paths); with --connect tried: { issuers:
+[{ kind, issuer, isWell, said }], unused: [TENANT/UPSTREAM], endpoints: [{ path, counts, toolTokens, parts, clashes,
+shortened, missing: [{ upstream, reason }] }] }. What is to be set up at identity providers is in the text only.`,
     examples: ['gatehouse check gatehouse.yaml', 'gatehouse check --config gatehouse.yaml --connect --json'],
     async run({ options, operands }, io) {
       const file = options['config'] ?? operands[0]
