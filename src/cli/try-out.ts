@@ -146,19 +146,14 @@ const onceOnly = (text: string): string =>
 function textOfReport({ path, counts, toolTokens, parts, clashes, shortened, missing }: EndpointReport): string {
   const { tools, prompts, resources, templates } = counts
   const offers = [
-    `${countOf(tools, 'tool')} (about ${toolTokens.toLocaleString('en')} tokens)`,
+    toolsText(tools, toolTokens),
     countOf(prompts, 'prompt'),
     countOf(resources, 'resource'),
     countOf(templates, 'template')
   ]
   const lines = [
     `${path}: ${offers.join(', ')}`,
-    ...shown(
-      parts,
-      'upstreams',
-      ({ upstream, tools: count, tokens }) =>
-        `  ${upstream}: ${countOf(count, 'tool')} (about ${tokens.toLocaleString('en')} tokens)`
-    ),
+    ...shown(parts, 'upstreams', ({ upstream, tools: count, tokens }) => `  ${upstream}: ${toolsText(count, tokens)}`),
     ...missing.map(({ upstream, reason }) => `  ! ${upstream} is missing: ${reason}`),
     ...shown(clashes, 'name clashes', ({ name, has, hasNot }) =>
       has === undefined
@@ -169,6 +164,9 @@ function textOfReport({ path, counts, toolTokens, parts, clashes, shortened, mis
   ]
   return lines.map((line) => `  ${line}\n`).join('')
 }
+
+const toolsText = (count: number, tokens: number): string =>
+  countOf(count, 'tool') + (count === 0 ? '' : ` (about ${tokens.toLocaleString('en')} tokens)`)
 
 const shown = <T>(items: readonly T[], what: string, lineOf: (item: T) => string): string[] => [
   ...items.slice(0, maxNames).map(lineOf),

@@ -34,6 +34,7 @@ t.test('a misspelt command or option is answered by the one that was meant', asy
     ],
     [['connect', 'demo', '--host', 'emacs'], /inspector, not "emacs"\.$/],
     [['key'], 'Say which: key list, key new, key revoke.'],
+    [['explain', 'demo'], '"gatehouse explain" takes its endpoint as an option: --endpoint ENDPOINT.'],
     [['check', 'a', 'b'], /Expected 1 argument but got 2: a, b/]
   ] as const)
     t.match(await cli(argv), { code: 2, out: '', err: said }, argv.join(' '))

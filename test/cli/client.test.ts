@@ -248,6 +248,7 @@ t.test('tail finds requests by who, what, when and how they ended, and explains 
     code: 2,
     err: /"tool_eror"\. Did you mean "tool_error"/
   })
+  t.match(await cli(['tail', file, '--outcome', 'timeout']), { code: 2, err: /Did you mean .*"upstream_timeout".*\?/ })
   t.match(await cli(['tail', '-'], {}, '10:42:09 up__echo ok 1 ms ada\n'), {
     code: 1,
     err: /no line of it is JSON.*FORMAT=json/

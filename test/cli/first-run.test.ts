@@ -127,6 +127,7 @@ t.test('check --connect finds where tokens and people come from, and says why it
   const env = { VAULT: Buffer.alloc(32).toString('base64'), SECRET: 'the-secret-of-the-client' }
   const good = await cli(['check', join(folder, 'good.yaml'), '--connect'], env)
   t.equal(good.code, 0, good.out)
+  t.match(good.out, '/t/a/mcp: 0 tools, 0 prompts,')
   t.match(good.err, `  ok    issuer ${known.url}: its keys are at ${known.jwksUri}\n`)
   t.match(good.err, `  ok    provider ${provider.url}: people sign in at ${provider.url}/auth\n`)
   const bad = await cli(['check', join(folder, 'bad.yaml'), '--connect'], env)
@@ -275,6 +276,7 @@ t.test('each file is called what it is, also where it has no servers, and lines 
     'config.toml': '[mcp_servers.github]\ncommand = "npx"\n[mcp_servers.git]\ncommand = "${UNSET_COMMAND}"\n',
     'settings.json': '{ "context_servers": { "a": { "command": "npx" } } }',
     'mcp.json': '{ "mcpServers": { "a": { "command": "npx" } } }',
+    'none.json': '{ "mcpServers": {} }',
     'empty.toml': 'model = "x"\n'
   })
   const checked = async (name: string) => await cli(['check', join(folder, name)])
@@ -284,6 +286,13 @@ t.test('each file is called what it is, also where it has no servers, and lines 
   t.match(codex.out, /config\.toml line 3, server git: UNSET_COMMAND is not set/)
   t.match((await checked('settings.json')).out, /this is the settings\.json of Zed/)
   t.match((await checked('mcp.json')).out, /this is an mcp\.json/)
+  const none = /none\.json has no server that can be used: nothing is offered\. Add one to it, or give another file\./
+  t.match(await checked('none.json'), { code: 0, out: none })
+  const at = ['--port', '0', '--data', join(folder, 'data')]
+  const running = gatehouse(t, ['serve', '--mcp-json', join(folder, 'none.json'), ...at])
+  await running.ready
+  t.match(running.stderr.join('\n'), none)
+  t.notMatch((await checked('mcp.json')).out, 'has no server')
   t.match(await checked('empty.toml'), { code: 1, out: /has no table mcp_servers\. Give the config\.toml of Codex/ })
 })
 

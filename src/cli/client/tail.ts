@@ -168,7 +168,9 @@ function createSeen({ options }: Given) {
 function checkOutcome(outcome: string | undefined): void {
   const known = [...Object.keys(otherOutcomes), ...Object.keys(errorTable)]
   if (outcome === undefined || known.includes(outcome)) return
-  throw new UsageError(`No request ends with "${outcome}". ${didYouMean(outcome, known) ?? 'See docs/logging.md.'}`)
+  const longer = known.filter((each) => each.endsWith(`_${outcome}`)).map((each) => `"${each}"`)
+  const meant = longer.length === 0 ? didYouMean(outcome, known) : `Did you mean ${longer.join(' or ')}?`
+  throw new UsageError(`No request ends with "${outcome}". ${meant ?? 'See docs/logging.md.'}`)
 }
 
 /** Compares with the upstream's name of the tool, or the public one: the log has no prefix and separator. */

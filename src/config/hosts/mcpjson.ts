@@ -35,6 +35,8 @@ export function importMcpJson(text: string, path = 'mcp.json', folder = '') {
     names.set(valid, name)
     notes.push(...doubtsAbout(name, upstream))
   }
+  if (Object.keys(upstreams).length === 0)
+    notes.push(`${path} has no server that can be used: nothing is offered. Add one to it, or give another file.`)
   const auth = { keys: [{ name: 'default', key: '${GATEHOUSE_KEY}', scopes: ['mcp'] }] }
   const placeOf = (upstream: string, steps: readonly string[] = []) => {
     const server = names.get(upstream) ?? upstream
