@@ -11,6 +11,7 @@ import { createLineLog, type Log } from '../observe/log.ts'
 import { visible } from '../observe/text-log.ts'
 import { isObject } from '../protocol/messages.ts'
 import type { EndpointReport } from '../relay/methods/report.ts'
+import { besideLastLine } from '../upstream/stdio/start-error.ts'
 import type { Io } from './commands/command.ts'
 
 /** How long upstreams may take to start and to list: some are installed by their first start. In milliseconds. */
@@ -139,9 +140,9 @@ export const toldAsTheyAnswer = (isOfOneTenant: boolean, { stderr: output }: Pic
       )
   })
 
-/** Nothing is tried again here. */
+/** Nothing is tried again here, and the last line is told. */
 const onceOnly = (text: string): string =>
-  text.replace(/^.*Its last error: /s, '').replace(/ It (?:has been away|is tried again) .*$/s, '')
+  besideLastLine(text.replace(/^.*Its last error: /s, '').replace(/ It (?:has been away|is tried again) .*$/s, ''))
 
 function textOfReport({ path, counts, toolTokens, parts, clashes, shortened, missing }: EndpointReport): string {
   const { tools, prompts, resources, templates } = counts

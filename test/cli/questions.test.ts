@@ -212,7 +212,7 @@ for (const [question, argv, answer, expected = 0] of questions)
     if (argv[0] === 'check')
       t.match(
         err,
-        /FAILS acme\/broken: .*\(exit code 3\) before it answered\. If .* by hand .*\n +standard error: cannot start: bad/
+        /FAILS acme\/broken: .*\(exit code 3\) before it answered\. If its standard error does not say why, run .* by hand .*\n +standard error: cannot start: bad/
       )
   })
 

@@ -5,6 +5,7 @@ import { processesWithin } from '../../limits/descriptors.ts'
 import { killedText } from '../../policy/kills.ts'
 import { errorTable } from '../../protocol/error-table.ts'
 import { tenantId } from '../../protocol/messages.ts'
+import { besideLastLine } from '../../upstream/stdio/start-error.ts'
 import type { Administrator } from '../access.ts'
 import { documentsKnown, mayRead } from '../configuration/managed.ts'
 import { administrators, maySee, type AdminServices } from '../route.ts'
@@ -146,7 +147,8 @@ function awayUpstreams(administrator: Administrator, { snapshot, pool, series, w
     const since = wall.now() - awayMs
     const count = series.failuresSince(tenant, name, since)
     const next = retriedInMs === undefined ? '' : `; it is tried again in ${spanText(retriedInMs)}`
-    const said = isAsked ? [saidText('last error', lastError), saidText('last stderr line', lastLine)] : []
+    const error = lastLine === undefined || lastError === undefined ? lastError : besideLastLine(lastError)
+    const said = isAsked ? [saidText('last error', error), saidText('last stderr line', lastLine)] : []
     return {
       kind: 'upstream',
       about: `${name}/away`,

@@ -5,6 +5,7 @@ import { isModernRevision, isObject } from '../../protocol/messages.ts'
 import { jsonText, tableText } from '../printed.ts'
 import type { Given, Io } from '../commands/command.ts'
 import { visible, cellText } from '../../observe/text-log.ts'
+import { besideLastLine } from '../../upstream/stdio/start-error.ts'
 import { openAdminApi, type AdminApi } from './admin-client.ts'
 import { orRefusal } from './run-admin.ts'
 
@@ -51,10 +52,11 @@ function rowOf(each: JsonObject): string[] {
 }
 
 function reasonText({ tenant, name, awaySince, lastError, lastStderr }: JsonObject): string {
+  const isSaid = typeof lastStderr === 'string'
   const lines = [
     `${String(tenant)}/${String(name)} is away${typeof awaySince === 'string' ? ` since ${awaySince}` : ''}`,
-    ...(typeof lastError === 'string' ? [`  ${lastError}`] : []),
-    ...(typeof lastStderr === 'string' ? [`  its last line on standard error: ${lastStderr}`] : [])
+    ...(typeof lastError === 'string' ? [`  ${isSaid ? besideLastLine(lastError) : lastError}`] : []),
+    ...(isSaid ? [`  its last line on standard error: ${lastStderr}`] : [])
   ]
   return lines.map((line) => `${visible(line)}\n`).join('')
 }

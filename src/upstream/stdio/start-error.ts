@@ -59,6 +59,11 @@ interface StartRemedy {
 const variable = /\b[A-Z][A-Z\d]*(?:_[A-Z\d]+)+\b/
 const lacking = /\b(?:not set|unset|missing|required?|must be set)\b/i
 
+const wherePrinted = ' (gatehouse check --connect prints the last line)'
+
+/** For where the last line stands beside the error. @returns the text without the words that say where it is printed */
+export const besideLastLine = (text: string): string => text.replace(wherePrinted, '')
+
 /** The first entry whose conditions all hold is used. Shells and `env` exit with 126 and 127. */
 export const startRemedies: readonly StartRemedy[] = [
   {
@@ -83,8 +88,8 @@ export const startRemedies: readonly StartRemedy[] = [
   },
   {
     remedy:
-      'If its standard error does not say why (gatehouse check --connect prints the last line), run its command by ' +
-      'hand with the variables of its env.'
+      `If its standard error does not say why${wherePrinted}, run its command by hand with the variables of ` +
+      'its env.'
   }
 ]
 
