@@ -92,10 +92,9 @@ function sentenceOf(
       '"tenant get", and the same of upstream and endpoint say what is in it; "status" how its upstreams do, "plan" ' +
       'what a change of it would do.'
     )
-  const takesEndpoint =
-    command?.operands === undefined && command?.options?.some(({ flags }) => flags.startsWith('--endpoint '))
-  if (code === 'commander.excessArguments' && takesEndpoint)
-    return `"gatehouse ${command.name}" takes its endpoint as an option: --endpoint ENDPOINT.`
+  const takesEndpoint = command?.options?.some(({ flags }) => flags.startsWith('--endpoint ')) === true
+  if (code === 'commander.excessArguments' && command?.operands === undefined && takesEndpoint)
+    return `"gatehouse ${command?.name}" takes its endpoint as an option: --endpoint ENDPOINT.`
   if (/^unknown option '-[^-]/.test(what))
     return `${what.replaceAll("'", '"').replace(/^./, 'U')}. A value that begins with a dash goes behind " -- ".`
   const said = what.replaceAll("'", '"').replace(/^./, (letter) => letter.toUpperCase())
