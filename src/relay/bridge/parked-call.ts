@@ -75,6 +75,8 @@ export function createParkedCall(
   const inputs = createPendingInputs()
   /** The running request of the client; undefined between two rounds. */
   let attendant: { readonly call: ModernCall; readonly end: (outcome: ParkedOutcome) => void } | undefined
+  // Taken out of the first request: a function that named `first` would keep its arguments while the call is parked.
+  const { method } = first.request
   /** The endpoint and the capabilities of the client's newest request. */
   let endpoint = first.endpoint
   let capabilities = first.client.capabilities
@@ -114,8 +116,7 @@ export function createParkedCall(
   }
 
   const ask: Client['ask'] = async (request, { signal } = {}) => {
-    if (modernClientRequests.get(first.request.method)?.takesInput !== true)
-      return await refuseOutsideInputMethods(request)
+    if (modernClientRequests.get(method)?.takesInput !== true) return await refuseOutsideInputMethods(request)
     // Throws if the client can never be asked this.
     toInputRequest(request, upstream, endpoint, capabilities)
     if (attendant !== undefined) await states.prepare(attendant.call)

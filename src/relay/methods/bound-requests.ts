@@ -21,7 +21,8 @@ type Bound = Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 's
 
 /**
  * Of a request that has to run where those before it of its session ran, but for its session at an upstream. A name
- * that is not known here is passed on, and the lists in which it may be are read, or else all such calls would be.
+ * that is not known here is passed on, and the lists of servers whose sessions are lent are read, or else all calls of
+ * that name would be passed on.
  * @returns where it may be sent by any process that is in that session, too; undefined: nowhere
  */
 export function sendableTo(
@@ -36,7 +37,8 @@ export function sendableTo(
   const name = target && !isOfTask ? params?.[target[1]] : undefined
   const route = target && typeof name === 'string' ? catalogs.of(call)[target[0]](name) : undefined
   if (name !== undefined && route === undefined)
-    for (const each of definitionsOf(call)) if (each.type === 'http') listings.markUsed(each, catalogs.viewKeyOf(call))
+    for (const each of definitionsOf(call))
+      if (each.type === 'http' && each.lendSessions === true) listings.markUsed(each, catalogs.viewKeyOf(call))
   const definition = route && definitionsOf(call).find(({ name: upstream }) => upstream === route.upstream)
   // A client that knows no tasks is served by one all the same.
   const makesTask =
