@@ -155,10 +155,15 @@ export function createAuthenticator({
 
     /**
      * @throws GatewayError `unauthenticated`, `insufficient_scope` or `invalid_request`, each with WWW-Authenticate in
-     * its headers; `unavailable` with Retry-After where an issuer or the store cannot be asked; `rate_limited`
+     * its headers; `unavailable` with Retry-After where an issuer or the store cannot be asked; `rate_limited`;
+     * `stopped` for a tenant, CallerStopped for a caller
      */
     async authenticate(tenant: Tenant, place: ProtectedResource, presented: PresentedRequest): Promise<Principal> {
-      if (tenant.auth.stopped === 'everybody') throw stoppedCaller()
+      if (tenant.auth.stopped === 'everybody')
+        throw new GatewayError(
+          'stopped',
+          `An administrator of this gateway has stopped the tenant ${tenant.id}. Ask them when it comes back.`
+        )
       if (tenant.auth.mode === 'none') return notStopped(anonymousOf(tenant), tenant)
       const principal = await identify(tenant, place, presented).catch((error: unknown) => {
         throw challenged(error, tenant, place, schemeOf(presented.rawHeaders))
@@ -192,14 +197,19 @@ export function createAuthenticator({
 const audienceOf = ({ aliases, resource }: ProtectedResource): string =>
   aliases.length === 0 ? resource : [resource, ...aliases].join('\n')
 
-const stoppedCaller = (): GatewayError =>
-  new GatewayError(
-    'stopped',
-    'An administrator of this gateway has stopped this caller. Ask them when it may come back.'
-  )
+/** A caller whom a kill switch stops, although the credential is valid. */
+export class CallerStopped extends GatewayError {
+  readonly principal: Principal
 
-/** @throws GatewayError stopped */
+  constructor(principal: Principal) {
+    const what = principal.kind === 'key' ? 'API key' : 'caller'
+    super('stopped', `An administrator of this gateway has stopped this ${what}. Ask them when it may come back.`)
+    this.principal = principal
+  }
+}
+
+/** @throws CallerStopped */
 function notStopped(principal: Principal, { auth }: Tenant): Principal {
-  if (isStopped(principal, auth)) throw stoppedCaller()
+  if (isStopped(principal, auth)) throw new CallerStopped(principal)
   return principal
 }

@@ -58,7 +58,7 @@ export function textOfAnswer({ sentence, rules }: Pick<RouteAnswer, 'sentence' |
 /**
  * Runs the tests of a policy: a YAML or JSON file with `config`, the path of the configuration, and `tests`; or a
  * configuration, for those that stand in its policies.
- * @returns the exit code: 1 where one fails
+ * @returns the exit code: 1 where one fails, or there is none
  */
 export async function runPolicyTests(
   file: string,
@@ -78,9 +78,12 @@ export async function runPolicyTests(
     })
     const failed = results.filter(({ isMet }) => !isMet).length
     const passed = results.length - failed
-    if (json !== undefined) stdout.write(jsonText({ passed, failed, tests: results }))
+    const isNone = results.length === 0
+    const problem = `${file} has no tests. Put some under "tests", or under "policy.tests" of a configuration.`
+    if (json !== undefined) stdout.write(jsonText({ passed, failed, tests: results, ...(isNone && { problem }) }))
+    else if (isNone) stdout.write(`${problem}\n`)
     else stdout.write(`${results.map(textOfResult).join('')}${countOf(passed, 'test')} passed, ${failed} failed\n`)
-    return failed === 0 ? 0 : 1
+    return failed === 0 && !isNone ? 0 : 1
   }
   return await orProblems(configFile, stdout, run, json === undefined ? 'text' : 'json')
 }

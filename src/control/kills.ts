@@ -10,7 +10,7 @@ import type { PolicyConfig } from '../config/policy/policy-config.ts'
 import { endpointName, upstreamName } from '../protocol/messages.ts'
 import { canonicalJsonOf } from '../protocol/json-text.ts'
 import { ControlError } from './control-error.ts'
-import { alsoStoppedIn, type SameTarget } from './same-targets.ts'
+import { alsoStoppedIn, issuerOfKeys, type SameTarget } from './same-targets.ts'
 import type { KeptText } from './version-records.ts'
 
 /** Of the names of lists of kills in the journal. */
@@ -137,16 +137,15 @@ export function stoppedTenant(tenant: Tenant, dated: readonly DatedKill[]): Tena
   }
 }
 
+/** Keys stay known: whoever uses a stopped one is told so, and named in the log and the audit log. */
 function stoppedAuth(auth: AuthConfig, kills: readonly KillInForce[], isWhole: boolean): AuthConfig {
-  const keys = new Set(
-    kills.flatMap(({ kill, also }) => {
-      if (kill.kind === 'key') return [kill.key, ...also]
-      return kill.kind === 'principal' ? [...also] : []
-    })
-  )
-  const callers = kills.map(({ kill }) => kill).filter((kill) => kill.kind === 'principal')
-  const stopped = isWhole ? 'everybody' : callers.map(({ issuer, subject }) => ({ issuer, subject }))
-  return { ...auth, keys: auth.keys.filter(({ name }) => !keys.has(name)), stopped }
+  const callers = kills.flatMap(({ kill, also }) => {
+    if (kill.kind !== 'key' && kill.kind !== 'principal') return []
+    const named =
+      kill.kind === 'key' ? { issuer: issuerOfKeys, subject: kill.key } : { issuer: kill.issuer, subject: kill.subject }
+    return [named, ...[...also].map((subject) => ({ issuer: issuerOfKeys, subject }))]
+  })
+  return { ...auth, stopped: isWhole ? 'everybody' : callers }
 }
 
 /**

@@ -27,7 +27,7 @@ export interface SameTarget {
 }
 
 /** The issuer of callers who have a key. */
-const issuerOfKeys = `${reservedIssuerPrefix}key`
+export const issuerOfKeys = `${reservedIssuerPrefix}key`
 
 /** The characters of a digest that are kept: enough not to meet by chance, and a thousand of them are kept. */
 const digestChars = 22

@@ -1,6 +1,7 @@
 // The calls that run in this process: so many for one session, one person and one tenant, and each id once in a
 // session. And the streams that clients listen on: so many for one tenant.
 
+import { isStopped } from '../auth/principal.ts'
 import type { Tenant } from '../config/snapshot.ts'
 import { createQuota } from '../limits/limits.ts'
 import { createOpenSet } from '../limits/open-set.ts'
@@ -20,10 +21,10 @@ interface RunningCall {
   readonly call: ObservedCall & { readonly tenant: Pick<Tenant, 'id'>; readonly record: CallRecord }
 }
 
-const callStopped = (): GatewayError =>
+const callStopped = (what: string): GatewayError =>
   new GatewayError(
     'call_stopped',
-    'An administrator of this gateway has stopped what was called. Whether the call took effect is unknown.',
+    `An administrator of this gateway has stopped ${what}. Whether the call took effect is unknown.`,
     { data: { outcome: 'unknown' } }
   )
 
@@ -37,15 +38,17 @@ export function createCallsInFlight() {
     *tenants(): Iterable<string> {
       for (const { call } of running) yield call.tenant.id
     },
-    /** Ends those whose tool, upstream or tenant is stopped. */
+    /** Ends those whose tool, upstream, tenant or caller is stopped. */
     endStopped(tenants: ReadonlyMap<TenantId, Tenant>): void {
       for (const { controller, call } of running) {
         const { record } = call
         const tenant = tenants.get(call.tenant.id)
         if (tenant === undefined) continue
+        if (isStopped(call.principal, tenant.auth))
+          controller.abort(callStopped(tenant.auth.stopped === 'everybody' ? 'the tenant' : 'the caller'))
         // It waits for a list, and goes on with the configuration that it began with.
-        if (record.route === undefined) record.stopped = tenant
-        else if (killOfRoute(tenant, record.route) !== undefined) controller.abort(callStopped())
+        else if (record.route === undefined) record.stopped = tenant
+        else if (killOfRoute(tenant, record.route) !== undefined) controller.abort(callStopped('what was called'))
       }
     },
     /**

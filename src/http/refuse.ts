@@ -3,6 +3,7 @@
 
 import type { Socket } from 'node:net'
 import { nodeHttp } from '../limits/node-http.ts'
+import { CallerStopped } from '../auth/authenticate.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noteRefused, type RefusalObservers, type RefusedRequest } from '../observe/refused-requests.ts'
 import { errorMessage, GatewayError, isObject, tenantId } from '../protocol/messages.ts'
@@ -45,7 +46,8 @@ export function createRequestRefusals(options: RefusalOptions) {
       if (error instanceof GatewayError) {
         const { tenant: named, endpoint = 'default' } = (request.params ?? {}) as PathParams
         const tenant = known(named)
-        const refused = refusedRequest(request, clientAddressOf(request.raw, state.snapshot))
+        const stopped = error instanceof CallerStopped ? error.principal : undefined
+        const refused = { ...refusedRequest(request, clientAddressOf(request.raw, state.snapshot)), stopped }
         noteRefused(options, refused, tenant, error)
         if (tenant !== undefined) audit?.refused(tenant, endpoint, refused, error.code)
       } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')

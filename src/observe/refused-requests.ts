@@ -16,6 +16,8 @@ export interface RefusedRequest {
   readonly headers: { readonly host?: string | undefined; readonly origin?: string | undefined }
   /** Undefined where nobody was let in. */
   readonly context?: { readonly principal: ObservedPrincipal } | undefined
+  /** The caller, where a kill switch let nobody in. */
+  readonly stopped?: ObservedPrincipal | undefined
   /** Of the client. */
   readonly address: string | undefined
   /** From when its headers were there until it was refused. */
@@ -49,14 +51,15 @@ export function noteRefused(
   tenant: string | undefined,
   error: GatewayError
 ): void {
-  const { id, method, url, headers, context, address, ms } = request
+  const { id, method, url, headers, context, stopped, address, ms } = request
+  const caller = context?.principal ?? stopped
   const { code, row, cause } = error
   const level = context === undefined ? (strangers?.levelOf(row.level, address) ?? row.level) : row.level
   log[level](
     {
       requestId: id,
       tenant,
-      ...(context && callerFieldsOf(shownCaller(tenant ?? '', context.principal))),
+      ...(caller && callerFieldsOf(shownCaller(tenant ?? '', caller))),
       ...(method !== '' && { method: method.slice(0, 16), path: loggedPath(url) }),
       ...(code === 'forbidden_host' && { host: firstOf(headers.host ?? '', maxLoggedChars) }),
       ...(code === 'forbidden_origin' && { origin: firstOf(headers.origin ?? '', maxLoggedChars) }),

@@ -3,6 +3,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Principal } from '../auth/principal.ts'
+import { countOf } from '../config/problems.ts'
 import type { CallLimit, CallLimitsConfig, Tenant } from '../config/snapshot.ts'
 import type { Log } from '../observe/log.ts'
 import { GatewayError } from '../protocol/messages.ts'
@@ -80,9 +81,11 @@ export function createCallLimits({
   function enter({ concurrent }: Limits): () => void {
     for (const { name, key, max } of concurrent)
       if ((running.get(key) ?? 0) >= max)
-        throw new GatewayError('too_many', `More than ${max} calls run at once (limit ${name}). Wait for one to end.`, {
-          data: { limit: name }
-        })
+        throw new GatewayError(
+          'too_many',
+          `More than ${countOf(max, 'call')} at once (limit ${name}). Wait for one to end.`,
+          { data: { limit: name } }
+        )
     for (const { key } of concurrent) running.set(key, (running.get(key) ?? 0) + 1)
     return () => {
       for (const { key } of concurrent) {

@@ -1,6 +1,7 @@
 // The numbers of one limit of calls: rates, which fill up steadily, and quotas of a day or month, which begin anew; and
 // what a client is told of them.
 
+import { countOf } from '../config/problems.ts'
 import type { CallLimit } from '../config/snapshot.ts'
 
 /** A time that is counted by itself. */
@@ -68,7 +69,7 @@ export function countersOf(tenant: string, limit: string, config: CallLimit): Co
         ...{ unit, number, windowSeconds, perMs },
         isQuota: false,
         capacity: config.burst ?? number,
-        says: `${number} calls ${article} ${unit}`,
+        says: `${countOf(number, 'call')} ${article} ${unit}`,
         windowAt: () => always,
         resetMs: () => 1 / perMs
       }
@@ -84,7 +85,7 @@ export function countersOf(tenant: string, limit: string, config: CallLimit): Co
         isQuota: true,
         perMs: 0,
         capacity: number,
-        says: `${number} calls a ${unit}`,
+        says: `${countOf(number, 'call')} a ${unit}`,
         resetMs: ({ until }, now) => until - now
       }
     ]

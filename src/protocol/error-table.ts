@@ -100,7 +100,7 @@ export const errorTable = {
   ),
   stopped: http(
     403,
-    'Those who run the gateway have stopped this caller, or its whole tenant, by a kill switch. Ask them.'
+    'Those who run the gateway have stopped this caller or API key, or the whole tenant, by a kill switch. Ask them.'
   ),
   not_found: http(404, 'No such tenant, endpoint or page.'),
   method_not_allowed: http(405, 'This URL does not support the HTTP method; Allow lists those that it supports.'),
@@ -190,8 +190,8 @@ export const errorTable = {
   ),
   call_stopped: rpc(
     'internalError',
-    'Those who run the gateway have stopped the tool, its upstream or the tenant while the call ran. Where it was ' +
-      'sent already, it was cancelled, and whether it took effect is unknown (data.outcome).'
+    'Those who run the gateway have stopped the tool, its upstream, the caller or the tenant while the call ran. ' +
+      'Where it was sent already, it was cancelled, and whether it took effect is unknown (data.outcome).'
   ),
   upstream_unavailable: rpc(
     'internalError',

@@ -141,6 +141,16 @@ t.test('policy test runs the tests that stand in the policies of a configuration
   t.match(out, /^not ok 1 .*\n {2}expected allowed, is denied\. /)
 })
 
+t.test('policy test exits with 1 where there are no tests, and says where they go', async (t) => {
+  const folder = t.testdir({ 'g.yaml': config, 'none.yaml': 'config: g.yaml\ntests: []\n' })
+  for (const file of [join(folder, 'g.yaml'), join(folder, 'none.yaml')]) {
+    const problem = `${file} has no tests. Put some under "tests", or under "policy.tests" of a configuration.`
+    t.same(await gatehouse('policy', 'test', file), { code: 1, out: `${problem}\n` })
+    const { code, out } = await gatehouse('policy', 'test', file, '--json')
+    t.same({ code, out: JSON.parse(out) }, { code: 1, out: { passed: 0, failed: 0, tests: [], problem } })
+  }
+})
+
 t.test('what cannot be asked is refused with what could be', async (t) => {
   const folder = t.testdir({
     'g.yaml': config,

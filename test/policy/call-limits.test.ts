@@ -173,6 +173,22 @@ t.test('so many run at once, and who is refused may come again when one has ende
   t.match(await call(), { status: 200, json: { result: {} } })
 })
 
+t.test('a limit of one speaks of one call', async (t) => {
+  for (const [number, message] of [
+    [{ perDay: 1 }, /^More than 1 call a day \(limit one\)/],
+    [{ perHour: 1 }, /^More than 1 call an hour \(limit one\)/],
+    [{ concurrent: 1 }, /^More than 1 call at once \(limit one\)\. Wait for one to end\.$/]
+  ] as const) {
+    const gateway = await limited(t, { one: number })
+    const { '2026-07-28': call = fail } = await callers(gateway)
+    const first = call('slow')
+    await until('it runs', () => gateway.upstream.server.calls('slow') === 1)
+    t.match((await call()).json, { error: { code: 429, message } })
+    gateway.upstream.server.release()
+    t.match((await first).json, { result: {} }, 'the control')
+  }
+})
+
 t.test('of a hundred limits, headers tell those of which least is left', async (t) => {
   const many = Array.from({ length: 99 }, (_, n) => [`limit-${n}-${'x'.repeat(40)}`, { perDay: 1_000 + n }] as const)
   const gateway = await limited(t, { ...Object.fromEntries(many), scarce: { perDay: 4 } })

@@ -52,7 +52,7 @@ export const keyRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/keys',
       roles: everyRole,
-      summary: 'The API keys of a tenant that are in use: their names and what they may, never the keys.',
+      summary: 'The API keys of a tenant, also those that are stopped: their names and what they may, never the keys.',
       query: closedObject(pageQuery),
       response: pageSchema(KeyEntry)
     },

@@ -9,6 +9,7 @@ import type { Refusals } from '../refusals.ts'
 
 export type RefusedEntry = Pick<RefusedRequest, 'address' | 'id' | 'method'> & {
   readonly context?: { readonly principal: AuditedPrincipal } | undefined
+  readonly stopped?: AuditedPrincipal | undefined
 }
 
 /** A change of an administrator, made or refused. */
@@ -35,11 +36,12 @@ const counted = (unrecorded: number): JsonObject => (unrecorded > 0 ? { unrecord
 /** @returns undefined where this one is left out, and counted */
 export function refusedEntry(
   endpoint: string,
-  { context, address: from, id: request, method }: RefusedEntry,
+  { context, stopped, address: from, id: request, method }: RefusedEntry,
   outcome: string,
   refusals: Refusals
 ): JsonObject | undefined {
-  const caller = context === undefined ? {} : callerFields(context.principal)
+  const known = context?.principal ?? stopped
+  const caller = known === undefined ? {} : callerFields(known)
   const unrecorded = refusals.take(caller)
   if (unrecorded === undefined) return undefined
   const http = method.slice(0, 16)

@@ -47,7 +47,7 @@ file alone. Nothing is started.`,
     options: [jsonOption],
     text: `
 The file is YAML or JSON: "config" is the path of the configuration, from the folder of the file, and "tests" a list.
-Prints a line for each test, and why, where one fails; then exits with 1.
+Prints a line for each test, and why, where one fails; then exits with 1, as it does where there are no tests at all.
 
   config: gatehouse.yaml
   tests:
@@ -61,7 +61,7 @@ the client, "name" a title.
 FILE may be a configuration, too: then the tests that stand in its policies ("policy.tests") are run.
 
 --json: { passed, failed, tests: [{ title, isMet, expected, outcome, sentence, rules }] }; the rules as explain --json
-has them.`,
+has them. "problem" says that there are no tests.`,
     examples: ['gatehouse policy test policy-tests.yaml', 'gatehouse policy test gatehouse.yaml --json'],
     run: async ({ operands: [file = ''], options }, io) =>
       await (await import('../policy.ts')).runPolicyTests(file, options, io)

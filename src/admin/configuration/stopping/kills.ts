@@ -81,7 +81,7 @@ const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (par
   ],
   [
     '/keys/{key}',
-    'an API key, under whatever name it comes again: it is none any more, sessions and streams of its holder end',
+    'an API key, under whatever name it comes again: the answer is 403, sessions and streams of its holder end',
     ({ key = '' }) => ({ kind: 'key', key })
   ],
   [
