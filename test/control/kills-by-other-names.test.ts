@@ -272,7 +272,7 @@ t.test('a stopped key does not come back under another name', async (t) => {
     t.equal(patched.status, 200, patched.text)
     await until('the new keys are in force', async () => (await status('gh_key_of_cleo_0123456789')) === 200)
     t.equal(await status(secrets.ben), 200)
-    t.equal(await status(secrets.ada), 401)
+    t.equal(await status(secrets.ada), 403)
     t.match(await kills(), { items: [{ also: ['adele'] }] })
     t.notMatch(JSON.stringify(await kills()), hash('sha256', secrets.ada))
     t.equal(await kill(which.split('?')[0] ?? '', 'DELETE'), 204)
