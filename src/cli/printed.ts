@@ -14,6 +14,12 @@ export const jsonText = (value: unknown): string => `${harmlessJson(JSON.stringi
 /** Line by line, and with its tabs. */
 export const visibleLines = (text: string): string => text.replaceAll(/[^\n\t]+/g, (piece) => visible(piece))
 
+/** Lines of at most 100 columns, where words are no longer; those below the first begin with two spaces. */
+export const wrapped = (text: string): string =>
+  `${visible(text)
+    .replaceAll(/(.{1,98})(?:\s+|$)/g, '$1\n  ')
+    .trimEnd()}\n`
+
 /** Columns without any value are left out. */
 export function tableText(heads: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
   const cells = [heads, ...rows.map((row) => row.map(visible))]

@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '../../protocol/messages.ts'
 import { cellText } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { timeAfter } from '../api-key.ts'
-import { jsonText, tableText, visibleLines } from '../printed.ts'
+import { jsonText, tableText, visibleLines, wrapped } from '../printed.ts'
 import { AdminRefusal, openAdminApi, type AdminApi } from './admin-client.ts'
 import type { AdminRow } from './change-rows.ts'
 
@@ -22,6 +22,7 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
     if (isList || row.body === 'catalog') {
       const items = isList ? await api.all(path) : await pagesOf(api, path, body as JsonObject)
       if (json !== undefined) io.stdout.write(jsonText(items))
+      else if (row.name === 'problems' && items.length > 0) io.stdout.write(items.map(problemText).join('\n'))
       else io.stdout.write(entriesText(items, row.columns ?? []))
       return 0
     }
@@ -37,6 +38,10 @@ export async function runAdminRow(row: AdminRow, given: Given, io: Io): Promise<
     return 0
   })
 }
+
+/** Its sentence and what to do, as a few lines. */
+const problemText = ({ severity, sentence, remedy }: JsonObject): string =>
+  wrapped(`${cellText(severity)}: ${cellText(sentence)}`) + `  ${wrapped(cellText(remedy))}`
 
 /** The text about a kill switch: what else it stops, and what it does not stop. */
 function besidesText(body: unknown): string {
