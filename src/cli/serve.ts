@@ -54,7 +54,8 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   }
   /** The file would not be read again before its next change. */
   const putOff = (err: unknown): void => {
-    if (!isPutOff) log.warn({ file, err }, 'the changed configuration cannot be read now; it is tried again')
+    if (isPutOff) log.debug({ file, err }, 'the changed configuration still cannot be read')
+    else log.warn({ file, err }, 'the changed configuration cannot be read now; it is tried again')
     isPutOff = true
     again = steadyClock.timer(retryMs, reloadNext)
     again.unref()

@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import type { Sent } from '../kit/client.ts'
@@ -12,12 +12,29 @@ export function descriptorTable(pid: number) {
   const before = /^Max open files\s+(\S+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1] ?? ''
   // The soft limit alone, which may be raised again.
   const limit = (most: string | number): unknown => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${most}:`])
+  /** @returns what is open under that number, such as `socket:[8941]`; undefined: nothing is */
+  function opened(number: number): string | undefined {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${number}`)
+    } catch {
+      return undefined
+    }
+  }
+  const isKept = (number: number): boolean => number <= 2 || !(opened(number) ?? 'socket:').startsWith('socket:')
   return {
-    /** Those that are open stay so, and no more than these are opened. To be called again where one was closed. */
-    fill(free = 0): void {
-      const open = new Set(readdirSync(`/proc/${pid}/fd`).map(Number))
+    /**
+     * Those that are open stay so, and no other is opened, whatever is closed meanwhile: the limit is the lowest number
+     * of a socket, and what has a lower one a process keeps. The number of a connection that closes is above the limit.
+     */
+    fill(): void {
       let most = 0
-      for (let left = free; left > 0 || open.has(most); most++) if (!open.has(most)) left--
+      while (isKept(most)) most++
+      limit(most)
+    },
+    /** So many more can be opened, and one more for each that is closed. */
+    leave(free: number): void {
+      let most = 0
+      for (let left = free; left > 0; most++) if (opened(most) === undefined) left--
       limit(most)
     },
     /** There are as many as there were. */
