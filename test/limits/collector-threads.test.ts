@@ -16,7 +16,7 @@ t.test('young objects are collected on the main thread alone where the process h
     for (let n = 0; n < 2_000_000; n++) kept[n % 200_000] = { n }
     console.log(JSON.stringify([availableParallelism(), hasOneCore, kept.length]))`
   const run = (...pinned: string[]): unknown => {
-    const [command = '', ...rest] = [...pinned, process.execPath, '--input-type=module', '--eval', program]
+    const [command, ...rest] = [...pinned, process.execPath, '--input-type=module', '--eval', program] as const
     return JSON.parse(execFileSync(command, rest, { encoding: 'utf8' }))
   }
   const first = /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? ''
