@@ -2,10 +2,8 @@
 // store was broken.
 
 import type { Clock } from '../../time/clock.ts'
-import type { OutboxContext, OutboxWord } from './bus-outbox.ts'
-import type { BusCaller } from './bus-places.ts'
-import { type Flow, isShort } from './wire/bus-flow.ts'
-import { type BusMessages, busTextOf } from './wire/bus-messages.ts'
+import type { BusMessages } from './wire/bus-messages.ts'
+import type { OutboxWord } from './bus-outbox.ts'
 
 /** From when it has left, for longer than a process is without Redis where that answers again. */
 export const keptMs = 5_000
@@ -18,7 +16,7 @@ const maxKeptBytes = 4 * 1024 * 1024
 interface SaidMessage {
   readonly id: string
   readonly to: string
-  readonly whose: BusCaller
+  readonly tenant: string
   readonly word: OutboxWord
   readonly body: unknown
   readonly seq: number
@@ -32,30 +30,9 @@ interface Kept extends SaidMessage {
 
 export type KeptMessages = ReturnType<typeof createKeptMessages>
 
-/** A message as it is said again: after which other one. */
-type SaidAgain = Pick<SaidMessage, 'word' | 'body' | 'seq' | 'whose'> & { readonly after: number }
-
-export function createKeptMessages(
-  { clock, log }: { readonly clock: Pick<Clock, 'now'> } & Pick<OutboxContext, 'log'>,
-  sendText: BusMessages['sendText'],
-  { pass }: Pick<Flow, 'pass'>
-) {
+export function createKeptMessages(clock: Pick<Clock, 'now'>, trySend: BusMessages['trySend']) {
   const ahead = createKept(clock)
   const answers = createKept(clock)
-  /** Requests of which something is being said again, which takes long where it is much. */
-  const saying = new Set<string>()
-
-  async function sayInOrder(id: string, to: string, all: readonly SaidAgain[]): Promise<void> {
-    for (const { word, body, seq, after, whose } of all) {
-      const draft = busTextOf(body, whose)
-      const passed = pass(to, whose, draft, (text) => sendText(to, word, id, text, { seq, after }))
-      const heard = passed.catch((err: unknown) => log.debug({ err, word }, 'a message to another process was lost'))
-      // Short ones would overtake it.
-      if (!isShort(draft)) await heard
-    }
-    saying.delete(id)
-  }
-
   return {
     /** @returns to be called once when it has left, or never will */
     keep(said: SaidMessage): () => void {
@@ -63,8 +40,7 @@ export function createKeptMessages(
       return kept.add(said)
     },
     /**
-     * To who asked, and nobody else: in order, all that is kept after what it has heard, as fast as it reads. Once,
-     * however often it asks meanwhile.
+     * To who asked, and nobody else: in order, all that is kept after what it has heard.
      * @returns whether the answer was among it
      */
     sayAgain(id: string, to: string, last: number): boolean {
@@ -72,15 +48,10 @@ export function createKeptMessages(
       const answer = answers.of(id)
       // Messages that were sent again were kept out of order.
       const inOrder = [...ahead.of(id), ...answer].sort((a, b) => a.seq - b.seq)
-      const again: SaidAgain[] = []
-      for (const { to: asker, word, body, seq, whose } of inOrder) {
+      for (const { to: asker, word, body, seq } of inOrder) {
         if (asker !== to || (word === 'said' && seq <= last)) continue
-        again.push({ word, body, seq, after, whose })
+        trySend(to, word, id, body, { seq, after })
         after = seq
-      }
-      if (again.length > 0 && !saying.has(id)) {
-        saying.add(id)
-        void sayInOrder(id, to, again)
       }
       return answer.some((each) => each.to === to)
     }
@@ -101,15 +72,15 @@ function createKept({ now }: Pick<Clock, 'now'>) {
     const same = byRequest.get(kept.id)
     same?.delete(kept)
     if (same?.size === 0) byRequest.delete(kept.id)
-    const own = byTenant.get(kept.whose.tenant)
+    const own = byTenant.get(kept.tenant)
     if (own === undefined) return
     own.kept.delete(kept)
     own.bytes -= kept.size
-    if (own.kept.size === 0) byTenant.delete(kept.whose.tenant)
+    if (own.kept.size === 0) byTenant.delete(kept.tenant)
   }
 
   /** @param adding what comes on top, and for whom */
-  function oldestOfLargest({ whose: { tenant }, size }: SaidMessage): Kept | undefined {
+  function oldestOfLargest({ tenant, size }: SaidMessage): Kept | undefined {
     let most = -1
     let found: Kept | undefined
     for (const [name, { kept, bytes }] of byTenant) {
@@ -133,9 +104,8 @@ function createKept({ now }: Pick<Clock, 'now'>) {
       }
       const kept: Kept = { ...given, until: Infinity }
       total += given.size
-      const { tenant } = given.whose
-      const own = byTenant.get(tenant) ?? { kept: new Set<Kept>(), bytes: 0 }
-      byTenant.set(tenant, own)
+      const own = byTenant.get(given.tenant) ?? { kept: new Set<Kept>(), bytes: 0 }
+      byTenant.set(given.tenant, own)
       own.kept.add(kept)
       own.bytes += given.size
       const same = byRequest.get(given.id) ?? new Set<Kept>()

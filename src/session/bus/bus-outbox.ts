@@ -131,7 +131,7 @@ export function createOutbox(
       return new Promise((resolve, reject) => {
         const seq = ++last
         // Before it is known to have left: what comes after it must not be said again without it.
-        const hasLeft = keep({ id, to, whose, word, body, seq, size })
+        const hasLeft = keep({ id, to, tenant: whose.tenant, word, body, seq, size })
         const done = (): void => {
           hasLeft()
           resolve()

@@ -53,7 +53,7 @@ export function createBusServer(
 ) {
   const handlers = new Map<BusKind, BusHandler>()
   const served = new Map<string, ServedRequest>()
-  const kept = createKeptMessages(context, sendText, flow)
+  const kept = createKeptMessages(context.clock, trySend)
   /** Nothing is begun any more. */
   let ended = false
   return {
