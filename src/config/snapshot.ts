@@ -242,6 +242,6 @@ export interface Snapshot {
   /** Undefined: nothing is recorded. */
   readonly audit: AuditConfig | undefined
   readonly tenants: ReadonlyMap<TenantId, Tenant>
-  /** false: the tenants of the admin API could not be read from the store yet. Not given: all tenants are here. */
+  /** false: not all tenants of the admin API could be read from the store, or used. Not given: all tenants are here. */
   readonly isWhole?: boolean
 }

@@ -164,6 +164,12 @@ export function createCompiledDocuments({
       return tenants
     },
     problemsOf: (id: string): readonly Problem[] => compiled.get(id)?.problems ?? [],
+    /**
+     * Whether the last `tenants` had a tenant for each document. One whose document cannot be used here was not
+     * removed: its accounts and sessions stay.
+     */
+    hasAll: (): boolean =>
+      [...compiled].every(([id, { tenant }]) => tenant !== undefined || file().tenants.has(tenantId(id))),
     /** Returns the tenants of documents and of the file, which wins where both have one. */
     tenants(): Map<TenantId, Tenant> {
       const context = JSON.stringify(contextOfFile(file()))

@@ -163,7 +163,7 @@ export async function createControl(options: ControlOptions) {
     /** Why the newest document of a tenant is not in use at this process; empty where it is. */
     problemsOf: (tenant: string): readonly Problem[] => compiled.problemsOf(tenant),
     /** The configuration of the file with the tenants of documents. */
-    snapshot: (): Snapshot => withTenants(file(), compiled.tenants(), journal.loaded),
+    snapshot: (): Snapshot => withTenants(file(), compiled.tenants(), journal.loaded && compiled.hasAll()),
 
     /**
      * Makes a change, in force at this process when it resolves, and at others within a second.
