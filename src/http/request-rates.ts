@@ -18,7 +18,7 @@ const burstSeconds = 5
 const refusedAfterMs = 250
 /**
  * The time between two refusals, in milliseconds: clients that are refused together would come back together, in one
- * turn of the event loop. While more wait than that lets out, they are sent together after twice the wait.
+ * turn of the event loop. Beyond 250 that wait, they are sent together after twice `refusedAfterMs`.
  */
 const refusalGapMs = 1
 /** Refusals that wait; each holds a connection. Those beyond are sent at once. */

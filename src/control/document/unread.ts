@@ -1,4 +1,5 @@
-// Documents that cannot be read now: a file that one names met no file descriptor. They say nothing of the others.
+// Documents that cannot be read now, because no file descriptor was free for a file that they name. Other documents do
+// not wait for them.
 
 import type { Problem } from '../../config/problems.ts'
 import { isOutOfDescriptors, outOfDescriptors } from '../../limits/descriptors.ts'

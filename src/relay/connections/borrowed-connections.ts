@@ -31,7 +31,7 @@ export interface Loan {
   calls: number
   calledAt: number
   isAsking: boolean
-  /** How often what was lent, or asked for, was given back. */
+  /** How often the loan has ended: whoever waited for something notices by it that the loan ended meanwhile. */
   ends: number
   /** Id of the upstream session in which the server takes no calls from here. */
   refused: string | undefined

@@ -32,7 +32,7 @@ const lookMs = 50
 /** Of the ids: new ones are asked for while there are more calls in flight than a session may have. */
 const spareIds = lentIds / 4
 
-/** What was asked for before counts no more either. */
+/** Ends a loan; one that is still being asked for is discarded when it arrives. */
 const end = (loan: Loan, next: Partial<Loan>): void => void Object.assign(loan, next, { until: 0, ends: loan.ends + 1 })
 
 const hasIds = (sharing: SessionSharing | undefined, count: number): boolean => (sharing?.series()?.left ?? 0) > count
@@ -144,7 +144,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   })
 
   function release(key: string): void {
-    // It rejects never.
+    // `pool.release` never rejects.
     for (const scope of scopes.get(key) ?? []) void pool.release(scope)
     scopes.delete(key)
   }

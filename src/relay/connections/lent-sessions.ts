@@ -34,7 +34,10 @@ export interface LoanQuestion extends SharedSession {
   readonly ids?: readonly number[]
 }
 
-/** `same`: as it has it. Neither: the call has to come here; `soon`: until it has opened what can be lent. */
+/**
+ * `lent`: the session. `same`: the borrower has it already. Neither: calls go to the home; with `soon` only until the
+ * home has opened a connection that it can lend.
+ */
 export interface LoanAnswer {
   readonly lent?: LentSession | undefined
   readonly same?: boolean
@@ -118,7 +121,7 @@ export function createLentSessions(
         const { key, hash } = question
         const session = live.get(key)
         const upstream = session && own(session, hash)
-        // With the next call that comes here.
+        // The next call that comes here opens the connection.
         if (session?.session.record.home !== bus.node || upstream === undefined) return { soon: !isRecalled }
         // Its client is there, although its calls do not come here.
         live.use(session.session, session.memory.share)
