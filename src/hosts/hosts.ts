@@ -16,6 +16,7 @@ export interface HostFile {
   readonly format: 'json' | 'yaml' | 'toml'
   /** The place in the file, and the value. */
   readonly at: readonly string[]
+  /** An undefined member is left out, and taken out of an entry that has it. */
   readonly entry: Readonly<Record<string, unknown>>
 }
 
@@ -45,7 +46,7 @@ export const herePlace = (env: NodeJS.ProcessEnv): Place => ({
 })
 
 const bearer = (key: string): string => `Bearer ${key}`
-const headers = (key: string | undefined) => (key === undefined ? {} : { headers: { Authorization: bearer(key) } })
+const headers = (key: string | undefined) => ({ headers: key && { Authorization: bearer(key) } })
 const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64')
 const signsIn = ({ key }: Connection, how: string): string[] =>
   key === undefined ? [`${how} It finds the login by the URL alone.`] : []
@@ -100,7 +101,7 @@ export const hosts: Readonly<Record<string, Host>> = {
           ...allowHttp(url),
           ...(key === undefined ? [] : ['--header', 'Authorization:${AUTH_HEADER}'])
         ],
-        ...(key !== undefined && { env: { AUTH_HEADER: bearer(key) } })
+        env: key && { AUTH_HEADER: bearer(key) }
       }
     }),
     notes: (connection) => [
@@ -166,7 +167,7 @@ export const hosts: Readonly<Record<string, Host>> = {
       path: join(home, '.codex', 'config.toml'),
       format: 'toml',
       at: ['mcp_servers', name],
-      entry: { url, ...(key !== undefined && { bearer_token_env_var: 'GATEHOUSE_KEY' }) }
+      entry: { url, bearer_token_env_var: key && 'GATEHOUSE_KEY' }
     }),
     notes: (connection) => [
       ...(connection.key === undefined

@@ -3,7 +3,7 @@
 
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { parse as parseToml } from 'smol-toml'
+import { parse as parseToml, stringify as toml } from 'smol-toml'
 import t from 'tap'
 import { parse as parseYaml } from 'yaml'
 import { herePlace, hosts } from '../../src/hosts/hosts.ts'
@@ -148,20 +148,148 @@ t.test('--write puts it into the file, keeps all else with its comments, and kee
   }
 })
 
-t.test('an entry of something else stays, and one of the same URL is replaced and told', async (t) => {
+const fileOf = (home: string, host: string): string =>
+  hosts[host]?.file?.({ name: 'gatehouse', url, key }, { home, folder: home, platform: process.platform }).path ?? ''
+const withFiles = ['cursor', 'goose', 'claude-desktop', 'codex', 'zed']
+
+t.test('an entry of ours is updated, with what its user has added to it, and it is told where it led', async (t) => {
   const home = t.testdir()
   const elsewhere = 'https://other.example.com/t/acme/mcp'
-  const connectTo = (to: string, host: string, GATEHOUSE_KEY: string) =>
-    cli(['connect', to, '--host', host, '--write'], { HOME: home, GATEHOUSE_KEY })
-  for (const host of ['cursor', 'goose', 'claude-desktop']) {
-    t.equal((await connectTo(url, host, key)).code, 0)
-    const path = hosts[host]?.file?.({ name: 'gatehouse', url, key }, herePlace({ HOME: home })).path ?? ''
-    const before = readFileSync(path, 'utf8')
-    await t.rejects(connectTo(elsewhere, host, key), { message: /gatehouse already, with something else/ }, host)
-    t.equal(readFileSync(path, 'utf8'), before)
-    t.match(await connectTo(url, host, 'gatehouse_another_key'), { code: 0, out: /is replaced/ }, host)
-    t.match(readFileSync(path, 'utf8'), 'gatehouse_another_key')
+  const connectTo = (to: string, host: string, GATEHOUSE_KEY?: string) =>
+    cli(['connect', to, '--host', host, '--write'], { HOME: home, ...(GATEHOUSE_KEY && { GATEHOUSE_KEY }) })
+  for (const host of withFiles) {
+    const path = fileOf(home, host)
+    t.match(await connectTo(url, host, key), { code: 0, out: /is written, made/ })
+    t.match(await connectTo(elsewhere, host, 'gatehouse_another_key'), { code: 0, out: `it led to ${url})` }, host)
+    const after = readFileSync(path, 'utf8')
+    t.match(after, elsewhere)
+    t.match(after, host === 'codex' ? 'bearer_token_env_var = "GATEHOUSE_KEY"' : 'gatehouse_another_key')
+    t.notMatch(after, url)
+    t.match(await connectTo(elsewhere, host), { code: 0, out: /is replaced \(it led to the same URL\)/ }, host)
+    t.notMatch(readFileSync(path, 'utf8'), /GATEHOUSE_KEY|another_key/, `${host}: it signs in now`)
   }
+})
+
+t.test('an entry of something else stays, whatever it holds', async (t) => {
+  for (const other of [{ command: 'x', env: { GATEWAY: url } }, { url: 'https://mcp.example.com/mcp' }, 'x']) {
+    const json = (member: string) => JSON.stringify({ [member]: { gatehouse: other } })
+    const files = {
+      zed: json('context_servers'),
+      goose: json('extensions'),
+      codex: toml({ mcp_servers: { gatehouse: other } })
+    }
+    const home = t.testdir()
+    for (const [host, text] of Object.entries({
+      cursor: json('mcpServers'),
+      'claude-desktop': json('mcpServers'),
+      ...files
+    })) {
+      const path = fileOf(home, host)
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, text)
+      await t.rejects(connect(home, host, '--write'), { message: /gatehouse already, with something else/ }, host)
+      t.equal(readFileSync(path, 'utf8'), text)
+      t.notOk(existsSync(`${path}.before-gatehouse`))
+      t.match(await connect(home, host, '--write', '--name', 'second'), { code: 0, out: /is written/ }, host)
+      const after = readFileSync(path, 'utf8')
+      t.match(after, url)
+      if (host === 'codex') t.match(after, text)
+    }
+  }
+})
+
+t.test('of the files of Goose and Codex only the lines of the entry change', async (t) => {
+  const old = 'https://old.example.com/t/acme/mcp'
+  const goose = [
+    '# mine',
+    '"A": "x"   # x',
+    'extensions:',
+    '    # own',
+    "    own: {'enabled': true}  # y",
+    '',
+    '    GAP',
+    '',
+    '    # last',
+    '    last: {  a: 1 }',
+    '# end',
+    'B:   1',
+    ''
+  ]
+  const codex = [
+    '# mine',
+    "model   = 'x'",
+    'GAP',
+    '',
+    '# last',
+    '[ mcp_servers . last ]',
+    'args = [',
+    '  "a", # b',
+    ']',
+    ''
+  ]
+  const whole = (rows: readonly string[], ...gap: readonly string[]) =>
+    rows.flatMap((row) => (row.trim() === 'GAP' ? gap : [row])).join('\n')
+  const gooseEntry = ['    gatehouse: # g', '        uri: ' + old, '        timeout: 9', '        available_tools: [a]']
+  const codexEntry = [
+    '[mcp_servers.gatehouse] # c',
+    `url = '${old}'`,
+    '',
+    '[mcp_servers.gatehouse.tools.a]',
+    "approval_mode = 'approve'"
+  ]
+  const written = async (host: string, text: string) => {
+    const home = t.testdir()
+    const path = fileOf(home, host)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
+    t.match(await connect(home, host, '--write'), { code: 0, out: /is (?:written|replaced)/ }, host)
+    return readFileSync(path, 'utf8')
+  }
+  for (const [host, rows, entry] of [
+    ['goose', goose, gooseEntry],
+    ['codex', codex, codexEntry]
+  ] as const) {
+    for (const gap of [[], entry]) {
+      const before = whole(rows, ...gap)
+      const after = await written(host, before)
+      const left = before.split('\n').filter((row) => !gap.includes(row))
+      const isKept = (row: string): boolean => row === left[0] && left.shift() !== undefined
+      const added = after
+        .split('\n')
+        .filter((row) => !isKept(row))
+        .join('\n')
+      t.same(left, [], `${host}: every other line stands where it stood`)
+      t.match(added, url)
+      t.notMatch(added, old)
+      if (gap.length > 0)
+        t.match(added, host === 'goose' ? /available_tools:\s+- a/ : /tools\.a\]\napproval_mode = "approve"/)
+      const parsed: unknown = host === 'goose' ? parseYaml(after) : parseToml(after)
+      t.match(
+        parsed,
+        host === 'goose'
+          ? { extensions: { own: {}, last: { a: 1 }, gatehouse: { uri: url } }, B: 1 }
+          : { mcp_servers: { last: { args: ['a'] }, gatehouse: { url } } }
+      )
+    }
+  }
+  // Where the lines cannot be told apart, all of it is there nevertheless.
+  for (const text of [
+    'extensions: {}\n',
+    '{ extensions: { own: { a: 1 } } }',
+    'extensions:\n',
+    'A: 1',
+    'extensions:\n  gatehouse:\n  b: { uri: x }\n',
+    ''
+  ])
+    t.match(
+      parseYaml(await written('goose', text)),
+      { ...(parseYaml(text) as object), extensions: { gatehouse: { uri: url } } },
+      text
+    )
+  for (const text of ['extensions: 5\n', '- a\n'])
+    await t.rejects(written('goose', text), { message: /is no mapping at extensions/ }, text)
+  const inline = `mcp_servers = { gatehouse = { url = "${old}" } }\n`
+  await t.rejects(written('codex', inline), { message: /in a form that is not changed here/ })
 })
 
 t.test('a file that cannot be read as what it should be stays as it is', async (t) => {

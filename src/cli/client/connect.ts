@@ -4,14 +4,11 @@
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { applyEdits, modify, parseTree, findNodeAtLocation, getNodeValue, type ParseError } from 'jsonc-parser'
-import { stringify as toml, parse as parseToml } from 'smol-toml'
-import { parseDocument } from 'yaml'
-import { treeOf } from '../../config/shape.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { herePlace, hosts, type Connection, type HostFile } from '../../hosts/hosts.ts'
 import { snippetOf } from '../../hosts/snippet.ts'
 import { jsonText } from '../printed.ts'
+import { withEntry } from './host-file.ts'
 import { credentialOf, endpointUrl } from './target.ts'
 
 /** @returns the exit code. @throws UsageError */
@@ -72,7 +69,7 @@ async function written(file: HostFile, { url, key }: Connection): Promise<string
     if (error.code === 'ENOENT') return undefined
     throw new Error(`${path} cannot be read (${error.code}).`, { cause: error })
   })
-  const { text: after, isReplaced } = changed(before ?? '', file, url)
+  const { text: after, before: led } = withEntry(before ?? '', file, url)
   if (after === before) return `has ${at.join('.')} already; nothing is changed`
   await mkdir(dirname(path), { recursive: true })
   if (before === undefined) {
@@ -82,7 +79,7 @@ async function written(file: HostFile, { url, key }: Connection): Promise<string
   await keepFirst(path)
   const closed = key !== undefined && (await closeToOthers(path)) ? ', which only you can read now' : ''
   await writeFile(path, after)
-  const how = isReplaced ? 'is replaced (it led to the same URL)' : 'is written'
+  const how = led === undefined ? 'is written' : `is replaced (it led to ${led === url ? 'the same URL' : led})`
   return `${at.join('.')} ${how}, changed${closed}; the file of before is ${path}.before-gatehouse`
 }
 
@@ -99,66 +96,4 @@ async function closeToOthers(path: string): Promise<boolean> {
   if ((mode & 0o077) === 0) return false
   await chmod(path, mode & 0o700)
   return true
-}
-
-/** Finds the indentation of the file, so that the other lines stay unchanged. */
-function indentationOf(text: string): { insertSpaces: boolean; tabSize: number } {
-  const [, first = '  '] = /\n([ \t]+)\S/.exec(text) ?? []
-  return { insertSpaces: !first.startsWith('\t'), tabSize: first.startsWith('\t') ? 1 : first.length }
-}
-
-/**
- * Comments and order of the rest stay. An entry of that name is replaced where it leads to the same URL, with another
- * key; one of something else stays. @throws {Error}
- */
-function changed(
-  text: string,
-  { path, format, at, entry }: HostFile,
-  url: string
-): { readonly text: string; readonly isReplaced: boolean } {
-  const unreadable = (what: string): Error =>
-    new Error(`${path} is no ${what}: mend it, or put what "gatehouse connect" prints without --write there by hand.`)
-  const other = (): Error =>
-    new Error(`${path} has ${at.join('.')} already, with something else. Remove it, or choose another --name.`)
-  const isThere = (found: unknown): boolean => {
-    if (found === undefined) return false
-    if (!JSON.stringify(found).includes(JSON.stringify(url))) throw other()
-    return true
-  }
-  if (format === 'json') {
-    const errors: ParseError[] = []
-    const start = text.trim() === '' ? '{}\n' : text
-    const root = parseTree(start, errors, { allowTrailingComma: true })
-    if (root?.type !== 'object' || errors.length > 0) throw unreadable('JSON')
-    const parent = findNodeAtLocation(root, at.slice(0, -1))
-    if (parent !== undefined && parent.type !== 'object') throw unreadable(`object at ${at.slice(0, -1).join('.')}`)
-    const formattingOptions = { ...indentationOf(start), insertFinalNewline: true }
-    const node = findNodeAtLocation(root, [...at])
-    const isReplaced = isThere(node && getNodeValue(node))
-    return { text: applyEdits(start, modify(start, [...at], entry, { formattingOptions })), isReplaced }
-  }
-  if (format === 'yaml') {
-    const document = parseDocument(text)
-    if (document.errors.length > 0) throw unreadable('YAML')
-    const root: unknown = document.toJS({ maxAliasCount: 100 })
-    const isReplaced = isThere(at.reduce((found: unknown, name) => treeOf(found)[name], root))
-    document.setIn(at, document.createNode(entry))
-    return { text: document.toString({ lineWidth: 0 }), isReplaced }
-  }
-  let values: Record<string, unknown>
-  try {
-    values = parseToml(text)
-  } catch {
-    throw unreadable('TOML')
-  }
-  const [table = '', name = ''] = at
-  const tables = values[table]
-  // TOML that was written by hand is only added to.
-  if (typeof tables === 'object' && tables !== null && Object.hasOwn(tables, name)) {
-    if (toml({ a: (tables as Record<string, unknown>)[name] }) === toml({ a: entry }))
-      return { text, isReplaced: false }
-    throw other()
-  }
-  const gap = text === '' || text.endsWith('\n\n') ? '' : text.endsWith('\n') ? '\n' : '\n\n'
-  return { text: `${text}${gap}${toml({ [table]: { [name]: entry } })}`, isReplaced: false }
 }

@@ -23,7 +23,10 @@ Without a key the host signs in by itself, where the tenant has auth.issuers or 
 
 --json: { host, title, name, url, file: { path, format, at, snippet }, command, link, done, notes, doubts }, the key in
 it as in the text. file, command and link are there where the host has them; done is what --write did;
-notes are what a person has to do, doubts what may not be meant in the URL.`,
+notes are what a person has to do, doubts what may not be meant in the URL.
+
+--write changes the lines of the entry and nothing else. An entry of that name which leads to an endpoint of a gateway
+(…/t/TENANT/mcp) is updated, and it is told where it led; one of anything else stays, and the command fails.`,
     examples: [
       'gatehouse connect https://mcp.example.com/t/acme/mcp --host vscode',
       'gatehouse connect demo --host cursor --key-file data/api-key --write'

@@ -36,7 +36,7 @@ export function codexFile(text: string): OtherHostFile | undefined {
   const root = parseToml(text) as Tree
   const servers = root['mcp_servers']
   if (!isTree(servers)) return undefined
-  const named = text.split('\n').map((row) => tableOfServer.exec(row)?.slice(1).find(Boolean))
+  const named = text.split('\n').map(serverOfTable)
   return {
     format: 'the config.toml of Codex',
     servers: Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, fromCodex(treeOf(server))])),
@@ -50,7 +50,10 @@ export function codexFile(text: string): OtherHostFile | undefined {
   }
 }
 
-/** The header of its table, or of one within it, with its name: in double quotes, in single ones or bare. */
+/** The name of the server of Codex whose table, or one within it, a line begins; undefined: it begins none. */
+export const serverOfTable = (line: string): string | undefined => tableOfServer.exec(line)?.slice(1).find(Boolean)
+
+/** The name in double quotes, in single ones or bare. */
 const tableOfServer = /^\s*\[\s*mcp_servers\s*\.\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[\].]/
 
 function fromCodex({
