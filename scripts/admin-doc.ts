@@ -107,7 +107,8 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
   whose answer was too long to be kept. What was refused is judged again. Others (plan, catalog, explain, doctor) change nothing, and need none; nor do PUT, PATCH and DELETE.
 - A 503 says that the store does not answer: then the change was not made, or, where its answer was lost, made whole. Read, and see.
 - Where the document of a tenant cannot be used at one process (a variable is not set there), the tenant stays there as it was, the log says why, and so does \`problems\` of \`GET /v1/tenants/{tenant}\`. Nobody else is
-  kept from anything: the process stays ready. It is not ready before it has read the documents for the first time.
+  kept from anything: the process stays ready. One that has started with such a document does not have the tenant at all: \`/health/ready\` says so in \`tenants\`, with 200, \`GET /v1/problems\` names the tenant,
+  and requests for any tenant that is not there are answered by 503, not 404, so that hosts do not take their sessions for ended. The process is not ready before it has read the documents for the first time.
 
 A refusal is a problem (RFC 9457, \`application/problem+json\`): \`detail\` says what is wrong, \`instance\` where, \`remedy\` what to do, and \`errors\` names each fault of a body or query.
 `

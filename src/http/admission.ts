@@ -14,6 +14,7 @@ import type { TraceHeaders } from '../observe/traces/trace-context.ts'
 import { endpointName, GatewayError, tenantId } from '../protocol/messages.ts'
 import { quotaKeyOf, type EndpointContext } from '../relay/call/call.ts'
 import type { PersonalViews } from '../vault/personal-views.ts'
+import { unavailable } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { corsHeadersOf, type PreparedHeaders, readTarget, type ServerAddress } from './headers.ts'
 import { requestIdHeader, type ClientReply, type ClientRequest, type ReplyHeaders } from './reply.ts'
@@ -202,15 +203,14 @@ export function createAdmission(
 
   return (request: RouteRequest, reply: RouteReply, suffix: UrlSuffix): RequestContext | Promise<RequestContext> => {
     const params = request.params as PathParams
+    if (state.snapshot.isWhole === false && !state.snapshot.tenants.has(tenantId(params.tenant ?? '')))
+      throw unavailable('Not all tenants can be served by this process now. Retry, or ask those who run the gateway.')
     const place = endpointOf(params, state.snapshot)
     // An endpoint has one spelling of its path: another one, with escapes, could slip past the rules of a proxy in
     // front. A slash at the end is what people paste.
     const path = pathOf(place.endpoint, suffix)
     if (request.url !== path && readTarget(request.url).path.replace(/\/$/, '') !== path) throw noEndpoint()
-    if (!sealer.ready)
-      throw new GatewayError('unavailable', 'The store of the gateway cannot be reached. Retry in a second.', {
-        headers: { 'Retry-After': '1' }
-      })
+    if (!sealer.ready) throw unavailable('The store of the gateway cannot be reached. Retry in a second.')
     const address = clientAddressOf(request.raw, state.snapshot)
     const headers = { ...corsHeadersOf(reply), [requestIdHeader]: request.id }
     const admitted = (principal: Principal): RequestContext => {

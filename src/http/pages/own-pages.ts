@@ -17,8 +17,9 @@ interface OwnPagesOptions {
   readonly audit?: Pick<Audit, 'blockedTenants'> | undefined
 }
 
-/** Who they are is for administrators: `GET /v1/problems`. */
+/** Which tenants these are is for administrators: `GET /v1/problems`. */
 const blockedText = 'tenants that require their audit records are refused calls: these cannot be written now'
+const missingText = 'tenants are not served here: their configuration cannot be used, or not be read, at this process'
 
 export function addOwnPages(
   server: FastifyInstance,
@@ -46,7 +47,11 @@ export function addOwnPages(
     const reason = await unreadyReason()
     // The others are served: it stays ready for them.
     const blocked = audit !== undefined && audit.blockedTenants().length > 0
-    if (reason === undefined) sendJson(reply.raw, 200, { status: 'ready', ...(blocked && { audit: blockedText }) })
+    const notes = {
+      ...(blocked && { audit: blockedText }),
+      ...(state.snapshot.isWhole === false && { tenants: missingText })
+    }
+    if (reason === undefined) sendJson(reply.raw, 200, { status: 'ready', ...notes })
     else sendJson(reply.raw, 503, { status: 'not ready', reason }, { 'Retry-After': '1' })
   })
 }
