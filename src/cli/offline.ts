@@ -52,9 +52,26 @@ export function runImport(file: string, stdout: Output, stderr: Output): Promise
     const vaultNote =
       'Set GATEHOUSE_VAULT_KEY to the key under which accounts of people are kept. Make one with: openssl rand ' +
       '-base64 32.'
-    for (const note of [...notes, keyNote, ...('vault' in config ? [vaultNote] : [])]) stderr.write(`note: ${note}\n`)
+    const variables = variablesOf(config.tenants.demo.upstreams).filter(
+      (name) => !notes.some((note) => note.includes(`Set ${name} `))
+    )
+    const variableNote =
+      variables.length === 0
+        ? []
+        : [`Set in the environment, before the start, what the servers take from it: ${variables.join(', ')}.`]
+    for (const note of [...notes, ...variableNote, keyNote, ...('vault' in config ? [vaultNote] : [])])
+      stderr.write(`note: ${note}\n`)
     return 0
   })
+}
+
+/** The names of the variables without a default that upstreams refer to or inherit, but for the home folder. */
+function variablesOf(upstreams: Readonly<Record<string, Readonly<Record<string, unknown>>>>): readonly string[] {
+  const referred = JSON.stringify(upstreams).matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)
+  const inherited = Object.values(upstreams).flatMap(({ inheritEnv }) => (Array.isArray(inheritEnv) ? inheritEnv : []))
+  return [...new Set([...[...referred].map(([, name = '']) => name), ...inherited.map(String)])].filter(
+    (name) => name !== 'HOME'
+  )
 }
 
 /**

@@ -110,10 +110,11 @@ export function resolveReferences(tree: unknown, folder: string, env: Environmen
       return all
     }
 
-    const fault = principalFault(unknown, principal.length > 0, path) ?? referenceFault(malformed, unset, unreadable)
-    const isElse = malformed || (unset.length === 0 && absent.length < unreadable.length)
-    const lacks = isElse ? {} : lacking(unset, absent)
-    if (fault !== undefined) report.add(path, fault[0], fault[1], undefined, lacks)
+    // What is wrong with all variables set and all files there comes first, so that --no-env does not hide it.
+    const inText = principalFault(unknown, principal.length > 0, path)
+    const isElse = inText !== undefined || malformed || absent.length < unreadable.length
+    const fault = inText ?? referenceFault(malformed, isElse ? [] : unset, unreadable)
+    if (fault !== undefined) report.add(path, fault[0], fault[1], undefined, isElse ? {} : lacking(unset, absent))
     else if (/^\$\{[^{}]*\}$/.test(value)) whole.add(JSON.stringify(path))
     if (principal.length > 0) {
       const whole = [...principal, literal + value.slice(copied)]

@@ -188,6 +188,16 @@ t.test('--no-env is content with variables that CI does not have, and with nothi
   t.match(await check('file.yaml'), { code: 1, out: /refers to a file that cannot be read: "\/run.* no such file/ })
   writeFileSync(join(folder, 'folder.yaml'), ofFile('.'))
   t.match(await check('folder.yaml', '--no-env'), { code: 1, out: /"\." \(not an ordinary file\)/ }, 'it is there')
+  // A fault of the same text is not hidden by what the text lacks.
+  for (const [name, key, fault] of [
+    ['caller', '${principal.subject}${file:/run/x-is-not-here}', /refers to who calls, which only headers/],
+    ['member', '${principal.x}${KEY_OF_X}', /refers to what no caller has/],
+    ['both', '${KEY_OF_X}${file:.}', /"\." \(not an ordinary file\)/],
+    ['form', '${KEY_OF_X}${', /has a \$\{ that begins no reference/]
+  ] as const) {
+    writeFileSync(join(folder, `${name}.yaml`), text('').replace('${KEY_OF_X}', key))
+    t.match(await check(`${name}.yaml`, '--no-env'), { code: 1, out: fault }, name)
+  }
 })
 
 t.test('the files of Zed, Codex, Goose and Windsurf are read', async (t) => {
@@ -197,7 +207,7 @@ t.test('the files of Zed, Codex, Goose and Windsurf are read', async (t) => {
     'config.toml':
       'model = "x"\n[mcp_servers.local]\ncommand = "npx"\nargs = ["-y", "b"]\nenv_vars = ["HOME_OF_B"]\n[mcp_servers.far]\nurl = "https://far.example/mcp"\nbearer_token_env_var = "FAR_TOKEN"\nhttp_headers = { "X-A" = "b" }\n',
     'config.yaml':
-      'GOOSE_MODEL: x\nextensions:\n  developer: { type: builtin, enabled: true }\n  files: { type: stdio, cmd: npx, args: [c], envs: { A: b }, env_keys: [C_TOKEN], enabled: false }\n  far: { type: streamable_http, uri: https://far.example/mcp }\n',
+      'GOOSE_MODEL: x\nextensions:\n  developer: { type: builtin, enabled: true }\n  files: { type: stdio, cmd: npx, args: [c], envs: { A: b }, env_keys: [C_TOKEN], enabled: false }\n  far: { type: streamable_http, uri: https://far.example/mcp, envs: { B: b }, env_keys: [F_TOKEN], headers: { Authorization: "Bearer $F_TOKEN", X: "a$B-${ F_TOKEN }$OTHER" } }\n',
     'mcp_config.json': '{ "mcpServers": { "far": { "serverUrl": "https://far.example/mcp" } } }'
   })
   const imported = async (name: string) => await cli(['import', join(folder, name)])
@@ -215,7 +225,13 @@ t.test('the files of Zed, Codex, Goose and Windsurf are read', async (t) => {
     goose.out,
     /files:\n +command: npx[^]*C_TOKEN: \$\{C_TOKEN\}[^]*disabled: true[^]*far:\n +(?:type: http\n +)?url: https:/
   )
+  t.match(goose.out, /Authorization: Bearer \$\{F_TOKEN\}\n +X: ab-\$\{F_TOKEN\}\$OTHER/)
   t.match(goose.err, /built into Goose: developer/)
+  t.notMatch(goose.err, 'secret in clear')
+  // What the servers take from the environment is named, whatever the file.
+  t.match(goose.err, /Set in the environment, .*: C_TOKEN, F_TOKEN\.\n/)
+  t.match(codex.err, /Set in the environment, .*: FAR_TOKEN, HOME_OF_B\.\n/)
+  t.notMatch(zed.err, 'Set in the environment')
   t.match((await imported('mcp_config.json')).out, 'url: https://far.example/mcp')
 })
 
@@ -267,6 +283,7 @@ t.test('import warns of what does not mean here what it meant there, and repeats
   t.match(err, /args\[4\] .* write \$\{AUTHORIZATION\}/)
   for (const each of [secret, 'sesame']) t.notMatch(err, each)
   for (const each of ['"fine"', '"clean"']) t.notMatch(err, each)
+  t.match(err, /Set in the environment, before the start, what the servers take from it: TOKEN\.\n/)
   t.notMatch(err, 'LEVEL')
 })
 

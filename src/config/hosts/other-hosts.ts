@@ -112,10 +112,23 @@ function fromGoose(extension: Tree): Tree {
   return {
     ...(typeof cmd === 'string'
       ? { command: cmd, args: args ?? [], env }
-      : { type: type === 'sse' ? 'sse' : 'http', url: uri, headers: headers ?? {} }),
+      : { type: type === 'sse' ? 'sse' : 'http', url: uri, headers: withVariables(treeOf(headers), env) }),
     ...(enabled === false && { enabled })
   }
 }
+
+/** Goose replaces `$NAME` and `${NAME}` in headers. @param env of the server: text, or references */
+const withVariables = (headers: Tree, env: Tree): Tree =>
+  Object.fromEntries(
+    Object.entries(headers).map(([header, value]) => [
+      header,
+      typeof value !== 'string'
+        ? value
+        : value.replace(/\$(?:([A-Za-z_]\w*)|\{\s*([A-Za-z_]\w*)\s*\})/g, (all, bare?: string, braced = bare) =>
+            String(env[String(braced)] ?? all)
+          )
+    ])
+  )
 
 interface FoundServers extends Pick<OtherHostFile, 'format' | 'notes'> {
   readonly servers: Tree
