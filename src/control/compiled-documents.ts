@@ -11,6 +11,7 @@ import type { KeptText } from './version-records.ts'
 import { killsIn, stoppedTenant, type DatedKill, type KillsByTenant } from './kills.ts'
 import type { WorkerJudge } from './document/judge-in-worker.ts'
 import { stillTrusted } from './document/still-trusted.ts'
+import { targetsIn, type KillTargets } from './same-targets.ts'
 import { documentOf, type TenantDocument } from './document/tenant-document.ts'
 import { createUnread, unreadProblems } from './document/unread.ts'
 
@@ -106,8 +107,14 @@ export function createCompiledDocuments({
   }
 
   return {
-    /** Returns the tenant without its kill switches; undefined where none compiles here. */
-    tenantOf: (id: string): Tenant | undefined => file().tenants.get(tenantId(id)) ?? compiled.get(id)?.tenant,
+    /** What the tenant has without its kill switches, here and by its newest document where that is not in use here. */
+    targetsOf(id: string): readonly KillTargets[] {
+      const ofFile = file().tenants.get(tenantId(id))
+      if (ofFile !== undefined) return [ofFile]
+      const { tenant, problems } = compiled.get(id) ?? {}
+      const newest = problems?.length === 0 ? undefined : documents.get(id)
+      return [...(tenant ? [tenant] : []), ...(newest ? [targetsIn(newest.tree)] : [])]
+    },
     get documents() {
       return documents
     },

@@ -127,7 +127,7 @@ export async function createControl(options: ControlOptions) {
   const documentsAt = (version: number, tenant?: string): Promise<Documents | undefined> =>
     exclusive(reading, async () => wholeDocumentsIn(await journal.at(version, textNamesIn(tenant))))
 
-  const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, tenantOf: compiled.tenantOf, commit, wall })
+  const kills = createKillSwitches({ killsOf: compiled.killsOf, isKnown, targetsOf: compiled.targetsOf, commit, wall })
 
   return {
     /** From now on what others change is taken up. @param changed called after what `snapshot` returns has changed */

@@ -2,12 +2,10 @@
 // stopped no tenant-admin starts again.
 
 import type { Kill } from '../config/policy/kill.ts'
-import type { Tenant } from '../config/snapshot.ts'
-import { upstreamName } from '../protocol/messages.ts'
 import type { Clock } from '../time/clock.ts'
 import { ControlError } from './control-error.ts'
 import { isOfPlatform, isSameKill, killTexts, withKill, type DatedKill } from './kills.ts'
-import { bothTargets, sameTarget, type SameTarget } from './same-targets.ts'
+import { bothTargets, sameTarget, type KillTargets, type SameTarget } from './same-targets.ts'
 import type { ChangeAuthor } from './version-record.ts'
 
 type WantedTexts = ReadonlyMap<string, string | undefined>
@@ -35,21 +33,21 @@ const noSuchThing = (what: string): ControlError =>
 
 /**
  * Whoever misspells what has to stop must hear it.
- * @param tenant undefined: nobody knows what it has
+ * @param known what the tenant has here, and by its newest document
  * @throws ControlError not_found, not_usable
  */
-function checkTarget(kill: Kill, tenant: Tenant | undefined): void {
+function checkTarget(kill: Kill, known: readonly KillTargets[]): void {
   if (kill.kind === 'tool' && kill.tool.includes('*'))
     throw new ControlError(
       'not_usable',
       'A kill switch stops one tool, and takes no pattern.',
       'Stop each tool by its name, or the whole upstream.'
     )
-  if (tenant === undefined) return
-  const { upstreams, auth } = tenant
-  if ((kill.kind === 'tool' || kill.kind === 'upstream') && !upstreams.has(upstreamName(kill.upstream)))
-    throw noSuchThing('upstream')
-  if (kill.kind === 'key' && !auth.keys.some(({ name }) => name === kill.key)) throw noSuchThing('API key')
+  const isThere = known.some(({ upstreams, auth }) => {
+    if (kill.kind === 'tool' || kill.kind === 'upstream') return upstreams.has(kill.upstream)
+    return kill.kind !== 'key' || auth.keys.some(({ name }) => name === kill.key)
+  })
+  if (!isThere) throw noSuchThing(kill.kind === 'key' ? 'API key' : 'upstream')
 }
 
 /** What a kill switch is afterwards. */
@@ -65,14 +63,14 @@ export interface SwitchedKill {
 interface KillSwitchOptions {
   readonly killsOf: (tenant: string) => readonly DatedKill[]
   readonly isKnown: (tenant: string) => boolean
-  /** As it is without its kill switches; undefined where its document cannot be used here. */
-  readonly tenantOf: (tenant: string) => Tenant | undefined
+  /** What the tenant has without its kill switches: here, and by its newest document where that is not in use here. */
+  readonly targetsOf: (tenant: string) => readonly KillTargets[]
   readonly commit: Commit
   /** The time of day. */
   readonly wall: Pick<Clock, 'now'>
 }
 
-export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }: KillSwitchOptions) {
+export function createKillSwitches({ killsOf, isKnown, targetsOf, commit, wall }: KillSwitchOptions) {
   return {
     /** @throws ControlError not_found, not_usable, forbidden, limit_reached */
     async set({ author, tenant, kill, verb }: KillSwitch): Promise<SwitchedKill> {
@@ -80,7 +78,7 @@ export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }:
       await commit({ author, action: `kill.${verb}` }, () => {
         if (!isKnown(tenant)) throw noSuchThing('tenant')
         const before = killsOf(tenant)
-        const known = tenantOf(tenant)
+        const known = targetsOf(tenant)
         const byPlatform = author.role === 'platform-admin'
         // Several where an earlier version has put one again that it could not recognise.
         const same = before.filter((each) => isSameKill(each, kill))
@@ -99,7 +97,7 @@ export function createKillSwitches({ killsOf, isKnown, tenantOf, commit, wall }:
           const kept = same.find(isOfPlatform) ?? (byPlatform ? undefined : same[0])
           // Kill switches of earlier versions say nothing of the target.
           const isTold = kept !== undefined && target !== undefined
-          const all = isTold ? target : bothTargets(target, sameTarget(kill, known))
+          const all = isTold ? target : known.reduce((sum, each) => bothTargets(sum, sameTarget(kill, each)), target)
           if (kept === undefined || same.length > 1 || all !== target)
             after = withKill(left, { ...(kept ?? dated), ...(all && { same: all }) })
         }

@@ -2,10 +2,29 @@
 // another name. Otherwise whoever may change the tenant would start again what was stopped.
 
 import { hash } from 'node:crypto'
-import { reservedIssuerPrefix, type KeyConfig } from '../config/auth/auth-config.ts'
+import { reservedIssuerPrefix } from '../config/auth/auth-config.ts'
+import { keyDigest } from '../config/auth/key-rules.ts'
 import type { Kill } from '../config/policy/kill.ts'
-import type { Tenant, UpstreamDefinition } from '../config/snapshot.ts'
-import { upstreamName } from '../protocol/messages.ts'
+import { listOf, stringOrNone, treeOf, type Tree } from '../config/shape.ts'
+import type { Tenant } from '../config/snapshot.ts'
+import { hasReference } from './document/tenant-document.ts'
+
+interface Server {
+  readonly name: string
+  /** undefined: a program, or its document does not say it before references are resolved. */
+  readonly url?: string
+}
+
+interface KeySecrets {
+  readonly sha256?: string
+  readonly previous?: { readonly sha256: string }
+}
+
+/** What kill switches can be put on: the parts of a tenant that a name stands for. */
+export interface KillTargets {
+  readonly upstreams: ReadonlyMap<string, Server>
+  readonly auth: { readonly keys: ReadonlyArray<{ readonly name: string } & KeySecrets> }
+}
 
 /** Where a server was when it, or a tool of it, was stopped. */
 interface Place {
@@ -37,6 +56,20 @@ const none: ReadonlySet<string> = new Set()
 const digestOf = (...parts: readonly string[]): string =>
   hash('sha256', JSON.stringify(parts), 'base64url').slice(0, digestChars)
 
+/** @returns what the tree of a document has, whatever its references stand for, and whether it can be used or not */
+export function targetsIn(tree: Tree): KillTargets {
+  const upstreams = Object.entries(treeOf(tree['upstreams'])).map(([name, upstream]): readonly [string, Server] => {
+    const url = stringOrNone(treeOf(upstream)['url'])
+    return [name, { name, ...(url !== undefined && URL.canParse(url) && !hasReference(url) && { url }) }]
+  })
+  const keys = listOf(treeOf(tree['auth'])['keys']).map((each): KillTargets['auth']['keys'][number] => {
+    const { name, sha256, previousSha256 } = treeOf(each)
+    const [own, previous] = [keyDigest({ sha256 }), keyDigest({ sha256: previousSha256 })]
+    return { name: String(name), ...(own && { sha256: own }), ...(previous && { previous: { sha256: previous } }) }
+  })
+  return { upstreams: new Map(upstreams), auth: { keys } }
+}
+
 interface FoundPlace {
   readonly name: string
   readonly server: string
@@ -48,9 +81,9 @@ interface FoundPlace {
  * same server. Nor the query: a server may take what a parameter says from elsewhere, or do without it, and whoever
  * leaves one out must not start again what was stopped. undefined: a program, which only a platform-admin starts.
  */
-function placeOf(definition: UpstreamDefinition | undefined): FoundPlace | undefined {
-  if (definition?.type !== 'http') return undefined
-  const { hostname, port, pathname, searchParams } = new URL(definition.url)
+function placeOf(server: Server | undefined): FoundPlace | undefined {
+  if (server?.url === undefined) return undefined
+  const { hostname, port, pathname, searchParams } = new URL(server.url)
   // Parameters of a segment (`;a=b`) are left out as those of the query are.
   const path = pathname
     .replace(/%[0-9a-f]{2}/gi, (escaped) => String.fromCharCode(parseInt(escaped.slice(1), 16)))
@@ -59,14 +92,14 @@ function placeOf(definition: UpstreamDefinition | undefined): FoundPlace | undef
   const spelt = place.map((each) => each.toLowerCase().replace(/\/+/g, '/').replace(/\/$/, ''))
   const parameters = [...searchParams].map((each) => JSON.stringify(each)).sort()
   const query = parameters.length === 0 ? '' : digestOf(...parameters)
-  return { name: definition.name, server: digestOf(...spelt), query }
+  return { name: server.name, server: digestOf(...spelt), query }
 }
 
 const entryOf = ({ name, query }: FoundPlace): string => `${name} ${query}`
 const nameIn = (entry: string): string => entry.split(' ', 1)[0] ?? ''
 
-const secretsOf = ({ sha256, previous }: Pick<KeyConfig, 'sha256' | 'previous'>): string[] => [
-  sha256,
+const secretsOf = ({ sha256, previous }: KeySecrets): string[] => [
+  ...(sha256 === undefined ? [] : [sha256]),
   ...(previous === undefined ? [] : [previous.sha256])
 ]
 
@@ -82,7 +115,7 @@ function grouped<T>(entries: Iterable<readonly [key: string, value: T]>): Readon
 }
 
 /** Its upstreams, by the server that they lead to. */
-const upstreamsByServer = ({ upstreams }: Tenant) =>
+const upstreamsByServer = ({ upstreams }: Pick<KillTargets, 'upstreams'>) =>
   grouped(
     [...upstreams.values()].flatMap((each) => {
       const place = placeOf(each)
@@ -98,14 +131,13 @@ const keyOf = (kill: Kill): string | undefined => {
   return kill.kind === 'principal' && kill.issuer === issuerOfKeys ? kill.subject : undefined
 }
 
-/** @param tenant as it is without its kill switches; undefined: nobody knows what it has */
-export function sameTarget(kill: Kill, tenant: Tenant | undefined): SameTarget | undefined {
-  if (tenant === undefined) return undefined
+/** @param tenant as it is without its kill switches */
+export function sameTarget(kill: Kill, tenant: KillTargets): SameTarget | undefined {
   const key = keyOf(kill)
   const secrets = tenant.auth.keys.filter(({ name }) => name === key).flatMap(secretsOf)
   if (secrets.length > 0) return { secrets }
   if (kill.kind !== 'upstream' && kill.kind !== 'tool') return undefined
-  const place = placeOf(tenant.upstreams.get(upstreamName(kill.upstream)))
+  const place = placeOf(tenant.upstreams.get(kill.upstream))
   if (place === undefined) return undefined
   const others = upstreamsByServer(tenant).get(place.server) ?? []
   const besides = others.filter(({ name }) => name !== kill.upstream).map(entryOf)

@@ -189,7 +189,7 @@ t.test('what earlier versions have put is recognised, and they recognise what th
   const switches = createKillSwitches({
     killsOf: () => twice,
     isKnown: () => true,
-    tenantOf: () => compileConfig(config, { path: 'x', env: {} }).tenants.get(tenantId('team')),
+    targetsOf: () => [...compileConfig(config, { path: 'x', env: {} }).tenants.values()],
     commit: async (_about, judged) => void written.push(await judged()),
     wall: Date
   })
