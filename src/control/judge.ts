@@ -63,7 +63,7 @@ export function createJudge({ file, compiled, workerJudge, version }: JudgeOptio
     const isPlatform = role === 'platform-admin'
     if (!isBehindFile || !isPlatform) checkOwner(tenant)
     const before = compiled.documents.get(tenant)
-    const { allowedHosts } = file().admin ?? { allowedHosts: [] }
+    const { egress, admin: { allowedHosts } = { allowedHosts: [] } } = file()
     if (wanted === undefined) {
       if (!isPlatform) checkTenantAdmin(before?.tree, undefined, { allowedHosts })
       return before && { tenant, before, after: undefined }
@@ -73,7 +73,13 @@ export function createJudge({ file, compiled, workerJudge, version }: JudgeOptio
     charge?.(Math.max(draft.length, old?.length ?? 0))
     const { tenantHosts, tenantHints } = past?.get(tenant) ?? {}
     const restored = tenantHosts && tenantHints && { tenantHosts, tenantHints }
-    const text = await workerJudge.draft({ role, allowedHosts, before: old, wanted: draft, restored })
+    const text = await workerJudge.draft({
+      role,
+      reach: { allowedHosts, egress },
+      before: old,
+      wanted: draft,
+      restored
+    })
     return text === undefined ? undefined : { tenant, before, after: documentOf(text, version() + 1) }
   }
 

@@ -48,9 +48,10 @@ async function setup(t: Test, allow: readonly string[] = []) {
   const addresses = ['127.0.0.1']
   const names = await nameServer(t, () => addresses)
   const own = await listenHere()
+  const { port } = new URL(upstream.url)
   const optionsWith = (hosts: readonly string[]) => ({
     upstreams: {},
-    top: { ...own, egress: { allow }, admin: { ...adminSection, keys, allowedHosts: hosts } }
+    top: { ...own, egress: { allow, ports: [Number(port)] }, admin: { ...adminSection, keys, allowedHosts: hosts } }
   })
   const made = await adminGateway(t, {
     ...optionsWith(allowedHosts),
@@ -59,7 +60,6 @@ async function setup(t: Test, allow: readonly string[] = []) {
   const body = { auth: { keys: [{ name: 'ci', key: apiKey }] }, upstreams: {} }
   const { status, text } = await made.call('PUT', '/v1/tenants/initech', { body })
   if (status !== 201) throw new Error(text)
-  const { port } = new URL(upstream.url)
   async function patch(body: object, key: string = adminKeys.globex): Promise<void> {
     const answer = await made.call('PATCH', '/v1/tenants/initech', { key, body, headers: { 'If-Match': '*' } })
     if (answer.status >= 300) throw new Error(answer.text)
@@ -106,6 +106,28 @@ t.test(
     t.match(await called(), refusal, 'below a wildcard it does not matter who wrote it')
   }
 )
+
+t.test('a port that is not reached below a wildcard is refused when it is written, by whomever', async (t) => {
+  const [{ made, upstream }, ranges] = await Promise.all([setup(t), setup(t, ['10.0.0.0/8'])])
+  const put = ({ call }: typeof made, url: string, key: string = adminKeys.globex, name = 'up') =>
+    call('PUT', `/v1/tenants/initech/upstreams/${name}`, { key, body: { url } })
+  const { port } = new URL(upstream.url)
+  for (const key of [adminKeys.globex, adminKeys.platform])
+    for (const [url, told] of [
+      ['http://up.example.com/mcp', `port 80, and hosts below a wildcard are reached at 443, ${port} only`],
+      ['https://up.example.com:8443/mcp', 'port 8443,']
+    ] as const) {
+      const { status, json, text } = await put(made, url, key)
+      t.match({ status, json }, { status: 422, json: { errors: [{ message: new RegExp(told) }] } }, text)
+      t.match(text, /upstreams\.up\.url.*egress\.ports/)
+    }
+  const good = ['https://up.example.com/mcp', `http://up.example.com:${port}/mcp`, 'http://localhost:3000/mcp']
+  for (const [at, url] of good.entries())
+    t.equal((await put(made, url, adminKeys.globex, `good${at}`)).status, 201, url)
+  t.equal((await put(ranges.made, 'http://up.example.com:3000/mcp')).status, 201, 'any port of an opened range')
+  const tenants = { initech: { upstreams: { up: { url: 'http://up.example.com/mcp' } } } }
+  t.equal((await made.call('POST', '/v1/plan', { body: { tenants } })).status, 422, 'a plan says so, too')
+})
 
 t.test('what only a platform-admin may name is reached, and so is what is in an opened range', async (t) => {
   const plain = await setup(t)
