@@ -45,6 +45,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const ready = Promise.withResolvers<Gateway>()
   let again: Timer | undefined
   let isPutOff = false
+  let { digest } = snapshot
   const refuse = (error: unknown): void => {
     isPutOff = false
     log.error(
@@ -61,12 +62,15 @@ async function serveConfig(options: ServeOptions): Promise<number> {
     again.unref()
   }
   const reload = async (): Promise<void> => {
+    isDue = false
     again?.close()
     const running = await ready.promise
     try {
       const next = await loadConfigInWorker(file, given)
       const { needsRestart } = running.reload(next)
       isPutOff = false
+      if (next.digest === digest) return log.info({ file }, 'configuration read again: it is the one in use')
+      digest = next.digest
       warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')
       if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')
@@ -77,8 +81,10 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   }
   // One after the other, so that the newest file wins and not the slowest read.
   let last = Promise.resolve()
+  let isDue = false
   const reloadNext = (): void => {
-    last = last.then(reload)
+    if (!isDue) last = last.then(reload)
+    isDue = true
   }
   const watcher = watchConfig(file, reloadNext, log)
   return await runGateway({

@@ -1,5 +1,6 @@
 // Loads a configuration file: returns a frozen snapshot, or throws with all problems of the file.
 
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
@@ -28,8 +29,13 @@ export interface CompileOptions extends LoadOptions {
   readonly path: string
 }
 
+export interface LoadedConfig extends Configuration {
+  /** Equal ones are of equal configurations: of what was read, files and variables included, without comments. */
+  readonly digest: string
+}
+
 /** @throws ConfigError also where the file cannot be read; else as `readConfig` */
-export const loadConfig = async (path: string, options: LoadOptions): Promise<Configuration> =>
+export const loadConfig = async (path: string, options: LoadOptions): Promise<LoadedConfig> =>
   compileConfig(await readConfig(path), { ...options, path })
 
 /** @throws ConfigError where it cannot be read, or is no text; the error of the system where no descriptor is left */
@@ -74,16 +80,18 @@ const wholeFileError = (file: string, message: string, suggestion: string): Conf
 export interface JudgedConfig {
   readonly config: ConfigInput
   readonly inserted: readonly InsertedText[]
+  readonly digest: string
 }
 
 /** @throws ConfigError and nothing else, whatever the text; the error of the system where no descriptor is left */
-export const compileConfig = (text: string, options: CompileOptions): Configuration =>
+export const compileConfig = (text: string, options: CompileOptions): LoadedConfig =>
   compiled(judgeConfig(text, options), options)
 
 export const compiled = (
-  { config, inserted }: JudgedConfig,
+  { config, inserted, digest }: JudgedConfig,
   { path, dataDir, host, port }: CompileOptions
-): Configuration => compile(config, { folder: dirname(resolve(path)), dataDir, host, port, inserted })
+): LoadedConfig =>
+  Object.freeze({ ...compile(config, { folder: dirname(resolve(path)), dataDir, host, port, inserted }), digest })
 
 /** @throws as `compileConfig` */
 export function judgeConfig(text: string, { path, env, host, port }: CompileOptions): JudgedConfig {
@@ -97,5 +105,8 @@ export function judgeConfig(text: string, { path, env, host, port }: CompileOpti
   checkRules(config, report, { host, port, inserted })
   if (report.problems().length > 0) throw new ConfigError(path, report.problems())
   // What checkShape accepts has the type of the schema: test/config/shape.test.ts holds it against a validator.
-  return { config: config as ConfigInput, inserted }
+  const digest = createHash('sha256')
+    .update(JSON.stringify([config, inserted]))
+    .digest('hex')
+  return { config: config as ConfigInput, inserted, digest }
 }

@@ -108,7 +108,7 @@ t.test('serve on a terminal', { skip }, async (t) => {
 
   await t.test('SIGHUP reads the configuration again while the terminal is open', async (t) => {
     process.kill(processes[0] ?? 0, 'SIGHUP')
-    await until('it is read', () => terminal.stdout.some((line) => line.includes('configuration taken')))
+    await until('it is read', () => terminal.stdout.some((line) => line.includes('configuration read again')))
     t.equal((await send(`${origin}/health/live`, { method: 'GET' })).status, 200)
   })
 

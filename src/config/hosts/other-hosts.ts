@@ -118,17 +118,18 @@ function fromGoose(extension: Tree): Tree {
 }
 
 /** Goose replaces `$NAME` and `${NAME}` in headers. @param env of the server: text, or references */
-const withVariables = (headers: Tree, env: Tree): Tree =>
-  Object.fromEntries(
-    Object.entries(headers).map(([header, value]) => [
-      header,
-      typeof value !== 'string'
-        ? value
-        : value.replace(/\$(?:([A-Za-z_]\w*)|\{\s*([A-Za-z_]\w*)\s*\})/g, (all, bare?: string, braced = bare) =>
-            String(env[String(braced)] ?? all)
-          )
+function withVariables(headers: Tree, env: Tree): Tree {
+  const replaced = (all: string, bare: string | undefined, braced = bare): string => {
+    const value = env[braced ?? '']
+    return typeof value === 'string' ? value : all
+  }
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value.replace(/\$(?:([A-Za-z_]\w*)|\{\s*([A-Za-z_]\w*)\s*\})/g, replaced) : value
     ])
   )
+}
 
 interface FoundServers extends Pick<OtherHostFile, 'format' | 'notes'> {
   readonly servers: Tree

@@ -53,7 +53,7 @@ interface Barred {
 
 /** A document that can be compiled, or all problems of it. */
 export type JudgedDocument =
-  | (JudgedConfig & Barred & Pick<TenantDocument, 'tenantHosts' | 'tenantHints'>)
+  | (Omit<JudgedConfig, 'digest'> & Barred & Pick<TenantDocument, 'tenantHosts' | 'tenantHints'>)
   | { readonly problems: readonly Problem[] }
 
 export type Compiled = ({ readonly tenant: Tenant } & Barred) | { readonly problems: readonly Problem[] }
