@@ -94,3 +94,39 @@ t.test('callers of a stopped tenant are told that it is the tenant, and a key th
     error: { message: /^An administrator of this gateway has stopped the tenant initech\. / }
   })
 })
+
+t.test('the list of keys says which are stopped, and no key is made that would be stopped', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const made = await adminGateway(t, { upstreams: {} })
+  const path = '/v1/tenants/initech'
+  const auth = { keys: Object.entries(keys).map(([name, key]) => ({ name, key })) }
+  const put = await made.call('PUT', path, { body: { auth, upstreams: { up: { url: upstream.url } } } })
+  t.equal(put.status, 201, put.text)
+  const kill = async (what: string, method = 'PUT') => (await made.call(method, `${path}/kills/${what}`)).status
+  const stopped = async () =>
+    ((await made.call('GET', `${path}/keys`)).json as { items: Array<{ name: string; stopped: boolean }> }).items
+      .filter((each) => each.stopped)
+      .map(({ name }) => name)
+  const make = (name: string) => made.call('POST', `${path}/keys`, { body: { name } })
+  t.same(await stopped(), [])
+  t.equal(await kill('keys/ada'), 201)
+  t.equal(await kill(`principals/${encodeURIComponent('urn:gatehouse:key')}/cleo?force=true`), 201)
+  t.same(await stopped(), ['ada'])
+  t.equal((await made.call('DELETE', `${path}/keys/ada`)).status, 204)
+  for (const [name, what] of [
+    ['ada', /has stopped the key ada: /],
+    ['cleo', /has stopped the caller cleo of urn:gatehouse:key: /]
+  ] as const)
+    t.match(await make(name), { status: 409, json: { detail: what, remedy: /take the kill switch back first/ } })
+  const dana = await make('dana')
+  t.equal(dana.status, 201, 'another name is not stopped')
+  t.equal(await kill('keys/ada', 'DELETE'), 204)
+  t.equal((await make('ada')).status, 201, 'nor is this one any more')
+  t.equal(await kill('tenant'), 201)
+  t.same(await stopped(), ['ada', 'ben', 'dana'])
+  t.equal(await kill('tenant', 'DELETE'), 204)
+  t.same(await stopped(), [])
+  const { key } = dana.json as { key: string }
+  t.equal((await modernRequest(made.url('default', 'initech'), 'tools/list', {}, { token: key })).status, 200)
+})

@@ -8,10 +8,12 @@ import { keyDigest } from '../../config/auth/key-rules.ts'
 import { isTree, listOf, treeOf, type Tree } from '../../config/shape.ts'
 import type { Documents } from '../../control/compiled-documents.ts'
 import { ControlError } from '../../control/control-error.ts'
+import { issuerOfKeys } from '../../control/same-targets.ts'
 import { shownDocument } from '../../control/document/tenant-document.ts'
+import { killedText, killOfCaller } from '../../policy/kills.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { noSuch } from '../problem.ts'
-import { administrators, AdminReply, defineRoute, everyRole, type AdminRequest } from '../route.ts'
+import { administrators, AdminReply, defineRoute, everyRole, type AdminRequest, type AdminServices } from '../route.ts'
 import { etagHeader } from './managed.ts'
 import { writeDocuments } from './write.ts'
 
@@ -22,6 +24,11 @@ const KeyEntry = closedObject({
     Type.Array(Type.String(), { description: 'Which it is for. Not there: all of the tenant.' })
   ),
   expires: Type.Optional(Type.String({ description: 'From then on it is refused. Not there: it has no end.' }))
+})
+
+const ListedKey = closedObject({
+  ...KeyEntry.properties,
+  stopped: Type.Boolean({ description: 'Does a kill switch stop it: its own, of its holder or of the tenant?' })
 })
 
 const NewKey = closedObject({
@@ -44,6 +51,20 @@ function withKeys(documents: Documents, tenant: string, change: (keys: readonly 
   return new Map([[tenant, { ...shown, auth: { ...auth, keys: change(keysOf(shown)) } }]])
 }
 
+const holderOf = (name: string) => ({ issuer: issuerOfKeys, subject: name })
+
+/** A kill switch holds the name: the new key would be stopped from the start. @throws ControlError conflict */
+function checkNotStopped(tenant: string, name: string, { control }: AdminServices): void {
+  const kills = (control.killsOf(tenant) ?? []).map((kill) => ({ kill, also: new Set<string>() }))
+  const kill = killOfCaller({ kills }, holderOf(name))
+  if (kill === undefined) return
+  throw new ControlError(
+    'conflict',
+    `A kill switch has stopped ${killedText(kill)}: a new key of this name could not be used.`,
+    'Choose another name, or take the kill switch back first.'
+  )
+}
+
 const tenantIn = ({ params }: AdminRequest): string => params['tenant'] ?? ''
 
 export const keyRoutes = [
@@ -54,14 +75,15 @@ export const keyRoutes = [
       roles: everyRole,
       summary: 'The API keys of a tenant, also those that are stopped: their names and what they may, never the keys.',
       query: closedObject(pageQuery),
-      response: pageSchema(KeyEntry)
+      response: pageSchema(ListedKey)
     },
     ({ tenant, query }) => {
       const keys = tenant.auth.keys.map(({ name, scopes: own, endpoints, expires }) => ({
         name,
         scopes: [...own],
         ...(endpoints !== undefined && { endpoints: [...endpoints] }),
-        ...(expires !== undefined && { expires: new Date(expires).toISOString() })
+        ...(expires !== undefined && { expires: new Date(expires).toISOString() }),
+        stopped: tenant.auth.stopped === 'everybody' || killOfCaller(tenant, holderOf(name)) !== undefined
       }))
       return page(keys, ({ name }) => name, query)
     }
@@ -94,8 +116,10 @@ export const keyRoutes = [
         target: name,
         change: (documents) =>
           withKeys(documents, tenant, (keys) => {
-            if (!keys.some((each) => each['name'] === name)) return [...keys, entry]
-            throw new ControlError('conflict', 'There is a key of this name.', 'Choose another name.')
+            if (keys.some((each) => each['name'] === name))
+              throw new ControlError('conflict', 'There is a key of this name.', 'Choose another name.')
+            checkNotStopped(tenant, name, services)
+            return [...keys, entry]
           }),
         partOf: (tree) => keyNamed(tree, name)
       })
