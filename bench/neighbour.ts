@@ -45,8 +45,15 @@ const tenantLimits = {
   limits: { everybody: { perSecond: 100, burst: 20, concurrent: 8 } },
   resources: { sessions: 64, calls: 16 }
 }
-/** Requests, of each tenant. */
-const processLimits = { requestsPerSecondPerPrincipal: 250, requestsPerSecondPerTenant: 250 }
+/** A second, of each tenant. */
+const processLimits = {
+  requestsPerSecondPerPrincipal: 250,
+  requestsPerSecondPerTenant: 250,
+  bodyBytesPerSecondPerPrincipal: 4_194_304,
+  bodyBytesPerSecondPerTenant: 4_194_304,
+  sessionsPerSecondPerPrincipal: 20,
+  sessionsPerSecondPerTenant: 20
+}
 
 export async function neighbour(rounds: number): Promise<{ section: Section; figures: Record<string, unknown> }> {
   const stage = await createStage()
@@ -147,7 +154,7 @@ const head = [
 const notes = [
   `${load.rate} calls a second of the neighbour, counted from when each was due; the noise and its server have the lowest ` +
     'priority. Beside another gateway: the noise goes to a second gateway on the same core. Where it has limits: 250 requests ' +
-    'a second, 100 calls a second, 8 at once, 64 sessions. Medians of the rounds, ratios of each round.'
+    'a second, 4 MiB a second in long bodies, 20 sessions a second, 100 calls a second, 8 at once, 64 sessions. Medians of the rounds, ratios of each round.'
 ]
 
 const ratiosOf = (rounds: readonly Round[]): number[] => rounds.map(({ quiet, noisy }) => noisy.p99Ms / quiet.p99Ms)

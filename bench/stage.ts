@@ -20,7 +20,11 @@ const checkout = join(import.meta.dirname, '..')
 const wideLimits = {
   sessionsPerPrincipal: 1_000_000,
   requestsPerSecondPerPrincipal: 1_000_000,
-  requestsPerSecondPerTenant: 1_000_000
+  requestsPerSecondPerTenant: 1_000_000,
+  sessionsPerSecondPerPrincipal: 1_000_000,
+  sessionsPerSecondPerTenant: 1_000_000,
+  bodyBytesPerSecondPerPrincipal: 1_000_000_000_000,
+  bodyBytesPerSecondPerTenant: 1_000_000_000_000
 }
 
 export interface Peer {

@@ -867,6 +867,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'request',
       'sent'
     ],
+    [
+      'http/throttle.ts burstMs',
+      'time whose bytes and sessions (`limits.bodyBytesPerSecond...`, `limits.sessionsPerSecond...`) may come at once',
+      'caller; tenant',
+      'the next ones wait, up to `limits.queueMs`; then 429'
+    ],
+    [
+      'http/throttle.ts maxKept',
+      'callers and tenants whose long bodies and sessions are counted',
+      'process',
+      'who came least recently may send a burst again'
+    ],
     ['http/request-rates.ts maxWaitingRefusals', 'refusals that wait so', 'process', 'sent at once'],
     [
       'http/sockets.ts memoryPerConnection bytes',

@@ -9,7 +9,7 @@ import type { MemoryAccount } from '../limits/memory.ts'
 import { otherRequest } from '../observe/other-requests.ts'
 import type { RefusalObservers } from '../observe/refused-requests.ts'
 import { classifyHttpBody, isModernVersionHeader } from '../protocol/envelope.ts'
-import { GatewayError, latestModern } from '../protocol/messages.ts'
+import { GatewayError, isObject, latestModern } from '../protocol/messages.ts'
 import type { Vault } from '../vault/vault.ts'
 import {
   addressOf,
@@ -35,6 +35,7 @@ import { addConnectionRoutes } from './account-pages/connection-routes.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
 import { holdRequest, reserveRequest } from './request-memory.ts'
 import type { RequestRates } from './request-rates.ts'
+import type { Throttle } from './throttle.ts'
 
 export interface RoutesOptions {
   readonly state: ServerState
@@ -50,6 +51,7 @@ export interface RoutesOptions {
   readonly vault: Vault
   readonly connections: Connections
   readonly rates: RequestRates
+  readonly throttle: Throttle
   readonly observers: RefusalObservers
 }
 
@@ -75,7 +77,7 @@ export function addRoutes(
   options: RoutesOptions,
   refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
 ): Readonly<Record<'POST' | 'DELETE', AdmittedRoute>> {
-  const { state, authenticator, memory, vault, rates, observers } = options
+  const { state, authenticator, memory, vault, rates, throttle, observers } = options
   const { sealer } = vault
   const { legacy, modern, httpSse, login } = options.handlers
   const admit = createAdmission(state, authenticator, sealer, memory, vault.views)
@@ -115,6 +117,7 @@ export function addRoutes(
         const id = body === undefined ? null : idOf(body)
         // Fastify holds its request as long as the answer is open, and a stream is open for hours.
         request.body = undefined
+        throttle.bodyRead(context, context.bodyBytes ?? 0)
         const release = holdRequest(context)
         const note = otherRequest(observers, request, context, body)
         const served = (): void => {
@@ -145,10 +148,19 @@ export function addRoutes(
     // The one that was counted is the first of them.
     if (Array.isArray(body)) rates.count(context, body.length - 1)
     const message = classifyHttpBody(routing, body)
-    if (message.kind === 'legacy') return legacy.post(context, body)
+    if (message.kind === 'legacy') {
+      const post = (): Promise<void> => legacy.post(context, body)
+      return isObject(body) && body['method'] === 'initialize' ? openSession(context, post) : post()
+    }
     if (message.kind === 'modern') return modern.post(context, message)
     sendAccepted(context.raw, context.headers)
     return Promise.resolve()
+  }
+
+  /** Where the caller and its tenant may have a session more now; later, where they may then. */
+  async function openSession(context: RequestContext, open: () => Promise<void>): Promise<void> {
+    await throttle.session(context)
+    if (!context.raw.destroyed) await open()
   }
 
   /** "Earlier Streamable HTTP Revisions": GET and DELETE are for sessions, of which 2026-07-28 has none. */
@@ -181,7 +193,7 @@ export function addRoutes(
   for (const endpoint of ['/t/:tenant', '/t/:tenant/:endpoint']) {
     serve(`${endpoint}/mcp`, { GET: ofSession(legacy.get), ...direct })
     // 2024-11-05 basic/transports. The 405 for a POST here tells clients of both transports to try this one.
-    serve(`${endpoint}/sse`, { GET: admitted('sse', httpSse.open) })
+    serve(`${endpoint}/sse`, { GET: admitted('sse', (context) => openSession(context, () => httpSse.open(context))) })
     serve(`${endpoint}/messages`, { POST: admitted('messages', httpSse.post) })
     // RFC 9728 section 3.1: the well-known part is put in front of the path of the resource.
     for (const suffix of ['mcp', 'sse'] as const)
@@ -206,14 +218,17 @@ function letIn(
   request: RouteRequest,
   { raw }: RouteReply,
   context: RequestContext,
-  { connections, rates }: Pick<RoutesOptions, 'connections' | 'rates'>
-): Promise<never> | undefined {
+  { connections, rates, throttle }: Pick<RoutesOptions, 'connections' | 'rates' | 'throttle'>
+): Promise<void> | undefined {
   connections.letIn(raw, { tenant: context.tenant.id, person: context.person })
   request.context = context
   const refused = rates.letIn(context)
   if (refused !== undefined) return refused
   if (request.method === 'POST') checkContent(request.headers)
-  reserveRequest(context, context.snapshot.limits.bodyBytes)
+  const reserve = (): void => reserveRequest(context, context.snapshot.limits.bodyBytes)
+  const readable = request.method === 'POST' ? throttle.body(context) : undefined
+  if (readable !== undefined) return readable.then(reserve)
+  reserve()
   return undefined
 }
 

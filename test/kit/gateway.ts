@@ -103,6 +103,10 @@ export function configOf(options: TestGatewayOptions): unknown {
       coldStartMs: 30_000,
       requestsPerSecondPerPrincipal: 1_000_000,
       requestsPerSecondPerTenant: 1_000_000,
+      sessionsPerSecondPerPrincipal: 1_000_000,
+      sessionsPerSecondPerTenant: 1_000_000,
+      bodyBytesPerSecondPerPrincipal: 1_000_000_000_000,
+      bodyBytesPerSecondPerTenant: 1_000_000_000_000,
       ...limits
     },
     ...top,

@@ -43,6 +43,28 @@ export const LimitsSchema = closedObject(
         'after a quarter of a second.'
     ),
     requestsPerSecondPerTenant: integer(1, 1_000_000, 2000, 'The same for all callers of one tenant together.'),
+    bodyBytesPerSecondPerPrincipal: integer(
+      1024,
+      1_099_511_627_776,
+      16_777_216,
+      'Bytes a second that one caller may send to one gateway process in request bodies of more than 32 KiB, for ' +
+        'long; those of one second may come at once after a pause. What is beyond is not refused: it is read later, ' +
+        'as the limit allows; where that would be after `queueMs`, it is refused with 429.'
+    ),
+    bodyBytesPerSecondPerTenant: integer(
+      1024,
+      1_099_511_627_776,
+      33_554_432,
+      'The same for all callers of one tenant together.'
+    ),
+    sessionsPerSecondPerPrincipal: integer(
+      1,
+      1_000_000,
+      100,
+      'Sessions that one caller may open a second at one gateway process, for long; those of one second may come at ' +
+        'once after a pause. The next ones wait, and are refused with 429 where that would be for more than `queueMs`.'
+    ),
+    sessionsPerSecondPerTenant: integer(1, 1_000_000, 200, 'The same for all callers of one tenant together.'),
     queueMs: integer(
       10,
       5 * minuteMs,
