@@ -82,6 +82,14 @@ export const stdioServer = (script: object = {}): object => ({
   args: [new URL('../kit/stdio-server.ts', import.meta.url).pathname, JSON.stringify(script)]
 })
 
+/** An attack comes with all its force, where the test is not about what slows it down. */
+const unthrottled = {
+  bodyBytesPerSecondPerPrincipal: 1_000_000_000_000,
+  bodyBytesPerSecondPerTenant: 1_000_000_000_000,
+  sessionsPerSecondPerPrincipal: 1_000_000,
+  sessionsPerSecondPerTenant: 1_000_000
+}
+
 /** Starts the gateway; killed with the test. */
 export async function attacked(t: Teardown, options: AttackedOptions = {}): Promise<Attacked> {
   const { upstreams = {}, limits = {}, descriptors, heapMiB, watchTurns = false, tenant = {}, top = {} } = options
@@ -96,7 +104,7 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     JSON.stringify({
       ...top,
       // A process takes as long to start as a busy machine needs.
-      limits: { coldStartMs: 30_000, ...limits },
+      limits: { coldStartMs: 30_000, ...unthrottled, ...limits },
       tenants: {
         acme: {
           auth: keysOf('attacker', 'colleague'),
