@@ -855,31 +855,31 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'one without a token is closed, else one of whoever has most; 429'
     ],
     [
-      'http/request-rates.ts burstSeconds',
+      'http/rates/request-rates.ts burstSeconds',
       'seconds whose requests (`limits.requestsPerSecond...`) may come at once',
       'caller; tenant',
       '429'
     ],
-    ['http/request-rates.ts refusedAfterMs', 'time until that refusal is sent', 'request', 'sent'],
+    ['http/rates/request-rates.ts refusedAfterMs', 'time until that refusal is sent', 'request', 'sent'],
     [
-      'http/request-rates.ts refusalGapMs',
+      'http/rates/request-rates.ts refusalGapMs',
       'time between two of these refusals, while they wait no longer than twice that time',
       'request',
       'sent'
     ],
     [
-      'http/throttle.ts burstMs',
+      'http/rates/throttle.ts burstMs',
       'time whose bytes and sessions (`limits.bodyBytesPerSecond...`, `limits.sessionsPerSecond...`) may come at once',
       'caller; tenant',
       'the next ones wait, up to `limits.queueMs`; then 429'
     ],
     [
-      'http/throttle.ts maxKept',
+      'http/rates/throttle.ts maxKept',
       'callers and tenants whose long bodies and sessions are counted',
       'process',
       'who came least recently may send a burst again'
     ],
-    ['http/request-rates.ts maxWaitingRefusals', 'refusals that wait so', 'process', 'sent at once'],
+    ['http/rates/request-rates.ts maxWaitingRefusals', 'refusals that wait so', 'process', 'sent at once'],
     [
       'http/sockets.ts memoryPerConnection bytes',
       'part of the memory for calls that leaves room for one more connection',
@@ -2355,8 +2355,8 @@ relay/catalog/public-names.ts maxReported
 http/sockets.ts descriptorsPerConnection
 http/sockets.ts perNewcomer
 http/server.ts maxTurnsToClose
-http/request-rates.ts maxKept
-http/request-rates.ts warnMs
+http/rates/request-rates.ts maxKept
+http/rates/request-rates.ts warnMs
 observe/lines/stranger-lines.ts warnMs
 limits/descriptors.ts perProcess
 limits/descriptors.ts perStart

@@ -34,8 +34,8 @@ import { sendSigningKeys } from './account-pages/signing-keys-route.ts'
 import { addConnectionRoutes } from './account-pages/connection-routes.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
 import { holdRequest, reserveRequest } from './request-memory.ts'
-import type { RequestRates } from './request-rates.ts'
-import type { Throttle } from './throttle.ts'
+import type { RequestRates } from './rates/request-rates.ts'
+import type { Throttle } from './rates/throttle.ts'
 
 export interface RoutesOptions {
   readonly state: ServerState
@@ -50,8 +50,7 @@ export interface RoutesOptions {
   readonly memory: MemoryAccount
   readonly vault: Vault
   readonly connections: Connections
-  readonly rates: RequestRates
-  readonly throttle: Throttle
+  readonly rates: { readonly requests: RequestRates; readonly throttle: Throttle }
   readonly observers: RefusalObservers
 }
 
@@ -77,7 +76,7 @@ export function addRoutes(
   options: RoutesOptions,
   refuse: (request: RouteRequest, reply: RouteReply, error: unknown, id: ReadId) => void
 ): Readonly<Record<'POST' | 'DELETE', AdmittedRoute>> {
-  const { state, authenticator, memory, vault, rates, throttle, observers } = options
+  const { state, authenticator, memory, vault, rates, observers } = options
   const { sealer } = vault
   const { legacy, modern, httpSse, login } = options.handlers
   const admit = createAdmission(state, authenticator, sealer, memory, vault.views)
@@ -117,7 +116,7 @@ export function addRoutes(
         const id = body === undefined ? null : idOf(body)
         // Fastify holds its request as long as the answer is open, and a stream is open for hours.
         request.body = undefined
-        throttle.bodyRead(context, context.bodyBytes ?? 0)
+        rates.throttle.bodyRead(context, context.bodyBytes ?? 0)
         const release = holdRequest(context)
         const note = otherRequest(observers, request, context, body)
         const served = (): void => {
@@ -146,7 +145,7 @@ export function addRoutes(
       name: headers['mcp-name']
     }
     // The one that was counted is the first of them.
-    if (Array.isArray(body)) rates.count(context, body.length - 1)
+    if (Array.isArray(body)) rates.requests.count(context, body.length - 1)
     const message = classifyHttpBody(routing, body)
     if (message.kind === 'legacy') {
       const post = (): Promise<void> => legacy.post(context, body)
@@ -159,7 +158,7 @@ export function addRoutes(
 
   /** Where the caller and its tenant may have a session more now; later, where they may then. */
   async function openSession(context: RequestContext, open: () => Promise<void>): Promise<void> {
-    await throttle.session(context)
+    await rates.throttle.session(context)
     if (!context.raw.destroyed) await open()
   }
 
@@ -209,7 +208,7 @@ export function addRoutes(
   for (const [url, method] of oauthPaths) serve(url, { [method]: noAuthorizationServer })
 
   addLoginRoutes(server, { state, login, memory, refuse })
-  addConnectionRoutes(server, { state, authenticator, vault, login, memory, rates, refuse })
+  addConnectionRoutes(server, { state, authenticator, vault, login, memory, rates: rates.requests, refuse })
 
   return direct
 }
@@ -218,15 +217,15 @@ function letIn(
   request: RouteRequest,
   { raw }: RouteReply,
   context: RequestContext,
-  { connections, rates, throttle }: Pick<RoutesOptions, 'connections' | 'rates' | 'throttle'>
+  { connections, rates }: Pick<RoutesOptions, 'connections' | 'rates'>
 ): Promise<void> | undefined {
   connections.letIn(raw, { tenant: context.tenant.id, person: context.person })
   request.context = context
-  const refused = rates.letIn(context)
+  const refused = rates.requests.letIn(context)
   if (refused !== undefined) return refused
   if (request.method === 'POST') checkContent(request.headers)
   const reserve = (): void => reserveRequest(context, context.snapshot.limits.bodyBytes)
-  const readable = request.method === 'POST' ? throttle.body(context) : undefined
+  const readable = request.method === 'POST' ? rates.throttle.body(context) : undefined
   if (readable !== undefined) return readable.then(reserve)
   reserve()
   return undefined

@@ -24,8 +24,8 @@ import { serveUsualRequests } from './direct/usual-requests.ts'
 import { serveOneByOne } from './one-by-one.ts'
 import { createRequestRefusals } from './refuse.ts'
 import { type ClientRequest, stopping } from './reply.ts'
-import { createRequestRates } from './request-rates.ts'
-import { createThrottle } from './throttle.ts'
+import { createRequestRates } from './rates/request-rates.ts'
+import { createThrottle } from './rates/throttle.ts'
 import { createRequestTurns } from './request-turns.ts'
 import { addRoutes, type RoutesOptions } from './routes.ts'
 
@@ -52,8 +52,7 @@ const maxTurnsToClose = 100
 /** The time after `limits.drainMs` for the answers to the calls that were ended, in milliseconds. */
 export const cutMs = 2_000
 
-export interface ServerOptions
-  extends Omit<RoutesOptions, 'connections' | 'rates' | 'throttle' | 'observers'>, RefusalObservers {
+export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rates' | 'observers'>, RefusalObservers {
   readonly storeHealth: StoreHealth
   readonly requestId: () => string
   /** File descriptors that the process may have open. */
@@ -170,9 +169,10 @@ export async function createServer(given: ServerOptions) {
     done()
   })
   // Then the hook and the handler of the route.
-  const rates = createRequestRates(() => state.snapshot.limits, steadyClock, options)
-  const throttle = createThrottle(() => state.snapshot.limits, steadyClock)
-  const routes = addRoutes(server, { ...options, connections, rates, throttle, observers: options }, refuse)
+  const limits = (): Snapshot['limits'] => state.snapshot.limits
+  const requests = createRequestRates(limits, steadyClock, options)
+  const rates = { requests, throttle: createThrottle(limits, steadyClock) }
+  const routes = addRoutes(server, { ...options, connections, rates, observers: options }, refuse)
   addOwnPages(server, { ...options, connections })
   const usual = { state, bodyLimit, requestId, checkHostAndOrigin, routes, readBody, refuse }
   const usualRequests = serveUsualRequests(server.server, usual)

@@ -128,8 +128,8 @@ export const errorTable = {
     429,
     'The caller, or all callers of the tenant together, send more requests a second than limits.requestsPerSecond... ' +
       'allows, more bytes in long bodies than limits.bodyBytesPerSecond..., more sessions than ' +
-      'limits.sessionsPerSecond..., or more calls a second, minute or hour than a limit of the tenant does; data.limit ' +
-      'names which. Wait for as long as Retry-After and data.retryAfterMs say, then send more slowly.',
+      'limits.sessionsPerSecond..., or more calls a second, minute or hour than a limit of the tenant does; ' +
+      'data.limit names which. Wait for as long as Retry-After and data.retryAfterMs say, then send more slowly.',
     { level: 'debug', retry: true }
   ),
   quota_exceeded: http(

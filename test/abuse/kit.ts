@@ -25,6 +25,8 @@ export interface AttackedOptions {
   /** Upstreams of the attacking tenant. */
   readonly upstreams?: Readonly<Record<string, unknown>>
   readonly limits?: Readonly<Record<string, number>>
+  /** With the rates that everybody has for long bodies and sessions. */
+  readonly asShipped?: boolean
   /** `ulimit -n` of the gateway. */
   readonly descriptors?: number
   /** `--max-old-space-size`, in MiB. */
@@ -92,7 +94,16 @@ const unthrottled = {
 
 /** Starts the gateway; killed with the test. */
 export async function attacked(t: Teardown, options: AttackedOptions = {}): Promise<Attacked> {
-  const { upstreams = {}, limits = {}, descriptors, heapMiB, watchTurns = false, tenant = {}, top = {} } = options
+  const {
+    upstreams = {},
+    limits = {},
+    descriptors,
+    heapMiB,
+    watchTurns = false,
+    tenant = {},
+    top = {},
+    asShipped = false
+  } = options
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-abuse-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'gatehouse.json')
@@ -104,7 +115,7 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     JSON.stringify({
       ...top,
       // A process takes as long to start as a busy machine needs.
-      limits: { coldStartMs: 30_000, ...unthrottled, ...limits },
+      limits: { coldStartMs: 30_000, ...(asShipped ? {} : unthrottled), ...limits },
       tenants: {
         acme: {
           auth: keysOf('attacker', 'colleague'),

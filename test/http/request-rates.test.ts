@@ -2,7 +2,7 @@
 
 import { pino } from 'pino'
 import t from 'tap'
-import { createRequestRates } from '../../src/http/request-rates.ts'
+import { createRequestRates } from '../../src/http/rates/request-rates.ts'
 import { tenantId } from '../../src/protocol/messages.ts'
 import { handClock } from '../kit/connector.ts'
 import { until } from '../kit/until.ts'

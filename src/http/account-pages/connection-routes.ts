@@ -17,7 +17,7 @@ import { addressOf, type PathParams, type RouteReply, type RouteRequest, type Se
 import { connectionsBody, leaveBody, noteBody } from './connection-pages.ts'
 import { showPage, showSignIn } from './connection-answers.ts'
 import { reserveRequest } from '../request-memory.ts'
-import type { RequestRates } from '../request-rates.ts'
+import type { RequestRates } from '../rates/request-rates.ts'
 import { type ConnectionSession, createConnectionSessions } from './connection-session.ts'
 import { connectionsOf } from './connection-states.ts'
 import { createSignInAnswers } from './sign-in-answers.ts'

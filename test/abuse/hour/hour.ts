@@ -123,6 +123,7 @@ async function startAttacked(t: Teardown, { seed, memoryBytes }: HourOptions) {
   const gateway = await attacked(t, {
     upstreams: { ...memory, ...hostile },
     limits: { memoryBytes },
+    asShipped: true,
     top: { publicUrl: 'http://localhost:9' },
     watchTurns: true,
     tenant: {

@@ -1,13 +1,13 @@
 // How often callers may ask. Who asks more often is refused before the body is read, and slowly, so that neither one
 // caller nor one tenant takes the processor from the others.
 
-import type { Snapshot } from '../config/snapshot.ts'
-import { createTokenBucket } from '../limits/limits.ts'
-import type { ObservedPrincipal } from '../observe/calls.ts'
-import type { RefusalObservers } from '../observe/refused-requests.ts'
-import { GatewayError } from '../protocol/messages.ts'
-import type { Clock } from '../time/clock.ts'
-import type { RequestContext } from './admission.ts'
+import type { Snapshot } from '../../config/snapshot.ts'
+import { createTokenBucket } from '../../limits/limits.ts'
+import type { ObservedPrincipal } from '../../observe/calls.ts'
+import type { RefusalObservers } from '../../observe/refused-requests.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { RequestContext } from '../admission.ts'
 
 /** The requests of so many seconds may come at once. */
 const burstSeconds = 5

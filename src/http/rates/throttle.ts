@@ -2,12 +2,11 @@
 // is not refused, but waits until the limit allows the next one; a long body waits unread, in the client and in the
 // system. So who does either without a pause leaves the processor to the others.
 
-import { LRUCache } from 'lru-cache'
-import type { Snapshot } from '../config/snapshot.ts'
-import { shortLength } from '../protocol/json.ts'
-import { GatewayError } from '../protocol/messages.ts'
-import type { Clock } from '../time/clock.ts'
-import type { RequestContext } from './admission.ts'
+import type { Snapshot } from '../../config/snapshot.ts'
+import { shortLength } from '../../protocol/json.ts'
+import { GatewayError } from '../../protocol/messages.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { RequestContext } from '../admission.ts'
 
 /** What so long allows may come at once after a pause, in milliseconds. */
 const burstMs = 1_000
@@ -29,11 +28,15 @@ export function createThrottle(
   clock: Pick<Clock, 'now' | 'timer'>
 ) {
   /** By what, and whose: the time by the clock at which the limit has allowed all that came. */
-  const allowedAt = new LRUCache<string, number>({ max: maxKept })
+  const allowedAt = new Map<string, number>()
 
   function count(key: string, amount: number, limit: Limit): void {
     const from = Math.max(clock.now(), allowedAt.get(key) ?? 0)
+    // In the order in which they came last.
+    allowedAt.delete(key)
     allowedAt.set(key, from + (amount / limits()[limit]) * 1_000)
+    const [oldest] = allowedAt.size > maxKept ? allowedAt.keys() : []
+    if (oldest !== undefined) allowedAt.delete(oldest)
   }
 
   /**
