@@ -52,7 +52,7 @@ function answerOf(response: unknown): NonNullable<CallStep['answer']> {
   return action === 'accept' || action === 'decline' || action === 'cancel' ? action : 'answered'
 }
 
-/** It goes to its upstream now. @returns when, in milliseconds */
+/** It goes to its upstream now, or waits for that no longer. @returns when, in milliseconds */
 export function noteSent(record: CallRecord | undefined, clock: { now(): number }): number {
   const now = clock.now()
   if (record?.startedAt !== undefined) record.waitMs ??= now - record.startedAt
@@ -118,8 +118,12 @@ export function noteAnswer(
   if (record.sample !== undefined) record.sample.result = sampleOfResult(record.sample.config, result)
 }
 
+/** It was not refused, but ended while it ran, or waited for its upstream. */
+const endsWait = ({ code }: GatewayError): boolean => code === 'cancelled' || code.startsWith('upstream_')
+
 /** It is answered with an error. */
 export function noteError(record: CallRecord | undefined, error: unknown): void {
+  if (record?.clock !== undefined && error instanceof GatewayError && endsWait(error)) noteSent(record, record.clock)
   // Whoever has cancelled it gets none.
   if (record?.id === undefined || (error instanceof GatewayError && error.code === 'cancelled')) return
   const text = JSON.stringify(errorMessage(record.id, errorObject(error, record.requestId ?? '')))

@@ -1,5 +1,6 @@
 // Each request leaves one line, which says who asked for what, how it ended and what it took, and never an argument.
 
+import type { ServerResponse } from 'node:http'
 import { Client, ResourceNotFoundError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import t from 'tap'
 import { acmeGateway, initializeBody, keyOf } from '../kit/acme-gateway.ts'
@@ -193,6 +194,27 @@ t.test('initialize, what a call said meanwhile, and a cancelled call have their 
   await client.notify('notifications/cancelled', { requestId: 'slow' })
   await slow
   t.match(await line({ tool: 'slow' }), { level: 30, outcome: 'cancelled', bytesOut: undefined })
+})
+
+t.test('a call that never came to its upstream has waited all the time', async (t) => {
+  const acme = await acmeGateway(t)
+  const lines = (outcome: string) => acme.log.filter((each) => each['tool'] === 'echo' && each['outcome'] === outcome)
+  const first = await legacyClient(acme.url(), keyOf.ada)
+  await first.request('tools/call', { name: 'echo', arguments: {} })
+  const [sent] = lines('ok')
+  t.ok(Number(sent?.['waitMs']) < Number(sent?.['ms']))
+  const opened = Promise.withResolvers<ServerResponse>()
+  acme.upstream.override(({ message }) => message?.['method'] === 'initialize', opened.resolve)
+  const second = await legacyClient(acme.url(), keyOf.ada)
+  const call = second.request('tools/call', { name: 'echo', arguments: {} }, { id: 'early' })
+  const response = await opened.promise
+  await second.notify('notifications/cancelled', { requestId: 'early' })
+  await call
+  const [line] = await until('its line', () => (lines('cancelled').length === 1 ? lines('cancelled') : undefined))
+  t.match(line, { waitMs: Number, upstreamMs: undefined, upstream: 'up' })
+  response.writeHead(500).end()
+  await second.request('tools/call', { name: 'nobody-has-it', arguments: {} })
+  t.equal(acme.log.findLast(({ outcome }) => outcome === 'invalid_params')?.['waitMs'], undefined, 'refused at once')
 })
 
 t.test('the length of an answer is that of its bytes, whatever it is written in', async (t) => {
