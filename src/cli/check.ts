@@ -9,11 +9,13 @@ import { unobtainableScopes } from '../config/auth/unobtainable-scopes.ts'
 import { isHostFile } from '../config/hosts/host-file.ts'
 import { importMcpJson } from '../config/hosts/mcpjson.ts'
 import { loadConfig } from '../config/load.ts'
+import { unmatchedTargets } from '../config/policy/unmatched-targets.ts'
 import { ConfigError, countOf } from '../config/problems.ts'
 import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Io } from './commands/command.ts'
 import { visible } from '../observe/text-log.ts'
 import { hosts } from '../hosts/hosts.ts'
+import { runSteps } from '../time/turns.ts'
 import { compileMcpJson } from './mcp-json.ts'
 import { orProblems } from './offline.ts'
 import { jsonText } from './printed.ts'
@@ -81,7 +83,15 @@ async function checkConfig(file: string, withoutEnv: boolean, { env }: Io): Prom
   const all = [...snapshot.tenants.values()]
   const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()].map(({ path }) => path))
   const upstreams = all.reduce((sum, tenant) => sum + tenant.upstreams.size, 0)
-  const notes = [...all.flatMap(unobtainableScopes), ...exposedSecrets(all), ...all.flatMap(proofNotes)]
+  const unmatched = await Promise.all(
+    all.map((tenant) => runSteps(unmatchedTargets(tenant), { tenant: tenant.id, caller: '' }))
+  )
+  const notes = [
+    ...all.flatMap(unobtainableScopes),
+    ...unmatched.flat(),
+    ...exposedSecrets(all),
+    ...all.flatMap(proofNotes)
+  ]
   const text =
     `${file} is valid: ${countOf(all.length, 'tenant')}, ${countOf(upstreams, 'upstream')}, ` +
     `${countOf(endpoints.length, 'endpoint')}\n` +

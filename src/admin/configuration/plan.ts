@@ -4,6 +4,7 @@
 import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
+import { unmatchedTargets } from '../../config/policy/unmatched-targets.ts'
 import type { Tenant } from '../../config/snapshot.ts'
 import { tenantId } from '../../protocol/messages.ts'
 import { sessionsLookedAt } from '../../store/keys.ts'
@@ -45,6 +46,9 @@ const TenantPlan = closedObject({
   endpoints: Type.Array(EndpointPlan, { description: 'Those that change for their clients.' }),
   brokenTests: Type.Array(closedObject({ endpoint: Type.String(), name: Type.String(), sentence: Type.String() }), {
     description: `Tests of its policies that would not hold any more: the first ${maxBrokenTests}.`
+  }),
+  notes: Type.Array(Type.String(), {
+    description: 'What is taken, and may not be meant: rules and limits of calls that name no upstream or tag of it.'
   }),
   upstreams: Type.Array(UpstreamPlan, { description: 'Those that are connected anew, or no more.' })
 })
@@ -172,6 +176,7 @@ export const planRoutes = [
           callersChange: differs(old?.auth, now?.auth),
           endpoints: await runSteps(endpointPlans(changed, open, assumed, left), turn),
           brokenTests: now === undefined ? [] : await runSteps(brokenTests(now, wall.now(), tested), turn),
+          notes: now === undefined ? [] : await runSteps(unmatchedTargets(now.unstopped ?? now), turn),
           upstreams: upstreamPlans(old, now)
         })
       }

@@ -121,7 +121,7 @@ export function usePlan(onClosed) {
 }
 
 /** @param {{ plan: any }} props plan: an answer of `POST /v1/plan` */
-function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstreams, brokenTests } }) {
+function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstreams, brokenTests, notes } }) {
   return html`<section class="plan">
     <h3>${said.tenant[/** @type {'made'} */ (change)](tenant)}</h3>
     <ul class="sentences">
@@ -137,6 +137,7 @@ function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstream
         (/** @type {any} */ { endpoint, name, sentence }) =>
           html`<li class="bad">${said.brokenTest(name, endpoint)} ${sentence}</li>`
       )}
+      ${notes.map((/** @type {string} */ note) => html`<li class="warn">${note}</li>`)}
     </ul>
   </section>`
 }
