@@ -1,4 +1,4 @@
-// What rules look at of a route: its names in each spelling, and its tags.
+// The facts of a route that rules compare: its names in each spelling, and its tags.
 
 import { hintTags, type UpstreamTags } from '../config/policy/policy-config.ts'
 import { anyMatcher } from '../protocol/glob.ts'
@@ -7,18 +7,22 @@ import type { ToolChange } from '../protocol/translate/change-tool.ts'
 import { isPlainUri } from '../protocol/plain-uri.ts'
 import type { RouteFacts, RouteKind } from './rules.ts'
 
-/** A route as a catalog has it. */
+/** A route of a catalog, as far as rules compare it. */
 export interface JudgedRoute {
   readonly upstream: string
   readonly name: string
-  /** The annotations of a tool, as its server lists them. */
+  /** The annotations of a tool that its server lists. */
   readonly annotations?: JsonObject | undefined
-  /** What the endpoint changes of a tool: its annotations are the operator's, and stand in place of the server's. */
+  /** What the endpoint changes of a tool: each annotation in it replaces the server's of the same name. */
   readonly change?: Pick<ToolChange, 'annotations' | 'tenantHints'> | undefined
 }
 
 export type RouteFactsOf = ReturnType<typeof createRouteFacts>
 
+/**
+ * Returns a function that collects the facts of a route.
+ * @param tags the configured tags of each upstream, by upstream name
+ */
 export function createRouteFacts(tags: ReadonlyMap<string, UpstreamTags>) {
   const tagsOf = createTags(tags)
   return (kind: RouteKind, { upstream, name, annotations, change }: JudgedRoute): RouteFacts => {
@@ -33,27 +37,27 @@ export function createRouteFacts(tags: ReadonlyMap<string, UpstreamTags>) {
     })
     const { annotations: given, tenantHints } = change ?? {}
     if (given === undefined || tenantHints === undefined) return factsWith(given)
-    const ofPlatform = Object.entries(given).filter(([hint]) => !tenantHints.includes(hint))
-    const [whole, trusted] = [factsWith(given), factsWith(Object.fromEntries(ofPlatform))]
-    const ofReserved = {
+    const platformHints = Object.entries(given).filter(([hint]) => !tenantHints.includes(hint))
+    const [withTenantHints, trusted] = [factsWith(given), factsWith(Object.fromEntries(platformHints))]
+    const reservedFacts = {
       ...trusted,
-      tags: whole.tags.union(trusted.tags),
-      certainTags: whole.certainTags.intersection(trusted.certainTags)
+      tags: withTenantHints.tags.union(trusted.tags),
+      certainTags: withTenantHints.certainTags.intersection(trusted.certainTags)
     }
-    return { ...whole, ofReserved }
+    return { ...withTenantHints, reservedFacts }
   }
 }
 
 interface Annotations {
-  /** The annotations of the server. */
+  /** The annotations that the server lists. */
   readonly own: JsonObject | undefined
-  /** The annotations that the endpoint gives. */
+  /** The annotations that the configuration of the endpoint sets. */
   readonly given: JsonObject | undefined
 }
 
 /**
- * Tags of a route: what the operator says, of the upstream and in the annotations of an endpoint, and, where that is to
- * be trusted, what the server says of its tool.
+ * Returns a function that finds the tags of a route. They come from the configuration (tags of the upstream,
+ * annotations of the endpoint), and from the server's own annotations if the upstream has `trustAnnotations`.
  */
 function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
   const compiled = new Map(
@@ -64,19 +68,19 @@ function createTags(tags: ReadonlyMap<string, UpstreamTags>) {
   )
   return (upstream: string, names: readonly string[], isClear: boolean, annotations: Annotations) => {
     const { trustAnnotations = false, matchers = [] } = compiled.get(upstream) ?? {}
-    const given = (is: (matches: (name: string) => boolean) => boolean): string[] =>
+    const tagsWhere = (is: (matches: (name: string) => boolean) => boolean): string[] =>
       matchers.filter(([, matches]) => is(matches)).map(([tag]) => tag)
-    const said = { ...(trustAnnotations && annotations.own), ...annotations.given }
-    const hints = hintTags.flatMap(([hint, tag]) => (said[hint] === true ? tag : []))
-    const tags = new Set([...given((matches) => names.some(matches)), ...hints])
-    const certain = isClear ? given((matches) => names.every(matches)) : []
+    const effective = { ...(trustAnnotations && annotations.own), ...annotations.given }
+    const hints = hintTags.flatMap(([hint, tag]) => (effective[hint] === true ? tag : []))
+    const tags = new Set([...tagsWhere((matches) => names.some(matches)), ...hints])
+    const certain = isClear ? tagsWhere((matches) => names.every(matches)) : []
     return { tags, certainTags: new Set([...certain, ...hints]) }
   }
 }
 
 /**
- * A URI in each spelling that a server may read it in: as it came, and with escapes and dot segments resolved.
- * Otherwise `file:///public/%2e%2e/secret` would be no URI under `file:///secret`.
+ * Returns the spellings of a URI that a server may read: as the caller wrote it, and with escapes and dot segments
+ * resolved. Without these a rule about `file:///secret*` would not cover `file:///public/%2e%2e/secret`.
  */
 function spellingsOf(uri: string): string[] {
   const decoded = unescaped(uri)
@@ -88,6 +92,6 @@ function unescaped(uri: string): string {
   try {
     return decodeURIComponent(uri)
   } catch {
-    return uri // No valid escapes: it has no other spelling.
+    return uri // The escapes are not valid, so the URI has no other spelling.
   }
 }

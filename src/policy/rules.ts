@@ -12,18 +12,20 @@ export type RouteKind = 'tool' | 'prompt' | 'resource' | 'template'
 export interface RouteFacts {
   readonly kind: RouteKind
   readonly upstream: string
-  /** The upstream's own name of it; for a resource, its URI as it came, and in other spellings. */
+  /** The upstream's own name of the route; for a resource, its URI as the caller wrote it, and its other spellings. */
   readonly names: readonly string[]
-  /** False for a URI that a server may take for another one than it seems to name. */
+  /** False for a URI that a server may resolve to another resource than the one it seems to name. */
   readonly isClear: boolean
+  /** The tags that the route has in at least one spelling. `deny` rules compare these. */
   readonly tags: ReadonlySet<string>
-  /** The tags that the route has in every spelling. */
+  /** The tags that the route has in every spelling. `allow` rules compare these. */
   readonly certainTags: ReadonlySet<string>
   /**
-   * What is reserved looks at these, where a tenant-admin gave hints: `tags` are those with or without these hints, and
-   * `certainTags` those with and without them. So no such hint allows anything, or takes anything from what refuses.
+   * The facts that reserved rules and limits compare in place of these; undefined if no tenant-admin has set hints on
+   * the tool. `tags` is the union of the tags with and without the tenant-admin's hints, `certainTags` their
+   * intersection: such a hint can neither satisfy a reserved `allow` rule nor evade a reserved `deny` rule.
    */
-  readonly ofReserved?: RouteFacts | undefined
+  readonly reservedFacts?: RouteFacts | undefined
 }
 
 export interface Rule extends PolicyRule {
@@ -38,24 +40,27 @@ export interface Policy extends Pick<PolicyConfig, 'default'> {
   readonly rules: readonly Rule[]
 }
 
-/** What a rule or limit looks at. @param place where it stands in its tenant, such as `policy/rules` */
+/**
+ * Returns the facts that a rule or limit compares.
+ * @param place the part of the tenant that holds the rule or limit, such as `policy/rules` or `limits/everybody`
+ */
 export const factsAt = (place: string, { reserved }: Pick<Tenant, 'reserved'>, facts: RouteFacts): RouteFacts =>
-  facts.ofReserved !== undefined && isReserved(reserved, place) ? facts.ofReserved : facts
+  facts.reservedFacts !== undefined && isReserved(reserved, place) ? facts.reservedFacts : facts
 
-/** Where the rules of a tenant stand, and those of an endpoint. */
+/** Returns the part of a tenant that holds the rules: the tenant's own, or those of one endpoint. */
 export const rulesPlace = (of: 'tenant' | 'endpoint', { name }: Pick<Endpoint, 'name'>): string =>
   of === 'tenant' ? 'policy/rules' : `endpoints/${name}`
 
 const compiled = new WeakMap<PolicyConfig, Policy>()
 
-/** Once for each policy: all endpoints of a tenant share its own. */
+/** Compiles a policy, once: all endpoints of a tenant share the compiled policy of the tenant. */
 export function compilePolicy(config: PolicyConfig): Policy {
   const policy = compiled.get(config) ?? compileRules(config)
   compiled.set(config, policy)
   return policy
 }
 
-/** Many rules are about the same people: each `who` is compiled once. */
+/** Many rules have the same `who`: each is compiled once. */
 function compileRules({ default: byDefault, rules }: PolicyConfig): Policy {
   const known = new Map<string, Rule['isAbout']>()
   return {
@@ -75,6 +80,7 @@ function compileRules({ default: byDefault, rules }: PolicyConfig): Policy {
   }
 }
 
+/** Returns whether a principal has, for each member of `who`, a value that one of the member's patterns matches. */
 export function principalMatcher(who: PolicyRule['who']): Rule['isAbout'] {
   const tests = Object.entries(who).map(([member, patterns]) => {
     const matches = anyMatcher(patterns)
@@ -85,8 +91,8 @@ export function principalMatcher(who: PolicyRule['who']): Rule['isAbout'] {
 }
 
 /**
- * The values that the members of `who` are compared with. A key is no person: no rule about subjects or clients is
- * about one.
+ * The values of a principal that each member of `who` is compared with. An API key is no person: it has no value for
+ * `issuers`, `subjects` and `clients`.
  */
 export const principalValues = {
   issuers: ({ kind, issuer }: Principal) => (kind === 'token' ? [issuer] : []),
@@ -98,7 +104,7 @@ export const principalValues = {
   roles: ({ roles }: Principal) => roles
 } satisfies Record<keyof PolicyRule['who'], (principal: Principal) => readonly string[]>
 
-/** Returns the facts of a principal for conditions. What it lacks is absent, and equal to nothing. */
+/** Returns the facts of a principal for conditions in CEL. A fact that it lacks is absent, and equals no value. */
 export function factsOf({ kind, issuer, subject, clientId, scopes, groups, roles }: Principal): PrincipalFacts {
   return {
     kind,
@@ -110,9 +116,10 @@ export function factsOf({ kind, issuer, subject, clientId, scopes, groups, roles
   }
 }
 
-/** Could it fit a URI? `delete_*` could not: it has no scheme (RFC 3986 section 3.1). */
+/** Matches patterns that may match a URI. `delete_*` cannot: it has no scheme (RFC 3986 section 3.1). */
 const uriPattern = /^(?:[a-z][a-z\d+.-]*)?[*:]/i
 
+/** Returns whether a rule covers a route, by the kind, the names and the tags that the rule lists. */
 export function routeMatcher({
   effect,
   what: { names, kinds, tags }
@@ -121,8 +128,8 @@ export function routeMatcher({
   const literals = new Set(names?.filter(isLiteral))
   const mayHave = (wanted: readonly string[] | undefined, given: ReadonlySet<string>): boolean =>
     wanted === undefined || wanted.some((tag) => given.has(tag))
-  // A URI has several spellings: what one of them would deny is denied, what is allowed is allowed in all of them. Of
-  // one that is not clear, anything may be another spelling.
+  // A URI has several spellings. A `deny` rule covers it if one spelling matches, an `allow` rule only if all match.
+  // A URI that is not clear may have any other spelling: every `deny` rule that may name URIs covers it.
   const isAllowed = (route: RouteFacts): boolean =>
     (names === undefined || literals.has(route.names[0] ?? '') || (route.isClear && route.names.every(matches))) &&
     mayHave(tags, route.certainTags)

@@ -38,7 +38,7 @@ import { createKeptSessions } from './connections/kept-sessions.ts'
 import { createLogLevels } from './connections/log-level.ts'
 import { createSharedConnections } from './connections/shared-connections.ts'
 import { reportEndpoint } from './methods/report.ts'
-import { isBoundRequest, sendableTo } from './methods/bound-requests.ts'
+import { isBoundRequest, upstreamForBorrower } from './methods/bound-requests.ts'
 import { legacyMethods } from './methods/legacy.ts'
 import type { LegacyServices } from './methods/legacy-forward.ts'
 import { legacyTaskMethods } from './methods/legacy-tasks.ts'
@@ -156,7 +156,7 @@ export function createLegacyRelay({
     /** Does the request have to run where those before it of its session ran? */
     isBound: (call: Parameters<typeof isBoundRequest>[0]): boolean => isBoundRequest(call, catalogs, listings),
     /** For such a call at another process than that: a connection on which it runs here all the same. */
-    borrowFor: (call: LegacyCall) => borrowed.use(call.session, sendableTo(call, catalogs, listings), call),
+    borrowFor: (call: LegacyCall) => borrowed.use(call.session, upstreamForBorrower(call, catalogs, listings), call),
     /** A notification of a client that is about none of its requests. */
     notify: (session: LiveSession, said: Notification): void => notifyServers(services, session, said),
     /** A client that keeps its stream open keeps its connections. */

@@ -1,4 +1,5 @@
-// What was changed, by whom and when; an earlier state taken up again; several tenants changed at once.
+// Routes for the history of configuration changes, for the rollback to an earlier version, and for a change of several
+// tenants at once.
 
 import type { Static } from 'typebox'
 import { closedObject, defaulted } from '../../config/schema/parts.ts'
@@ -23,24 +24,33 @@ import { checkPlanned, checkVersionNamed, etagOf, versionFor } from './condition
 import { Rollback, rollbackChange } from './planned/rollback.ts'
 import { writeDocuments } from './write.ts'
 
-/** Each is compiled in the turn of the event loop in which the change is made. */
+/** All tenants of one request are compiled in one turn of the event loop. */
 const maxTenantsAtOnce = 100
 
 const VersionEntry = closedObject({
-  version: Type.Integer({ description: 'Grows by one with each change of any tenant.' }),
-  at: Type.String({ description: 'RFC 3339.' }),
-  actor: Type.String({ description: 'Name of the admin key.' }),
-  role: Type.String({ description: 'Of the admin key.' }),
-  action: Type.String({ description: 'Such as `tenant.put`, `key.revoke`, `rollback`.' }),
-  tenants: Type.Array(Type.String(), { description: 'Those that it changed, of those that the key is for.' })
+  version: Type.Integer({ description: 'The number of the version. It grows by one with each change of any tenant.' }),
+  at: Type.String({ description: 'When the change was made (RFC 3339).' }),
+  actor: Type.String({
+    description: 'Who made the change: the name of the admin key, or subject and issuer of a token.'
+  }),
+  role: Type.String({ description: 'The role of the actor.' }),
+  action: Type.String({ description: 'What was done, such as `tenant.put`, `key.revoke` or `rollback`.' }),
+  tenants: Type.Array(Type.String(), { description: 'Ids of the changed tenants, as far as the key is for them.' })
 })
 
 const ChangeResult = closedObject({
-  version: Type.Integer({ description: 'In force at the process that answers, and at all others within a second.' }),
-  tenants: Type.Array(Type.String(), { description: 'Those that were changed; none where everything was so already.' }),
+  version: Type.Integer({
+    description:
+      'The version after the change. It is in force at the process that answers, and within a second at all others.'
+  }),
+  tenants: Type.Array(Type.String(), {
+    description: 'Ids of the changed tenants. Empty: the configuration was the wanted one already.'
+  }),
   managedByFile: Type.Optional(
     Type.Array(Type.String(), {
-      description: 'Of a rollback of all: tenants that the configuration file has now. They stay as the file says.'
+      description:
+        'After a rollback of all tenants: those that the configuration file manages now. The rollback leaves them ' +
+        'unchanged.'
     })
   )
 })
@@ -48,8 +58,8 @@ const ChangeResult = closedObject({
 export const wantedTenants = {
   tenants: Type.Unknown({
     description:
-      'An object: for each tenant its configuration as PUT takes it, whole, with `{"secret": true}` for secrets that ' +
-      'stay; null: it is removed.'
+      'An object with one member for each tenant id. Its value is the whole configuration of the tenant, as for PUT, ' +
+      'with `{"secret": true}` for each secret that stays the same; or null, which removes the tenant.'
   })
 }
 
@@ -58,13 +68,17 @@ export const behindFile = {
     Type.Boolean({
       default: false,
       description:
-        'By a platform-admin: also tenants of the configuration file, which has them until it leaves them out. So a ' +
-        'tenant moves from the file without a gap.'
+        'Also stores configurations of tenants that the configuration file manages (platform-admins only). Each ' +
+        'takes effect when the file no longer has the tenant, so a tenant moves to this API without a gap.'
     })
   )
 }
 
-/** @throws AdminProblem */
+/**
+ * Reads the member `tenants` of a plan or an apply.
+ * @returns the wanted configuration by tenant id; undefined: the tenant is to be removed
+ * @throws AdminProblem invalid_request; not_found for a tenant that the key is not for
+ */
 export function wantedChange({ administrator }: AdminRequest, tenants: unknown): WantedChange {
   if (!isTree(tenants))
     throw new AdminProblem('invalid_request', '"tenants" is no object.', 'Send one member for each tenant.')
@@ -85,8 +99,8 @@ export function wantedChange({ administrator }: AdminRequest, tenants: unknown):
   )
 }
 
-/** The same for what changes them: who names a tenant of others is in the audit log. @throws AdminProblem */
-function notingForeign(request: AdminRequest, services: AdminServices, tenants: unknown): WantedChange {
+/** Like `wantedChange`, but writes an attempt on a tenant that the key is not for to the audit log. */
+function auditedChange(request: AdminRequest, services: AdminServices, tenants: unknown): WantedChange {
   const { administrator, address } = request
   try {
     return wantedChange(request, tenants)
@@ -118,10 +132,12 @@ export const versionRoutes = [
       path: '/v1/versions',
       roles: everyRole,
       summary:
-        'The last hundred changes, the newest first; of one tenant, or where the key is for some, the last twenty of ' +
-        'each, however often others change.',
+        'Lists the last hundred changes, the newest first. With `tenant`, or with a key that is for some tenants ' +
+        'only, the last twenty changes of each tenant.',
       query: closedObject({
-        tenant: Type.Optional(Type.String({ description: 'Not given: all that the key is for.' })),
+        tenant: Type.Optional(
+          Type.String({ description: 'Only changes of this tenant. Not given: of all that the key is for.' })
+        ),
         ...pageQuery
       }),
       response: pageSchema(VersionEntry)
@@ -146,11 +162,13 @@ export const versionRoutes = [
       path: '/v1/tenants/{tenant}/versions/{version}',
       roles: administrators,
       tenantMayBeMissing: true,
-      summary: 'The configuration of a tenant as it was in a version of `GET /v1/versions`.',
+      summary: 'Returns the configuration of a tenant in an earlier version, one of `GET /v1/versions`.',
       response: closedObject({
-        version: Type.Integer(),
+        version: Type.Integer({ description: 'The version that was asked for.' }),
         configuration: Type.Union([Type.Object({}), Type.Null()], {
-          description: 'As it was put, with `{"secret": true}` in place of each secret. null: there was none.'
+          description:
+            'The configuration as it was sent, with `{"secret": true}` in place of each secret. null: the tenant did ' +
+            'not exist in that version.'
         })
       })
     },
@@ -168,7 +186,7 @@ export const versionRoutes = [
       method: 'POST',
       path: '/v1/apply',
       roles: administrators,
-      summary: 'Changes several tenants at once: all of it, or nothing.',
+      summary: 'Changes several tenants at once. If one of the changes is refused, none is made.',
       body: closedObject({
         ...wantedTenants,
         ...behindFile,
@@ -176,8 +194,8 @@ export const versionRoutes = [
           Type.Integer({
             minimum: 0,
             description:
-              'That of the plan: refused with 412 where somebody has changed one of these tenants since. Of tenants ' +
-              'that are there already it is required (428), or the ETag of the plan as If-Match, or If-Match: *.'
+              'The `version` of the plan. The change is refused with 412 if one of its tenants has been changed ' +
+              'since. Tenants that exist already require it (else 428), or If-Match with the ETag of the plan or `*`.'
           })
         )
       }),
@@ -187,7 +205,7 @@ export const versionRoutes = [
       const { tenants, version, behindFile: isBehindFile } = request.body
       const { control } = services
       const { administrator, conditions } = request
-      const wanted = notingForeign(request, services, tenants)
+      const wanted = auditedChange(request, services, tenants)
       const planned = version === undefined ? conditions.ifMatch : etagOf(version)
       const changes = await writeDocuments(request, services, {
         action: 'apply',
@@ -209,10 +227,10 @@ export const versionRoutes = [
       path: '/v1/rollback',
       roles: ['platform-admin'],
       summary:
-        'Takes up an earlier version again, as a new one: of one tenant, or of all that this API made. API keys that ' +
-        'were revoked since stay revoked, those that were made since stay, and kill switches stay on, also of a ' +
-        'tenant that was removed since. With the ETag of its plan as If-Match it is refused with 412 where the ' +
-        'configuration of one that it changes has changed since.',
+        'Restores an earlier version, as a new one: of one tenant, or of all tenants that this API manages. API keys ' +
+        'that were revoked since stay revoked, API keys that were made since stay, and kill switches stay on, also ' +
+        'those of a tenant that was removed since. If-Match with the ETag of the plan refuses the rollback with 412 ' +
+        'if one of the tenants that it changes has been changed since the plan.',
       body: Rollback,
       response: ChangeResult
     },

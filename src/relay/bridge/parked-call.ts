@@ -1,5 +1,5 @@
 // One call of a modern client at a legacy upstream, over all rounds of input requests and responses (2026-07-28
-// basic/patterns/mrtr). Between two rounds, only the endpoint and the capabilities of the last request are kept.
+// basic/patterns/mrtr). Between two rounds it keeps only endpoint and capabilities of the client's last request.
 
 import { noteAgain } from '../../observe/call-notes.ts'
 import { modernClientRequests } from '../../protocol/methods.ts'
@@ -32,13 +32,17 @@ export type ParkedOutcome = { readonly result: Result } | { readonly error: unkn
 
 interface ParkedCallOptions {
   readonly clock: Pick<Clock, 'now' | 'timer'>
-  /** @throws GatewayError too_many */
+  /** Adds the call to the parked calls. @throws GatewayError too_many */
   readonly park: (parked: ParkedCall) => ParkedSlot<ParkedCall>
-  /** Reserves memory for an input request. @returns a function that frees it; undefined if there is too little */
+  /**
+   * Reserves memory for an input request.
+   * @param chars the length of its JSON, in characters
+   * @returns a function that frees the memory; undefined if there is too little
+   */
   readonly keep: (chars: number) => (() => void) | undefined
-  /** Keeps the outcome until the client comes back. `letGo` frees its memory. */
+  /** Keeps the outcome until the client's next request. `held` returns it, `letGo` frees its memory. */
   readonly hold: (outcome: ParkedOutcome) => { readonly held: () => ParkedOutcome; readonly letGo?: () => void }
-  /** Whether the upstream is still configured and the caller would still be admitted. */
+  /** Returns whether the upstream is still configured and the caller would still be admitted. */
   readonly stands: () => boolean
   readonly lease: Pick<Lease, 'waits'>
   readonly states: RequestStates
@@ -60,9 +64,12 @@ export interface ParkedCall {
    * @throws GatewayError invalid_params if a response has the wrong shape; then nothing has changed
    */
   resume(call: ModernCall, responses: JsonObject): Promise<Result>
-  /** Whether the call waits for a client that cannot come back. */
+  /**
+   * Returns whether the call is between two rounds and the client's next request would be refused, because its upstream
+   * or its access was removed.
+   */
   isStranded(): boolean
-  /** Cancels the call. @param error the error of the running request of the client; default: that of the loss */
+  /** Cancels the call. @param error the error of the client's running request. Default: `lossError(loss)` */
   giveUp(loss: ParkedLoss, error?: unknown): void
 }
 
@@ -75,7 +82,7 @@ export function createParkedCall(
   const inputs = createPendingInputs()
   /** The running request of the client; undefined between two rounds. */
   let attendant: { readonly call: ModernCall; readonly end: (outcome: ParkedOutcome) => void } | undefined
-  // Taken out of the first request: a function that named `first` would keep its arguments while the call is parked.
+  // Read here, because a function below that referred to `first` would keep its arguments while the call is parked.
   const { method } = first.request
   /** The endpoint and the capabilities of the client's newest request. */
   let endpoint = first.endpoint
@@ -83,7 +90,9 @@ export function createParkedCall(
   let slot: ParkedSlot<ParkedCall> | undefined
   /** The outcome, if the call ended while no request waited for it. */
   let kept: ReturnType<ParkedCallOptions['hold']> | undefined
+  /** Whether the call has ended or was cancelled. */
   let over = false
+  /** The number of input requests so far. */
   let asked = 0
   const gathering = createGathering(clock, endRound)
 
@@ -120,7 +129,7 @@ export function createParkedCall(
     // Throws if the client can never be asked this.
     toInputRequest(request, upstream, endpoint, capabilities)
     if (attendant !== undefined) await states.prepare(attendant.call)
-    // If a reload removed the upstream or the access of the caller, only the running request is served to its end.
+    // If a reload removed the upstream or the access of the caller, its running request ends without further input.
     if (over || !stands()) return declinedResponse(request)
     slot ??= park(parked)
     const release = keep(JSON.stringify(request).length)
@@ -151,7 +160,7 @@ export function createParkedCall(
     } catch (error) {
       return giveUp('late', error)
     }
-    // A call that expires still counts as waiting until it has ended at the upstream.
+    // An expired call still counts as waiting until it has ended at the upstream.
     lease.waits(() => giveUp('newer'))
   }
 
@@ -214,7 +223,11 @@ export function createParkedCall(
   return parked
 }
 
-/** @param hasToken whether the upstream has the progress token of this request, and not that of an earlier one */
+/**
+ * Sends a notification of the upstream to the client.
+ * @param hasToken whether the upstream has the progress token of this request. If it has that of an earlier request,
+ * the token of this one replaces it
+ */
 function notifyCaller(
   { client, request, endpoint }: ModernCall,
   upstream: UpstreamName,

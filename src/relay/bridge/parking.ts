@@ -1,6 +1,6 @@
-// Calls to legacy upstreams that send the client a request while they run. A client of 2026-07-28 is asked by the end
-// of its own request (basic/patterns/mrtr); the call at the upstream is parked here, and the client's next request
-// resumes it, whichever process it comes to.
+// Calls at legacy upstreams that send the client a request while they run. A client of 2026-07-28 gets such a request
+// in the result of its own request (2026-07-28 basic/patterns/mrtr). The call at the upstream is parked here meanwhile,
+// and the client's next request resumes it, whichever process that request comes to.
 
 import { isConfiguredPrincipal } from '../../auth/principal.ts'
 import { createQuota } from '../../limits/limits.ts'
@@ -36,8 +36,8 @@ import { stands, type RequestState, type RequestStates } from './request-state.t
 type Parked = NonNullable<RequestState['parked']>
 
 /**
- * Server requests, and results whose client is away: characters of one of them, of one caller, of one tenant, and of
- * all.
+ * Limits of the memory for server requests and for results that wait for the client's next request, in characters of
+ * JSON: of one of them, of one caller's, of one tenant's, and of all in the process.
  */
 const keptChars = { one: 1024 * 1024, caller: 4 * 1024 * 1024, tenant: 32 * 1024 * 1024, all: 128 * 1024 * 1024 }
 
@@ -55,17 +55,17 @@ export function createParking({
   lifetimeMs
 }: {
   readonly states: RequestStates
-  /** This process: what it parks waits nowhere else. */
+  /** The id of this process. Only this process can resume the calls that it parks. */
   readonly node: string
   readonly bus: Pick<Bus, 'request'>
   readonly contextOf: ContextOf
-  /** The time of day. */
+  /** Must show the time of day: the client is told until when it may resume a call. */
   readonly wall: Clock
   readonly newId: () => string
   readonly log: Log
   /** Default: without limits. */
   readonly memory?: MemoryAccount | undefined
-  /** The time in which a client has to come back, in milliseconds. Default: ten minutes. */
+  /** The time within which the client's next request must come, in milliseconds. Default: ten minutes. */
   readonly lifetimeMs?: number | undefined
 }) {
   const parks = createParkedCalls<ParkedCall>({
@@ -90,19 +90,21 @@ export function createParking({
     parks.find(quotaKeyOf(call.principal), parked).parked.resume(call, responses)
 
   return {
-    /** The number of calls that wait. */
+    /** The number of parked calls in this process. */
     get size() {
       return parks.size
     },
     /**
-     * Runs the request at a legacy upstream until it ends or asks; then the result is `input_required`, as the client
-     * is to get it, and the lease goes on. An aborted call is cancelled at the upstream.
-     * @throws RpcError the upstream's own; GatewayError
+     * Runs the request at a legacy upstream until the call ends or the upstream asks for input. If it asks, the result
+     * is the `input_required` for the client, and the lease is released only when the call ends. If `call` is aborted,
+     * the call is cancelled at the upstream.
+     * @throws RpcError the error of the upstream
+     * @throws GatewayError too_many, or any other error of the gateway
      */
     async run(call: ModernCall, lease: Lease, request: Request): Promise<Result> {
       const { upstream, release } = lease
-      // What follows outlives the request, and keeps nothing else of it.
-      // The person, whatever its client ids: the states that it comes back with are sealed for one of these.
+      // The parked call outlives the request, so it must refer to these values only, and not to `call`.
+      // The owner is the person, whatever the client id: each request state is sealed for one client id anyway.
       const owner = quotaKeyOf(call.principal)
       const share = memory.share(call.tenant.id, quotaKeyOf(call.principal))
       const {
@@ -146,13 +148,17 @@ export function createParking({
       return await result
     },
     /**
-     * The next round, here or at the process where the call is parked. Exactly one request gets it.
-     * @throws GatewayError invalid_state; invalid_params for a response of the wrong shape, after which the same state
-     * may be tried again
+     * Resumes a parked call, here or at the process where it is parked. Of several requests with the same request
+     * state, one resumes the call.
+     * @throws GatewayError invalid_state if the call cannot be resumed; invalid_params if a response has the wrong
+     * shape, after which the client may send the same state again
      */
     resume: (call: ModernCall, upstream: UpstreamName, parked: Parked, responses: JsonObject): Promise<Result> =>
       parked.node === node ? resumeHere(call, parked, responses) : forwardToNode(bus, call, upstream, parked.node),
-    /** Resumes the parked call of a request that came to another process. */
+    /**
+     * Resumes the parked call of a request that another process has forwarded to this one.
+     * @throws GatewayError like `resume`
+     */
     async resumeForwarded(call: ModernCall, upstream: UpstreamName): Promise<Result> {
       const { requestState, inputResponses } = call.request.params ?? {}
       await states.prepare(call)
@@ -160,13 +166,13 @@ export function createParking({
       if (parked?.node === node) return await resumeHere(call, parked, isObject(inputResponses) ? inputResponses : {})
       throw new GatewayError('invalid_state', 'The call of this requestState is parked elsewhere.')
     },
-    /** Gives up the calls of removed upstreams, endpoints and callers; to be called after each reload. */
+    /** Gives up the calls of removed upstreams, endpoints and callers. Must be called after each reload. */
     retain: (): void => parks.lose('replaced', (parked) => parked.isStranded()),
-    /** Gives up all parked calls. Resolves when the upstreams have been told. */
+    /** Gives up all parked calls. Resolves when their cancellations have been sent to the upstreams. */
     async close(): Promise<void> {
       if (parks.size === 0) return
       parks.close()
-      // Later than the last word of each call.
+      // Each call is cancelled by a timer of 0 ms (`giveUp`). This one runs after those.
       await new Promise<void>((resolve) => {
         wall.timer(1, resolve)
       })
@@ -174,10 +180,13 @@ export function createParking({
   }
 }
 
-/** A larger answer that nobody is there for has to be asked for anew. */
+/** The longest outcome, in characters of JSON, that is kept for the client's next request. */
 const storedChars = 1024 * 1024
 
-/** An answer of the upstream is an answer, be it an error; everything else leaves nothing to come back to. */
+/**
+ * Keeps the outcome of a call that ended between two rounds. A result or an error that the upstream sent is kept; for
+ * any other error, and for an outcome that is too long, the client gets a GatewayError invalid_state.
+ */
 function storedOutcome(
   outcome: ParkedOutcome,
   upstream: UpstreamName,
@@ -195,7 +204,7 @@ function storedOutcome(
     const isSaid = error instanceof GatewayError && error.data['outcome'] === 'unknown'
     return gone(isSaid ? why : `${why} Whether it took effect is unknown.`, error)
   }
-  // Kept as the text that is counted: its values may take up twenty times as much.
+  // Kept as text, whose length is counted: the parsed values may take up twenty times as much memory.
   const text = JSON.stringify(isError ? (outcome.error as RpcError).error : outcome.result)
   const letGo = text.length > storedChars ? undefined : keep(text.length)
   if (letGo === undefined) return gone('its answer is too large to be kept. It may have taken effect.')

@@ -1,5 +1,5 @@
-// How long the lists of upstreams hold (2026-07-28 server/utilities/caching), how often they are read, and what a
-// reading has changed.
+// How long the lists of upstreams stay fresh (2026-07-28 server/utilities/caching), how often they are read, and what
+// changed between two readings.
 
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import { isModernRevision, isObject, type ServerCapabilities } from '../../protocol/messages.ts'
@@ -8,16 +8,20 @@ import type { ListName } from './catalog.ts'
 import { backoffMs, type Clock, createDelay, pause } from '../../time/clock.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 
-/** A client that keeps a list for longer would not see a new policy. */
+/** The longest time to live that clients get for a list: a client that caches it for longer misses a new policy. */
 export const maxTtlMs = 60 * 60 * 1000
 
 const kinds = { tools: 'tools', prompts: 'prompts', resources: 'resources', templates: 'resources' } as const
 const names = Object.keys(kinds) as ListName[]
 
-/** The life of a list without a time to live whose changes are reported: a report may be lost. */
+/** The time, in milliseconds, after which a list with `listChanged` and no `ttlMs` is stale: a report may be lost. */
 const watchedMs = 10_000
 
-/** Is one of the lists older than its server said, or so old that a change may have been missed? */
+/**
+ * Returns whether one of the lists is older than the `ttlMs` of its server, or so old that a `list_changed` may have
+ * been missed.
+ * @param now epoch ms
+ */
 export function isStale(listing: Listing | undefined, now: number): boolean {
   if (listing?.hints === undefined) return false
   return names.some((name) => {
@@ -28,15 +32,20 @@ export function isStale(listing: Listing | undefined, now: number): boolean {
   })
 }
 
-/** May it be read again because a name is missing? Servers without hints have not said how long their lists hold. */
+/**
+ * Returns whether a listing may be read again because a name is missing in it: its last reading is long enough ago.
+ * False for listings without caching hints.
+ * @param now epoch ms
+ */
 export function mayRevalidate(listing: Listing | undefined, now: number): boolean {
   const hints = Object.values(listing?.hints ?? {})
   return listing !== undefined && hints.some(({ fetchedAt }) => now >= fetchedAt + readIntervalOf(listing))
 }
 
 /**
- * Returns the remaining life of lists that are merged from these listings, in milliseconds.
- * @param listings undefined: an upstream that may appear at any time
+ * Returns the remaining time to live of lists that are merged from these listings, in milliseconds.
+ * @param listings undefined stands for an upstream without a listing, which may get one at any time
+ * @param now epoch ms
  */
 export function remainingTtlMs(
   listings: ReadonlyArray<Listing | undefined>,
@@ -52,28 +61,31 @@ export function remainingTtlMs(
       shortest = Math.min(shortest, hint === undefined ? 0 : hint.fetchedAt + hint.ttlMs - now)
     }
   }
-  // A clock that was set back makes nothing fresher than it was.
+  // At most `maxTtlMs`, even if the clock was set back.
   return Math.max(0, Math.floor(shortest))
 }
 
-/** Returns the remaining life of an answer of `server/discover`: no longer than each listing, and its lists, allow. */
+/**
+ * Returns the remaining time to live of an answer to `server/discover`, in milliseconds: the shortest of all lists and
+ * of all `server/discover` answers of the upstreams.
+ */
 export const remainingDiscoveryMs = (listings: ReadonlyArray<Listing | undefined>, now: number): number =>
   Math.min(remainingTtlMs(listings, names, now), ...listings.map((listing) => cappedTtlMs(listing?.discoveryTtlMs)))
 
-/** `ttlMs` of an upstream as clients may get it. */
+/** Returns the `ttlMs` of an upstream, limited to `maxTtlMs`, in whole milliseconds; 0 if it is no positive number. */
 export function cappedTtlMs(ttlMs: unknown): number {
   return typeof ttlMs === 'number' && ttlMs > 0 ? Math.min(Math.floor(ttlMs), maxTtlMs) : 0
 }
 
-/** Milliseconds from the beginning of one reading to the next, over time. */
+/** The average time between the starts of two readings of a listing, in milliseconds. */
 const readIntervalMs = 1_000
-/** The reads that may follow the first at once: changes come in twos and threes, and clients wait for them. */
+/** The number of readings that may follow the first without a wait: servers send several changes in a row. */
 export const readBurst = 3
 
-/** A longer list is read less often: so much of the interval for each entry. */
+/** A longer listing is read less often: one interval for each so many entries. */
 const entriesPerInterval = 1_000
 
-/** Milliseconds for a listing or a part of one, as it was last read. */
+/** Returns the time between two readings, in milliseconds. @param lists the lists of the last reading, or some */
 function readIntervalOf(lists: ListingPart | undefined): number {
   const entries = names.reduce((sum, name) => sum + (lists?.[name]?.length ?? 0), 0)
   return Math.max(1, entries / entriesPerInterval) * readIntervalMs
@@ -81,12 +93,13 @@ function readIntervalOf(lists: ListingPart | undefined): number {
 
 /**
  * Resolves when the next reading may begin, or when the signal is aborted. Never rejects.
- * @param last what was read last: what it takes to read it grows with its length
+ * @param last the lists that were read last: the longer they are, the longer the wait
  */
 export type ReadRate = (signal: AbortSignal, last?: ListingPart) => Promise<void>
 
 /**
- * The rate of readers that take turns: `list_changed` costs its sender a few bytes, and the gateway a whole listing.
+ * Returns a rate limit that several readers share. Without it a server could make the gateway read whole listings for
+ * `list_changed` notifications of a few bytes.
  */
 export function createReadRate(clock: Clock): ReadRate {
   const aheadMs = readBurst * readIntervalMs
@@ -105,7 +118,10 @@ export function createReadRate(clock: Clock): ReadRate {
 
 const reportEveryMs = 1_000
 
-/** `list_changed` costs its sender nothing: the first is told at once, and then those of a second together. */
+/**
+ * Returns a function that reports changed kinds of lists to `tell`: the first change at once, further changes at most
+ * once in `reportEveryMs`, together. A server can send `list_changed` as often as it likes.
+ */
 export function createPacedReports(clock: Clock, tell: (kinds: readonly ListKind[]) => void): (kind: ListKind) => void {
   const untold = new Set<ListKind>()
   const delay = createDelay(clock)
@@ -124,42 +140,51 @@ export function createPacedReports(clock: Clock, tell: (kinds: readonly ListKind
 
 export type Redundancy = ReturnType<typeof createRedundancy>
 
-/** A server may have come to list something else. */
+/** The longest time, in milliseconds, for which a view is not read again: the server may list something else by now. */
 const maxMs = 10 * 60_000
-/** The time until the first look after a change; twice as long after each look that showed the same. */
+/** The time, in milliseconds, until the first reading after a change. Doubles with each reading that finds none. */
 const firstMs = 10_000
 
 /**
- * For how long a view that was the same as the shared listing is taken to be so: each look at it takes a connection.
- * @param isSame whether what was read is the same as the shared listing; called once for each reading
+ * Decides for how long a view that equalled the shared listing is assumed to equal it still, so that it need not be
+ * read: each reading of a view opens a connection.
+ * @param isSame returns whether a view equals the shared listing; called once for each reading
  */
 export function createRedundancy(isSame: (listing: Listing) => boolean, clock: Clock) {
   let timesSame = 0
   let comparedAt = 0
   let isDoubtful = false
   return {
+    /** Returns whether the view is assumed to equal the shared listing now. */
     holds(): boolean {
       if (timesSame === 0) return false
       return clock.now() < comparedAt + (isDoubtful ? backoffMs(timesSame - 1, { firstMs, maxMs }) : maxMs)
     },
-    /** The view was read. */
+    /** Must be called when the view has been read. */
     compare(listing: Listing): void {
       timesSame = isSame(listing) ? timesSame + 1 : 0
       comparedAt = clock.now()
       isDoubtful = false
     },
-    /** Something changed. @returns false where the view was not the same when it was read last */
+    /** Must be called after a `list_changed`. @returns whether the view equalled the shared listing when last read */
     doubt: (): boolean => (isDoubtful = timesSame > 0)
   }
 }
 
 type EntryLists = Pick<Listing, ListName>
 
-/** Resources and templates are one kind, as in `notifications/resources/list_changed`. */
+/**
+ * Returns the kinds of lists that differ. Resources and templates are one kind, as in
+ * `notifications/resources/list_changed`.
+ */
 export const changedKinds = (before: EntryLists | undefined, after: EntryLists | undefined): Set<ListKind> =>
   new Set(names.filter((name) => differ(before?.[name], after?.[name])).map((name) => kinds[name]))
 
-/** @returns undefined where all is the same; no kinds where only the server says something else of itself */
+/**
+ * Compares two listings.
+ * @returns the kinds of lists that differ; undefined if nothing differs; an empty set if only the capabilities, the
+ * server info, the instructions or the revision differ
+ */
 export function changesBetween(before: Listing | undefined, after: Listing | undefined): Set<ListKind> | undefined {
   if (before === after) return undefined
   const changed = changedKinds(before, after)
@@ -169,9 +194,10 @@ export function changesBetween(before: Listing | undefined, after: Listing | und
 }
 
 /**
- * Does the view take the place of the shared listing? Of a server that was listed in 2026-07-28, it is that of the
- * older era, which has to offer all that the newer one does. Then it is better even where it offers nothing more: what
- * a server asks by `input_required` its SDK asks there by server requests, and those of older tools have no other era.
+ * Returns whether a client should get the view in place of the shared listing. If the shared listing is of 2026-07-28,
+ * the view must be of an older revision and offer at least as much. It is better then even if it offers nothing more:
+ * SDKs send in the older era, as server requests, what they send as `input_required` in the newer one, and older tools
+ * that use server requests work only there.
  */
 export function replaces(view: Listing, shared: Listing): boolean {
   if (isModernRevision(view.revision)) return false
@@ -179,7 +205,7 @@ export function replaces(view: Listing, shared: Listing): boolean {
   return namesOf(view).isSupersetOf(namesOf(shared)) && offersAll(view.capabilities, shared.capabilities)
 }
 
-/** Tasks are an extension in one era and a capability in the other. */
+/** Tasks are an extension in 2026-07-28 and a capability in older revisions. */
 const offersAll = (older: ServerCapabilities, { extensions, ...newer }: ServerCapabilities): boolean =>
   Object.keys(newer).every((name) => hasCapability(older, [name])) &&
   Object.keys(isObject(extensions) ? extensions : {}).every((name) =>
@@ -194,7 +220,7 @@ const namesOf = ({ tools, prompts, resources, templates }: Listing): Set<string>
     ...templates.map(({ uriTemplate }) => `template ${String(uriTemplate)}`)
   ])
 
-/** Looks no further than the first difference. */
+/** Returns whether two lists differ, by their JSON. Stops at the first difference. */
 const differ = (before: readonly unknown[] = [], after: readonly unknown[] = []): boolean =>
   before !== after &&
   (before.length !== after.length ||

@@ -1,5 +1,5 @@
 // Server requests of a legacy upstream that wait for the responses of a client of 2026-07-28. The client gets them as
-// input requests, and answers with its next request (basic/patterns/mrtr) or with tasks/update.
+// input requests, and sends the responses with its next request (basic/patterns/mrtr) or with tasks/update.
 
 import {
   GatewayError,
@@ -16,6 +16,7 @@ interface PendingInput {
   readonly request: ServerRequest
   readonly resolve: (response: unknown) => void
   readonly reject: (error: unknown) => void
+  /** Whether the client has been sent the request. */
   isShown: boolean
 }
 
@@ -25,14 +26,17 @@ export function createPendingInputs() {
   const pending = new Map<string, PendingInput>()
   const shown = (): Array<[string, PendingInput]> => [...pending].filter(([, { isShown }]) => isShown)
   return {
-    /** Not a getter: V8 would make a hidden class for each call, which is old from the first and holds the call. */
+    /**
+     * Returns the number of pending requests. A method and not a getter: for a getter V8 would make a hidden class for
+     * each call, which only a full garbage collection frees, and which keeps the call in memory until then.
+     */
     size: (): number => pending.size,
     /**
-     * Resolves with the client's response.
-     * @param key of the input request, used once
+     * Adds a server request. Resolves with the client's response.
+     * @param key the key of the input request; each key is used once
      * @param signal aborted when the server withdraws its request
-     * @param onRemoved called once, at once when the request is answered or refused
-     * @throws GatewayError cancelled; what `show`, `decline` and `cancel` reject with
+     * @param onRemoved called once, as soon as the request is answered or refused
+     * @throws GatewayError cancelled if the server withdraws the request; the errors of `show`, `decline` and `cancel`
      */
     add(
       key: string,
@@ -56,9 +60,10 @@ export function createPendingInputs() {
       return promise
     },
     /**
-     * @param shape throws where this client cannot be asked: the server gets that error, and the client is not shown
-     * the request
-     * @returns `inputRequests`
+     * Marks the pending requests as sent to the client.
+     * @param shape makes the input request of a server request. If it throws, because this client cannot be asked, the
+     * server gets the error and the client does not get the request
+     * @returns the `inputRequests` of the result for the client, by key
      */
     show(shape: (request: ServerRequest) => JsonObject): JsonObject {
       const inputRequests: JsonObject = {}
@@ -72,7 +77,11 @@ export function createPendingInputs() {
       }
       return inputRequests
     },
-    /** @param advice what the client can do about it; @throws GatewayError invalid_params: of the wrong shape */
+    /**
+     * Checks the shape of the responses to all requests that the client has been sent. Keys without a request pass.
+     * @param advice a sentence that ends the error message and says what the client can do
+     * @throws GatewayError invalid_params if a response has the wrong shape
+     */
     check(responses: JsonObject, advice = ''): void {
       for (const [key, { request }] of shown()) {
         if (!Object.hasOwn(responses, key) || isInputResponse(request.method, responses[key])) continue
@@ -80,7 +89,11 @@ export function createPendingInputs() {
         throw new GatewayError('invalid_params', message)
       }
     },
-    /** Responses to what was never shown are ignored (SEP-2663). @returns whether all that was shown is answered */
+    /**
+     * Settles the requests that have a response. Responses to requests that the client was never sent are ignored
+     * (SEP-2663).
+     * @returns whether all requests that the client was sent are answered
+     */
     answer(responses: JsonObject): boolean {
       for (const [key, { request, resolve, reject }] of shown()) {
         if (!Object.hasOwn(responses, key)) continue
@@ -90,7 +103,7 @@ export function createPendingInputs() {
       }
       return shown().length === 0
     },
-    /** Nobody will answer. */
+    /** Answers all pending requests with `declinedResponse`, because the client will not answer them. */
     decline(): void {
       for (const { request, resolve, reject } of [...pending.values()]) {
         try {
@@ -100,6 +113,7 @@ export function createPendingInputs() {
         }
       }
     },
+    /** Rejects all pending requests. */
     cancel(error: Error): void {
       for (const { reject } of [...pending.values()]) reject(error)
     }
@@ -107,8 +121,8 @@ export function createPendingInputs() {
 }
 
 /**
- * How long a round waits for further input requests, after the last one and in all, because a server sends several one
- * by one. A person who is asked does not notice the delay.
+ * The time, in milliseconds, that a round waits for further input requests: after the newest one, and after the first
+ * one. A server sends several requests one by one. A person who is asked does not notice the delay.
  */
 const gatherMs = 100
 const maxGatherMs = 400
@@ -142,7 +156,7 @@ export function createGathering(clock: Pick<Clock, 'now' | 'timer'>, endRound: (
 
 const actions: ReadonlySet<unknown> = new Set(['accept', 'decline', 'cancel'])
 
-/** Has it the form of a result of the method? All else about it is for the upstream to judge. */
+/** Returns whether a response has the shape of a result of the method. The upstream checks everything else in it. */
 function isInputResponse(method: string, response: unknown): response is JsonObject {
   if (!isObject(response)) return false
   if (isRefusal(method, response)) return true
@@ -158,26 +172,30 @@ function isInputResponse(method: string, response: unknown): response is JsonObj
 }
 
 /**
- * 2026-07-28 has no form for "no" but that of elicitations, and a person may refuse sampling and roots as well: so the
- * same form is taken for these.
+ * Returns whether a person refused a sampling or roots request. 2026-07-28 defines a refusal for elicitations only
+ * (`action: decline` or `cancel`); the gateway accepts the same member in responses to the other two methods.
  */
 const isRefusal = (method: string, response: unknown): boolean =>
   method !== 'elicitation/create' &&
   isObject(response) &&
   (response['action'] === 'decline' || response['action'] === 'cancel')
 
-/** 2025-11-25 client/sampling "Error Handling": a person who said no. Nothing else has a code for that. */
+/** The error of 2025-11-25 client/sampling "Error Handling" for a person's refusal; roots have no code of their own. */
 const refusedByUser = { code: -1, message: 'The user refused the request.' }
 
 /**
- * Makes the answer to a server request to which no response comes.
- * @throws RpcError where the request has no result for that
+ * Returns the answer to a server request that the client does not answer: `action: cancel` for an elicitation.
+ * @throws RpcError for sampling and roots, which have no result that says so
  */
 export const declinedResponse = (request: ServerRequest): JsonObject =>
-  // The code of 2025-11-25 client/sampling for a person who said no.
+  // The code of 2025-11-25 client/sampling "Error Handling" for a person's refusal.
   declineWith(request, { code: -1, message: 'The client did not answer.' })
 
-/** During other methods than the three that may come back with input requests (basic/patterns/mrtr). */
+/**
+ * Refuses a server request that comes during another method than the three whose result may ask for input
+ * (2026-07-28 basic/patterns/mrtr).
+ * @throws RpcError method not found, for sampling and roots
+ */
 export const refuseOutsideInputMethods = async (request: ServerRequest): Promise<JsonObject> =>
   declineWith(request, {
     code: rpcCodes.methodNotFound,

@@ -1,4 +1,5 @@
-// Requests that need what one process alone has, where several processes serve one session.
+// Requests of a legacy session that only one process, the home of the session, can run: it has the child processes, the
+// upstream sessions, the subscriptions and the tasks of the session.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { isModernRevision, metaOf } from '../../protocol/messages.ts'
@@ -8,45 +9,45 @@ import { definitionsOf, type ClientCatalogs, type SessionViewer } from '../catal
 import type { Listings } from '../catalog/listings.ts'
 import { requiresTask } from '../tasks/task-required-tools.ts'
 
-/** The kind and the parameter of what each method is about. */
+/** For each method that names a tool, a prompt or a resource: the kind, and the parameter that holds the name. */
 const targets: Readonly<Record<string, readonly ['tool' | 'prompt' | 'resource', string]>> = {
   'tools/call': ['tool', 'name'],
   'prompts/get': ['prompt', 'name'],
   'resources/read': ['resource', 'uri']
 }
-/** Methods whose effects stay at one process, whatever the upstream is. */
+/** Methods that the home must run, whatever the upstream is. */
 const alwaysBound = /^(?:resources\/(?:un)?subscribe|tasks\/.*)$/
 
 type Bound = Pick<LegacyCall, 'request' | 'session' | 'tenant' | 'endpoint' | 'snapshot'>
 
 /**
- * Of a request that has to run where those before it of its session ran, but for its session at an upstream. A name
- * that is not known here is passed on, and the lists of servers whose sessions are lent are read, or else all calls of
- * that name would be passed on.
- * @returns where it may be sent by any process that is in that session, too; undefined: nowhere
+ * Finds the upstream of a bound request that a process may send itself, if it borrows the session there from the home.
+ * If this process does not know the name, it has the lists of all upstreams with `lendSessions` read, so that it knows
+ * the name the next time.
+ * @returns undefined if only the home can run the request: it names no route, or it makes or names a task
  */
-export function sendableTo(
+export function upstreamForBorrower(
   call: Bound,
   catalogs: ClientCatalogs<SessionViewer>,
   listings: Pick<Listings, 'all' | 'markUsed'>
 ): UpstreamDefinition | undefined {
   const { method, params } = call.request
   const target = targets[method]
-  // What is about a task belongs to the process that keeps it.
-  const isOfTask = params?.['task'] !== undefined || metaOf(params)[relatedTaskKey] !== undefined
-  const name = target && !isOfTask ? params?.[target[1]] : undefined
+  // Only the process that keeps a task can run requests about it.
+  const namesTask = params?.['task'] !== undefined || metaOf(params)[relatedTaskKey] !== undefined
+  const name = target && !namesTask ? params?.[target[1]] : undefined
   const route = target && typeof name === 'string' ? catalogs.of(call)[target[0]](name) : undefined
   if (name !== undefined && route === undefined)
     for (const each of definitionsOf(call))
       if (each.type === 'http' && each.lendSessions === true) listings.markUsed(each, catalogs.viewKeyOf(call))
   const definition = route && definitionsOf(call).find(({ name: upstream }) => upstream === route.upstream)
-  // A client that knows no tasks is served by one all the same.
+  // For a tool that requires a task, the gateway makes one even for clients that do not know tasks.
   const makesTask =
     definition !== undefined && method === 'tools/call' && requiresTask(listings, definition, route?.name)
   return makesTask ? undefined : definition
 }
 
-/** Does the request have to run where those before it of its session ran? */
+/** Returns whether only the home of the session can run the request. */
 export function isBoundRequest(
   call: Bound,
   catalogs: ClientCatalogs<SessionViewer>,
@@ -65,8 +66,8 @@ export function isBoundRequest(
 }
 
 /**
- * A shared one keeps no state; a modern one over HTTP has no session, and not every older one has. A process may have
- * state in any era.
+ * Returns whether the upstream may keep state for a session of a client. A shared one does not, nor does one over HTTP
+ * that speaks 2026-07-28 or gives no `Mcp-Session-Id`. A child process may keep state in any revision.
  */
 function isBoundUpstream(definition: UpstreamDefinition, listings: Pick<Listings, 'peek' | 'sessionless'>): boolean {
   if (definition.isolation === 'shared') return false

@@ -1,4 +1,4 @@
-// What a plan is of: tenants as they shall be, or an earlier version taken up again.
+// The change that a plan is about: wanted configurations of tenants, or a rollback to an earlier version.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../../config/schema/parts.ts'
@@ -15,17 +15,23 @@ export const PlanBody = closedObject({
   rollback: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: 'In place of `tenants`, by a platform-admin: the version that `POST /v1/rollback` would take up.'
+      description: 'The version to plan a rollback to, in place of `tenants` (platform-admins only).'
     })
   ),
-  tenant: Type.Optional(Type.String({ description: 'Of `rollback`: of this tenant. Not given: all.' }))
+  tenant: Type.Optional(
+    Type.String({ description: 'With `rollback`: the tenant to roll back. Not given: all that this API manages.' })
+  )
 })
 
 interface PlanRequest extends AdminRequest {
   readonly body: Static<typeof PlanBody>
 }
 
-/** @throws AdminProblem */
+/**
+ * Reads the body of a plan.
+ * @throws AdminProblem invalid_request; not_found for a tenant that the key is not for; forbidden for a rollback by
+ * another role than platform-admin
+ */
 export async function changeOfPlan(
   request: PlanRequest,
   { control }: AdminServices

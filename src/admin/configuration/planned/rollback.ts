@@ -1,5 +1,5 @@
-// An earlier version taken up again: what of the documents it changes. API keys stay as they are: what was revoked does
-// not come back, and what was made since is not lost.
+// The changes that a rollback to an earlier version makes. API keys stay as they are: a revoked key does not come back,
+// and a key that was made since is not lost.
 
 import type { Static } from 'typebox'
 import { closedObject } from '../../../config/schema/parts.ts'
@@ -13,8 +13,8 @@ import type { RemovedTenant } from '../../../control/removed-tenants.ts'
 import { noSuch } from '../../problem.ts'
 
 export const Rollback = closedObject({
-  version: Type.Integer({ minimum: 1, description: 'One of `GET /v1/versions`.' }),
-  tenant: Type.Optional(Type.String({ description: 'Not given: all.' }))
+  version: Type.Integer({ minimum: 1, description: 'The version to restore, one of `GET /v1/versions`.' }),
+  tenant: Type.Optional(Type.String({ description: 'The tenant to roll back. Not given: all that this API manages.' }))
 })
 
 /** Returns how long a key is good, and which one it replaces: to shorten that is to revoke something, too. */
