@@ -110,7 +110,7 @@ file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and ke
   kept from anything: the process stays ready. One that has started with such a document does not have the tenant at all: \`/health/ready\` says so in \`tenants\`, with 200, \`GET /v1/problems\` names the tenant,
   and requests for any tenant that is not there are answered by 503, not 404, so that hosts do not take their sessions for ended. The process is not ready before it has read the documents for the first time.
 
-A refusal is a problem (RFC 9457, \`application/problem+json\`): \`detail\` says what is wrong, \`instance\` where, \`remedy\` what to do, and \`errors\` names each fault of a body or query.
+A refusal is a problem (RFC 9457, \`application/problem+json\`): \`detail\` says what is wrong, \`instance\` where, \`remedy\` what to do, and \`errors\` names each fault of a body or query. A body that has one member twice is refused by its name.
 `
 
 function rolesTable(): string {

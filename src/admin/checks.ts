@@ -1,7 +1,10 @@
 // Checks of a request before its route runs: the target, Host and Origin, the role, the content type.
 
 import type { FastifyRequest } from 'fastify'
+import { quoted } from '../config/problems.ts'
 import type { Administrator } from './access.ts'
+import { stringEnd } from '../protocol/json-scan.ts'
+import { TextUnits } from '../protocol/json-text.ts'
 import { AdminProblem, notJsonBody } from './problem.ts'
 import type { AdminRoute } from './route.ts'
 
@@ -59,4 +62,38 @@ export function checkContentType({ body, method }: AdminRoute, { headers }: Fast
   if (headers['content-encoding'] === undefined && types.includes(type.trimEnd()) && isUtf8) return
   // RFC 5789 section 2.2
   throw notJsonBody(method === 'PATCH' ? { 'Accept-Patch': types.toReversed().join(', ') } : {})
+}
+
+/**
+ * Of two members of one name the last one would win, and whoever reads the text may read the first one.
+ * @param text valid JSON
+ * @throws AdminProblem invalid_request
+ */
+export function checkRepeatedMembers(text: string): void {
+  /** The names of each object that is open; of an array undefined. */
+  const open: Array<Set<string> | undefined> = []
+  let isName = false
+  const units = new TextUnits(text)
+  for (let at = 0; at < text.length; at++) {
+    const unit = text[at]
+    if (unit === '{') open.push(new Set())
+    else if (unit === '[') open.push(undefined)
+    else if (unit === '}' || unit === ']') open.pop()
+    if (unit === '{' || unit === ',') isName = true
+    if (unit !== '"') continue
+    const start = at
+    at = stringEnd(units, start + 1, text.length, Infinity)
+    const names = isName ? open.at(-1) : undefined
+    isName = false
+    if (names === undefined) continue
+    const own = text.slice(start + 1, at)
+    const name = own.includes('\\') ? String(JSON.parse(`"${own}"`)) : own
+    if (names.has(name))
+      throw new AdminProblem(
+        'invalid_request',
+        `The body has the member ${quoted(name)} twice in one object.`,
+        'Leave out the one that is not meant.'
+      )
+    names.add(name)
+  }
 }

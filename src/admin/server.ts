@@ -12,7 +12,7 @@ import { parseJson } from '../protocol/json.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
 import { createAdminAccess, type Administrator } from './access.ts'
-import { checkContentType, checkRole, checkTarget, mergePatchType } from './checks.ts'
+import { checkContentType, checkRepeatedMembers, checkRole, checkTarget, mergePatchType } from './checks.ts'
 import { conditionsOf } from './configuration/conditions.ts'
 import { handledOnce } from './configuration/once.ts'
 import { addConsole } from './console/routes.ts'
@@ -110,7 +110,9 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
   server.addContentTypeParser(['application/json', mergePatchType], { parseAs: 'buffer' }, (request, body, done) => {
     try {
       request.administrator?.chargeBody(body.length)
-      done(null, parseJson(body as Buffer))
+      const value = parseJson(body as Buffer)
+      checkRepeatedMembers(String(body))
+      done(null, value)
     } catch (error) {
       done(error as Error)
     }

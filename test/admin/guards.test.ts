@@ -368,3 +368,32 @@ t.test('what is no whole request is answered by a problem, too', async (t) => {
   }
   t.equal((await ask(`${head}X-Long: ${'x'.repeat(12_000)}\r\n\r\n`)).status, 200)
 })
+
+t.test('a body that has a member twice is refused by its name, however that is written', async (t) => {
+  const { call } = await started
+  const path = '/v1/tenants/twice'
+  const put = (body: string) => call('PUT', path, { body })
+  for (const [body, name] of [
+    ['{"auth":{},"upstreams":{},"auth":{}}', 'auth'],
+    ['{"auth":{},"upstreams":{"a":{"url":"https://a.example"},"a":{"url":"https://b.example"}}}', 'a'],
+    [
+      '{"auth":{},"upstreams":{},"policy":{"default":"deny","rules":[{"name":"x"}],"d\\u0065fault":"allow"}}',
+      'default'
+    ],
+    ['{"auth":{},"upstreams":{},"a\\"":1,"a\\"":2}', 'a\\"'],
+    ['{"__proto__":1,"__proto__":2}', '__proto__']
+  ] as const)
+    t.match(await put(body), {
+      status: 400,
+      json: {
+        type: 'urn:gatehouse:problem:invalid_request',
+        detail: `The body has the member "${name}" twice in one object.`
+      }
+    })
+  t.equal((await call('GET', path)).status, 404, 'nothing was made')
+  const tools = '"tools":["a/auth","a/auth","a/auth\\\\"]'
+  const endpoints = `{"a":{"upstreams":["a"],"instructions":"\\",\\"auth\\":{}"},"auth":{"upstreams":["a"],"allow":{${tools}}}}`
+  const made = await put(`{"auth":{},"upstreams":{"a":{"url":"https://a.example"}},"endpoints":${endpoints}}`)
+  t.equal(made.status, 201, `equal names of several objects, and texts that look like members: ${made.text}`)
+  t.equal((await call('DELETE', path, { headers: { 'If-Match': '*' } })).status, 204)
+})
