@@ -1042,6 +1042,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     [
+      'relay/connections/borrowed-sessions.ts unusedMs',
+      'time without calls until its connection is closed',
+      'session, upstream and process',
+      'closed'
+    ],
+    [
       'relay/connections/borrowed-sessions.ts soonMs',
       'the same, where the home has not opened yet what it can lend',
       'session, upstream and process',
@@ -1850,6 +1856,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'wait for the handshake of a connection that is left to the next process',
       'connection',
       'given up'
+    ],
+    [
+      'upstream/pool/pooled-connection.ts givenOutMs',
+      'time for which a connection in a session of another process, whose loan is over, waits for a call that got it',
+      'connection',
+      'closed'
     ],
     [
       'upstream/connect/select-era.ts legacyLifetimeMs',

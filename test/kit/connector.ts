@@ -169,6 +169,7 @@ export function httpDefinition(url: string, overrides: Partial<HttpDefinition> =
     url,
     headers: {},
     checkAfterMs: 0,
+    lendSessions: true,
     ...overrides
   }
 }

@@ -162,10 +162,11 @@ t.test('a 404 that a borrower alone gets is no end of the session', async (t) =>
 })
 
 t.test('a session in which the server takes nothing from another process is not borrowed', async (t) => {
-  const { peer, borrow, count } = await setUp(t)
+  const { peer, owner, borrow, refused, count } = await setUp(t)
   for (const [status, pings] of Object.entries({ 400: 1, 401: 2, 403: 2, 404: 1 })) {
     peer.override(isMethod('ping'), (response) => response.writeHead(Number(status)).end(), pings)
     await t.rejects(borrow(), { code: 'upstream_unavailable' }, status)
+    t.same(refused, status === '404' ? [owner.sharing?.id()] : [], 'it is asked for no more where it is not known')
     await borrow()
   }
   t.same([count('initialize'), count('DELETE')], [1, 0])
@@ -276,4 +277,27 @@ t.test('that a session is borrowed says nothing of the server: it is as far away
   t.equal(awayMs(), 1_500)
   await borrower.request(callOf('echo'), recordingClient(), never)
   t.equal(awayMs(), undefined, 'the control: it has answered a call')
+})
+
+t.test('a call that was given a borrowed connection is sent, also where the loan ends before it is', async (t) => {
+  const { peer, owner } = await setUp(t)
+  const definition = httpDefinition(peer.url)
+  const clock = handClock()
+  const { pool } = testConnector({ clock })
+  t.teardown(() => pool.close())
+  const session = await owner.sharing?.lend()
+  if (session === undefined) throw new Error('nothing is lent')
+  const loan = { session, renew: async () => undefined, refused() {} }
+  const given = await pool.acquire(definition, 'borrower', { ...handshake, loan }, recordingEvents())
+  t.equal(pool.use(definition, 'borrower'), given)
+  pool.leave('borrower')
+  t.equal(pool.use(definition, 'borrower'), undefined, 'no other call gets it')
+  const echo = () => given.request(callOf('echo'), recordingClient(), never)
+  for (let waits = 0; waits < 3; waits++) {
+    clock.advance(4_000)
+    t.match(await echo(), { content: [{ type: 'text' }] })
+  }
+  clock.advance(5_000)
+  await owner.request(callOf('echo'), recordingClient(), never)
+  await t.rejects(echo(), { code: 'upstream_unavailable' }, 'it is closed once no call can have it any more')
 })

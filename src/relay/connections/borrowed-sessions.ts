@@ -27,6 +27,8 @@ const callsAtHome = 2
 const refusedMs = 30_000
 /** Where the home says that it may lend in a moment. */
 const soonMs = 1_000
+/** Without a call here, until the connection is closed: each takes some 20 KB. */
+const unusedMs = 30_000
 /** Until it is looked again whether calls in the sessions of a home that stops have ended. */
 const lookMs = 50
 /** Of the ids: new ones are asked for while there are more calls in flight than a session may have. */
@@ -111,8 +113,10 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   }
 
   function check(loan: Loan): void {
-    const { connections, definition, session } = loan
-    const newest = pool.peek(definition, borrowedScopeOf(session, definition))
+    const { connections, definition, session, calledAt } = loan
+    const scope = borrowedScopeOf(session, definition)
+    if (clock.now() >= calledAt + unusedMs) pool.leave(scope)
+    const newest = pool.peek(definition, scope)
     for (const each of connections) if (each !== newest && !isBusy(each)) connections.delete(each)
     if (connections.size === 0 && !loan.isAsking) open.delete(loan)
     if (loan.isAsking || clock.now() < loan.heldAt + lentMs / 2) return
@@ -162,7 +166,7 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
       context: EndpointContext
     ): SessionConnection | undefined {
       if (definition?.type !== 'http' || definition.isolation !== 'session') return undefined
-      if (definition.lendSessions !== true) return undefined
+      if (!definition.lendSessions) return undefined
       const loan = loanOf(session, definition, context)
       const { home } = session.session.record
       if (loan.home !== home) end(loan, { home, dueAt: 0, calls: 0 })

@@ -6,6 +6,7 @@ import { openStreamable } from '../http/streamable-link.ts'
 import { upstreamError } from '../rpc/errors.ts'
 import { discard, type Link } from '../rpc/link.ts'
 import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { SessionLoan } from '../../protocol/seams.ts'
 import type { Egress } from '../http/socket-pool.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 
@@ -30,6 +31,7 @@ async function borrowedLink(
   definition: HttpDefinition,
   egress: Egress,
   context: LinkContext,
+  loan: SessionLoan,
   signal: AbortSignal
 ): Promise<Link> {
   const link = openStreamable(definition, egress, context)
@@ -39,6 +41,8 @@ async function borrowedLink(
   })
   if (outcome === 'known') return link
   discard(link, context.log)
+  // Where the server did forget it, another one is lent the next time.
+  if (outcome === 'gone') loan.refused(loan.session.id)
   const what = `does not take calls in a session of another process: ${reasons[outcome]}`
   throw upstreamError(definition.name, 'upstream_unavailable', `Upstream ${definition.name} ${what}.`)
 }
@@ -56,7 +60,8 @@ export async function continuedLink(
   begin: () => Promise<Link>
 ): Promise<Link> {
   const { place, loan } = context.handshake
-  if (definition.type === 'http' && loan !== undefined) return await borrowedLink(definition, egress, context, signal)
+  if (definition.type === 'http' && loan !== undefined)
+    return await borrowedLink(definition, egress, context, loan, signal)
   if (definition.type !== 'http' || place === undefined) return await begin()
   const kept = await place.load()
   if (kept === undefined) return await begin()

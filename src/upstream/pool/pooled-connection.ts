@@ -70,6 +70,11 @@ interface PoolState {
 
 /** How long `leave` waits for a connection that is still being opened, in milliseconds. */
 const openingMs = 3_000
+/**
+ * The time for which a borrowed connection that takes no new calls stays open after it was given out last, in
+ * milliseconds: the call that got it may wait for a limit of calls, or for the audit trail, before it is sent.
+ */
+const givenOutMs = 5_000
 
 /** @param stop aborts the opening */
 export function createPooledConnection(
@@ -135,9 +140,10 @@ export function createPooledConnection(
     whenIdle = how
     retire()
     if (connection.inFlight > 0) return
-    const lentMs = how === 'close' ? connection.lentUntil - clock.now() : 0
-    if (lentMs <= 0) void connection[how]()
-    else clock.timer(lentMs, () => finishWhenIdle(how)).unref()
+    const lentUntil = how === 'close' ? connection.lentUntil : 0
+    const leftMs = (connection.isBorrowed ? connection.touchedAt + givenOutMs : lentUntil) - clock.now()
+    if (leftMs <= 0) void connection[how]()
+    else clock.timer(leftMs, () => finishWhenIdle(how)).unref()
   }
 
   const connection: PooledConnection = {
