@@ -150,6 +150,7 @@ export function createGathering(clock: Pick<Clock, 'now' | 'timer'>, endRound: (
     },
     close(): void {
       timer?.close()
+      timer = undefined
     }
   }
 }
