@@ -30,7 +30,7 @@ import {
 } from './catalog/client-catalogs.ts'
 import { createListings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
-import { tellViewChanges } from './catalog/view-changes.ts'
+import { tellListChanges, tellViewChanges } from './catalog/view-changes.ts'
 import type { Viewer } from './catalog/visible.ts'
 import { createPagesAsked, type PagesAsked } from './client/pages-asked.ts'
 import { createEndedSessions } from './connections/ended-sessions.ts'
@@ -112,15 +112,7 @@ export function createLegacyRelay({
     wall
   }
 
-  listings.onChange(({ hash, kinds, isAffected }) => {
-    for (const session of live.all()) {
-      const context = contextOf(session)
-      const changed = new Set([...kinds].filter((kind) => !sessionLists.has(session.key, hash, kind)))
-      if (context === undefined || changed.size === 0) continue
-      if (!isAffected(catalogs.viewKeyOf({ ...context, session }))) continue
-      if (definitionsOf(context).some((definition) => definition.hash === hash)) session.listsChanged(changed)
-    }
-  })
+  tellListChanges(listings, { live, contextOf, catalogs, ownLists: sessionLists, bus })
   live.onDrop((key) => {
     sessionLists.forget(key)
     subscribers.drop(key)

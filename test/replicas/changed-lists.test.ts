@@ -2,6 +2,8 @@
 // own time.
 
 import t from 'tap'
+import { legacyClient } from '../kit/client.ts'
+import { listenEvents } from '../kit/events.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import type { Json } from '../kit/mcp-server.ts'
 import { modernRequest } from '../kit/modern-client.ts'
@@ -53,4 +55,33 @@ t.test('whichever replica reads a change last, its client hears of it after that
     [changed, changed],
     'and not again'
   )
+})
+
+t.test('so it is for a session, whose lists of a modern server any replica shows', async (t) => {
+  const upstream = await startModern({ tools: [toolNamed('before')] })
+  t.teardown(() => upstream.close())
+  const options = {
+    store: (await redis(t)).url,
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  }
+  const [near, far] = [await gateway(t, options), await gateway(t, options)]
+  const { listens, script } = upstream.server
+  const client = await legacyClient(near.url(), key)
+  const stream = await listenEvents(near.url(), client)
+  const [toNear] = await until('its home listens at the server', () => (listens.size === 1 ? [...listens] : undefined))
+  await modernRequest(far.url(), 'tools/list', {}, { token: key })
+  const [, toFar] = await until('the other one, too', () => (listens.size === 2 ? [...listens] : undefined))
+  script.tools = [toolNamed('after')]
+  for (const [times, each] of [toNear, toFar].entries()) {
+    t.equal(stream.messages().length, times)
+    each?.peer.reply({ jsonrpc: '2.0', method: changed })
+    await until('the client is told', () => stream.messages().length === times + 1)
+  }
+  t.same(
+    stream.messages().map(({ method }) => method),
+    [changed, changed]
+  )
+  stream.cut()
+  await client.end()
 })

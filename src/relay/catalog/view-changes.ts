@@ -1,13 +1,18 @@
-// Which lists of its endpoint a session sees differently after a reload.
+// Which lists of its endpoint a session sees differently after a reload, or after a listing has changed.
 
 import { isReserved } from '../../config/policy/policy-config.ts'
-import type { Endpoint, Snapshot, Tenant } from '../../config/snapshot.ts'
+import type { Endpoint, Snapshot, Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
 import { rulesPlace } from '../../policy/rules.ts'
+import { isModernRevision } from '../../protocol/messages.ts'
 import type { ListKind } from '../../protocol/seams.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
+import type { Bus } from '../../session/bus/bus.ts'
 import type { Catalog } from './catalog.ts'
-import type { ClientCatalogs, SessionViewer } from './client-catalogs.ts'
+import { type ClientCatalogs, definitionsOf, type SessionViewer } from './client-catalogs.ts'
 import { changedKinds } from './freshness.ts'
+import type { ListChange, Listings } from './listings.ts'
+import type { OwnLists } from './own-lists.ts'
+import type { ViewKey } from './view.ts'
 import type { Viewer } from './visible.ts'
 
 const all: readonly ListKind[] = ['tools', 'prompts', 'resources']
@@ -28,6 +33,74 @@ export function tellViewChanges(
     else session.listsChanged(changes(before, { ...context, session }))
   }
 }
+
+/** Lists of an upstream that a process shows from now on, as it tells the others. */
+export interface ListsOfNode {
+  readonly hash: string
+  readonly kinds: readonly ListKind[]
+  /** `key` of the view; without: the shared listing. */
+  readonly view?: string | undefined
+}
+
+/** The sessions of this process, and what its clients see. */
+interface Viewers {
+  readonly live: Pick<LiveSessions, 'all'>
+  readonly contextOf: (session: LiveSession) => Viewer | undefined
+  readonly catalogs: Pick<ClientCatalogs<SessionViewer>, 'viewKeyOf'>
+  readonly ownLists: Pick<OwnLists, 'has'>
+  readonly bus: Pick<Bus, 'shared' | 'node' | 'hear'>
+}
+
+/** Tells each session of this process whose lists are others after a listing has changed, here or elsewhere. */
+export function tellListChanges(listings: Pick<Listings, 'onChange' | 'peek' | 'sessionless'>, viewers: Viewers): void {
+  const { live, contextOf, catalogs, ownLists, bus } = viewers
+  const isAway = ({ session }: LiveSession): boolean => bus.shared && session.record.home !== bus.node
+
+  function tell(
+    { hash, kinds, isAffected }: Pick<ListChange, 'hash' | 'kinds' | 'isAffected'>,
+    isTold: (session: LiveSession, definition: UpstreamDefinition) => boolean
+  ): void {
+    for (const session of live.all()) {
+      const context = contextOf(session)
+      const changed = new Set([...kinds].filter((kind) => !ownLists.has(session.key, hash, kind)))
+      if (context === undefined || changed.size === 0) continue
+      if (!isAffected(catalogs.viewKeyOf({ ...context, session }))) continue
+      const definition = definitionsOf(context).find((each) => each.hash === hash)
+      if (definition !== undefined && isTold(session, definition)) session.listsChanged(changed)
+    }
+  }
+
+  listings.onChange((change) =>
+    // Its home has shown these lists to its client before: here they are read for calls that come here.
+    tell(change, (session, definition) => !(change.isFirst && isAway(session) && mayBeBound(definition)))
+  )
+  // A client that its home told may have asked another process for its lists before that one had read them.
+  bus.hear('lists', ({ hash, kinds, view }: ListsOfNode, from) => {
+    if (from === bus.node) return
+    const isAffected = (viewKey: ViewKey | undefined): boolean => view === undefined || viewKey?.key === view
+    const change = { hash, kinds: new Set(kinds), isAffected }
+    tell(change, (session, definition) => !isAway(session) && !isBoundUpstream(definition, listings))
+  })
+}
+
+/**
+ * Returns whether the upstream may keep state for a session of a client. A shared one does not, nor does one over HTTP
+ * that speaks 2026-07-28 or gives no `Mcp-Session-Id`. A child process may keep state in any revision.
+ */
+export function isBoundUpstream(
+  definition: UpstreamDefinition,
+  listings: Pick<Listings, 'peek' | 'sessionless'>
+): boolean {
+  if (!mayBeBound(definition)) return false
+  if (definition.type === 'stdio') return true
+  if (listings.sessionless.has(definition)) return false
+  const revision = listings.peek(definition)?.revision
+  return revision === undefined || !isModernRevision(revision)
+}
+
+/** Returns the same for an upstream whose lists this process has not read yet. */
+const mayBeBound = ({ isolation, type, era }: UpstreamDefinition): boolean =>
+  isolation !== 'shared' && (type === 'stdio' || era !== 'modern')
 
 /** Compares views for one reload: sessions share views, and each pair of them is compared once. */
 function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) {

@@ -2,11 +2,12 @@
 // upstream sessions, the subscriptions and the tasks of the session.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { isModernRevision, metaOf } from '../../protocol/messages.ts'
+import { metaOf } from '../../protocol/messages.ts'
 import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { definitionsOf, type ClientCatalogs, type SessionViewer } from '../catalog/client-catalogs.ts'
 import type { Listings } from '../catalog/listings.ts'
+import { isBoundUpstream } from '../catalog/view-changes.ts'
 import { requiresTask } from '../tasks/task-required-tools.ts'
 
 /** For each method that names a tool, a prompt or a resource: the kind, and the parameter that holds the name. */
@@ -39,7 +40,7 @@ export function upstreamForBorrower(
   const route = target && typeof name === 'string' ? catalogs.of(call)[target[0]](name) : undefined
   if (name !== undefined && route === undefined)
     for (const each of definitionsOf(call))
-      if (each.type === 'http' && each.lendSessions === true) listings.markUsed(each, catalogs.viewKeyOf(call))
+      if (each.type === 'http' && each.lendSessions) listings.markUsed(each, catalogs.viewKeyOf(call))
   const definition = route && definitionsOf(call).find(({ name: upstream }) => upstream === route.upstream)
   // For a tool that requires a task, the gateway makes one even for clients that do not know tasks.
   const makesTask =
@@ -63,16 +64,4 @@ export function isBoundRequest(
   const name = params?.[member]
   const route = typeof name === 'string' ? catalogs.of(call)[kind](name) : undefined
   return route === undefined || bound.some((definition) => definition.name === route.upstream)
-}
-
-/**
- * Returns whether the upstream may keep state for a session of a client. A shared one does not, nor does one over HTTP
- * that speaks 2026-07-28 or gives no `Mcp-Session-Id`. A child process may keep state in any revision.
- */
-function isBoundUpstream(definition: UpstreamDefinition, listings: Pick<Listings, 'peek' | 'sessionless'>): boolean {
-  if (definition.isolation === 'shared') return false
-  if (definition.type === 'stdio') return true
-  if (listings.sessionless.has(definition)) return false
-  const revision = listings.peek(definition)?.revision
-  return definition.era !== 'modern' && (revision === undefined || !isModernRevision(revision))
 }

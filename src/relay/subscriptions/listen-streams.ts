@@ -12,6 +12,7 @@ import type { ModernCall } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { definitionsOf } from '../catalog/client-catalogs.ts'
 import { changedKinds } from '../catalog/freshness.ts'
+import type { ListsOfNode } from '../catalog/view-changes.ts'
 import { conversationScopeOf, listenCallOf } from '../client/modern-client.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
 import { createListenLimit, readListenFilter, type ListenFilter } from './listen-filter.ts'
@@ -21,14 +22,6 @@ export type ListenStreams = ReturnType<typeof createListenStreams>
 
 /** Between two marks of the listings as used, in milliseconds. */
 const maxUseIntervalMs = 15_000
-
-/** Lists of an upstream that another process shows from now on. */
-interface ListsOfNode {
-  readonly hash: string
-  readonly kinds: readonly ListKind[]
-  /** `key` of the view; without: the shared listing. */
-  readonly view?: string | undefined
-}
 
 /** @param options with the way to the other processes, whose lists its clients may be shown */
 export function createListenStreams(

@@ -24,7 +24,7 @@ export interface ToldAbout {
 const defaultAbout = (kind: BusKind): ToldAbout => ({ whose: { tenant: '', caller: kind }, about: kind })
 
 export function createTold({ sendText }: BusMessages, flow: Flow, { memory, log, leftOut }: OutboxContext) {
-  const listeners = new Map<BusKind, (said: never, from: string) => void>()
+  const listeners = new Map<BusKind, Array<(said: never, from: string) => void>>()
   /** What waits or leaves last under a name, where a long one does; whether it was heard. */
   const leaving = new Map<string, Promise<boolean>>()
 
@@ -72,13 +72,13 @@ export function createTold({ sendText }: BusMessages, flow: Flow, { memory, log,
       leaving.set(name, leaves)
       return await leaves
     },
-    /** Takes what is told; once for each kind. */
+    /** Takes what is told. */
     hear(kind: BusKind, listener: (said: never, from: string) => void): void {
-      listeners.set(kind, listener)
+      listeners.set(kind, [...(listeners.get(kind) ?? []), listener])
     },
     receive({ from, body }: BusMessage): void {
       const { kind, said } = body as ToldMessage
-      listeners.get(kind)?.(said as never, from)
+      for (const listener of listeners.get(kind) ?? []) listener(said as never, from)
     }
   }
 }
