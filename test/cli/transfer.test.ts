@@ -109,6 +109,27 @@ t.test('what is exported with references is a configuration file, once its varia
   t.equal(elsewhere.code, 1, 'and what is no secret any more is judged as any other')
 })
 
+t.test('an export with references tells which tenants a file cannot have as they are', async (t) => {
+  const { run, file } = await start(t)
+  const keys = [{ name: 'ci', key: ownKey }]
+  const source = {
+    tenants: {
+      initech: { auth: { keys }, upstreams: {} },
+      hooli: { auth: {}, upstreams: {} },
+      open: { auth: 'none', upstreams: {} }
+    }
+  }
+  t.equal((await run('import', file('a.yaml', source), '--into-store')).code, 0)
+  const exported = await run('export', '--references')
+  t.match(exported.err, /^note: hooli lets nobody in: .* an issuer or key there\.$/m)
+  t.notMatch(exported.err, /initech|open/)
+  t.notMatch((await run('export')).err, 'nobody', 'what goes back into a store may be so')
+  const whole = exported.out.replaceAll(/\$\{[A-Z_0-9]+\}/g, 'a'.repeat(64))
+  const checked = await run('check', file('whole.yaml', whole))
+  t.match(checked, { code: 1, out: /^1 problem|hooli\.auth.*lets nobody in/m })
+  t.match(await run('check', file('mended.yaml', whole.replace('auth: {}', 'auth: none'))), { code: 0 })
+})
+
 t.test('a tenant moves from the file into the store without losing a session, and back', async (t) => {
   const { run, file, up, options, url, reload, call } = await start(t)
   const acme = { auth: { keys: [{ name: 'test', key: apiKey }] }, upstreams: { up } }

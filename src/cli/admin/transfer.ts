@@ -4,6 +4,7 @@
 import { dirname, resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { countOf, problemLine } from '../../config/problems.ts'
+import { letsNobodyIn } from '../../config/rules.ts'
 import { readSource } from '../../config/source.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from '../../config/shape.ts'
 import { isObject, type JsonObject } from '../../protocol/messages.ts'
@@ -28,6 +29,11 @@ export async function runExport(given: Given, io: Io): Promise<number> {
     for (const id of entries.map((entry) => String(entry['id'])).sort()) {
       const { body } = await api.send('GET', `/v1/tenants/${encodeURIComponent(id)}`)
       const { configuration, managedBy } = isObject(body) ? body : {}
+      const { auth } = treeOf(configuration)
+      if (references !== undefined && isTree(auth) && letsNobodyIn(auth))
+        stderr.write(
+          `note: ${id} lets nobody in: a configuration file is refused until it has an issuer or key there.\n`
+        )
       if (isTree(configuration))
         tenants[id] = references === undefined ? configuration : withReferences(id, configuration, variables)
       else if (managedBy === 'file') stderr.write(`note: ${id} stands in the configuration file, and is left out.\n`)

@@ -31,7 +31,8 @@ file is not asked.`,
     text: `
 Secrets are written as { secret: true }, and "gatehouse import --into-store" leaves such secrets unchanged. With
 --references they are written as variables, which the file lists at its beginning: it can then be used as a
-configuration, or be imported into another store.`,
+configuration, or be imported into another store. A note tells the tenants without an issuer or a key, which a
+configuration file needs.`,
     examples: ['gatehouse export > tenants.yaml', 'gatehouse export --tenant acme --references > gatehouse.yaml'],
     run: async (given, io) => await (await import('./transfer.ts')).runExport(given, io)
   }
