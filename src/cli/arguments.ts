@@ -92,9 +92,12 @@ function sentenceOf(
       '"tenant get", and the same of upstream and endpoint say what is in it; "status" how its upstreams do, "plan" ' +
       'what a change of it would do.'
     )
-  const takesEndpoint = command?.options?.some(({ flags }) => flags.startsWith('--endpoint ')) === true
-  if (code === 'commander.excessArguments' && command?.operands === undefined && takesEndpoint)
-    return `"gatehouse ${command?.name}" takes its endpoint as an option: --endpoint ENDPOINT.`
+  if (code === 'commander.excessArguments' && command !== undefined && command.operands === undefined) {
+    const flags = command.options?.flatMap((option) => (option.flags.includes('<') ? [option.flags] : [])) ?? []
+    if (flags.some((each) => each.startsWith('--endpoint ')))
+      return `"gatehouse ${command.name}" takes its endpoint as an option: --endpoint ENDPOINT.`
+    if (flags.length > 0) return `"gatehouse ${command.name}" takes what it needs as options: ${flags.join(', ')}.`
+  }
   if (/^unknown option '-[^-]/.test(what))
     return `${what.replaceAll("'", '"').replace(/^./, 'U')}. A value that begins with a dash goes behind " -- ".`
   const said = what.replaceAll("'", '"').replace(/^./, (letter) => letter.toUpperCase())

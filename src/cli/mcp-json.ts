@@ -37,7 +37,12 @@ export function compileMcpJson(
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       const faults = error.problems.map((problem) => ({ problem, name: nameIn(problem) }))
-      if (faults.some(({ name }) => name === undefined || !Object.hasOwn(upstreams, name))) throw error
+      const others = faults.filter(({ name }) => name === undefined || !Object.hasOwn(upstreams, name))
+      if (others.length > 0)
+        throw new ConfigError(
+          path,
+          others.map(({ problem }) => ofVariable(problem))
+        )
       for (const { problem, name = '' } of faults) {
         const line = `${placeText(name, problem)}: ${reasonText(problem)}`
         leftOut.push(line)
@@ -56,6 +61,18 @@ export function compileMcpJson(
     const { server, line } = placeOf(name, steps)
     return `${path}${line === undefined ? '' : ` line ${line}`}, server ${server}`
   }
+}
+
+/** Of keys that the file does not have. */
+const variables: Readonly<Record<string, string>> = {
+  'tenants.demo.auth.keys[0].key': 'GATEHOUSE_KEY',
+  'vault.keys[0].key': 'GATEHOUSE_VAULT_KEY'
+}
+
+function ofVariable(problem: Problem): Problem {
+  const { line: _none, ...rest } = problem
+  const name = variables[problem.path]
+  return name === undefined ? problem : { ...rest, path: '', message: `the value of ${name} ${problem.message}` }
 }
 
 const nameIn = ({ path }: Problem): string | undefined => {

@@ -34,6 +34,9 @@ t.test('a misspelt command or option is answered by the one that was meant', asy
     ],
     [['connect', 'demo', '--host', 'emacs'], /inspector, not "emacs"\.$/],
     [['key'], 'Say which: key list, key new, key revoke.'],
+    [['serve', 'x.yaml'], /^"gatehouse serve" takes what it needs as options: --config <file>, --mcp-json <file>, --h/],
+    [['completion', 'zsh'], '"gatehouse completion" takes what it needs as options: --shell <shell>.'],
+    [['version', 'x'], /^Too many arguments for "version"/],
     [['explain', 'demo'], '"gatehouse explain" takes its endpoint as an option: --endpoint ENDPOINT.'],
     [['check', 'a', 'b'], /Expected 1 argument but got 2: a, b/]
   ] as const)

@@ -569,8 +569,12 @@ t.test('the command tells each hop, and at the first that fails the side that ha
   t.match(out, /What to do, at the side of the proxy:\n +Let the proxy pass it on[^]*authorization_not_passed/)
   const asData = await cli(['doctor', '--url', url, '--token', key, '--json'])
   t.match(JSON.parse(asData.out), { fault: { code: 'authorization_not_passed', side: 'proxy', hop: 'credential' } })
-  const good = await cli(['doctor', '--url', (await behind(t)).url], { GATEHOUSE_KEY: key })
+  const well = new URL((await behind(t)).url)
+  const good = await cli(['doctor', '--url', well.href], { GATEHOUSE_KEY: key })
   t.match(good, { code: 0, out: /All hops are well\.\n$/ })
+  // As the other commands take it.
+  const named = await cli(['doctor', well.pathname], { GATEHOUSE_KEY: key, GATEHOUSE_URL: well.origin })
+  t.match(named, { code: 0, out: /All hops are well\.\n$/ })
   t.match(await cli(['doctor']), { code: 2, err: /doctor needs --url/ })
   t.match(await cli(['doctor', '--url', url, '--ca', '/nowhere']), { code: 2, err: /^\/nowhere cannot be read/ })
 })

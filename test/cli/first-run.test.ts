@@ -294,6 +294,8 @@ t.test('each file is called what it is, also where it has no servers, and lines 
     'settings.json': '{ "context_servers": { "a": { "command": "npx" } } }',
     'mcp.json': '{ "mcpServers": { "a": { "command": "npx" } } }',
     'none.json': '{ "mcpServers": {} }',
+    'gatehouse.yaml': 'store: "memory:"\ntenants: {}\n',
+    'gatehouse.json': '{ "store": "memory:", "tenants": {} }',
     'empty.toml': 'model = "x"\n'
   })
   const checked = async (name: string) => await cli(['check', join(folder, name)])
@@ -310,6 +312,23 @@ t.test('each file is called what it is, also where it has no servers, and lines 
   await running.ready
   t.match(running.stderr.join('\n'), none)
   t.notMatch((await checked('mcp.json')).out, 'has no server')
+  // A configuration is told from the file of a host, and a fault of a key that no file has is told of its variable.
+  for (const name of ['gatehouse.yaml', 'gatehouse.json']) {
+    const own = await cli(['import', join(folder, name)])
+    t.match(own, {
+      code: 1,
+      err: /is a configuration, and no file of a host\. Serve it with: gatehouse serve --config/
+    })
+  }
+  const guessed = gatehouse(t, ['serve', '--mcp-json', join(folder, 'mcp.json'), ...at], {
+    env: { GATEHOUSE_KEY: '0123456789abcdef0123' }
+  })
+  t.match(await guessed.ended, { code: 1 })
+  t.match(
+    guessed.stderr.join('\n'),
+    /mcp\.json: the value of GATEHOUSE_KEY is a placeholder or easily guessed\. Make one/
+  )
+  t.notMatch(guessed.stderr.join('\n'), 'tenants.demo')
   t.match(await checked('empty.toml'), { code: 1, out: /has no table mcp_servers\. Give the config\.toml of Codex/ })
 })
 

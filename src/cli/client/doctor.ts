@@ -9,12 +9,22 @@ import { hopNames, type HopName } from '../../hosts/doctor/misconfiguration.ts'
 import { visible } from '../../observe/text-log.ts'
 import { UsageError, type Given, type Io } from '../commands/command.ts'
 import { jsonText } from '../printed.ts'
-import { credentialOf } from './target.ts'
+import { credentialOf, endpointUrl } from './target.ts'
 
 /** @returns the exit code: 1 where a hop fails. @throws UsageError */
 export async function runDoctor(given: Given, { env, stdout, stderr, version }: Io): Promise<number> {
-  const { url, login: inBrowser, device, 'client-id': clientId, origin, ca: caFile, timeout, json } = given.options
-  if (url === undefined) throw new UsageError('doctor needs --url URL, as hosts are given it.')
+  const [endpoint] = given.operands
+  const {
+    url = endpoint && endpointUrl(endpoint, env),
+    login: inBrowser,
+    device,
+    'client-id': clientId,
+    origin,
+    ca: caFile,
+    timeout,
+    json
+  } = given.options
+  if (url === undefined) throw new UsageError('doctor needs --url URL, as hosts are given it, or ENDPOINT.')
   const seconds = timeout === undefined ? 20 : Number(timeout)
   if (!(seconds > 0 && seconds <= 600)) throw new UsageError('--timeout takes seconds, at most 600.')
   const ca = caFile === undefined ? undefined : await readFile(caFile, 'utf8').catch(() => '')

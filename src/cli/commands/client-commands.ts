@@ -58,6 +58,7 @@ progress goes to standard error. Exits with 1 where the tool says that it has fa
   {
     name: 'doctor',
     summary: 'connect to an endpoint step by step, as a host does; say who has to do what at the first failure',
+    operands: '[endpoint]',
     options: [
       { flags: '--url <url>', text: 'the URL of the endpoint, as hosts get it' },
       { flags: '--login', text: 'register, and sign in with a browser, as a host does' },
@@ -72,13 +73,13 @@ progress goes to standard error. Exits with 1 where the tool says that it has fa
       { flags: '--timeout <seconds>', text: 'for one request. Default: 20' },
       jsonOption
     ],
-    text: `
+    text: `${endpointText}
 DNS, TLS, Host and Origin, the 401, metadata, discovery, registration, authorization, token, initialize, list, ping.
 docs/doctor.md has everything that it finds. Exits with 1 where a hop fails. --login and --device leave a client at
 the authorization server, as each host does. The page is opened in a browser, unless GATEHOUSE_NO_BROWSER is set.`,
     examples: [
       'gatehouse doctor --url https://mcp.example.com/t/acme/mcp --login',
-      'gatehouse doctor --url http://127.0.0.1:8080/t/demo/mcp --key-file data/api-key'
+      'gatehouse doctor demo --key-file data/api-key'
     ],
     run: async (given, io) => await (await import('../client/doctor.ts')).runDoctor(given, io)
   },

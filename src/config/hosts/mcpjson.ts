@@ -73,6 +73,8 @@ function readFileOf(text: string, path: string, folder: string): OtherHostFile {
     throw refused('is not JSON', 'Comments and trailing commas are fine; check quotes, commas and braces.')
   }
   if (found === undefined && isToml) throw refused('has no table mcp_servers', ofCodex)
+  if (found === undefined && /(?:^|[{,])\s*["']?tenants["']?\s*:/m.test(text))
+    throw refused('this is a configuration, and no file of a host', `Serve it with: gatehouse serve --config ${path}`)
   if (found === undefined && isYaml) throw refused('has no extensions', ofGoose)
   if (found === undefined) throw refused('has neither mcpServers nor servers')
   return found
