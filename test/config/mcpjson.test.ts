@@ -120,7 +120,8 @@ t.test('what is no such file is refused without quoting it', async (t) => {
     t.notMatch(String(error), 's3cr3t')
   }
   t.throws(() => importMcpJson('[]'), { message: /not a JSON object/ })
-  t.throws(() => importMcpJson('{"tenants": {}}'), { message: /neither mcpServers nor servers/ })
+  t.throws(() => importMcpJson('{"rooms": {}}'), { message: /neither mcpServers nor servers/ })
+  t.throws(() => importMcpJson('{"tenants": {}}'), { message: /is a configuration, and no file of a host/ })
 })
 
 t.test('where a host signs in, each person connects an account', async (t) => {
