@@ -28,7 +28,9 @@ export async function runExplain(
   const asked = questionOf(options)
   return await orProblems(config, stdout, async () => {
     const answer = explain(await loadConfig(config, { env }), asked)
-    stdout.write(json !== undefined ? jsonText(answer) : textOfAnswer(answer))
+    // Nothing was started that could be asked.
+    const left = answer.outcome === 'allowed' ? `A file does not say whether there is ${asked.route}.\n` : ''
+    stdout.write(json !== undefined ? jsonText(answer) : textOfAnswer(answer) + left)
     return 0
   })
 }

@@ -70,6 +70,8 @@ t.test('explain says why, rule by rule, as sentences and as data', async (t) => 
   const outcome = async (...rest: string[]): Promise<unknown> =>
     (JSON.parse((await explain('--json', ...rest)).out) as { outcome: unknown }).outcome
   t.equal(await outcome('--tool', 'files/get_a', '--caller', '{ groups: [developers] }'), 'allowed')
+  const allowed = await explain('--tool', 'files/get_a', '--caller', '{ groups: [developers] }')
+  t.match(allowed.out, /^Allowed[^]*\nA file does not say whether there is files\/get_a\.\n$/)
   t.equal(await outcome('--tool', 'files/rm'), 'not-offered')
   const pay = ['--tool', 'bank/pay', '--caller', '{"scopes":["pay"]}']
   t.equal(await outcome(...pay), 'depends')
