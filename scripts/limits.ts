@@ -879,6 +879,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'who came least recently may send a burst again'
     ],
+    ['http/rates/throttle.ts maxBodyWaitMs', 'wait of a long body, whatever `limits.queueMs` is', 'body', '429'],
+    ['http/rates/throttle.ts waitingBytes', 'counted for it while it waits, with its request', 'body', '`too_many`'],
     ['http/rates/request-rates.ts maxWaitingRefusals', 'refusals that wait so', 'process', 'sent at once'],
     [
       'http/sockets.ts memoryPerConnection bytes',

@@ -154,10 +154,13 @@ export function withScopeChallenge(error: unknown, { metadataUrl, incoming, prin
   return new GatewayError(code, message, { cause: error, data, headers: { 'WWW-Authenticate': scopes } })
 }
 
+type Admitted = RequestContext | Promise<RequestContext>
+
 /**
  * @param sealer not ready until the key is loaded that event ids are sealed with; no session can be served before
  * @param views what callers have connected of their own
- * @returns what lets in, or throws GatewayError not_found, unavailable, or as the authenticator refuses
+ * @returns what lets in (again: a proof is good once, and has been judged), or throws GatewayError not_found,
+ * unavailable, or as the authenticator refuses
  */
 export function createAdmission(
   state: ServerState,
@@ -201,7 +204,7 @@ export function createAdmission(
     return share
   }
 
-  return (request: RouteRequest, reply: RouteReply, suffix: UrlSuffix): RequestContext | Promise<RequestContext> => {
+  return (request: RouteRequest, reply: RouteReply, suffix: UrlSuffix, isAgain = false): Admitted => {
     const params = request.params as PathParams
     if (state.snapshot.isWhole === false && !state.snapshot.tenants.has(tenantId(params.tenant ?? '')))
       throw unavailable('Not all tenants can be served by this process now. Retry, or ask those who run the gateway.')
@@ -220,7 +223,6 @@ export function createAdmission(
         principal,
         validUntil: expiresAt === undefined ? Infinity : expiresAt + place.tenant.auth.leewaySeconds * 1000,
         async revalidate() {
-          // A proof is good once, and has been judged.
           await authenticate(endpointOf(params, state.snapshot), suffix, request.raw, { address, method: undefined })
         },
         incoming: request.raw,
@@ -236,15 +238,13 @@ export function createAdmission(
         memory: holdMemory(shareOf(principal))
       }
     }
-    const { method } = request
+    const method = isAgain ? undefined : request.method
     const known = authenticate(place, suffix, request.raw, { address, method, replyHeaders: headers })
     if (!(known instanceof Promise) && views.load(place, known, request.raw.rawHeaders) === undefined)
       return admitted(known)
-    const loaded = async (): Promise<RequestContext> => {
-      const principal = await known
+    return Promise.resolve(known).then(async (principal) => {
       await views.load(place, principal, request.raw.rawHeaders)
       return admitted(principal)
-    }
-    return loaded()
+    })
   }
 }

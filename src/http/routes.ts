@@ -29,7 +29,7 @@ import type { HttpSseHandler } from './legacy/http-sse.ts'
 import type { LegacyHandler } from './legacy/legacy.ts'
 import type { ModernHandler } from './modern/modern.ts'
 import { oauthPaths, sendNoAuthorizationServer } from './login/no-authorization-server.ts'
-import { idOf, sendAccepted, sendJson, type ReadId } from './reply.ts'
+import { idOf, sendAccepted, sendJson, stopping, type ReadId } from './reply.ts'
 import { sendSigningKeys } from './account-pages/signing-keys-route.ts'
 import { addConnectionRoutes } from './account-pages/connection-routes.ts'
 import { addLoginRoutes } from './login/login-routes.ts'
@@ -106,8 +106,10 @@ export function addRoutes(
     return {
       onRequest(request, reply) {
         const context = admit(request, reply, suffix)
-        if (context instanceof Promise) return context.then((found) => letIn(request, reply, found, options))
-        return letIn(request, reply, context, options)
+        const again = () => admit(request, reply, suffix, true)
+        if (context instanceof Promise)
+          return context.then((found) => letIn(request, reply, { context: found, again }, options))
+        return letIn(request, reply, { context, again }, options)
       },
       handler(request, reply) {
         const { context, body } = request
@@ -116,7 +118,6 @@ export function addRoutes(
         const id = body === undefined ? null : idOf(body)
         // Fastify holds its request as long as the answer is open, and a stream is open for hours.
         request.body = undefined
-        rates.throttle.bodyRead(context, context.bodyBytes ?? 0)
         const release = holdRequest(context)
         const note = otherRequest(observers, request, context, body)
         const served = (): void => {
@@ -158,7 +159,12 @@ export function addRoutes(
 
   /** Where the caller and its tenant may have a session more now; later, where they may then. */
   async function openSession(context: RequestContext, open: () => Promise<void>): Promise<void> {
-    await rates.throttle.session(context)
+    const allowed = rates.throttle.session(context)
+    if (allowed !== undefined) {
+      await allowed
+      if (state.draining) throw stopping()
+      await context.revalidate()
+    }
     if (!context.raw.destroyed) await open()
   }
 
@@ -213,22 +219,26 @@ export function addRoutes(
   return direct
 }
 
+/** @param again lets its caller in as the configuration says when its body is read */
 function letIn(
   request: RouteRequest,
   { raw }: RouteReply,
-  context: RequestContext,
-  { connections, rates }: Pick<RoutesOptions, 'connections' | 'rates'>
+  { context, again }: { readonly context: RequestContext; again(): RequestContext | Promise<RequestContext> },
+  { state, connections, rates }: Pick<RoutesOptions, 'state' | 'connections' | 'rates'>
 ): Promise<void> | undefined {
   connections.letIn(raw, { tenant: context.tenant.id, person: context.person })
   request.context = context
   const refused = rates.requests.letIn(context)
   if (refused !== undefined) return refused
   if (request.method === 'POST') checkContent(request.headers)
-  const reserve = (): void => reserveRequest(context, context.snapshot.limits.bodyBytes)
   const readable = request.method === 'POST' ? rates.throttle.body(context) : undefined
-  if (readable !== undefined) return readable.then(reserve)
-  reserve()
-  return undefined
+  if (readable === undefined) return void reserveRequest(context, context.snapshot.limits.bodyBytes)
+  return readable.then(async () => {
+    if (state.draining) throw stopping()
+    // The caller may have been stopped meanwhile, or what its body asks for.
+    request.context = await again()
+    reserveRequest(request.context, request.context.snapshot.limits.bodyBytes)
+  })
 }
 
 const noMetadata = (): GatewayError =>

@@ -26,6 +26,11 @@ export abstract class CountedPieces extends nodeHttp.IncomingMessage {
   #bytes = 0
   #refused = false
 
+  /** That came of its body so far. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** Answers that the body comes in too many pieces, and closes the connection. */
   protected abstract refuse(response: ServerResponse): void
 

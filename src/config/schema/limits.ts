@@ -49,7 +49,7 @@ export const LimitsSchema = closedObject(
       16_777_216,
       'Bytes a second that one caller may send to one gateway process in request bodies of more than 32 KiB, for ' +
         'long; those of one second may come at once after a pause. What is beyond is not refused: it is read later, ' +
-        'as the limit allows; where that would be after `queueMs`, it is refused with 429.'
+        'as the limit allows; where that would be after `queueMs`, or after 15 s, it is refused with 429.'
     ),
     bodyBytesPerSecondPerTenant: integer(
       1024,
