@@ -15,7 +15,7 @@ import type { Snapshot, Tenant } from '../config/snapshot.ts'
 import type { Io } from './commands/command.ts'
 import { visible } from '../observe/text-log.ts'
 import { hosts } from '../hosts/hosts.ts'
-import { runSteps } from '../time/turns.ts'
+import { finished } from '../protocol/json-steps.ts'
 import { compileMcpJson } from './mcp-json.ts'
 import { orProblems } from './offline.ts'
 import { jsonText } from './printed.ts'
@@ -83,9 +83,7 @@ async function checkConfig(file: string, withoutEnv: boolean, { env }: Io): Prom
   const all = [...snapshot.tenants.values()]
   const endpoints = all.flatMap((tenant) => [...tenant.endpoints.values()].map(({ path }) => path))
   const upstreams = all.reduce((sum, tenant) => sum + tenant.upstreams.size, 0)
-  const unmatched = await Promise.all(
-    all.map((tenant) => runSteps(unmatchedTargets(tenant), { tenant: tenant.id, caller: '' }))
-  )
+  const unmatched = all.map((tenant) => finished(unmatchedTargets(tenant)))
   const notes = [
     ...all.flatMap(unobtainableScopes),
     ...unmatched.flat(),

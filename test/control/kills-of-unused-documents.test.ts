@@ -21,8 +21,8 @@ async function adminOf(node: Served) {
 
 async function listedAt({ url }: Served, token: string) {
   const { status, json } = await modernRequest(`${url}/t/initech/mcp`, 'tools/list', {}, { token })
-  const names = ((json.result?.tools ?? []) as Array<{ name: string }>).map(({ name }) => name)
-  return { status, prefixes: [...new Set(names.map((name) => name.split('__')[0]))].toSorted() }
+  const names = ((json.result?.tools ?? []) as Array<{ name: string }>).map(({ name }) => name.split('__', 1).join())
+  return { status, prefixes: [...new Set(names)].toSorted((one, other) => (one < other ? -1 : 1)) }
 }
 
 t.test('what only the newest document has is stopped by a process that cannot use that document', async (t) => {
