@@ -10,8 +10,8 @@ const intro = `# Admin API
 
 *Written by \`npm run docs\` from the table of routes in src/admin; do not edit.*
 
-For those who run the gateway: what is configured, how upstreams do, who has sessions, what a caller sees and why; and to make and change tenants while it runs. It listens on a port of its own,
-by default not at all. It is not for MCP clients: admin keys open no endpoint, and API keys and tokens of tenants open nothing here.
+With this API operators see what is configured, the state of upstreams, who has sessions, and what a caller sees and why. They make and change tenants with it while the gateway runs.
+It listens on a port of its own, by default not at all. It is not for MCP clients: admin keys open no endpoint, and API keys and tokens of tenants open nothing here.
 
 ## Switch it on
 
@@ -19,7 +19,7 @@ by default not at all. It is not for MCP clients: admin keys open no endpoint, a
 gatehouse admin-key new --name ops --role platform-admin > ops.key
 \`\`\`
 
-prints the key, which is not shown again, and on standard error the lines for the configuration, which knows its SHA-256 only:
+This prints the key, which is not shown again. On standard error it prints the lines for the configuration, which contain only the SHA-256 of the key:
 
 \`\`\`yaml
 admin:
@@ -32,9 +32,9 @@ admin:
 curl -H "Authorization: Bearer $(cat ops.key)" http://127.0.0.1:8081/v1/tenants
 \`\`\`
 
-Keys can be added and taken away while the gateway runs; the address needs a restart. Beyond loopback the listener needs a proxy that speaks TLS before it, and
-\`behindTlsProxy: true\`; list the name that clients use under \`admin.hosts\`. Behind a proxy all requests come from its address, which the log and the limits of
-an address then mean. A process answers for itself where it says so (connections of upstreams); sessions are those of all processes on the store.
+- Keys can be added and removed while the gateway runs; a change of the address needs a restart.
+- Beyond loopback the listener needs a proxy in front of it that speaks TLS, and \`behindTlsProxy: true\`. List the host name that clients use under \`admin.hosts\`. Behind a proxy all requests come from its address, which the log and the limits of an address then mean.
+- A process answers for itself where a description says so (connections of upstreams). Sessions are those of all processes on the store.
 
 ## Administrators of an identity provider
 
@@ -53,64 +53,80 @@ admin:
       - { role: auditor, roles: [audit] }
 \`\`\`
 
-The token is checked as those of tenants are ([authentication.md](authentication.md)), must name \`audience\` and nothing else in \`aud\`, and opens no endpoint; tokens for endpoints open nothing here. The first entry of
-\`access\` that fits says the role; whoever fits none is answered by 403. Changes are recorded under subject and issuer. Who is taken out of \`access\`, or loses a group, is out with the next token, and at once where the configuration
-changes. Keep a key for when the provider is away. \`client_id\` and \`sub\` are needed in the token; \`issuers\` takes all that issuers of a tenant take, such as \`provider\` and \`claims\`.
+- The token is checked as those of tenants are ([authentication.md](authentication.md)). It must name \`audience\` and nothing else in \`aud\`, and must have \`client_id\` and \`sub\`. It opens no endpoint; tokens for endpoints open nothing here.
+- The first entry of \`access\` that fits gives the role; a person whom none fits gets 403. A person who is removed from \`access\`, or loses a group, is refused with the next token, and at once where the configuration changes.
+- Changes are recorded under subject and issuer.
+- \`issuers\` takes all that issuers of a tenant take, such as \`provider\` and \`claims\`.
+- Keep a key for when the provider is away.
 
 ## What holds for every request
 
-- This page is at \`/reference\` of the listener, too, for a browser and without a key; \`GET /openapi.json\` has it for programs (OpenAPI 3.1).
-- The key, or the token, goes into \`Authorization: Bearer KEY\` and nowhere else. There are no CORS headers, and no answer to a page of another origin; the one cookie is that of the [console](console.md), and worth nothing without a token that only its page has: no browser can be made to call.
-- Bodies are JSON objects. Unknown members, and parameters of a query that the route does not have, are refused. What a route does not name, it does not tell: values of headers,
-  environment variables and digests of keys are in no answer; arguments of processes and paths of URLs only in \`configuration\`, for those who may change it.
-- A tenant that the key is not for is answered exactly like one that there is not.
-- Lists come in pages: \`limit\` (50, at most 200) and \`cursor\`, the \`nextCursor\` of the page before.
-- Too many requests with one key are answered by 429 ([limits.md](limits.md)). Many without a right key from one address are, too, and the log warns of wrong keys, once a minute;
-  a right key is let in nevertheless, from the same address as well.
-- A change is logged, and recorded in the audit log where there is one ([audit.md](audit.md)): who made it, from where, and digests of what was there before and after.
+- **Documentation.** The listener serves this page at \`/reference\`, for a browser and without a key. \`GET /openapi.json\` is the same for programs (OpenAPI 3.1).
+- **Authentication.** The key, or the token, is sent as \`Authorization: Bearer KEY\` and in no other way. There are no CORS headers, and pages of other origins get no answer. The one cookie is that of the [console](console.md), and worth nothing without a token that only its page has: no page can make a browser call this API.
+- **Bodies** are JSON objects. Unknown members, and query parameters that the route does not have, are refused.
+- **Secrets.** Values of headers and environment variables and digests of keys are in no answer. Arguments of processes and paths of URLs are only in \`configuration\`, for those who may change it.
+- **Other tenants.** A tenant that the key is not for is answered exactly like one that does not exist.
+- **Lists** come in pages: \`limit\` (50, at most 200) and \`cursor\`, the \`nextCursor\` of the page before.
+- **Limits.** Too many requests with one key get 429 ([limits.md](limits.md)), and so do many without a valid key from one address. The log warns of wrong keys, once a minute. A valid key is admitted nevertheless, from the same address as well.
+- **Records.** A change is logged, and recorded in the audit log where there is one ([audit.md](audit.md)): who made it, from where, and digests of the configuration before and after.
+- **Repeated requests.** Every POST that changes or does something takes an \`Idempotency-Key\` (a UUID). A repeated request with the same key is not done again for a day, and gets the first answer. It gets 409 while the first request runs, if it is another request, or if the first answer was too long to be kept.
+  A refused request is judged again. The other POST requests (plan, catalog, explain, doctor) change nothing and need no key; nor do PUT, PATCH and DELETE.
+- **503** says that the store does not answer. Then the change was not made, or, where only its answer was lost, made whole: read the present state to find out.
 
 ## Tenants made here
 
-What the configuration file says is changed in the file: here it is read-only (\`managed_by_file\`). Other tenants are made by \`PUT /v1/tenants/{tenant}\`, with what the
-file would hold under \`tenants.{id}\` ([config.md](config.md)), in JSON, and kept in the store. The file may be \`tenants: {}\`.
+Tenants of the configuration file are changed in the file; this API can only read them (\`managed_by_file\`). Other tenants are made by \`PUT /v1/tenants/{tenant}\`, with the same members as \`tenants.{id}\` of the file ([config.md](config.md)), in JSON. They are kept in the store. The file may have \`tenants: {}\`.
 
-- A change is judged as a whole, as the file is, and refused with the place of each fault (422) where it cannot be used; then nothing is written. It is in force at the process that
-  answers when it answers, and at all others within a second. Sessions go on: they are told of changed lists, and end with their tenant or endpoint.
-- A tenant has one version number, which grows with each change of anything in it. It is the \`ETag\` of the tenant, its upstreams and its endpoints. Whoever changes or removes what is there sends
-  it as \`If-Match\` (428 without it, 412 where somebody else was first); what is put as it is already is answered by 200 and changes nothing, but with \`If-None-Match: *\` by 412, as whatever is there.
-- Secrets (values of \`headers\` and \`env\`, API keys) can be written and never read: \`configuration\` has \`{"secret": true}\` in their place. Sent back so, the secret stays as it is, unless the upstream
-  would then lead elsewhere. References such as \`\${NAME}\` are shown, and are resolved at each process; paths are absolute.
-- \`reserved\` of a tenant names parts that only a platform-admin changes: \`reserved: [policy, audit, limits/everybody]\`.
-  What reserved rules look at (scopes and names of keys, issuers, tags) a tenant-admin gives nobody, but for the scopes that \`grantableScopes\` lists ([policy.md](policy.md#rules-that-a-tenant-admin-cannot-get-around)).
-- A tenant-admin changes what its key is for, and reaches nothing beyond it: hosts of upstreams, issuers and the provider of a login front only from \`admin.allowedHosts\`, no programs, no references; and where a platform-admin
-  gave references, it leaves that part as it is.
-  A host below \`*.\` is reached at public addresses and port 443 only (and \`egress.ports\`; an upstream at another port is refused, but where \`egress.allow\` opens ranges), as is one that the list has no more; one that is listed by its own name, wherever it is ([connections.md](connections.md#where-the-gateway-goes-for-it)).
-  What such an issuer says of itself (its \`jwks_uri\`, its token endpoint) leads to its own origin or to those hosts, too: where it does not, a platform-admin gives \`jwksUri\`.
-- Programs are started by upstreams of a platform-admin only, and only those of \`admin.allowedCommands\`, which may name their digests, too. Where that list becomes shorter, upstreams whose program it no longer has are left out at once.
-- \`POST /v1/plan\` says what a change would do: which tools an endpoint gains and loses, and which prompts, resources and templates (\`others\`), which of its keys and of today's callers gain and lose which (\`callers\`, rules and scopes included), how many sessions are told, which processes end. \`POST /v1/apply\` makes it, for several tenants all or nothing,
-  and refuses where somebody else was first. \`GET /v1/versions\` says who changed what: the last hundred changes of all, and with \`?tenant=\` the last twenty of one, however often others change; \`POST /v1/rollback\` takes an earlier version up again, as a new one, whose hosts are still those of whoever named them first; with the ETag of its plan as \`If-Match\` only where nobody was first.
-  It brings back no API key that was revoked since: of those of then, a tenant has only the ones that it has now, or had when it was removed.
-- \`gatehouse export\` writes the tenants made here as a configuration file has them, and \`gatehouse import FILE --into-store\` puts those of a file here ([cli.md](cli.md)): for a repository that says what there is. What was exported and not changed changes nothing.
-  \`behindFile\` of plan and apply (\`--behind-file\`) puts a tenant of the configuration file here as well: it is in force once the file leaves the tenant out, and no session ends. A tenant that the file takes over is the file's from then on.
-- \`POST …/upstreams/{upstream}/reconnect\` opens the connections to an upstream anew, whoever manages it, and starts its processes anew: after the calls that run, or at once.
-- Kill switches (\`PUT /v1/tenants/{tenant}/kills/…\`) stop a tool, an upstream, a caller, a key or a whole tenant, also of the file: at every process within a second, calls in flight included, until they are taken back. An upstream or key that there is not is 404: it would stop nothing. Where the process that answers cannot use the newest document of the tenant, what that document has is there, too.
-  What is stopped stays so under other names: an upstream, or a tool of one, also at any upstream of the tenant that leads to the same server from then on, and a key as whatever key of the same secret. The same server is the same host, port and path, however they are spelt, with whatever query:
-  a parameter more or less leads around nothing, and an upstream that is added with another one is stopped, too. The answer of PUT (201, or 200 where it was stopped already) has these names as \`also\`, as \`GET …/kills\` has, and as \`besides\` those that led there already when it was stopped: they were not meant, and go on as long as they are there with the query that they had.
-  Look at \`besides\`, and stop what leads around it. A kill switch that an earlier version put holds its name alone: put it again. Another host name or path that leads to the same server is not recognised: stop the tenant, or take the host out of \`admin.allowedHosts\`.
-  What a platform-admin has stopped only a platform-admin takes back. They survive restarts and rollbacks, and \`explain\` tells them. They go with a tenant that is removed: made anew by PUT or apply it has none; brought back by a rollback it has those that it had last.
-  All sessions of a caller, a key or a tenant that is stopped end: of many, those opened before the newest 50 of the tenant after the answer. They are refused from the start; where the process dies meanwhile, the same \`PUT\` again ends the others. A task that its server runs by itself goes on there.
-- What goes on can be listened to, with \`Accept: text/event-stream\`: calls as they end (\`GET /v1/calls\`, \`GET /v1/tenants/{tenant}/calls\`) and audit records as they are made (\`GET /v1/tenants/{tenant}/audit\`), from every process on the store.
-  Nothing is kept for a reader that is away; one that does not read, or whose key is taken away, is let go of and told why. \`curl -N -H "Accept: text/event-stream" …\` shows it.
-- \`POST …/endpoints/{endpoint}/try\` calls a tool as whoever the credential in its body is, at the gateway's own listener: an administrator gains nothing by it. Where a server asks for more (\`resultType: input_required\`), the
-  answers are sent as \`inputResponses\` with the \`requestState\` that came, to the same route. What is tried is in the audit log twice: who tried it, and the call.
-- Every POST that makes, changes or does something takes an \`Idempotency-Key\` (a UUID): sent again with it, it is not done again and gets the answer of the first time, for a day. While the first one runs it is 409; so is another request with the same key, and one
-  whose answer was too long to be kept. What was refused is judged again. Others (plan, catalog, explain, doctor) change nothing, and need none; nor do PUT, PATCH and DELETE.
-- A 503 says that the store does not answer: then the change was not made, or, where its answer was lost, made whole. Read, and see.
-- Where the document of a tenant cannot be used at one process (a variable is not set there), the tenant stays there as it was, the log says why, and so does \`problems\` of \`GET /v1/tenants/{tenant}\`. Nobody else is
-  kept from anything: the process stays ready. One that has started with such a document does not have the tenant at all: \`/health/ready\` says so in \`tenants\`, with 200, \`GET /v1/problems\` names the tenant,
-  and requests for any tenant that is not there are answered by 503, not 404, so that hosts do not take their sessions for ended. The process is not ready before it has read the documents for the first time.
+### Changes
 
-A refusal is a problem (RFC 9457, \`application/problem+json\`): \`detail\` says what is wrong, \`instance\` where, \`remedy\` what to do, and \`errors\` names each fault of a body or query. A body that has one member twice is refused by its name.
+- A change is checked as a whole, like the file. If it cannot be used, it is refused with the place of each fault (422), and nothing is written. It is in force at the process that answers when it answers, and at all others within a second. Sessions go on: they are told of changed lists, and end only with their tenant or endpoint.
+- A tenant has one version number, which grows with each change of anything in it. It is the \`ETag\` of the tenant, its upstreams and its endpoints. To change or remove what exists, send it as \`If-Match\`: without it the answer is 428, and 412 if somebody else was first.
+  A PUT of the present configuration gets 200 and changes nothing; with \`If-None-Match: *\` it gets 412, as for everything that exists.
+- Secrets (values of \`headers\` and \`env\`, API keys) can be written and never read: \`configuration\` has \`{"secret": true}\` in their place. A request that sends this back leaves the secret as it is, unless the upstream would then lead elsewhere. References such as \`\${NAME}\` are shown, and are resolved at each process; paths are absolute.
+- \`POST /v1/plan\` returns what a change would do: which tools, and which prompts, resources and templates (\`others\`), an endpoint gains and loses; which of these its keys and today's callers gain and lose, rules and scopes included (\`callers\`); how many sessions are told; which processes end.
+- \`POST /v1/apply\` makes the change, for several tenants all or nothing, and refuses it where somebody else was first.
+- \`GET /v1/versions\` lists who changed what: the last hundred changes of all tenants, or with \`?tenant=\` the last twenty of one, however often others change.
+- \`POST /v1/rollback\` restores an earlier version, as a new one. Its hosts still belong to whoever named them first. With the ETag of its plan as \`If-Match\` it is refused where somebody else was first. It restores no API key that was revoked since: of the keys of the earlier version, a tenant gets only those that it has now, or had when it was removed.
+- \`gatehouse export\` writes the tenants made here in the form of a configuration file, and \`gatehouse import FILE --into-store\` puts those of a file here ([cli.md](cli.md)), for operators who keep their configuration in a repository. An export without a change imports as no change.
+- \`behindFile\` of plan and apply (\`--behind-file\`) stores also a tenant that the configuration file has. It takes effect once the file no longer has the tenant, and no session ends. A tenant that is added to the file is managed by the file from then on.
+- \`POST …/upstreams/{upstream}/reconnect\` reconnects an upstream, whoever manages it, and restarts its processes: after the calls that run, or at once.
+
+### What a tenant-admin cannot do
+
+- \`reserved\` of a tenant names parts that only a platform-admin changes: \`reserved: [policy, audit, limits/everybody]\`. Scopes and names of keys, issuers and tags that reserved rules compare, a tenant-admin cannot assign, except the scopes that \`grantableScopes\` lists ([policy.md](policy.md#rules-that-a-tenant-admin-cannot-get-around)).
+- A tenant-admin changes only the tenants of its key, and names hosts of upstreams, issuers and the provider of a login front only from \`admin.allowedHosts\`; no programs, and no references. A part in which a platform-admin used references it must leave as it is.
+- A host below \`*.\` of that list is reached at public addresses and port 443 only, and at ports of \`egress.ports\`; an upstream at another port is refused, unless \`egress.allow\` opens ranges. The same holds for a host that was removed from the list. A host that is listed by its own name is reached at any address ([connections.md](connections.md#where-the-gateway-goes-for-it)).
+- URLs in the metadata of such an issuer (\`jwks_uri\`, the token endpoint) must lead to its own origin or to those hosts, too. Where they do not, a platform-admin gives \`jwksUri\`.
+- Only upstreams of a platform-admin start programs, and only those of \`admin.allowedCommands\`, which may name their digests, too. When a program is removed from that list, upstreams that use it are left out at once.
+
+### Kill switches
+
+A kill switch (\`PUT /v1/tenants/{tenant}/kills/…\`) stops a tool, an upstream, a caller, a key or a whole tenant, also one of the file: at every process within a second, calls in flight included, until it is taken back.
+
+- An upstream or key that does not exist is 404, since it would stop nothing. Where the process that answers cannot use the newest document of the tenant, what that document has counts as existing, too.
+- *Other names.* A stopped upstream, or tool of one, is stopped also at any upstream of the tenant that leads to the same server from then on; a stopped key, as any key with the same secret. The same server is the same host, port and path, in whatever spelling, with whatever query: a changed query parameter does not evade the switch.
+- *\`also\` and \`besides\`.* The answer of PUT (201, or 200 where it was stopped already) and \`GET …/kills\` list the names that are stopped with it as \`also\`. As \`besides\` they list the upstreams that led to the same server already when it was stopped. These go on as long as they are configured with the query that they had: look at them, and stop those that lead around the switch.
+- *Not recognised.* Another host name or path that leads to the same server is not stopped: stop the tenant, or remove the host from \`admin.allowedHosts\`. A kill switch that an earlier version made stops its name only: put it again.
+- *Taking back.* What a platform-admin has stopped, only a platform-admin takes back. Kill switches survive restarts and rollbacks, and \`explain\` reports them. They are removed with their tenant: made anew by PUT or apply it has none; restored by a rollback it has those that it had last.
+- *Sessions.* All sessions of a stopped caller, key or tenant are refused at once, and end: of many, those opened before the newest 50 of the tenant end after the answer. If the process dies meanwhile, the same \`PUT\` again ends the others. A task that its server runs by itself goes on there.
+
+### Streams, and calls for a try
+
+- With \`Accept: text/event-stream\` a client gets calls as they end (\`GET /v1/calls\`, \`GET /v1/tenants/{tenant}/calls\`) and audit records as they are made (\`GET /v1/tenants/{tenant}/audit\`), from every process on the store. Nothing is kept for a reader that is not connected. A stream that is not read, or whose key is removed, ends with the reason.
+  \`curl -N -H "Accept: text/event-stream" …\` shows one.
+- \`POST …/endpoints/{endpoint}/try\` calls a tool with the rights of the credential in its body, at the gateway's own listener: an administrator gains no rights by it. Where a server asks for input (\`resultType: input_required\`), send the answers as \`inputResponses\`, with the \`requestState\` that came, to the same route. The audit log records both who tried it and the call.
+
+### Documents that a process cannot use
+
+Where the document of a tenant cannot be used at one process (for example, because a variable is not set there):
+
+- The tenant stays there as it was. The log and \`problems\` of \`GET /v1/tenants/{tenant}\` say why. The process stays ready, and other tenants are not affected.
+- A process that has started with such a document does not have the tenant at all. \`/health/ready\` names it in \`tenants\`, with 200, and \`GET /v1/problems\` does, too. Requests for any tenant that does not exist there get 503 and not 404, so that hosts do not take their sessions for ended.
+- A process is not ready before it has read the documents for the first time.
+
+### Refusals
+
+A refusal is a problem (RFC 9457, \`application/problem+json\`). \`detail\` says what is wrong, \`instance\` where, and \`remedy\` what to do; \`errors\` lists each fault of a body or query. For a body with a member twice \`detail\` names that member.
 `
 
 function rolesTable(): string {

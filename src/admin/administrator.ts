@@ -10,14 +10,18 @@ export const administratorRoute = defineRoute(
     method: 'GET',
     path: '/v1/administrator',
     roles: everyRole,
-    summary: 'Who asks: the key, or the token, as it is configured now.',
+    summary: 'Returns the administrator of the request: its name, role and tenants.',
     response: closedObject({
-      name: Type.String({ description: 'Of the key; of a token its subject and issuer.' }),
+      name: Type.String({ description: 'Name of the admin key, or subject and issuer of the token.' }),
       role: Type.Enum([...adminRoles]),
-      tenants: Type.Union([Type.Array(Type.String()), Type.Null()], { description: 'null: all.' }),
-      hasLongSeries: Type.Boolean({ description: 'Whether there is more than the last hour (`…/series/long`).' }),
+      tenants: Type.Union([Type.Array(Type.String()), Type.Null()], {
+        description: 'Ids of the tenants that it is for. null: all tenants.'
+      }),
+      hasLongSeries: Type.Boolean({
+        description: 'Whether series of more than the last hour can be read (`…/series/long`).'
+      }),
       traceUrl: Type.Union([Type.String(), Type.Null()], {
-        description: 'Where a trace is looked at, with `{traceId}` in it; null where the configuration does not say.'
+        description: 'URL of a trace, with `{traceId}` as placeholder. null: the configuration has none.'
       })
     })
   },

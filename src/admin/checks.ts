@@ -65,12 +65,13 @@ export function checkContentType({ body, method }: AdminRoute, { headers }: Fast
 }
 
 /**
- * Of two members of one name the last one would win, and whoever reads the text may read the first one.
+ * Refuses a body in which an object has two members of one name: the gateway would use the last one, and a person or
+ * program that reads the same text may take the first one.
  * @param text valid JSON
  * @throws AdminProblem invalid_request
  */
 export function checkRepeatedMembers(text: string): void {
-  /** The names of each object that is open; of an array undefined. */
+  /** For each open object the names of its members so far; for each open array undefined. */
   const open: Array<Set<string> | undefined> = []
   let isName = false
   const units = new TextUnits(text)

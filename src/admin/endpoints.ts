@@ -25,15 +25,17 @@ const text = (description: string) => Type.String({ description })
 const count = (description: string) => Type.Integer({ description })
 
 const EndpointEntry = closedObject({
-  name: text('`default`, or the part of the path that names it.'),
+  name: text('Name of the endpoint: `default`, or its part of the path.'),
   path: text('Where MCP clients reach it.'),
   upstreams: Type.Array(closedObject({ name: Type.String(), prefix: Type.String() }), {
-    description: 'The members, and what stands before their names.'
+    description: 'The upstreams behind the endpoint, and the prefixes of their names.'
   }),
-  changedTools: count('Tools with other names, texts or arguments.'),
-  maxTools: Type.Union([Type.Integer(), Type.Null()], { description: 'How many tools are offered at most.' }),
+  changedTools: count('Number of tools whose names, texts or arguments the endpoint changes.'),
+  maxTools: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'The largest number of tools that are offered. null: no limit.'
+  }),
   policyRules: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'Rules of its own policy. null: it has none.'
+    description: 'Number of rules in its own policy. null: it has none.'
   }),
   managedBy: managedBySchema,
   version: versionSchema
@@ -78,7 +80,7 @@ export const endpointRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/endpoints',
       roles: everyRole,
-      summary: 'The endpoints of a tenant.',
+      summary: 'Lists the endpoints of a tenant.',
       query: closedObject(pageQuery),
       response: pageSchema(EndpointEntry)
     },
@@ -93,7 +95,7 @@ export const endpointRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}',
       roles: everyRole,
-      summary: 'One endpoint. The ETag is that of its tenant.',
+      summary: 'Returns one endpoint. The ETag is that of its tenant.',
       response: EndpointDetails
     },
     ({ params, administrator }, services) => endpointAnswer(params, administrator, services)

@@ -14,9 +14,9 @@ export const metricsRoute = defineRoute(
     path: '/metrics',
     roles: ['platform-admin', 'auditor', 'viewer', 'metrics'],
     summary:
-      'The metrics of the process that answers, in the text format of Prometheus, or as OpenMetrics where `Accept` ' +
-      'names that: with exemplars, the traces behind durations of calls ([metrics.md](metrics.md)). ' +
-      'They tell of all tenants: only for keys without `tenants`.',
+      'Returns the metrics of the process that answers ([metrics.md](metrics.md)), in the text format of ' +
+      'Prometheus; or, if `Accept` names it, as OpenMetrics with exemplars, which name traces of calls. Only for ' +
+      'keys without `tenants`, since the metrics are of all tenants.',
     response: Type.String({ description: 'Text format 0.0.4, or OpenMetrics 1.0.' })
   },
   async ({ administrator: { tenants }, accept, takesGzip }, services) => {

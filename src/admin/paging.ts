@@ -16,11 +16,11 @@ const maxNameLength = 256
 const keptNameLength = 200
 
 export const pageQuery = {
-  limit: integer(1, maxEntries, usualEntries, 'Entries of a page.'),
+  limit: integer(1, maxEntries, usualEntries, 'Number of entries of a page.'),
   cursor: Type.Optional(
     Type.String({
       maxLength: maxCursorLength,
-      description: '`nextCursor` of the page before. Not given: the first page.'
+      description: 'The `nextCursor` of the page before. Not given: the first page.'
     })
   )
 }

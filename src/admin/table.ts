@@ -43,7 +43,7 @@ export const adminRoutes: readonly AdminRoute[] = [
       method: 'GET',
       path: '/openapi.json',
       roles: everyRole,
-      summary: 'This API as an OpenAPI 3.1 document.',
+      summary: 'Returns this API as an OpenAPI 3.1 document.',
       response: Type.Object({}, { description: 'OpenAPI 3.1.' })
     },
     ({ openApi }) => openApi

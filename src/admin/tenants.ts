@@ -26,17 +26,19 @@ const text = (description: string) => Type.String({ description })
 const count = (description: string) => Type.Integer({ description })
 
 const TenantEntry = closedObject({
-  id: text('Its name in paths.'),
+  id: text('Id of the tenant, its name in paths.'),
   origins: Type.Array(Type.String(), { description: 'Web origins whose pages may call.' }),
-  authentication: Type.Enum(['bearer', 'none'], { description: '`none`: everybody on this machine is let in.' }),
+  authentication: Type.Enum(['bearer', 'none'], { description: '`none`: every caller on this machine is admitted.' }),
   issuers: Type.Array(Type.String(), { description: 'Issuers of access tokens.' }),
   keys: Type.Array(closedObject({ name: Type.String(), scopes: Type.Array(Type.String()) }), {
     description: 'API keys: their names and scopes, never the keys.'
   }),
-  requiredScopes: Type.Array(Type.String(), { description: 'What each caller needs.' }),
-  upstreams: count('How many it has.'),
-  endpoints: count('How many it has.'),
-  policyRules: Type.Union([Type.Integer(), Type.Null()], { description: 'Rules of its policy. null: it has none.' }),
+  requiredScopes: Type.Array(Type.String(), { description: 'Scopes that every caller needs.' }),
+  upstreams: count('Number of its upstreams.'),
+  endpoints: count('Number of its endpoints.'),
+  policyRules: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Number of rules in its policy. null: it has none.'
+  }),
   managedBy: managedBySchema,
   version: versionSchema
 })
@@ -47,7 +49,7 @@ export const TenantDetails = closedObject({
   problems: Type.Array(
     closedObject({ path: Type.String(), message: Type.String(), suggestion: Type.Optional(Type.String()) }),
     {
-      description: 'Why its newest configuration is not in use at the process that answers. Empty: it is.'
+      description: 'Why its newest configuration is not in use at the process that answers. Empty: it is in use.'
     }
   )
 })
@@ -112,7 +114,7 @@ export const configurationRoutes = [
       method: 'GET',
       path: '/v1/limits',
       roles: everyRole,
-      summary: 'The limits in force: those of the configuration, with every default.',
+      summary: 'Returns the limits in force: those of the configuration, with every default.',
       response: closedObject({ ...LimitsSchema.properties, readyDelayMs: Type.Integer() })
     },
     (_request, { snapshot }) => snapshot().limits
@@ -122,7 +124,7 @@ export const configurationRoutes = [
       method: 'GET',
       path: '/v1/tenants',
       roles: everyRole,
-      summary: 'The tenants that the key is for.',
+      summary: 'Lists the tenants that the key is for.',
       query: closedObject(pageQuery),
       response: pageSchema(TenantEntry)
     },
@@ -139,7 +141,7 @@ export const configurationRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}',
       roles: everyRole,
-      summary: 'One tenant. The ETag of its configuration is for If-Match.',
+      summary: 'Returns one tenant. The ETag of its configuration is for If-Match.',
       tenantMayBeMissing: true,
       response: TenantDetails
     },

@@ -28,48 +28,51 @@ const orNull = <Schema extends ReturnType<typeof Type.String> | ReturnType<typeo
 ) => Type.Union([schema, Type.Null()], { description })
 
 export const UpstreamEntry = closedObject({
-  name: Type.String({ description: 'Its name in this tenant.' }),
-  type: Type.Enum(['stdio', 'http'], { description: 'A process, or a URL.' }),
+  name: Type.String({ description: 'Name of the upstream in this tenant.' }),
+  type: Type.Enum(['stdio', 'http'], { description: '`stdio`: a child process. `http`: a URL.' }),
   transport: Type.Union([Type.Enum(['stdio', 'streamable-http', 'sse']), Type.Null()], {
     description:
-      'How it is spoken to: Streamable HTTP, or the HTTP+SSE of 2024-11-05 (`sse`). null: of a URL whose ' +
-      'configuration names neither, that is known while a connection is open.'
+      'The MCP transport; `sse` is the HTTP+SSE of 2024-11-05. null: the configuration of the URL names none, and ' +
+      'no connection is open that shows it.'
   }),
   target: Type.String({
-    description: 'The program, or the origin of the URL: paths, queries and arguments may hold secrets.'
+    description:
+      'The program, or the origin of the URL. Paths, queries and arguments are left out, since they may hold ' +
+      'secrets.'
   }),
   secrets: Type.Array(Type.String(), {
-    description: 'Names of its headers, or of its environment variables. Values are never shown.'
+    description: 'Names of its configured headers or environment variables. Values are never shown.'
   }),
-  isolation: Type.Enum(['shared', 'principal', 'session'], { description: 'Who shares a connection.' }),
+  isolation: Type.Enum(['shared', 'principal', 'session'], {
+    description: 'Who shares a connection: all callers, the requests of one caller, or those of one session.'
+  }),
   state: Type.Enum(['connected', 'idle', 'away', 'disabled'], {
     description:
-      '`idle`: this process has no connection, and none has failed since one was open. `away`: it cannot be reached. ' +
-      '`disabled`: it is left out.'
+      'State at the process that answers. `idle`: no connection is open, and no attempt has failed since one was. ' +
+      '`away`: it cannot be reached. `disabled`: the configuration leaves it out.'
   }),
-  connections: Type.Integer({ description: 'Open connections of this process.' }),
-  calls: Type.Integer({ description: 'Calls that run on them.' }),
+  connections: Type.Integer({ description: 'Number of open connections of the process that answers.' }),
+  calls: Type.Integer({ description: 'Number of calls that run on these connections.' }),
   processes: Type.Union([closedObject({ count: Type.Integer(), bytes: Type.Integer() }), Type.Null()], {
     description:
-      'Of a server that is a process: how many processes it is, with those that it started, and the memory that they ' +
-      'took when that was last read, at the process that answers. null: of a URL.'
+      'For `stdio`: the number of its processes, with those that they started, and their memory in bytes when it ' +
+      'was last read, at the process that answers. null for a URL.'
   }),
   strayLines: Type.Union([Type.Integer(), Type.Null()], {
     description:
-      'Of a server that is a process: lines on its standard output, at the process that answers, that are no ' +
-      'messages. An answer among them is lost. null: of a URL.'
+      'For `stdio`: the number of lines on standard output that are no MCP messages, at the process that answers. ' +
+      'An answer among them is lost. null for a URL.'
   }),
-  revisions: Type.Array(Type.String(), { description: 'Of MCP, that are spoken on them.' }),
+  revisions: Type.Array(Type.String(), { description: 'MCP revisions that are spoken on its open connections.' }),
   awaySince: orNull(Type.String(), 'Since when it cannot be reached (RFC 3339).'),
-  nextTryAt: orNull(Type.String(), 'When it is tried again; a call may try it sooner.'),
+  nextTryAt: orNull(Type.String(), 'When the gateway tries to connect again (RFC 3339). A call may try sooner.'),
   lastError: orNull(
     Type.String(),
-    'Why it could not be reached, the last time that it could not; for administrators only: it may hold what the ' +
-      'server said.'
+    'Error of the last failed attempt to reach it. For administrators only, since it may contain text of the server.'
   ),
   lastStderr: orNull(
     Type.String(),
-    'The last line of standard error of a process, for administrators only: it may say what callers sent.'
+    'Last line of standard error of a child process. For administrators only, since it may contain data of callers.'
   ),
   listing: Type.Union(
     [
@@ -81,7 +84,11 @@ export const UpstreamEntry = closedObject({
       }),
       Type.Null()
     ],
-    { description: 'How much it listed for clients that declare nothing. null: that is not known now.' }
+    {
+      description:
+        'How many tools, prompts, resources and templates it lists for clients without capabilities. null: that is ' +
+        'not known now.'
+    }
   ),
   managedBy: managedBySchema,
   version: versionSchema,
@@ -208,7 +215,7 @@ export const upstreamRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/upstreams',
       roles: everyRole,
-      summary: 'The upstreams of a tenant, and how they do at the process that answers.',
+      summary: 'Lists the upstreams of a tenant, with their state at the process that answers.',
       query: closedObject(pageQuery),
       response: pageSchema(UpstreamEntry)
     },
@@ -222,7 +229,7 @@ export const upstreamRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/upstreams/{upstream}',
       roles: everyRole,
-      summary: 'One upstream. The ETag is that of its tenant.',
+      summary: 'Returns one upstream. The ETag is that of its tenant.',
       response: UpstreamEntry
     },
     ({ administrator, params }, services) => upstreamAnswer(params, administrator, services)

@@ -62,9 +62,9 @@ function timeOf(member: string, text: string | undefined): number | undefined {
 const time = (description: string) => Type.Optional(Type.String({ maxLength: 64, description }))
 
 const wantedRecords = {
-  kind: Type.Optional(Type.Enum(recordKinds, { description: 'Only of this kind ([audit.md](audit.md)).' })),
-  since: time('Only those made at this time or later (RFC 3339).'),
-  until: time('Only those made before this time (RFC 3339).')
+  kind: Type.Optional(Type.Enum(recordKinds, { description: 'Only records of this kind ([audit.md](audit.md)).' })),
+  since: time('Only records made at this time or later (RFC 3339).'),
+  until: time('Only records made before this time (RFC 3339).')
 }
 
 const recordsQuery = closedObject({
@@ -106,9 +106,9 @@ const routesOfTrail = ({ of, roles, whose }: TrailRoutes) => [
       path: of,
       roles,
       summary:
-        `Audit records of ${whose} ([audit.md](audit.md)), the newest first as far as one process wrote them; with ` +
-        'Accept: text/event-stream those that are made from now on, at every process: an `event: audit` for each. A ' +
-        'page may be empty and have a `nextCursor`: it is looked further from there.',
+        `Lists the audit records of ${whose} ([audit.md](audit.md)); those of one process the newest first. A page ` +
+        'may be empty and have a `nextCursor`, from which the search goes on. With Accept: text/event-stream it ' +
+        'streams the records that are made from now on, at every process: an `event: audit` for each.',
       query: recordsQuery,
       response: pageSchema(Type.Object({}, { description: 'A record.' })),
       events: perEvent
@@ -132,8 +132,8 @@ const routesOfTrail = ({ of, roles, whose }: TrailRoutes) => [
       path: `${of}/export`,
       roles,
       summary:
-        `All audit records of ${whose} that the store has, of a kind and time, as lines of JSON: segment by segment, ` +
-        'the oldest first. An answer that is cut off has no end.',
+        `Exports all audit records of ${whose} that the store has, of a kind and time, as JSON Lines: segment by ` +
+        'segment, the oldest first. If the export fails midway, the response is cut off, without a final chunk.',
       query: closedObject(wantedRecords),
       response: Type.String({ description: 'JSON Lines (`application/jsonl`), as `audit verify` reads them.' })
     },
@@ -152,8 +152,9 @@ const routesOfTrail = ({ of, roles, whose }: TrailRoutes) => [
       path: `${of}/heads`,
       roles,
       summary:
-        `How far the gateway knows the runs of ${whose}: what \`gatehouse audit verify\` compares records with, to ` +
-        'find what was cut off at their end. Read before the records, or kept elsewhere.',
+        `Lists the newest record that the gateway knows of each chain of ${whose}. \`gatehouse audit verify\` ` +
+        'compares records with these, to find records that were cut off at the end. Read them before the records, or ' +
+        'keep them elsewhere.',
       query: closedObject(pageQuery),
       response: Heads
     },
@@ -169,8 +170,8 @@ const routesOfTrail = ({ of, roles, whose }: TrailRoutes) => [
       path: `${of}/verification`,
       roles,
       summary:
-        `Whether the newest audit records of ${whose} are whole, as \`gatehouse audit verify\` says it; with Accept: ` +
-        'text/event-stream, whether all are that the store keeps.',
+        `Verifies the newest audit records of ${whose}, like \`gatehouse audit verify\`. With Accept: ` +
+        'text/event-stream it verifies all that the store keeps.',
       response: Verification,
       events: verificationEvents
     },
@@ -221,7 +222,8 @@ export const auditRoutes = [
       method: 'GET',
       path: '/v1/audit/trails',
       roles: readersOfTrails,
-      summary: 'Whose audit records there may be: of the gateway itself, of tenants, and of those that were removed.',
+      summary:
+        'Lists the trails that may have audit records: of the gateway itself, of tenants, and of removed tenants.',
       query: closedObject(pageQuery),
       response: Trails
     },

@@ -8,14 +8,16 @@ import { defineRoute, everyRole } from '../route.ts'
 import type { SeenCaller } from './callers.ts'
 
 const PrincipalEntry = closedObject({
-  kind: Type.String({ description: '`token`, `key` or `anonymous`.' }),
-  issuer: Type.String({ description: 'Who says who the caller is.' }),
-  subject: Type.String({ description: 'The caller.' }),
+  kind: Type.String({ description: 'How the caller authenticates: `token`, `key` or `anonymous`.' }),
+  issuer: Type.String({
+    description: "Issuer of the caller's identity: the `iss` of its token, or a URN of the gateway."
+  }),
+  subject: Type.String({ description: 'Subject of the token, or name of the API key.' }),
   client: Type.String({ description: '`client_id` of the token, or the name of the API key.' }),
-  software: Type.Union([Type.String(), Type.Null()], { description: 'What the client calls itself, and its version.' }),
-  groups: Type.Array(Type.String(), { description: 'Of the last token.' }),
-  roles: Type.Array(Type.String(), { description: 'Of the last token.' }),
-  calls: Type.Integer({ description: 'That ended, since the process knows the caller.' }),
+  software: Type.Union([Type.String(), Type.Null()], { description: 'Name and version that the client reports.' }),
+  groups: Type.Array(Type.String(), { description: 'Groups of its last token.' }),
+  roles: Type.Array(Type.String(), { description: 'Roles of its last token.' }),
+  calls: Type.Integer({ description: 'Number of calls that have ended since the process first saw the caller.' }),
   firstSeenAt: Type.String({ description: 'RFC 3339.' }),
   lastSeenAt: Type.String({ description: 'RFC 3339.' })
 })

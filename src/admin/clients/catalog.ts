@@ -30,24 +30,26 @@ const revision = choice(
   'Of its client: what that does not have is converted or left out.'
 )
 
-const definition = Type.Object({}, { description: 'As clients get it: with schema and annotations.' })
+const definition = Type.Object({}, { description: 'The definition that clients get, with schema and annotations.' })
 
 const CatalogEntry = closedObject({
-  name: Type.String({ description: 'What the caller sees: a name, or the URI of a resource or template.' }),
-  upstream: Type.String({ description: 'Whose it is.' }),
-  upstreamName: Type.String({ description: 'What its upstream calls it.' }),
-  tokens: Type.Integer({ description: 'Of its definition, at four characters each: an estimate.' }),
+  name: Type.String({ description: 'Name that the caller sees, or the URI of a resource or template.' }),
+  upstream: Type.String({ description: 'Name of its upstream.' }),
+  upstreamName: Type.String({ description: 'Its name at the upstream.' }),
+  tokens: Type.Integer({ description: 'Tokens of its definition, estimated at four characters each.' }),
   definition: Type.Optional(definition)
 })
 
 const unknownUpstreams = Type.Array(Type.String(), {
-  description: 'Upstreams of the endpoint whose lists are not known, now or then: what they have is missing here.'
+  description:
+    'Upstreams of the endpoint whose lists are not known for the time asked for. What they offer is not in this ' +
+    'answer.'
 })
 
 const CatalogPage = closedObject({
   ...pageSchema(CatalogEntry).properties,
-  count: Type.Integer({ description: 'Entries of all pages.' }),
-  tokens: Type.Integer({ description: 'The same of all pages: an estimate.' }),
+  count: Type.Integer({ description: 'Number of entries on all pages.' }),
+  tokens: Type.Integer({ description: 'Estimated tokens of all pages.' }),
   unknown: unknownUpstreams
 })
 
@@ -57,19 +59,20 @@ const Seen = closedObject({
   at: Type.Optional(
     Type.String({
       description:
-        'As it was then (RFC 3339), by the configuration of the tenant and the lists of its upstreams that are kept; ' +
-        'not given: now. The configuration of a tenant of the file is always that of now.'
+        'Time for which the catalog is made (RFC 3339), from the kept configuration of the tenant and the kept ' +
+        'lists of its upstreams. Not given: now. For a tenant of the configuration file the present configuration ' +
+        'is used at any time.'
     })
   )
 })
 
 const CatalogDiff = closedObject({
-  onlyFrom: Type.Array(Type.String(), { description: 'Names that only the first one sees.' }),
-  onlyTo: Type.Array(Type.String(), { description: 'Names that only the second one sees.' }),
+  onlyFrom: Type.Array(Type.String(), { description: 'Names that only `from` sees.' }),
+  onlyTo: Type.Array(Type.String(), { description: 'Names that only `to` sees.' }),
   changed: Type.Array(closedObject({ name: Type.String(), from: definition, to: definition }), {
-    description: 'What both see, and differently.'
+    description: 'Entries that both see with different definitions.'
   }),
-  same: Type.Integer({ description: 'How many both see alike.' }),
+  same: Type.Integer({ description: 'Number of entries that both see alike.' }),
   tokens: closedObject({ from: Type.Integer(), to: Type.Integer() }),
   unknown: unknownUpstreams
 })
@@ -151,7 +154,8 @@ export const catalogRoutes = [
       isSafe: true,
       roles: everyRole,
       summary:
-        'What a caller sees at an endpoint, with a client that declares nothing. Starts upstreams that are needed.',
+        'Lists what a caller sees at an endpoint with a client without capabilities. Starts the upstreams that it ' +
+        'needs.',
       body: closedObject({
         ...Seen.properties,
         kind: catalogKind,
@@ -159,11 +163,11 @@ export const catalogRoutes = [
           Type.Boolean({
             default: false,
             description:
-              'All that it offers before rules decide who may use what: `caller` does not matter. Not for viewers, ' +
-              'who do not read rules.'
+              'Lists all that the endpoint offers before rules apply, whoever `caller` is. Not for viewers, who may ' +
+              'not read rules.'
           })
         ),
-        definitions: defaulted(Type.Boolean({ default: false, description: 'With the definition of each.' })),
+        definitions: defaulted(Type.Boolean({ default: false, description: 'Adds the definition of each entry.' })),
         ...pageQuery
       }),
       response: CatalogPage
@@ -198,7 +202,7 @@ export const catalogRoutes = [
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog/diff',
       isSafe: true,
       roles: everyRole,
-      summary: 'In what that differs between two callers, two revisions, or two moments.',
+      summary: 'Compares the catalogs of two callers, two revisions or two times.',
       body: closedObject({ kind: catalogKind, from: Seen, to: Seen }),
       response: CatalogDiff
     },

@@ -16,17 +16,17 @@ const maxExaminations = 4
 /** The longest time of one exchange, in milliseconds. */
 const examinedMs = 10_000
 
-const hopText = Type.String({ description: 'As [doctor.md](doctor.md) calls it.' })
+const hopText = Type.String({ description: 'Name of the hop, as in [doctor.md](doctor.md).' })
 
 const Examined = closedObject({
-  url: Type.String({ description: 'What was examined: the URL that hosts are given.' }),
+  url: Type.String({ description: 'The URL that was examined, the one for hosts.' }),
   hops: Type.Array(closedObject({ hop: hopText, text: Type.String({ description: 'What was seen.' }) }), {
-    description: 'Those that are well, in the order in which a host comes to them.'
+    description: 'The hops that work, in the order in which a host passes them.'
   }),
   fault: Type.Union(
     [
       closedObject({
-        code: Type.String({ description: 'As in [doctor.md](doctor.md).' }),
+        code: Type.String({ description: 'Code of the fault, as in [doctor.md](doctor.md).' }),
         hop: hopText,
         side: Type.String({ description: 'Who has to act.' }),
         problem: Type.String(),
@@ -34,9 +34,9 @@ const Examined = closedObject({
       }),
       Type.Null()
     ],
-    { description: 'The first one that is not; null: all that were tried are.' }
+    { description: 'The first hop that fails. null: all hops that were tried work.' }
   ),
-  untried: Type.String({ description: 'What was not tried, and why; empty: all was.' })
+  untried: Type.String({ description: 'What was not tried, and why. Empty: everything was tried.' })
 })
 
 const places = createPlaces(maxExaminations, 'Too many endpoints are being examined.')
@@ -48,8 +48,9 @@ export const doctorRoute = defineRoute(
     isSafe: true,
     roles: administrators,
     summary:
-      'Goes the way of a host to the public URL of an endpoint, from the machine of the gateway, and says at the ' +
-      'first hop that fails who has to act. It asks only that URL and the issuers of the tenant.',
+      'Examines, from the machine of the gateway, the steps of a host to the public URL of an endpoint, and says ' +
+      'for the first one that fails who has to act. It sends requests to that URL and to the issuers of the tenant ' +
+      'only.',
     body: closedObject({
       credential: credentialSchema('with which a session is tried, too'),
       origin: Type.Optional(
@@ -57,12 +58,12 @@ export const doctorRoute = defineRoute(
           maxLength: 512,
           pattern: '^[\\x21-\\x7e]+$',
           patternErrorMessage: 'must be an origin, such as https://example.com',
-          description: 'Of the page of a host that runs in a browser.'
+          description: 'Web origin of a host that runs in a browser.'
         })
       )
     }),
     response: Examined,
-    events: '`event: hop` for each that is well, then one `event: answer`, whose `data` is the answer without events.'
+    events: '`event: hop` for each hop that works, then one `event: answer`, whose `data` is the answer without events.'
   },
   ({ tenant, params, body: { credential, origin }, wantsEvents }, services) => {
     const { path } = namedEndpoint(tenant, params['endpoint'] ?? '')

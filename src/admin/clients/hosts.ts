@@ -14,18 +14,20 @@ const keyPlaceholder = 'YOUR_API_KEY'
 const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
 
 const HostsAnswer = closedObject({
-  url: Type.String({ description: 'What hosts are given.' }),
-  with: Type.Enum(['login', 'key'], { description: 'Whether they sign in by themselves, or send an API key.' }),
+  url: Type.String({ description: 'URL of the endpoint for hosts.' }),
+  with: Type.Enum(['login', 'key'], {
+    description: '`login`: hosts sign in by themselves. `key`: they send an API key.'
+  }),
   items: Type.Array(
     closedObject({
-      host: Type.String({ description: 'As `gatehouse connect --host` calls it.' }),
+      host: Type.String({ description: 'Name of the host for `gatehouse connect --host`.' }),
       title: Type.String(),
-      path: orNull('Of its file; null: it has none that could be written.'),
-      format: orNull('Of the file: json, yaml or toml.'),
+      path: orNull('Path of its configuration file. null: it has none that could be written.'),
+      format: orNull('Format of the file: json, yaml or toml.'),
       snippet: orNull('What goes into the file.'),
       command: orNull('One line for a shell.'),
       link: orNull('Opens the host with everything filled in.'),
-      notes: Type.Array(Type.String(), { description: 'What a person has to do, or to know.' })
+      notes: Type.Array(Type.String(), { description: 'What the person has to do or to know.' })
     })
   )
 })
@@ -35,15 +37,19 @@ export const hostsRoute = defineRoute(
     method: 'GET',
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/hosts',
     roles: everyRole,
-    summary: 'How each host is set up for an endpoint.',
+    summary: 'Returns how to set up each host for an endpoint.',
     query: closedObject({
       name: Type.Optional(
         Type.String({
           pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$',
-          description: 'How the host calls it. Default: the tenant.'
+          description: 'Name of the endpoint in the host. Default: the tenant.'
         })
       ),
-      platform: choice(['linux', 'darwin', 'win32'], 'linux', 'Of the person, for the paths of files.'),
+      platform: choice(
+        ['linux', 'darwin', 'win32'],
+        'linux',
+        'Operating system of the person, for the paths of files.'
+      ),
       with: Type.Optional(
         Type.Enum(['login', 'key'], {
           description: `Default: login where the tenant has one. With key, ${keyPlaceholder} stands for the API key.`

@@ -19,7 +19,7 @@ export const credentialSchema = (whose: string) =>
       maxLength: maxCredentialLength,
       pattern: '^[\\x21-\\x7e]+$',
       patternErrorMessage: 'must be of visible ASCII characters, without spaces or line breaks',
-      description: `An API key of the tenant, or a token, ${whose}. It is neither kept nor written down.`
+      description: `An API key of the tenant, or a token, ${whose}. It is neither stored nor logged.`
     })
   )
 

@@ -92,13 +92,21 @@ export function catalogsThen(
 }
 
 const Moment = closedObject({
-  at: Type.String({ description: 'RFC 3339. What was before it is seen with an `at` that is earlier.' }),
-  version: Type.Union([Type.Integer(), Type.Null()], { description: 'Of the configuration. null: a list changed.' }),
-  actor: Type.Union([Type.String(), Type.Null()], { description: 'Who changed the configuration.' }),
-  upstream: Type.Union([Type.String(), Type.Null()], { description: 'Whose list changed.' }),
-  came: Type.Integer({ description: 'Entries of its lists that came.' }),
-  gone: Type.Integer({ description: 'Entries that went.' }),
-  altered: Type.Integer({ description: 'Entries that were altered.' })
+  at: Type.String({
+    description: 'Time of the change (RFC 3339). A catalog with an earlier `at` shows what was offered before it.'
+  }),
+  version: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Version of the configuration. null: a list of an upstream changed.'
+  }),
+  actor: Type.Union([Type.String(), Type.Null()], {
+    description: 'Who changed the configuration. null: a list changed.'
+  }),
+  upstream: Type.Union([Type.String(), Type.Null()], {
+    description: 'Upstream whose list changed. null: the configuration changed.'
+  }),
+  came: Type.Integer({ description: 'Number of entries that were added to its lists.' }),
+  gone: Type.Integer({ description: 'Number of entries that were removed.' }),
+  altered: Type.Integer({ description: 'Number of entries that were altered.' })
 })
 
 const countsOf = ({ lists }: ListingChangeKept) => {
@@ -114,12 +122,12 @@ export const momentsRoute = defineRoute(
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/catalog/moments',
     roles: everyRole,
     summary:
-      'When what an endpoint offers may have changed, the newest first: versions of the configuration of its tenant, ' +
-      'and changes of the lists of its upstreams.',
+      'Lists the times at which the catalog of an endpoint may have changed, the newest first: versions of the ' +
+      'configuration of its tenant, and changes of the lists of its upstreams.',
     response: closedObject({
       items: Type.Array(Moment),
       since: Type.Union([Type.String(), Type.Null()], {
-        description: 'Since when the lists of all its upstreams are known (RFC 3339). null: not of all.'
+        description: 'Since when the lists of all its upstreams are known (RFC 3339). null: some are not known.'
       })
     })
   },

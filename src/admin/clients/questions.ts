@@ -15,10 +15,10 @@ export const catalogKind = choice(routeKinds, 'tool', 'Which of its lists.')
 
 const ExplanationSchema = closedObject({
   outcome: Type.Enum(routeOutcomes, {
-    description: 'As `gatehouse explain` says it ([policy.md](policy.md)).'
+    description: 'The decision, as of `gatehouse explain` ([policy.md](policy.md)).'
   }),
-  sentence: Type.String({ description: 'Why, in a sentence.' }),
-  missingScopes: Type.Array(Type.String(), { description: 'What the call needs and the caller lacks.' }),
+  sentence: Type.String({ description: 'The reason, in a sentence.' }),
+  missingScopes: Type.Array(Type.String(), { description: 'Scopes that the call needs and the caller lacks.' }),
   rules: Type.Array(
     closedObject({
       name: Type.String(),
@@ -27,7 +27,7 @@ const ExplanationSchema = closedObject({
       applies: Type.Union([Type.Boolean(), Type.Null()]),
       because: Type.String()
     }),
-    { description: 'Every rule, and what it has to do with it. `applies` null: that depends on the arguments.' }
+    { description: 'Every rule, and whether it applies. `applies` is null if that depends on the arguments.' }
   )
 })
 
@@ -54,14 +54,14 @@ export const questionRoutes = [
       path: '/v1/tenants/{tenant}/endpoints/{endpoint}/explain',
       isSafe: true,
       roles: everyRole,
-      summary: 'Why a caller can or cannot see and use something, rule by rule. Starts nothing.',
+      summary: 'Explains rule by rule why a caller can or cannot see and use something. Starts no upstream.',
       body: closedObject({
         caller: defaulted(CallerSchema),
         kind: catalogKind,
-        name: Type.String({ description: 'UPSTREAM/NAME, with the name or URI that the upstream itself gives it.' }),
-        arguments: Type.Optional(Type.Unknown({ description: 'Those of the call, an object, for conditions.' })),
+        name: Type.String({ description: 'UPSTREAM/NAME, where NAME is the name or URI at the upstream.' }),
+        arguments: Type.Optional(Type.Unknown({ description: 'Arguments of the call, an object, for conditions.' })),
         address: Type.Optional(
-          Type.String({ maxLength: 64, description: 'Of the client, for conditions that look at it.' })
+          Type.String({ maxLength: 64, description: 'Address of the client, for conditions that use it.' })
         ),
         at: Type.Optional(Type.String({ description: 'When the call is made (RFC 3339). Default: now.' }))
       }),

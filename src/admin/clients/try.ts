@@ -20,15 +20,15 @@ const maxTryMs = 10 * 60_000
 const capabilities = { elicitation: { form: {}, url: {} } }
 
 const TryAnswer = closedObject({
-  status: Type.Integer({ description: 'Of the HTTP answer of the endpoint.' }),
-  requestId: Type.Union([Type.String(), Type.Null()], { description: 'Under which the log has the call.' }),
-  ms: Type.Integer({ description: 'How long it took.' }),
+  status: Type.Integer({ description: "HTTP status of the endpoint's answer." }),
+  requestId: Type.Union([Type.String(), Type.Null()], { description: 'Id of the call in the log.' }),
+  ms: Type.Integer({ description: 'Duration in milliseconds.' }),
   result: Type.Optional(
     Type.Unknown({
-      description: 'As a client of 2026-07-28 gets it; `resultType: input_required` where the server asks for more.'
+      description: 'Result that a client of 2026-07-28 gets; `resultType: input_required` if the server asks for input.'
     })
   ),
-  error: Type.Optional(Type.Unknown({ description: 'Of JSON-RPC: `code`, `message` and `data`.' }))
+  error: Type.Optional(Type.Unknown({ description: 'JSON-RPC error: `code`, `message` and `data`.' }))
 })
 
 const places = createPlaces(maxTries, 'Too many tools are being tried.')
@@ -40,19 +40,22 @@ export const tryRoute = defineRoute(
     timeoutMs: maxTryMs,
     roles: administrators,
     summary:
-      'Calls a tool through the endpoint itself, as whoever the credential in the body is: an administrator may call ' +
-      'nothing by it that this caller may not. The audit log has who tried it, and the call. With Accept: ' +
-      'text/event-stream its progress is told. Not where rules look at addresses: the call comes from the gateway.',
+      'Calls a tool through the endpoint itself, as the caller of the credential in the body, with the rights of ' +
+      'that caller only. The audit log records who tried it, and the call. With Accept: text/event-stream the ' +
+      'progress is sent, too. Refused if rules of the endpoint use the address of the client, since the call comes ' +
+      'from the gateway.',
     body: closedObject({
-      tool: Type.String({ maxLength: 512, description: 'Its name at this endpoint.' }),
-      arguments: Type.Optional(Type.Unknown({ description: 'An object.' })),
+      tool: Type.String({ maxLength: 512, description: 'Name of the tool at this endpoint.' }),
+      arguments: Type.Optional(Type.Unknown({ description: 'Arguments of the call, an object.' })),
       credential: credentialSchema('of whoever tries it'),
-      inputResponses: Type.Optional(Type.Unknown({ description: 'To the `inputRequests` of the answer before.' })),
-      requestState: Type.Optional(Type.String({ description: 'Of the answer before.' }))
+      inputResponses: Type.Optional(
+        Type.Unknown({ description: 'Responses to the `inputRequests` of the answer before.' })
+      ),
+      requestState: Type.Optional(Type.String({ description: 'The `requestState` of the answer before.' }))
     }),
     response: TryAnswer,
     events:
-      '`event: progress` and `event: message` with what the server says on the way, then one `event: answer`, whose ' +
+      '`event: progress` and `event: message` for notifications of the server, then one `event: answer`, whose ' +
       '`data` is the answer without events, or `event: problem`. Whoever closes the stream cancels the call.'
   },
   async ({ tenant, params, body, administrator, address, wantsEvents }, services) => {

@@ -14,11 +14,15 @@ export const upstreamToolsRoute = defineRoute(
     method: 'GET',
     path: '/v1/tenants/{tenant}/upstreams/{upstream}/tools',
     roles: readersOfRules,
-    summary: 'Names of the tools that an upstream lists, as it calls them. Starts it where they are not known yet.',
+    summary: 'Lists the tools of an upstream by their names there. Starts the upstream if they are not known yet.',
     query: closedObject(pageQuery),
     response: closedObject({
       ...pageSchema(closedObject({ name: Type.String() })).properties,
-      isKnown: Type.Boolean({ description: 'false: it could not be asked, or lists them for each person alone.' })
+      isKnown: Type.Boolean({
+        description:
+          'Whether the tools are known. false: the upstream could not be asked, or lists tools for each person ' +
+          'only.'
+      })
     })
   },
   async ({ tenant, params, query }, { listings, snapshot }) => {

@@ -35,8 +35,8 @@ const gainsAndLosses = (max: number) => {
     ...tools,
     others: Type.Array(closedObject({ kind: Type.Enum(otherKinds), ...tools }), {
       description:
-        'The same of prompts, of resources by their URIs, and of templates; those of which none is gained or lost ' +
-        'are left out. `gains` and `loses` are of tools.'
+        'The same for prompts, for resources (by URI) and for templates. Kinds without a gain or loss are left out. ' +
+        '`gains` and `loses` are tools.'
     })
   }
 }
@@ -45,16 +45,18 @@ export const ofEndpoint = gainsAndLosses(maxNamesOfEndpoint)
 
 export const CallerChanges = closedObject(
   {
-    known: Type.Integer({ description: 'Callers that were looked at.' }),
+    known: Type.Integer({ description: 'Number of callers that were examined.' }),
     notLookedAt: Type.Integer({
-      description: 'Not all callers were looked at where this is not 0: tools times rules were too many.'
+      description: 'Number of callers that were not examined, because there are too many tools and rules.'
     }),
-    differ: Type.Integer({ description: 'Of those looked at, to whom it makes a difference.' }),
+    differ: Type.Integer({ description: 'Number of examined callers whose access changes.' }),
     changes: Type.Array(
       closedObject({
         kind: Type.Enum(['token', 'key', 'anonymous']),
-        issuer: Type.String({ description: 'Who says who the caller is.' }),
-        subject: Type.String({ description: 'The caller: a subject, or the name of a key.' }),
+        issuer: Type.String({
+          description: "Issuer of the caller's identity: the `iss` of its token, or a URN of the gateway."
+        }),
+        subject: Type.String({ description: 'Subject of the token, or name of the API key.' }),
         ...gainsAndLosses(maxNamesOfCaller)
       }),
       { description: `The first ${maxCallersTold} of these, keys first.` }
@@ -62,9 +64,9 @@ export const CallerChanges = closedObject(
   },
   {
     description:
-      'Who may use other tools, prompts, resources or templates than before, by rules, by scopes, or by being let in ' +
-      'or not: the keys of the tenant, and whoever called today at the process that answers, with the groups and ' +
-      'scopes of their last token.'
+      'Callers whose access to tools, prompts, resources or templates changes, by rules, by scopes, ' +
+      "or because they are admitted or not. Examined are the API keys of the tenant and today's " +
+      'callers of the process that answers, with the groups and scopes of their last token.'
   }
 )
 

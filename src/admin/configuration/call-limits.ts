@@ -22,7 +22,7 @@ import {
 } from './managed.ts'
 
 const CallLimitEntry = closedObject({
-  name: Type.String({ description: 'Its name in this tenant, which refusals and `RateLimit` headers tell.' }),
+  name: Type.String({ description: 'Name of the limit in this tenant. Refusals and `RateLimit` headers contain it.' }),
   ...CallLimitSchema.properties,
   managedBy: managedBySchema,
   version: versionSchema
@@ -62,7 +62,7 @@ export const callLimitRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/limits',
       roles: everyRole,
-      summary: 'The limits of calls of a tenant ([call-limits.md](call-limits.md)).',
+      summary: 'Lists the limits of calls of a tenant ([call-limits.md](call-limits.md)).',
       query: closedObject(pageQuery),
       response: pageSchema(CallLimitEntry)
     },
@@ -77,7 +77,7 @@ export const callLimitRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/limits/{limit}',
       roles: everyRole,
-      summary: 'One limit of calls. The ETag is that of its tenant.',
+      summary: 'Returns one limit of calls. The ETag is that of its tenant.',
       response: CallLimitDetails
     },
     ({ administrator, params }, services) => callLimitAnswer(params, administrator, services)

@@ -87,7 +87,7 @@ const kinds = {
     response: TenantDetails,
     answer: tenantAnswer,
     name: 'a tenant',
-    words: 'a tenant, whole, as `tenants.{id}` of [config.md](config.md); a platform-admin alone makes new ones'
+    words: 'a tenant, whole, as `tenants.{id}` of [config.md](config.md); only platform-admins make new ones'
   },
   upstream: {
     path: `${base}/upstreams/{upstream}`,
@@ -150,7 +150,7 @@ function routesOf(kind: PartKind): AdminRoute[] {
       {
         ...shared,
         method: 'PUT',
-        summary: `Makes or replaces ${about.words}. What is there already is replaced with If-Match only.`,
+        summary: `Makes or replaces ${about.words}. Replacing requires If-Match.`,
         body: about.schema,
         validatesBody: true,
         creates: true,
@@ -166,8 +166,8 @@ function routesOf(kind: PartKind): AdminRoute[] {
         ...shared,
         method: 'PATCH',
         summary:
-          `Changes some members of ${about.name}, with If-Match: JSON Merge Patch (RFC 7396). ` +
-          '`null` removes a member.',
+          `Changes some members of ${about.name} by a JSON Merge Patch (RFC 7396), in which \`null\` removes a ` +
+          'member. Requires If-Match.',
         body: Type.Object({}, { description: 'The members to change.' }),
         validatesBody: true,
         response: about.response
@@ -185,8 +185,8 @@ function routesOf(kind: PartKind): AdminRoute[] {
         roles: kind === 'tenant' ? ['platform-admin'] : administrators,
         summary:
           kind === 'tenant'
-            ? 'Removes a tenant with all that it has, with If-Match: its sessions end.'
-            : `Removes ${about.name}, with If-Match.`
+            ? 'Removes a tenant and all its parts; its sessions end. Requires If-Match.'
+            : `Removes ${about.name}. Requires If-Match.`
       },
       async (request, services) => {
         const made = await changePart(request, services, { kind, verb: 'delete', next: () => undefined })

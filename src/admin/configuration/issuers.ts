@@ -23,14 +23,18 @@ import {
 
 const IssuerEntry = closedObject({
   issuer: Type.String({ description: 'The `iss` of its tokens.' }),
-  isLoginFront: Type.Boolean({ description: 'It is the login front of the tenant ([login.md](login.md)).' }),
-  jwksUri: Type.Union([Type.String(), Type.Null()], { description: 'Where its keys are. null: as it says itself.' }),
-  algorithms: Type.Array(Type.String(), { description: 'Of signatures that are accepted.' }),
-  requireTyp: Type.Boolean({ description: 'Only tokens of type `at+jwt` are accepted.' }),
-  audiences: Type.Array(Type.String(), { description: 'That stand for the gateway in `aud`, besides the URL.' }),
-  maxLifetimeSeconds: Type.Integer({ description: 'Of a token.' }),
+  isLoginFront: Type.Boolean({ description: 'Whether it is the login front of the tenant ([login.md](login.md)).' }),
+  jwksUri: Type.Union([Type.String(), Type.Null()], {
+    description: 'URL of its public keys. null: its metadata names the URL.'
+  }),
+  algorithms: Type.Array(Type.String(), { description: 'Signature algorithms that are accepted.' }),
+  requireTyp: Type.Boolean({ description: 'Whether only tokens of type `at+jwt` are accepted.' }),
+  audiences: Type.Array(Type.String(), {
+    description: 'Values of `aud` that are accepted for the gateway, besides the URL of the endpoint.'
+  }),
+  maxLifetimeSeconds: Type.Integer({ description: 'The longest accepted lifetime of a token, in seconds.' }),
   claims: Type.Union([Type.Object({}), Type.Null()], {
-    description: 'Where its tokens say who calls. null: as usual.'
+    description: 'Claims of its tokens that identify the caller. null: those of RFC 9068.'
   }),
   managedBy: managedBySchema,
   version: versionSchema
@@ -80,7 +84,7 @@ export const issuerRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/issuers',
       roles: everyRole,
-      summary: 'The issuers whose tokens a tenant accepts.',
+      summary: 'Lists the issuers whose tokens a tenant accepts.',
       query: closedObject(pageQuery),
       response: pageSchema(IssuerEntry)
     },
@@ -95,7 +99,7 @@ export const issuerRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/issuers/{issuer}',
       roles: everyRole,
-      summary: 'One issuer (percent-encoded). The ETag is that of its tenant.',
+      summary: 'Returns one issuer (percent-encoded in the path). The ETag is that of its tenant.',
       response: IssuerDetails
     },
     ({ administrator, params }, services) => issuerAnswer(params, administrator, services)

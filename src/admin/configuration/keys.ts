@@ -18,17 +18,21 @@ import { etagHeader } from './managed.ts'
 import { writeDocuments } from './write.ts'
 
 const KeyEntry = closedObject({
-  name: Type.String({ description: 'Who holds it.' }),
+  name: Type.String({ description: 'Name of the key: who holds it.' }),
   scopes: Type.Array(Type.String(), { description: 'What the holder may do.' }),
   endpoints: Type.Optional(
-    Type.Array(Type.String(), { description: 'Which it is for. Not there: all of the tenant.' })
+    Type.Array(Type.String(), {
+      description: 'Names of the endpoints that the key is for. Not given: all endpoints of the tenant.'
+    })
   ),
-  expires: Type.Optional(Type.String({ description: 'From then on it is refused. Not there: it has no end.' }))
+  expires: Type.Optional(Type.String({ description: 'When the key expires. Not given: it does not.' }))
 })
 
 const ListedKey = closedObject({
   ...KeyEntry.properties,
-  stopped: Type.Boolean({ description: 'Does a kill switch stop it: its own, of its holder or of the tenant?' })
+  stopped: Type.Boolean({
+    description: 'Whether a kill switch stops it: one for the key, for its holder or for the tenant.'
+  })
 })
 
 const NewKey = closedObject({
@@ -73,7 +77,7 @@ export const keyRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/keys',
       roles: everyRole,
-      summary: 'The API keys of a tenant, also those that are stopped: their names and what they may, never the keys.',
+      summary: 'Lists the API keys of a tenant, also stopped ones: names and permissions, never the keys.',
       query: closedObject(pageQuery),
       response: pageSchema(ListedKey)
     },
@@ -94,7 +98,8 @@ export const keyRoutes = [
       path: '/v1/tenants/{tenant}/keys',
       roles: administrators,
       summary:
-        'Makes an API key, and shows it this once. With an `Idempotency-Key`, the same request gets the same key.',
+        'Makes an API key. This answer alone has the key; the same request with the same `Idempotency-Key` gets it ' +
+        'again.',
       tenantMayBeMissing: true,
       body: closedObject({
         name: KeySchema.properties.name,
@@ -131,7 +136,7 @@ export const keyRoutes = [
       method: 'DELETE',
       path: '/v1/tenants/{tenant}/keys/{key}',
       roles: administrators,
-      summary: 'Takes an API key away: calls and streams of its holder end at every process. Needs no If-Match.',
+      summary: 'Revokes an API key: calls and streams of its holder end at every process. Takes no If-Match.',
       tenantMayBeMissing: true
     },
     async (request, services) => {

@@ -12,17 +12,17 @@ import { etagOf } from './conditions.ts'
 import { type PartKind, placeOf } from './parts.ts'
 
 export const managedBySchema = Type.Enum(['file', 'api'], {
-  description: '`file`: the configuration file, where alone it can be changed. `api`: this API.'
+  description: 'Where it can be changed. `file`: only in the configuration file. `api`: by this API.'
 })
 
 export const versionSchema = Type.Union([Type.Integer(), Type.Null()], {
-  description: 'The version in which its tenant was changed last. null: it is managed by the file.'
+  description: 'Version of the last change of its tenant. null: the configuration file manages it.'
 })
 
 export const configurationSchema = Type.Union([Type.Object({}), Type.Null()], {
   description:
-    'As it was put, with `{"secret": true}` in place of each secret. null: it is managed by the file, or the role ' +
-    'may not change it.'
+    'The configuration as it was sent, with `{"secret": true}` in place of each secret. null: the configuration ' +
+    'file manages it, or the role may not change it.'
 })
 
 export const managedOf = (document: TenantDocument | undefined) => ({

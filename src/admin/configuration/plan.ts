@@ -36,30 +36,37 @@ const maxBrokenTests = 20
 const UpstreamPlan = closedObject({
   upstream: Type.String(),
   change: kindOfChange,
-  type: Type.Enum(['stdio', 'http'], { description: 'Of `stdio`, processes end with their calls, and others start.' })
+  type: Type.Enum(['stdio', 'http'], {
+    description: '`stdio`: its processes end after their calls, and new ones start.'
+  })
 })
 
 const TenantPlan = closedObject({
   tenant: Type.String(),
   change: kindOfChange,
-  callersChange: Type.Boolean({ description: 'Its issuers, keys or required scopes: callers are checked anew.' }),
-  endpoints: Type.Array(EndpointPlan, { description: 'Those that change for their clients.' }),
+  callersChange: Type.Boolean({
+    description: 'Whether its issuers, keys or required scopes change. Callers are then checked again.'
+  }),
+  endpoints: Type.Array(EndpointPlan, { description: 'Endpoints that change for their clients.' }),
   brokenTests: Type.Array(closedObject({ endpoint: Type.String(), name: Type.String(), sentence: Type.String() }), {
     description: `Tests of its policies that would not hold any more: the first ${maxBrokenTests}.`
   }),
   notes: Type.Array(Type.String(), {
-    description: 'What is taken, and may not be meant: rules and limits of calls that name no upstream or tag of it.'
+    description:
+      'Accepted parts that may be mistakes: rules and limits of calls that name no upstream or tag of the tenant.'
   }),
-  upstreams: Type.Array(UpstreamPlan, { description: 'Those that are connected anew, or no more.' })
+  upstreams: Type.Array(UpstreamPlan, { description: 'Upstreams that are connected anew, or no longer.' })
 })
 
 const PlanResult = closedObject({
   version: Type.Integer({
     description:
-      'Of now, for a key of some tenants of their last change: `POST /v1/apply` with it makes the change that was ' +
-      'planned.'
+      'The present version; for a key of some tenants, that of their last change. Send it with `POST /v1/apply` to ' +
+      'make exactly the planned change.'
   }),
-  tenants: Type.Array(TenantPlan, { description: 'Those that would change; none where everything is so already.' })
+  tenants: Type.Array(TenantPlan, {
+    description: 'The tenants that would change. Empty: the configuration is the wanted one already.'
+  })
 })
 
 function upstreamPlans(before: Tenant | undefined, after: Tenant | undefined): Array<Static<typeof UpstreamPlan>> {
@@ -104,8 +111,7 @@ export const planRoutes = [
       path: '/v1/plan',
       isSafe: true,
       roles: administrators,
-      summary:
-        'What a change would do, and why it would be refused, in the words of `POST /v1/apply`. Changes nothing.',
+      summary: 'Returns what a change would do, or refuses it as `POST /v1/apply` would. Changes nothing.',
       body: PlanBody,
       response: PlanResult
     },

@@ -22,12 +22,14 @@ import {
 /** A rule of a policy, or what a kill switch is among them. */
 export const RuleInForce = closedObject({
   ...RuleSchema.properties,
-  name: Type.String({ description: 'What `explain` and the log call it; `kill switch` of a tool that is stopped.' })
+  name: Type.String({
+    description: 'Name of the rule in `explain` and in the log; `kill switch` for the rule of a stopped tool.'
+  })
 })
 
 export const PolicyDetails = closedObject({
   ...PolicySchema.properties,
-  rules: Type.Array(RuleInForce, { description: 'In any order.' }),
+  rules: Type.Array(RuleInForce, { description: 'The rules. Their order has no meaning.' }),
   managedBy: managedBySchema,
   version: versionSchema,
   configuration: configurationSchema
@@ -57,7 +59,7 @@ export const policyRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/policy',
       roles: ['platform-admin', 'tenant-admin', 'auditor'],
-      summary: 'The policy of a tenant as it is in force, kill switches of tools among its rules.',
+      summary: 'Returns the policy in force of a tenant; kill switches of tools are among its rules.',
       response: PolicyDetails
     },
     ({ administrator, params }, services) => policyAnswer(params, administrator, services)

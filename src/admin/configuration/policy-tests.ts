@@ -17,13 +17,13 @@ import { catalogWithoutRules, placeOrder, policyLevels, rulesAt, type EndpointPl
 
 const TestResult = closedObject({
   ...PolicyTestSchema.properties,
-  of: Type.Enum(policyLevels, { description: 'In whose policy it stands.' }),
-  place: Type.Integer({ description: 'In the order of that policy, from 1.' }),
+  of: Type.Enum(policyLevels, { description: 'Whether the policy of the tenant or of the endpoint has the test.' }),
+  place: Type.Integer({ description: 'Position in that policy, from 1.' }),
   holds: Type.Boolean(),
   outcome: Type.Union([PolicyTestSchema.properties.expect, Type.Null()], {
-    description: 'What is decided. null: it cannot be asked so, and `sentence` says why.'
+    description: 'What the policy decides. null: the test cannot be run, and `sentence` says why.'
   }),
-  sentence: Type.String({ description: 'Why, in a sentence.' })
+  sentence: Type.String({ description: 'The reason, in a sentence.' })
 })
 
 type Result = Static<typeof TestResult>
@@ -115,12 +115,12 @@ export const policyTestsRoute = defineRoute(
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/policy-tests',
     roles: ['platform-admin', 'tenant-admin', 'auditor'],
     summary:
-      'The tests of the policies that hold at an endpoint (`policy.tests` of [config.md](config.md)), each run now. ' +
-      'Starts nothing.',
+      'Runs the tests of the policies in force at an endpoint (`policy.tests` of [config.md](config.md)). Starts no ' +
+      'upstream.',
     query: closedObject(pageQuery),
     response: closedObject({
       ...pageSchema(TestResult).properties,
-      failed: Type.Integer({ description: 'Of all pages.' })
+      failed: Type.Integer({ description: 'Number of tests that fail, on all pages.' })
     })
   },
   async ({ tenant, params, query, administrator }, { wall, snapshot, catalogOf }) => {

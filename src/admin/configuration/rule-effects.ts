@@ -30,21 +30,21 @@ export const policyLevels = ['tenant', 'endpoint'] as const
 
 const RuleEffect = closedObject({
   ...RuleInForce.properties,
-  of: Type.Enum(policyLevels, { description: 'Whose policy it stands in.' }),
-  place: Type.Integer({ description: 'In the order of that policy, from 1.' }),
+  of: Type.Enum(policyLevels, { description: 'Whether the policy of the tenant or of the endpoint has the rule.' }),
+  place: Type.Integer({ description: 'Position in that policy, from 1.' }),
   tools: closedObject(
     {
       count: Type.Integer(),
       names: Type.Array(Type.String(), { description: `As the endpoint calls them: the first ${maxCoveredNames}.` })
     },
-    { description: 'Those that `what` covers, whoever calls and with whatever arguments.' }
+    { description: 'Tools that `what` covers, for any caller and any arguments.' }
   ),
   callers: closedObject(
     {
       count: Type.Integer(),
       names: Type.Array(Type.String(), { description: `Subjects and names of keys: the first ${maxCallerNames}.` })
     },
-    { description: 'Of those who called the tenant today at the process that answers, whom `who` is about.' }
+    { description: 'Callers that `who` covers, of those who called the tenant today at the process that answers.' }
   )
 })
 
@@ -55,11 +55,15 @@ const RulesPage = closedObject({
       tenant: Type.Union([PolicySchema.properties.default, Type.Null()]),
       endpoint: Type.Union([PolicySchema.properties.default, Type.Null()])
     },
-    { description: 'For what no rule allows or denies: both have to allow. null: there is no policy, which allows.' }
+    {
+      description:
+        'What holds where no rule allows or denies, by the policy of the tenant and by that of the endpoint; both ' +
+        'must allow. null: there is no such policy, which allows.'
+    }
   ),
-  tools: Type.Integer({ description: 'That the endpoint has, before rules.' }),
+  tools: Type.Integer({ description: 'Number of tools of the endpoint before rules apply.' }),
   unknown: Type.Array(Type.String(), {
-    description: 'Upstreams of the endpoint whose lists are not known now: their tools are missing here.'
+    description: 'Upstreams of the endpoint whose lists are not known now. Their tools are not in this answer.'
   })
 })
 
@@ -135,8 +139,8 @@ export const ruleEffectsRoute = defineRoute(
     path: '/v1/tenants/{tenant}/endpoints/{endpoint}/rules',
     roles: readersOfRules,
     summary:
-      'The rules that hold at an endpoint, those of its tenant first, each with the tools that it covers now and the ' +
-      'callers of today that it is about. Starts nothing.',
+      'Lists the rules in force at an endpoint, those of its tenant first, each with the tools and with the callers ' +
+      'of today that it covers. Starts no upstream.',
     query: closedObject(pageQuery),
     response: RulesPage
   },

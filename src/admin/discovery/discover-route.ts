@@ -23,19 +23,23 @@ const maxDiscoveryMs = 60_000
 /** The most tools that are listed by name. */
 const maxToolNames = 200
 
-const hopText = Type.String({ description: 'As [doctor.md](doctor.md) calls it.' })
+const hopText = Type.String({ description: 'Name of the hop, as in [doctor.md](doctor.md).' })
 
 const Discovered = closedObject({
-  url: Type.String({ description: 'Its origin: paths and queries may hold secrets.' }),
+  url: Type.String({
+    description: 'Origin of the URL. The path and the query are left out, since they may hold secrets.'
+  }),
   hops: Type.Array(closedObject({ hop: hopText, text: Type.String({ description: 'What was seen.' }) }), {
-    description: 'Those that are well, in the order in which the gateway comes to them.'
+    description: 'The hops that work, in the order in which the gateway passes them.'
   }),
   fault: Type.Union(
     [closedObject({ code: Type.String(), hop: hopText, problem: Type.String(), remedy: Type.String() }), Type.Null()],
-    { description: 'The first one that is not; null: all that were tried are.' }
+    { description: 'The first hop that fails. null: all hops that were tried work.' }
   ),
   asksPeople: Type.Boolean({
-    description: 'It wants a token of whoever calls: add it with `auth: {"type": "user"}`, and people connect accounts.'
+    description:
+      'Whether the server wants a token of each person: add it with `auth: {"type": "user"}`, and people connect ' +
+      'their accounts.'
   }),
   tools: Type.Union([Type.Array(Type.String()), Type.Null()], {
     description: `Names of its tools, ${maxToolNames} at most. null: that is told to nobody who shows it nothing.`
@@ -75,9 +79,9 @@ export const discoverRoute = defineRoute(
     tenantMayBeMissing: true,
     roles: administrators,
     summary:
-      'Looks at the MCP server at a URL as it would be with this configuration, and adds nothing: name, connection ' +
-      'and TLS, whether it wants a login and where, what it is and what it lists. Of what a tenant-admin names, ' +
-      'public addresses alone are reached, as for an upstream.',
+      'Examines the MCP server at a URL with this configuration, and adds nothing: name resolution, connection and ' +
+      'TLS, whether and where it wants a login, what it is and what it lists. For a tenant-admin only public ' +
+      'addresses are reached, as for an upstream.',
     body: UpstreamSchema,
     validatesBody: true,
     response: Discovered,

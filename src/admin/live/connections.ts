@@ -18,22 +18,26 @@ const maxNameChars = 300
 
 const name = (description: string) => Type.Optional(Type.String({ maxLength: 4_096, description }))
 const whose = {
-  issuer: name('Of people: the `iss` of their tokens; `urn:gatehouse:key` for API keys.'),
-  subject: name('Of one person of this issuer: `sub`, or the name of the API key.'),
+  issuer: name('Issuer of the people: the `iss` of their tokens, or `urn:gatehouse:key` for API keys.'),
+  subject: name('One person of this issuer: the `sub` of the token, or the name of the API key.'),
   upstream: name('Of connections to this upstream.')
 }
 
 const ConnectionEntry = closedObject({
-  issuer: Type.String({ description: 'Who says who the person is.' }),
-  subject: Type.String({ description: 'The person, or the name of an API key.' }),
-  upstream: Type.String({ description: 'What it is connected to.' }),
-  kind: Type.Enum(['account', 'secret'], { description: 'A secret was entered; an account allowed.' }),
+  issuer: Type.String({
+    description: "Issuer of the person's identity: the `iss` of the token, or `urn:gatehouse:key` for an API key."
+  }),
+  subject: Type.String({ description: 'Subject of the token, or name of the API key.' }),
+  upstream: Type.String({ description: 'Name of the upstream.' }),
+  kind: Type.Enum(['account', 'secret'], {
+    description: '`account`: the person allowed the use of an account. `secret`: the person entered a secret.'
+  }),
   state: Type.Enum(['connected', 'has to be connected again', 'not in use'], {
-    description: '`not in use`: it was given for another server, or in another way, than the configuration has now.'
+    description: '`not in use`: it is for another server, or of another kind, than the configuration has now.'
   }),
   reason: Type.Optional(Type.String({ description: 'Why it has to be connected again, or is not in use.' })),
   connectedAt: Type.Optional(Type.String({ description: 'RFC 3339.' })),
-  scopes: Type.Optional(Type.Array(Type.String(), { description: 'Of an account, as far as is known.' })),
+  scopes: Type.Optional(Type.Array(Type.String(), { description: 'Scopes of an account, as far as they are known.' })),
   provider: Type.Optional(Type.String({ description: 'Host of the authorization server of an account.' })),
   lastUsedAt: Type.Optional(Type.String({ description: 'RFC 3339, to the minute.' }))
 })
@@ -99,8 +103,8 @@ export const connectionRoutes = [
       path: '/v1/tenants/{tenant}/connections',
       roles: everyRole,
       summary:
-        'Accounts and secrets that people have connected for upstreams ([connections.md](connections.md)), by their ' +
-        `names: of the ${grantsListed.toLocaleString('en')} that were connected last. Never what they gave.`,
+        'Lists the accounts and secrets that people have connected for upstreams ([connections.md](connections.md)): ' +
+        `the ${grantsListed.toLocaleString('en')} that were connected last, never their tokens and secrets.`,
       query: closedObject({ ...whose, ...pageQuery }),
       response: pageSchema(ConnectionEntry)
     },
@@ -112,16 +116,18 @@ export const connectionRoutes = [
       path: '/v1/tenants/{tenant}/connections/revoke',
       roles: administrators,
       summary:
-        'Ends connections of people, at every process: of one person, to one upstream, or all of the tenant. Their ' +
-        'calls are refused until they connect again; what is listed is given back to its providers, and the log ' +
-        'says what could not be. What is not listed any more ends, too: of one person, at the upstreams that the ' +
-        'tenant has.',
+        'Ends connections of people, at every process: of one person, to one upstream, or all of the tenant. Calls ' +
+        'that need them are refused until the person connects again. Tokens of listed connections are revoked at ' +
+        'their providers; the log says which could not be. Connections of one person that are no longer listed end, ' +
+        'too, at the upstreams that the tenant has.',
       body: closedObject({
         ...whose,
-        all: Type.Optional(Type.Literal(true, { description: 'All of the tenant, in place of the others.' }))
+        all: Type.Optional(
+          Type.Literal(true, { description: 'Ends all connections of the tenant. Replaces the other members.' })
+        )
       }),
       response: closedObject({
-        revoked: Type.Integer({ description: 'How many there were of those that are listed.' })
+        revoked: Type.Integer({ description: 'Number of ended connections, of those that are listed.' })
       })
     },
     async ({ tenant, body: { all, ...wanted }, administrator, address }, services) => {

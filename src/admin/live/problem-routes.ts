@@ -7,25 +7,32 @@ import { defineRoute, everyRole } from '../route.ts'
 import { maxProblemsOfKind, problemKinds, problemsNow } from './problems.ts'
 
 const ProblemsAnswer = closedObject({
-  process: Type.String({ description: 'Which process answers: upstreams, limits and use are as it knows them.' }),
+  process: Type.String({
+    description: 'Id of the process that answers. Upstreams, limits and use are as this process knows them.'
+  }),
   items: Type.Array(
     closedObject({
-      id: Type.String({ description: 'Of the problem: equal as long as it is the same one, whatever it counts.' }),
+      id: Type.String({
+        description: 'Id of the problem. It stays the same while the problem lasts, whatever `count` is.'
+      }),
       kind: Type.Enum([...problemKinds]),
       severity: Type.Enum(['fault', 'warning', 'notice'], {
         description:
-          '`fault`: callers are refused by it. `warning`: some are, or will be. `notice`: somebody wanted it so.'
+          '`fault`: callers are refused. `warning`: some callers are refused, or will be. `notice`: an ' +
+          'administrator wanted it so.'
       }),
-      tenant: Type.Optional(Type.String({ description: 'Not there: it is of the process.' })),
+      tenant: Type.Optional(
+        Type.String({ description: 'Id of the tenant. Not given: the problem is of the process.' })
+      ),
       upstream: Type.Optional(Type.String()),
       since: Type.Optional(Type.String({ description: 'Since when (RFC 3339).' })),
-      count: Type.Optional(Type.Integer({ description: 'Of what the sentence counts.' })),
-      sentence: Type.String({ description: 'What is wrong. What servers said is told to administrators only.' }),
+      count: Type.Optional(Type.Integer({ description: 'The number in `sentence`.' })),
+      sentence: Type.String({ description: 'What is wrong. Texts of servers are for administrators only.' }),
       remedy: Type.String({ description: 'What to do.' })
     }),
     { description: `The worst first, at most ${maxProblemsOfKind} of a kind.` }
   ),
-  leftOut: Type.Integer({ description: 'How many more there are.' })
+  leftOut: Type.Integer({ description: 'Number of further problems.' })
 })
 
 export const problemRoute = defineRoute(
@@ -34,9 +41,9 @@ export const problemRoute = defineRoute(
     path: '/v1/problems',
     roles: everyRole,
     summary:
-      'What is wrong now with the tenants that the key is for: upstreams that are away, limits that refuse, ' +
-      'configuration that is not in use, kill switches. For keys without `tenants` also the store, and what is ' +
-      'nearly used up.',
+      'Lists the present problems of the tenants that the key is for: upstreams that are away, limits that refuse, ' +
+      'configuration that is not in use, kill switches. For keys without `tenants` also those of the store, and ' +
+      'resources that are nearly used up.',
     response: ProblemsAnswer
   },
   async ({ administrator }, services): Promise<Static<typeof ProblemsAnswer>> => ({

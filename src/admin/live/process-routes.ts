@@ -10,17 +10,20 @@ export const processesRoute = defineRoute(
     path: '/v1/processes',
     roles: everyRole,
     summary:
-      'The processes of the gateway on the store that have an admin listener, the one that answers first: those that ' +
-      'said within half a minute that they serve. What is told of the others is up to ten ' +
-      'seconds old.',
+      'Lists the gateway processes on the store that have an admin listener and have reported within half a minute, ' +
+      'the one that answers first. Data of the others is up to ten seconds old.',
     response: closedObject({
       items: Type.Array(
         closedObject({
-          process: Type.String({ description: 'Its name, which is new with each start.' }),
-          version: Type.String({ description: 'Of the gateway.' }),
-          configuration: Type.Integer({ description: 'Version of what the admin API has made, as of `/v1/versions`.' }),
+          process: Type.String({ description: 'Id of the process, new with each start.' }),
+          version: Type.String({ description: 'Version of the gateway.' }),
+          configuration: Type.Integer({
+            description: 'Configuration version of the admin API that it serves, as in `/v1/versions`.'
+          }),
           snapshot: Type.String({
-            description: 'Digest of what it serves with, of file and admin API: equal at processes that serve alike.'
+            description:
+              'Digest of its configuration, from the file and the admin API. Processes with the same configuration ' +
+              'have the same digest.'
           }),
           startedAt: Type.String({ description: 'RFC 3339.' })
         })

@@ -17,13 +17,13 @@ export const reconnectRoute = defineRoute(
     path: '/v1/tenants/{tenant}/upstreams/{upstream}/reconnect',
     roles: administrators,
     summary:
-      'Opens the connections to an upstream anew, at every process, and starts its processes anew: each after the ' +
-      'calls that run on it. At servers over HTTP a new session is begun, and the one before is ended once its calls ' +
-      'have; a session at a server in which no process has a connection is gone on with. One that is away is tried ' +
-      'at once. Answers how it does then.',
+      'Reconnects an upstream at every gateway process, and restarts its child processes, each after the calls that ' +
+      'run on it. At servers over HTTP a new session is begun, and the earlier one is ended after its calls; a ' +
+      'session at a server without a connection is kept. An upstream that is away is tried at once. Answers with ' +
+      'its state after that.',
     body: closedObject({
       atOnce: defaulted(
-        Type.Boolean({ default: false, description: 'Ends the calls that run: whether they took effect is unknown.' })
+        Type.Boolean({ default: false, description: 'Ends the calls that run. Whether they took effect is unknown.' })
       )
     }),
     response: UpstreamEntry

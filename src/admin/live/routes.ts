@@ -7,8 +7,8 @@ import { AdminProblem } from '../problem.ts'
 import { AdminStream, defineRoute, everyRole, type AdminServices } from '../route.ts'
 
 export const perEvent =
-  '`event: dropped` says how many (`count`) of which events (`kind`) another process could not send, `event: end` ' +
-  'why the stream ends (`slow`: it was not read; `access`: the key was taken away).'
+  '`event: dropped` says how many events (`count`) of a kind (`kind`) another process could not send. `event: end` ' +
+  'says why the stream ends: `slow` (it was not read) or `access` (the key was removed).'
 
 export const streamOf = (
   services: Pick<AdminServices, 'watch'>,
@@ -31,10 +31,10 @@ const callsQuery = closedObject({
   running: Type.Optional(
     Type.Enum(['true'], {
       description:
-        'Also those that run: once a second, an `event: running` for each process and tenant that has or had some, ' +
-        'with `process`, `tenant`, `calls` (what the log will say as far as it is known, `time` of their beginning, ' +
-        '`ms` so far, and `waitsFor`: `gateway`, `upstream` or `client`; the hundred that run longest, from a ' +
-        'quarter of a second on) and `leftOut`, the number of the others.'
+        'Also reports running calls: once a second, an `event: running` for each process and tenant that has or had ' +
+        'some, with `process`, `tenant`, `calls` and `leftOut`. `calls` are the hundred that have run longest, for ' +
+        'at least a quarter of a second: the known members of the log line, `time` (start), `ms` so far, and ' +
+        '`waitsFor` (`gateway`, `upstream` or `client`). `leftOut` is the number of the others.'
     })
   )
 })
@@ -46,9 +46,9 @@ const onlyEvents = (): AdminProblem =>
   new AdminProblem('not_acceptable', 'This is a stream of events.', 'Send Accept: text/event-stream.')
 
 const callsSummary =
-  'with Accept: text/event-stream, at every process: an `event: call` for each, whose `data` is the line of the log ' +
-  '([logging.md](logging.md)), with the rules that allow it (`allowedBy`, the first of each policy). ' +
-  'What ends while nobody listens is not kept.'
+  'at every process, when they end. Needs Accept: text/event-stream. Each call is an `event: call` whose `data` is ' +
+  'the line of the log ([logging.md](logging.md)), with the rules that allow it (`allowedBy`, the first of each ' +
+  'policy). Calls that end while nobody listens are not kept.'
 
 export const liveRoutes = [
   defineRoute(
@@ -56,7 +56,7 @@ export const liveRoutes = [
       method: 'GET',
       path: '/v1/calls',
       roles: everyRole,
-      summary: `Calls of the tenants that the key is for, as they end: ${callsSummary}`,
+      summary: `Streams the calls of the tenants that the key is for, ${callsSummary}`,
       query: callsQuery,
       events: perEvent
     },
@@ -70,7 +70,7 @@ export const liveRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/calls',
       roles: everyRole,
-      summary: `Calls of a tenant, as they end: ${callsSummary}`,
+      summary: `Streams the calls of a tenant, ${callsSummary}`,
       query: callsQuery,
       events: perEvent
     },

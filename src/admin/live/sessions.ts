@@ -22,16 +22,19 @@ export const charsOfRecords = (count: number): number => count * charsPerRecord
 
 export const SessionEntry = closedObject({
   id: Type.String({
-    description: 'Names it here; the log calls it by the first 8 characters. Not the `Mcp-Session-Id` of its client.'
+    description:
+      'Id of the session in this API, of which the log has the first 8 characters. It is not the `Mcp-Session-Id`.'
   }),
-  endpoint: Type.String({ description: 'Of the tenant.' }),
-  issuer: Type.String({ description: 'Who says who the caller is.' }),
-  subject: Type.String({ description: 'The caller.' }),
+  endpoint: Type.String({ description: 'Name of its endpoint.' }),
+  issuer: Type.String({
+    description: "Issuer of the caller's identity: the `iss` of its token, or a URN of the gateway."
+  }),
+  subject: Type.String({ description: 'Subject of the token, or name of the API key.' }),
   client: Type.String({ description: '`client_id` of the token, or the name of the API key.' }),
-  software: Type.Union([Type.String(), Type.Null()], { description: 'What the client calls itself, and its version.' }),
-  revision: Type.String({ description: 'Of MCP.' }),
+  software: Type.Union([Type.String(), Type.Null()], { description: 'Name and version that the client reports.' }),
+  revision: Type.String({ description: 'MCP revision of the session.' }),
   openedAt: Type.String({ description: 'RFC 3339.' }),
-  lastUsedAt: Type.String({ description: 'RFC 3339, to the minute or a tenth of limits.sessionIdleMs.' })
+  lastUsedAt: Type.String({ description: 'RFC 3339, to the minute or to a tenth of `limits.sessionIdleMs`.' })
 })
 
 export function shownSession({ key, record }: Session): Static<typeof SessionEntry> {
@@ -55,7 +58,7 @@ export const sessionRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/sessions',
       roles: everyRole,
-      summary: 'Open sessions of a tenant, at all processes, the newest first.',
+      summary: 'Lists the open sessions of a tenant at all processes, the newest first.',
       query: closedObject(pageQuery),
       response: pageSchema(SessionEntry)
     },
@@ -74,7 +77,7 @@ export const sessionRoutes = [
       method: 'DELETE',
       path: '/v1/tenants/{tenant}/sessions/{session}',
       roles: administrators,
-      summary: 'Ends a session at every process: its calls end, and its client gets 404 and may open another.'
+      summary: 'Ends a session at every process. Its calls end; its client gets 404 and may open another session.'
     },
     async ({ tenant, params, administrator, address }, services) => {
       const { sessions } = services

@@ -8,9 +8,11 @@ import { noSuch } from '../problem.ts'
 import { administrators, defineRoute } from '../route.ts'
 
 const StderrEntry = closedObject({
-  at: Type.String({ description: 'When it was read (RFC 3339).' }),
-  text: Type.String({ description: 'As in the log: secrets of its configuration and tokens are masked.' }),
-  leftOut: Type.Integer({ description: 'Lines before it that were too many at once to be kept.' })
+  at: Type.String({ description: 'When the line was read (RFC 3339).' }),
+  text: Type.String({ description: 'The line as in the log: secrets of the configuration and tokens are masked.' }),
+  leftOut: Type.Integer({
+    description: 'Number of lines before this one that were not kept, since too many came at once.'
+  })
 })
 
 export const stderrRoute = defineRoute(
@@ -19,8 +21,8 @@ export const stderrRoute = defineRoute(
     path: '/v1/tenants/{tenant}/upstreams/{upstream}/stderr',
     roles: administrators,
     summary:
-      'The last lines that the processes of an upstream wrote to standard error, the oldest first, at the process ' +
-      'that answers; also once they have ended. None of a URL.',
+      'Lists the last lines that the child processes of an upstream wrote to standard error, the oldest first, at ' +
+      'the process that answers, also of ended ones. Empty for a URL.',
     query: closedObject(pageQuery),
     response: pageSchema(StderrEntry)
   },

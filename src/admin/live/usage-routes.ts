@@ -15,22 +15,22 @@ const maxDays = 62
 const count = (description: string) => Type.Integer({ description })
 
 const counts = {
-  requests: count('Requests of every kind that were let in.'),
-  toolCalls: count('Of them, calls of tools.'),
-  toolErrors: count('Of them, those whose tool says that it has failed.'),
+  requests: count('Number of admitted requests of every kind.'),
+  toolCalls: count('Of these, calls of tools.'),
+  toolErrors: count('Of the calls of tools, those whose tool reported a failure.'),
   errors: count(
-    'Requests that ended with an error, of the gateway or of an upstream. What a person decides, or has to do first ' +
-      '(`cancelled`, `connect_required`, `declined`), is none.'
+    'Requests that ended with an error of the gateway or of an upstream. Decisions of a person, and what a person ' +
+      'has to do first (`cancelled`, `connect_required`, `declined`), are no errors.'
   ),
-  bytesIn: count('Of bodies of requests.'),
-  bytesOut: count('Of answers.')
+  bytesIn: count('Bytes of request bodies.'),
+  bytesOut: count('Bytes of answers.')
 }
 
 const used = (description: string) =>
   closedObject(
     {
       used: Type.Integer(),
-      limit: Type.Union([Type.Integer(), Type.Null()], { description: 'null: there is none but those of the process.' })
+      limit: Type.Union([Type.Integer(), Type.Null()], { description: 'null: only the limits of the process apply.' })
     },
     { description }
   )
@@ -38,34 +38,36 @@ const used = (description: string) =>
 const UsageSchema = closedObject({
   resources: closedObject(
     {
-      sessions: used(`Open at all processes, ${sessionsLookedAt} at most.`),
-      streams: used('That clients listen on, at the process that answers.'),
-      calls: used('That run, at the process that answers.'),
-      processes: used('Of stdio servers, at the process that answers.'),
-      processBytes: used('Of memory that those took when it was last read.'),
-      memoryBytes: used('That requests, answers, streams and subscriptions hold, at the process that answers.')
+      sessions: used(`Open sessions at all processes; counted up to ${sessionsLookedAt}.`),
+      streams: used('Streams that clients listen on, at the process that answers.'),
+      calls: used('Running calls at the process that answers.'),
+      processes: used('Child processes of stdio servers at the process that answers.'),
+      processBytes: used('Memory of these child processes in bytes, when it was last read.'),
+      memoryBytes: used('Bytes that requests, answers, streams and subscriptions hold, at the process that answers.')
     },
-    { description: 'What the tenant takes up now, and how much it may (`resources` of [config.md](config.md)).' }
+    { description: 'What the tenant uses now, and how much it may use (`resources` of [config.md](config.md)).' }
   ),
   limits: Type.Array(
     closedObject({
-      limit: Type.String({ description: 'Its name.' }),
+      limit: Type.String({ description: 'Name of the limit.' }),
       unit: Type.String({ description: '`second`, `minute`, `hour`, `day` or `month`.' }),
-      used: Type.Integer({ description: 'By whoever has used most of it, where callers are counted apart.' }),
-      max: Type.Integer({ description: 'How much may be used at once: of a rate its burst.' }),
-      atLimit: Type.Integer({ description: 'How many have nothing left, of those who are counted apart.' })
+      used: Type.Integer({
+        description: 'How much is used; where callers are counted apart, by the one who used most.'
+      }),
+      max: Type.Integer({ description: 'How much may be used; for a rate, its burst.' }),
+      atLimit: Type.Integer({ description: 'Number of those counted apart that have nothing left.' })
     }),
     {
       description:
-        'Of its limits of calls ([call-limits.md](call-limits.md)), as far as the process that answers knows.'
+        'Use of its limits of calls ([call-limits.md](call-limits.md)), as far as the process that answers knows.'
     }
   ),
   sessions: count(
     `Open now, at all processes, ${sessionsLookedAt} at most. Of more than 50, some may have idled out a while ago.`
   ),
   running: count('Calls that run now at the process that answers.'),
-  days: Type.Array(closedObject({ day: Type.String({ description: 'Of UTC, such as 2026-07-28.' }), ...counts }), {
-    description: 'The newest first, today with it.'
+  days: Type.Array(closedObject({ day: Type.String({ description: 'Day in UTC, such as 2026-07-28.' }), ...counts }), {
+    description: 'Use of each day, the newest first, with today.'
   }),
   upstreams: Type.Array(closedObject({ upstream: Type.String(), calls: Type.Integer(), errors: Type.Integer() }), {
     description: `Of these days, the ${maxPartsListed} that were used most.`
@@ -118,10 +120,8 @@ export const usageRoute = defineRoute(
     method: 'GET',
     path: '/v1/tenants/{tenant}/usage',
     roles: everyRole,
-    summary:
-      'How much a tenant uses, now and by day, at all processes; what was used in the last five seconds may be ' +
-      'missing.',
-    query: closedObject({ days: integer(1, maxDays, 7, 'How many, with today.') }),
+    summary: 'Returns how much a tenant uses, now and by day, at all processes. The last five seconds may be missing.',
+    query: closedObject({ days: integer(1, maxDays, 7, 'Number of days, with today.') }),
     response: UsageSchema
   },
   async ({ tenant, query }, { snapshot, usage, sessions, callLimits, held }): Promise<Static<typeof UsageSchema>> => {

@@ -17,40 +17,42 @@ const counts = (description: string) => Type.Array(Type.Integer(), { description
 const durations = (description: string) => Type.Array(Type.Union([Type.Number(), Type.Null()]), { description })
 
 const steps = {
-  calls: counts('Requests that ended in each step.'),
+  calls: counts('Number of requests that ended in each step.'),
   errors: counts(
-    'Of them, those that ended with an error, of the gateway or of an upstream. What a person decides, or has to do ' +
-      'first (`cancelled`, `connect_required`, `declined`), is none.'
+    'Of these, the requests that ended with an error of the gateway or of an upstream. Decisions of a person, and ' +
+      'what a person has to do first (`cancelled`, `connect_required`, `declined`), are no errors.'
   ),
-  toolErrors: counts('Of them, those whose tool says that it has failed.'),
-  p50: durations('Milliseconds that half of them took at most, within a fifth; null where there were none.'),
-  p95: durations('The same of 95 %.'),
-  p99: durations('The same of 99 %.')
+  toolErrors: counts('Of these, the calls whose tool reported a failure.'),
+  p50: durations('Median of their durations in milliseconds, exact to a fifth. null for a step without requests.'),
+  p95: durations('95th percentile, as `p50`.'),
+  p99: durations('99th percentile, as `p50`.')
 }
 
 const SeriesAnswer = closedObject({
-  process: Type.String({ description: 'Which process answers, and counted them: each has its own.' }),
-  from: Type.String({ description: 'When the first step begins (RFC 3339). The last one goes on.' }),
+  process: Type.String({ description: 'Id of the process that answers. It counts its own calls only.' }),
+  from: Type.String({ description: 'When the first step begins (RFC 3339). The last step is not over yet.' }),
   stepMs: Type.Integer(),
-  steps: Type.Integer({ description: 'How many there are.' }),
+  steps: Type.Integer({ description: 'Number of steps.' }),
   total: closedObject(steps),
   items: Type.Array(
     closedObject({
-      tenant: Type.String({ description: 'Empty for `other`.' }),
+      tenant: Type.String({ description: 'Id of the tenant; empty for `other`.' }),
       name: Type.String({
-        description: 'Of a tool UPSTREAM/TOOL. `other`: those that are not told, or not counted, by themselves.'
+        description:
+          'Name of the tenant, endpoint or upstream, or UPSTREAM/TOOL, as `by` asks. `other`: all that are not ' +
+          'listed, or not counted, by name.'
       }),
       ...steps
     }),
-    { description: 'Those with the most calls first.' }
+    { description: 'The series with the most calls first.' }
   )
 })
 
 const queryOf = (kinds: readonly [SeriesKind, ...SeriesKind[]]) =>
   closedObject({
-    by: choice(kinds, kinds[0], 'What is told apart.'),
-    minutes: integer(1, minutesKept, minutesKept, 'How many, up to now.'),
-    top: integer(0, maxNamesTold, 8, 'How many are told by name.')
+    by: choice(kinds, kinds[0], 'What has a series of its own.'),
+    minutes: integer(1, minutesKept, minutesKept, 'Number of minutes, up to now.'),
+    top: integer(0, maxNamesTold, 8, 'Number of series by name; the rest is `other`.')
   })
 
 function answer(
@@ -67,9 +69,9 @@ const LongSeriesAnswer = closedObject({ ...SeriesAnswer.properties, process: Typ
 
 const longQueryOf = (kinds: readonly [SeriesKind, ...SeriesKind[]]) =>
   closedObject({
-    by: choice(kinds, kinds[0], 'What is told apart.'),
-    hours: integer(1, longestHours, 24, 'How many, up to now.'),
-    top: integer(1, maxNamesTold, 5, 'How many are told by name. Others are in `total` only.')
+    by: choice(kinds, kinds[0], 'What has a series of its own.'),
+    hours: integer(1, longestHours, 24, 'Number of hours, up to now.'),
+    top: integer(1, maxNamesTold, 5, 'Number of series by name; the rest is in `total` only.')
   })
 
 /** @throws AdminProblem conflict where no Prometheus is configured; unavailable */
@@ -103,9 +105,9 @@ async function longAnswer(
 
 const [, ...kindsOfTenant] = seriesKinds
 const long =
-  'The same at all processes and for longer, about 240 steps of a minute or more, as the Prometheus of ' +
-  '`admin.prometheus` tells it'
-const what = 'How many calls ended, how many of them with an error, and how long they took, in steps of ten seconds'
+  'Returns the same series of all processes and of a longer time, in about 240 steps of a minute or more, from the ' +
+  'Prometheus of `admin.prometheus`'
+const what = 'Returns the number of ended calls, of errors, and the durations of calls, in steps of ten seconds'
 
 export const seriesRoutes = [
   defineRoute(
@@ -113,7 +115,7 @@ export const seriesRoutes = [
       method: 'GET',
       path: '/v1/series',
       roles: everyRole,
-      summary: `${what}, in the last hour at the process that answers: of the tenants that the key is for.`,
+      summary: `${what}, of the tenants that the key is for, in the last hour at the process that answers.`,
       query: queryOf(seriesKinds),
       response: SeriesAnswer
     },
@@ -124,13 +126,13 @@ export const seriesRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/series',
       roles: everyRole,
-      summary: `${what}, of one tenant.`,
+      summary: `${what}, of one tenant, in the last hour at the process that answers.`,
       query: closedObject({
         ...queryOf(kindsOfTenant).properties,
         name: Type.Optional(
           Type.String({
             maxLength: 2_048,
-            description: 'Only the one of this name, and `other`: what is counted together, which may be of it, too.'
+            description: 'Only the series of this name, and `other`, which may contain calls of it, too.'
           })
         )
       }),
@@ -143,7 +145,7 @@ export const seriesRoutes = [
       method: 'GET',
       path: '/v1/series/long',
       roles: everyRole,
-      summary: `${long}: of the tenants that the key is for.`,
+      summary: `${long}. Of the tenants that the key is for.`,
       query: longQueryOf(seriesKinds),
       response: LongSeriesAnswer
     },
@@ -155,7 +157,7 @@ export const seriesRoutes = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/series/long',
       roles: everyRole,
-      summary: `${long}, of one tenant.`,
+      summary: `${long}. Of one tenant.`,
       query: longQueryOf(kindsOfTenant),
       response: LongSeriesAnswer
     },

@@ -35,33 +35,35 @@ interface NamesLeft {
 
 export const namesOfPlan = (): NamesLeft => ({ named: maxToldNamed })
 
-export const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What becomes of it.' })
+export const kindOfChange = Type.Enum(['made', 'changed', 'removed'], { description: 'What the change does to it.' })
 export const EndpointPlan = closedObject({
   endpoint: Type.String(),
   change: kindOfChange,
   ...ofEndpoint,
   rulesChange: Type.Boolean({
     description:
-      'Of its policy or that of the tenant: `gains`, `loses` and `others` leave rules out, `callers` does not.'
+      'Whether rules in its policy, or in that of the tenant, change. `gains`, `loses` and `others` disregard ' +
+      'rules, `callers` applies them.'
   }),
   callers: CallerChanges,
   mayChange: Type.Array(Type.String(), {
     description:
-      'Upstreams that are connected anew because their definition changes: what they will list is not known, so ' +
-      'what they have stands here as they list it now.'
+      'Upstreams that are connected anew because their definition changes. What they will list is not known; this ' +
+      'answer uses what they list now.'
   }),
   unknown: Type.Array(Type.String(), {
-    description: 'Upstreams, as they would be, whose lists are not known now: what they have is missing here.'
+    description:
+      'Upstreams of the planned configuration whose lists are not known now. What they offer is not in this answer.'
   }),
   sessions: Type.Integer({
     description:
-      `Open ones, of the ${sessionsLookedAt} that were opened last (where a plan is of several tenants, of the first ` +
-      'ones first), that are told of changed lists, or end: all of the endpoint where it changes otherwise than by ' +
-      'rules, or an upstream is connected anew; else ' +
-      'those whose lists differ, and those of callers who have not called today at the process that answers.'
+      'Number of open sessions that are told of changed lists, or end. If the endpoint changes otherwise than by ' +
+      'rules, or an upstream is connected anew, these are all sessions of the endpoint; else those whose lists ' +
+      'differ, and those of callers who have not called today at the process that answers. Of a plan, the ' +
+      `${sessionsLookedAt} sessions that were opened last are examined, those of its first tenants first.`
   }),
   toldSessions: Type.Array(SessionEntry, {
-    description: `Which these are: the first ${maxToldNamed} of the whole plan.`
+    description: `These sessions: the first ${maxToldNamed} of the whole plan.`
   })
 })
 

@@ -33,20 +33,20 @@ const optional = (description: string) => Type.Optional(Type.String({ descriptio
 
 const KillEntry = closedObject({
   kind: Type.Enum(['tool', 'upstream', 'principal', 'key', 'tenant'], { description: 'What is stopped.' }),
-  upstream: optional('Of a tool, or the upstream itself.'),
-  tool: optional('The name that its upstream gives it.'),
-  issuer: optional('Of the caller.'),
-  subject: optional('The caller.'),
-  key: optional('The name of the API key.'),
-  at: Type.String({ description: 'Since when (RFC 3339).' }),
-  by: Type.String({ description: 'Name of the admin key.' }),
-  role: optional('Of the admin key. A tenant-admin takes back only what a tenant-admin has stopped.'),
+  upstream: optional('Name of the upstream, or of the upstream that has the tool.'),
+  tool: optional('Name of the tool at its upstream.'),
+  issuer: optional('Issuer of the caller.'),
+  subject: optional('Subject of the caller.'),
+  key: optional('Name of the API key.'),
+  at: Type.String({ description: 'When it was stopped (RFC 3339).' }),
+  by: Type.String({ description: 'Who stopped it: name of the admin key, or subject and issuer.' }),
+  role: optional('Role of who stopped it. A tenant-admin takes back only what a tenant-admin has stopped.'),
   also: Type.Array(Type.String(), {
-    description: 'Names under which the same server, or the same key, came since: they are stopped with it.'
+    description: 'Names that the same server or key has had since: they are stopped with it.'
   }),
   besides: Type.Array(Type.String(), {
     description:
-      'Upstreams that led to the same server when it was stopped, and were not meant: they go on while they are there.'
+      'Upstreams that led to the same server already when it was stopped. They go on while they are configured.'
   })
 })
 
@@ -54,7 +54,8 @@ const PutQuery = closedObject({
   force: Type.Optional(
     Type.Enum(['true'], {
       description:
-        'Also a tool or a caller that nobody has seen. Without it they are 404: a misspelt name would stop nothing.'
+        'Also stops a tool or caller that is not known. Without `force` these get 404, since the name may be ' +
+        'misspelt.'
     })
   )
 })
@@ -65,30 +66,26 @@ type Params = Readonly<Record<string, string>>
 const switches: ReadonlyArray<readonly [path: string, what: string, killOf: (params: Params) => Kill]> = [
   [
     '/tools/{upstream}/{tool}',
-    'a tool, by the name that its upstream gives it: callers get the answer for a tool that does not exist',
+    'a tool, by its name at the upstream: callers get the answer for a tool that does not exist',
     ({ upstream = '', tool = '' }) => ({ kind: 'tool', upstream, tool })
   ],
   [
     '/upstreams/{upstream}',
-    'an upstream, and whatever leads to the same server from then on: nothing of it is offered, its connections and ' +
-      'processes end',
+    'an upstream, and whatever leads to the same server from then on: endpoints offer nothing of it, its ' +
+      'connections and processes end',
     ({ upstream = '' }) => ({ kind: 'upstream', upstream })
   ],
   [
     '/principals/{issuer}/{subject}',
-    'a caller, by issuer and subject (percent-encoded): the answer is 403, sessions and streams end',
+    'a caller, by issuer and subject (percent-encoded): its requests get 403, its sessions and streams end',
     ({ issuer = '', subject = '' }) => ({ kind: 'principal', issuer, subject })
   ],
   [
     '/keys/{key}',
-    'an API key, under whatever name it comes again: the answer is 403, sessions and streams of its holder end',
+    'an API key, also under other names: its requests get 403, sessions and streams of its holder end',
     ({ key = '' }) => ({ kind: 'key', key })
   ],
-  [
-    '/tenant',
-    'the whole tenant: every caller is answered by 403, sessions, streams and processes end',
-    () => ({ kind: 'tenant' })
-  ]
+  ['/tenant', 'the whole tenant: all requests get 403, sessions, streams and processes end', () => ({ kind: 'tenant' })]
 ]
 
 /** Ends sessions a page at a time, and tells after each. @throws GatewayError unavailable */
@@ -202,7 +199,7 @@ const routesOf = ([path, what, killOf]: (typeof switches)[number]): AdminRoute[]
       {
         ...shared,
         method: 'DELETE',
-        summary: 'Takes it back; of what a platform-admin has stopped, only a platform-admin does.'
+        summary: 'Takes a kill switch back. Only a platform-admin takes back what a platform-admin has stopped.'
       },
       async (request, services) => void (await setKill(request, services, killOf(request.params), 'delete'))
     )
@@ -232,7 +229,7 @@ export const killRoutes: readonly AdminRoute[] = [
       method: 'GET',
       path: '/v1/tenants/{tenant}/kills',
       roles: everyRole,
-      summary: 'What is stopped of a tenant.',
+      summary: 'Lists the kill switches of a tenant.',
       tenantMayBeMissing: true,
       query: closedObject(pageQuery),
       response: pageSchema(KillEntry)
