@@ -232,8 +232,8 @@ function letIn(
   if (refused !== undefined) return refused
   if (request.method === 'POST') checkContent(request.headers)
   const readable = request.method === 'POST' ? rates.throttle.body(context) : undefined
-  if (readable === undefined) return void reserveRequest(context, context.snapshot.limits.bodyBytes)
-  return readable.then(async () => {
+  if (readable === undefined) reserveRequest(context, context.snapshot.limits.bodyBytes)
+  return readable?.then(async () => {
     if (state.draining) throw stopping()
     // The caller may have been stopped meanwhile, or what its body asks for.
     request.context = await again()

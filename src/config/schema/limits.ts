@@ -71,7 +71,7 @@ export const LimitsSchema = closedObject(
       10_000,
       'How long a request may wait for its turn before it is begun, while the gateway has more to do than it can. ' +
         'After that it is refused with 503 and `Retry-After`. Tenants and callers take turns: who sends few waits ' +
-        'shortly.'
+        'shortly. Long bodies and new sessions beyond their rate wait no longer either; then 429.'
     ),
     callsPerPrincipal: integer(
       1,

@@ -147,7 +147,8 @@ function refusal(limit: Limit, perSecond: number, waitMs: number): GatewayError 
   const unit = limit.startsWith('sessions') ? '' : ';qu="content-bytes"'
   return new GatewayError(
     'rate_limited',
-    `${who} ${what} (limits.${limit}), and as many wait as may. Wait ${seconds} seconds, then go on more slowly.`,
+    `${who} ${what} (limits.${limit}), so this one would wait for too long. Wait ${seconds} seconds, then go on more ` +
+      'slowly.',
     {
       data: { limit, retryAfterMs: Math.ceil(waitMs) },
       headers: {
