@@ -166,10 +166,6 @@ export const workloads: readonly Workload[] = [
       call,
       [{ via: 'bare-b', path: legacyPath, client: call, owner: 'bare-a' }]
     ),
-    gateways(stage, upstream) {
-      const lending = usual(stage, upstream, true)
-      return { a: lending, b: lending }
-    },
     // It is sent from there, in the session that the other one has.
     aim: 1.1,
     least: 1.4
@@ -325,8 +321,7 @@ const configOf = (bench: Json, others: Json = {}): Json => ({
 })
 
 /** Everything that one tenant needs for all workloads but those of growth. */
-/** @param lendSessions as in the configuration of the server over HTTP that most calls are for */
-export function usual(stage: Stage, upstream: string, lendSessions = false): Json {
+export function usual(stage: Stage, upstream: string): Json {
   const stdio = (era: string): Json => {
     const script = join(import.meta.dirname, 'peers', 'stdio-upstream.ts')
     const [command, ...args] = pinned(findCores(), 'ends', [process.execPath, script, era, '4'])
@@ -336,7 +331,7 @@ export function usual(stage: Stage, upstream: string, lendSessions = false): Jso
   return configOf(
     tenantOf(stage, {
       upstreams: {
-        json: { ...http(upstream, legacyPath), lendSessions },
+        json: http(upstream, legacyPath),
         modern: http(upstream, modernPath),
         process: stdio('legacy'),
         processes: stdio('modern'),

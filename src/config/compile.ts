@@ -126,14 +126,14 @@ function compileTenant(
               type: 'http' as const,
               transport: transports[upstream.type],
               url: new URL(upstream.url).href,
-              // `false` is left out, so that the hash stays as it was before this key existed.
-              lendSessions: upstream.lendSessions || undefined,
               ...withPrincipalHeaders(upstream.headers, principalHeaders.get(name))
             }
       const secrets = references.flatMap(({ tool, texts }) => (tool.startsWith(`${name}/`) ? texts : []))
       const argumentSecrets = [...new Set(secrets)].sort()
       const whole = { ...definition, ...(secrets.length > 0 && { argumentSecrets }), name, tenant: id }
-      const hash = createHash('sha256').update(canonicalJsonOf(whole)).digest('hex')
+      // Left out: no connection depends on it, and the hash is the one of versions that do not know the key.
+      const connection = { ...whole, lendSessions: undefined }
+      const hash = createHash('sha256').update(canonicalJsonOf(connection)).digest('hex')
       return { ...whole, ...insertedInto(id, name, inserted, argumentSecrets), hash }
     }
   )

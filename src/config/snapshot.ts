@@ -82,8 +82,8 @@ export interface HttpDefinition extends UpstreamBase {
   readonly publicHosts?: readonly string[]
   /** The time without any answer after which the gateway checks whether the server still answers; 0: never. */
   readonly checkAfterMs: number
-  /** Whether other replicas may send calls in a session of one replica at this server. Default: no. */
-  readonly lendSessions?: boolean | undefined
+  /** Whether other replicas may send calls in a session of one replica at this server. */
+  readonly lendSessions: boolean
 }
 
 export type UpstreamDefinition = StdioDefinition | HttpDefinition

@@ -197,9 +197,12 @@ t.test('the hash follows everything that defines the connection and nothing else
   ]
   for (const [key, value] of changes) t.not(hash(withValue([...files, key], value)), before, key)
   t.not(hash(withValue([...tickets, 'headers'], { 'X-Api-Key': 'abd' }), 'tickets'), hash(base(), 'tickets'))
-  const lending = (value: boolean) => hash(withValue([...tickets, 'lendSessions'], value), 'tickets')
-  t.equal(lending(false), hash(base(), 'tickets'), 'as versions that do not know the key make it')
-  t.not(lending(true), lending(false))
+  for (const lends of [true, false]) {
+    const config = withValue([...tickets, 'lendSessions'], lends)
+    t.equal(hash(config, 'tickets'), hash(base(), 'tickets'), 'as versions that do not know the key make it')
+    t.match(upstream(config, 'tickets'), { lendSessions: lends })
+  }
+  t.match(upstream(base(), 'tickets'), { lendSessions: true }, 'the default')
   const other = compiled({ tenants: { other: (base()['tenants'] as Record<string, unknown>)['acme'] } })
   t.not(other.tenants.get(tenantId('other'))?.upstreams.get(upstreamName('files'))?.hash, before, 'another tenant')
 })

@@ -10,7 +10,9 @@ import { modernRequest } from '../kit/modern-client.ts'
 import { modernListen } from '../kit/modern-listen.ts'
 import { startModern } from '../kit/modern-server.ts'
 import { redis } from '../kit/redis.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
+import { countMessages, tool } from './lending.ts'
 
 const changed = 'notifications/tools/list_changed'
 const toolNamed = (name: string): Json => ({ name, inputSchema: { type: 'object' } })
@@ -82,6 +84,27 @@ t.test('so it is for a session, whose lists of a modern server any replica shows
     stream.messages().map(({ method }) => method),
     [changed, changed]
   )
+  stream.cut()
+  await client.end()
+})
+
+t.test('that a replica reads the lists of a server in whose session it sends calls is no change', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(upstream.close)
+  const options = {
+    store: (await redis(t)).url,
+    upstreams: { up: { type: 'http', url: upstream.url } },
+    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+  }
+  const [home, guest] = [await gateway(t, options), await gateway(t, options)]
+  const { lentTo } = await countMessages(t, options.store)
+  const client = await legacyClient(home.url(), key)
+  const stream = await listenEvents(guest.url(), client)
+  await tool(home.url(), client, 'echo')
+  await lentTo(guest.url(), client, 'echo')
+  t.same(stream.messages(), [])
+  upstream.broadcast({ jsonrpc: '2.0', method: changed })
+  await stream.next('the control: a change', ({ method }) => method === changed)
   stream.cut()
   await client.end()
 })

@@ -15,7 +15,7 @@ import { sessionAt, startReplicas } from './rig.ts'
 const server = await startUpstream()
 t.teardown(server.close)
 const endpoints = { default: { upstreams: ['up'], prefix: '' } }
-const upstreams = { up: { type: 'http', url: server.url, lendSessions: true } }
+const upstreams = { up: { type: 'http', url: server.url } }
 const rig = await startReplicas(t, { upstreams, endpoints }, [{}, {}])
 const [guest, third] = [0, 1].map((node) => rig.at(node)) as [string, string]
 const { lentTo } = await countMessages(t, rig.store.url)
@@ -38,6 +38,7 @@ for (const url of [guest, third]) await warm(url)
 const endAt = async (url: string, { headers }: LegacyClient): Promise<number> =>
   (await send(url, { method: 'DELETE', headers })).status
 
+const handshakes = (): number => server.seen.filter(isMethod('initialize')).length
 const says = (word: string) => (seen: Seen) =>
   isCall('echo')(seen) && JSON.stringify(seen.message?.['params']).includes(word)
 
@@ -89,7 +90,10 @@ t.test('the home that follows lends it, although a call still runs on the connec
 
 t.test('after a change of the definition, which one replica reads after the other, it is lent again', async (t) => {
   const store = (await redis(t)).url
-  const changed = (timeoutMs: number) => ({ store, endpoints, upstreams: { up: { ...upstreams.up, timeoutMs } } })
+  const changed = (timeoutMs: number, lendSessions?: boolean) => ({
+    ...{ store, endpoints },
+    upstreams: { up: { ...upstreams.up, timeoutMs, ...(lendSessions === false && { lendSessions }) } }
+  })
   const auth = { keys: [{ name: 'ada', key: keyOf.ada }] }
   const nodes = [0, 1].map(() => gateway(t, { ...changed(50_000), auth }))
   const [home, borrower] = (await Promise.all(nodes)) as [Awaited<(typeof nodes)[0]>, Awaited<(typeof nodes)[0]>]
@@ -104,5 +108,21 @@ t.test('after a change of the definition, which one replica reads after the othe
   }
   // Less than what is waited for where nothing can be lent.
   await counted.lentTo(borrower.url(), client, 'echo', 20_000)
+
+  const [sessions, config] = [handshakes(), configOf({ ...changed(40_000), auth })]
+  const unlent = configOf({ ...changed(40_000, false), auth })
+  const calls = server.server.calls('slow')
+  const slow = await postEvents(borrower.url(), client, 'slow', 'tools/call', { name: 'slow', arguments: {} })
+  await until('it runs', () => server.server.calls('slow') > calls)
+  borrower.reload(unlent)
+  for (let n = 0; n < 5; n++) {
+    const hop = await counted.messagesOf(() => tool(borrower.url(), client, 'echo'))
+    t.ok(hop >= 2, `where it may be lent no more, call ${n} goes to its home, in ${hop} messages`)
+  }
+  server.server.release()
+  t.match(await slow.next('its answer', ({ id }) => id === 'slow'), { result: {} }, 'a call that runs goes on')
+  borrower.reload(config)
+  await counted.lentTo(borrower.url(), client, 'echo')
+  t.equal(handshakes(), sessions, 'all in one session at the server')
   t.equal(await endAt(borrower.url(), client), 204)
 })

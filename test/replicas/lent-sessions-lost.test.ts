@@ -11,7 +11,7 @@ import { sessionAt, startReplicas } from './rig.ts'
 
 const server = await startUpstream()
 t.teardown(server.close)
-const upstreams = { up: { type: 'http', url: server.url, lendSessions: true } }
+const upstreams = { up: { type: 'http', url: server.url } }
 const rig = await startReplicas(t, { upstreams, endpoints: { default: { upstreams: ['up'], prefix: '' } } }, [
   {},
   {},

@@ -14,10 +14,10 @@ import { sessionAt, startReplicas } from './rig.ts'
 const [server, scripted] = [await startStateful(t), await startUpstream()]
 t.teardown(() => scripted.close())
 const upstreams = {
-  state: { type: 'http', url: server.url, lendSessions: true },
+  state: { type: 'http', url: server.url },
   // A connection is idle after half a second, and a call may take a second.
-  up: { type: 'http', url: scripted.url, lendSessions: true, idleMs: 500, timeoutMs: 1_000 },
-  unlent: { type: 'http', url: server.url }
+  up: { type: 'http', url: scripted.url, idleMs: 500, timeoutMs: 1_000 },
+  unlent: { type: 'http', url: server.url, lendSessions: false }
 }
 const endpoints = { default: { upstreams: ['state', 'up'], prefix: '' }, unlent: { upstreams: ['unlent'], prefix: '' } }
 const rig = await startReplicas(t, { upstreams, endpoints }, [{}, {}, {}])

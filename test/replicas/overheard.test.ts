@@ -12,7 +12,7 @@ import { sessionAt, startReplicas } from './rig.ts'
 const tools = ['echo', 'slow', 'steps'].map((name) => ({ name, inputSchema: { type: 'object' } }))
 const server = await startUpstream({ tools })
 t.teardown(server.close)
-const upstreams = { up: { type: 'http', url: server.url, lendSessions: true } }
+const upstreams = { up: { type: 'http', url: server.url } }
 const rig = await startReplicas(t, { upstreams, endpoints: { default: { upstreams: ['up'], prefix: '' } } }, [
   {},
   {},

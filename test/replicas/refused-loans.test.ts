@@ -22,7 +22,7 @@ const [free, bound, tasks] = [
   })
 ]
 for (const each of [free, bound, tasks]) t.teardown(each.close)
-const lent = ({ url }: HttpUpstream) => ({ type: 'http', url, lendSessions: true })
+const lent = ({ url }: HttpUpstream) => ({ type: 'http', url })
 const upstreams = { free: lent(free), bound: lent(bound), tasks: lent(tasks) }
 const endpoints = { default: { upstreams: ['free', 'bound', 'tasks'], prefix: '' } }
 const rig = await startReplicas(t, { upstreams, endpoints }, [{}, {}])

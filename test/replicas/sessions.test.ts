@@ -6,7 +6,7 @@ import { keyOf } from '../kit/acme-gateway.ts'
 import type { LegacyClient } from '../kit/client.ts'
 import { listenEvents, postEvents } from '../kit/events.ts'
 import { callUntilServerRequest, post, scriptedStdio } from '../kit/server-request.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { isCall, startUpstream } from '../kit/upstream.ts'
 import { until } from '../kit/until.ts'
 import { sessionAt, startReplicas } from './rig.ts'
 
@@ -39,9 +39,9 @@ t.test('a session has one child process, whichever replica its calls come to', a
 t.test('a session is one session at an upstream over HTTP, too', async (t) => {
   const web = rig.url('t/acme/web/mcp')
   const first = await sessionAt(web)
-  const before = upstream.server.received.filter(({ method }) => method === 'initialize').length
-  for (let n = 0; n < 6; n++) t.match(await textOf(first, 'echo', { n }), `{"n":${n}}`)
-  t.ok(upstream.server.received.filter(({ method }) => method === 'initialize').length - before <= 1)
+  for (let n = 0; n < 12; n++) t.match(await textOf(first, 'echo', { n }), `{"n":${n}}`)
+  const sessions = upstream.seen.filter(isCall('echo')).map(({ headers }) => headers['mcp-session-id'])
+  t.same([sessions.length, new Set(sessions).size], [12, 1])
 })
 
 t.test('server requests and progress of a call, and the answers, come to any replica', async (t) => {

@@ -197,12 +197,12 @@ export const HttpSchema = closedObject(
     ),
     lendSessions: defaulted(
       Type.Boolean({
-        default: false,
+        default: true,
         description:
           'Whether other replicas may send calls in the session that one replica has at the server for a session of ' +
           'a client, in place of passing them to that replica ' +
-          '([reliability.md](reliability.md#several-replicas-in-one-session-of-a-server-over-http)). Not for servers ' +
-          'behind a balancer that binds sessions to addresses.'
+          '([reliability.md](reliability.md#several-replicas-in-one-session-of-a-server-over-http)). `false` for ' +
+          'servers behind a balancer that binds sessions to addresses.'
       })
     ),
     ...common(10_000)
