@@ -5,7 +5,8 @@
 import type { Snapshot } from '../../config/snapshot.ts'
 import { shortLength } from '../../protocol/json.ts'
 import { GatewayError } from '../../protocol/messages.ts'
-import type { Clock } from '../../time/clock.ts'
+import type { Clock, Timer } from '../../time/clock.ts'
+import { createFairQueue } from '../../time/fair-queue.ts'
 import type { RequestContext } from '../admission.ts'
 import { CountedRequest } from '../counted-request.ts'
 
@@ -36,6 +37,15 @@ interface Wanted {
   readonly until: number
 }
 
+/** Of a tenant, by its callers. */
+interface Waiting {
+  readonly wanted: Wanted
+  /** Refuses it. */
+  readonly late: Timer
+  resolve(): void
+}
+type FairQueue = ReturnType<typeof createFairQueue<Waiting>>
+
 export type Throttle = ReturnType<typeof createThrottle>
 
 /** @param limits those in force */
@@ -45,6 +55,8 @@ export function createThrottle(
 ) {
   /** By what, and whose: the time by the clock at which the limit has allowed all that came. */
   const allowedAt = new Map<string, number>()
+  /** By the same: those that wait for the limit of a tenant. */
+  const lines = new Map<string, FairQueue>()
 
   function count({ sender, kind, amount }: Omit<Wanted, 'until'>, who: Who): void {
     const key = keyOf(sender, kind, who)
@@ -56,38 +68,77 @@ export function createThrottle(
     if (oldest !== undefined) allowedAt.delete(oldest)
   }
 
+  /** @returns until the limit allows the next one; 0 or less: it does now */
+  const waitMsOf = ({ sender, kind }: Wanted, who: Who): number =>
+    (allowedAt.get(keyOf(sender, kind, who)) ?? 0) - burstMs - clock.now()
+
+  function refusalOf(wanted: Wanted, who: Who): GatewayError {
+    const limit = `${wanted.kind}PerSecondPer${who}` as const
+    return refusal(limit, limits()[limit], Math.max(1, waitMsOf(wanted, who)))
+  }
+
+  /** @returns what gives back the memory that it takes while it waits. @throws GatewayError rate_limited, too_many */
+  function beginWait(wanted: Wanted, who: Who, waitMs: number): () => void {
+    if (clock.now() + waitMs > wanted.until) throw refusalOf(wanted, who)
+    return wanted.kind === 'bodyBytes' ? holdWaiting(wanted.sender) : () => {}
+  }
+
   /**
-   * @returns when it may go on; undefined: at once
+   * @returns when the limit of its caller allows it; undefined: at once
    * @throws GatewayError rate_limited where that is too late, too_many, and then it does not count
    */
-  function take(wanted: Wanted, who: Who): Promise<void> | undefined {
+  function takeOwn(wanted: Wanted): Promise<void> | undefined {
+    const waitMs = waitMsOf(wanted, 'Principal')
+    const letGo = waitMs > 0 ? beginWait(wanted, 'Principal', waitMs) : undefined
+    count(wanted, 'Principal')
+    if (letGo === undefined) return undefined
+    const { promise, resolve } = Promise.withResolvers<void>()
+    clock.timer(waitMs, resolve).unref()
+    return promise.finally(letGo)
+  }
+
+  /** The same for the limit of its tenant, whose callers take turns. */
+  function takeOfTenant(wanted: Wanted): Promise<void> | undefined {
     const { sender, kind, until } = wanted
-    const now = clock.now()
-    const waitMs = (allowedAt.get(keyOf(sender, kind, who)) ?? 0) - burstMs - now
-    if (waitMs > 0 && now + waitMs > until) {
-      const limit = `${kind}PerSecondPer${who}` as const
-      throw refusal(limit, limits()[limit], waitMs)
+    if (sender.raw.destroyed) return undefined
+    const key = keyOf(sender, kind, 'Tenant')
+    const line = lines.get(key) ?? createFairQueue<Waiting>()
+    const waitMs = waitMsOf(wanted, 'Tenant')
+    if (line.isEmpty && waitMs <= 0) {
+      count(wanted, 'Tenant')
+      return undefined
     }
-    const letGo = waitMs > 0 && kind === 'bodyBytes' ? holdWaiting(sender) : undefined
-    count(wanted, who)
-    if (waitMs <= 0) return undefined
-    return new Promise((resolve) => {
-      const goOn = (): void => {
-        letGo?.()
-        resolve()
-      }
-      clock.timer(waitMs, goOn).unref()
-    })
+    const letGo = beginWait(wanted, 'Tenant', waitMs)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const late = clock.timer(until - clock.now(), () => reject(refusalOf(wanted, 'Tenant')))
+    late.unref()
+    if (line.isEmpty) clock.timer(waitMs, () => serve(line, wanted)).unref()
+    lines.set(key, line)
+    line.add({ wanted, late, resolve }, { tenant: '', caller: sender.person })
+    return promise.finally(letGo)
+  }
+
+  /** @param any of those that wait for the same limit */
+  function serve(line: FairQueue, any: Wanted): void {
+    for (let waitMs = waitMsOf(any, 'Tenant'); !line.isEmpty; waitMs = waitMsOf(any, 'Tenant')) {
+      if (waitMs > 0) return void clock.timer(waitMs, () => serve(line, any)).unref()
+      const next = line.next()
+      // Then it is refused.
+      if (next === undefined || clock.now() >= next.wanted.until) continue
+      next.late.close()
+      if (!next.wanted.sender.raw.destroyed) count(next.wanted, 'Tenant')
+      next.resolve()
+    }
+    lines.delete(keyOf(any.sender, any.kind, 'Tenant'))
   }
 
   function wait(sender: Sender, kind: Kind, amount: number): Promise<void> | undefined {
     const { queueMs } = limits()
     const until = clock.now() + (kind === 'bodyBytes' ? Math.min(queueMs, maxBodyWaitMs) : queueMs)
     const wanted = { sender, kind, amount, until }
-    // It counts for the tenant when it may go on: what one caller has waiting holds up nobody else.
-    const ofTenant = (): Promise<void> | undefined => (sender.raw.destroyed ? undefined : take(wanted, 'Tenant'))
-    const own = take(wanted, 'Principal')
-    return own === undefined ? ofTenant() : own.then(ofTenant)
+    // It counts for the tenant when its caller may go on: what one caller has waiting holds up nobody else.
+    const own = takeOwn(wanted)
+    return own === undefined ? takeOfTenant(wanted) : own.then(() => takeOfTenant(wanted))
   }
 
   /** One without a length counts when it was read, as far as it came, also where it is refused then. */
