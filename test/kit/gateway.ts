@@ -80,6 +80,14 @@ export async function gateway(t: Teardown, options: TestGatewayOptions): Promise
   }
 }
 
+/** An earlier version, with which an upgrade begins, refuses limits that it does not know. */
+const unthrottled = process.env['GATEHOUSE_OTHER_VERSION'] === undefined && {
+  sessionsPerSecondPerPrincipal: 1_000_000,
+  sessionsPerSecondPerTenant: 1_000_000,
+  bodyBytesPerSecondPerPrincipal: 1_000_000_000_000,
+  bodyBytesPerSecondPerTenant: 1_000_000_000_000
+}
+
 export function configOf(options: TestGatewayOptions): unknown {
   const {
     upstreams,
@@ -103,10 +111,7 @@ export function configOf(options: TestGatewayOptions): unknown {
       coldStartMs: 30_000,
       requestsPerSecondPerPrincipal: 1_000_000,
       requestsPerSecondPerTenant: 1_000_000,
-      sessionsPerSecondPerPrincipal: 1_000_000,
-      sessionsPerSecondPerTenant: 1_000_000,
-      bodyBytesPerSecondPerPrincipal: 1_000_000_000_000,
-      bodyBytesPerSecondPerTenant: 1_000_000_000_000,
+      ...unthrottled,
       ...limits
     },
     ...top,
