@@ -2341,6 +2341,9 @@ observe/otlp/log-export.ts sendAfterMs
 observe/otlp/log-export.ts linesInPart
 limits/idle-memory.ts checkMs
 limits/idle-memory.ts maxIdleUse
+limits/idle-memory.ts idleChecks
+limits/idle-memory.ts idleChecksAtStart
+limits/idle-memory.ts checksOfStart
 limits/idle-memory.ts leastYoungBytes
 limits/idle-memory.ts mostHeapBytes
 observe/otlp/log-export.ts maxPartBytes

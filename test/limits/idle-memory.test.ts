@@ -20,13 +20,17 @@ t.test('memory is given back when nothing went on, and only then', async (t) => 
   const clock = handClock()
   const use = { active: 0, idle: 0, utilization: 0 }
   const watch = giveBackWhenIdle(clock, () => ({ ...use }))
-  use.active += 400
-  use.idle += 9_600
-  clock.advance(10_000)
-  t.ok(youngBytes() > grown / 2, 'the process was busy')
-  use.active += 100
-  use.idle += 9_900
-  clock.advance(10_000)
+  const second = (active: number): void => {
+    use.active += active
+    use.idle += 1_000 - active
+    clock.advance(1_000)
+  }
+  for (let n = 0; n < 9; n++) second(4)
+  second(10)
+  t.ok(youngBytes() > grown / 2, 'it does something again')
+  for (let n = 0; n < 59; n++) second(4)
+  t.ok(youngBytes() > grown / 2, 'it is idle, and not for long')
+  second(4)
   t.ok(youngBytes() < grown / 4, `${youngBytes()} are left`)
   watch.close()
 })
