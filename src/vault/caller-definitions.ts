@@ -29,7 +29,7 @@ interface KnownCaller {
   readonly tenant: Tenant
   readonly definitions: DefinitionsOfCaller
   /** The definitions that were made, by the hash of the configured one, the newest last. */
-  readonly made: Map<string, Map<string, UpstreamDefinition>>
+  readonly made: Map<string, Map<string, HttpDefinition>>
 }
 
 /** Whether the upstream is sent the identity of the caller: then callers share no connection. */
@@ -94,11 +94,13 @@ export function createCallerDefinitions(clock: Clock) {
     key: string,
     caller: Caller,
     known: KnownCaller['made']
-  ): UpstreamDefinition {
+  ): HttpDefinition {
     const next = definitionFor(definition, key, caller, tenant)
     const id = next.hash.split('.')[2] ?? ''
-    const before = known.get(definition.hash) ?? new Map<string, UpstreamDefinition>()
-    const found = before.get(id) ?? next
+    const before = known.get(definition.hash) ?? new Map<string, HttpDefinition>()
+    const same = before.get(id)
+    // It is no part of the hash: a reload may have changed it.
+    const found = same?.lendSessions === next.lendSessions ? same : next
     known.set(definition.hash, before.set(id, found))
     held.add(id)
     const [oldest] = before.size > maxPerUpstream ? before.keys() : []
@@ -112,7 +114,7 @@ export function createCallerDefinitions(clock: Clock) {
   function know(tenant: Tenant, key: string, caller: Caller): KnownCaller {
     const callers = callersOf(tenant.id)
     const before = callers.get(key)
-    const all = before?.made ?? new Map<string, Map<string, UpstreamDefinition>>()
+    const all = before?.made ?? new Map<string, Map<string, HttpDefinition>>()
     const hashes = new Set(upstreamsOf(tenant).map((definition) => definition.hash))
     for (const [hash, definitions] of all) {
       if (hashes.has(hash)) continue
@@ -169,7 +171,7 @@ export function createCallerDefinitions(clock: Clock) {
   }
 }
 
-function definitionFor(definition: HttpDefinition, key: string, caller: Caller, of: Tenant): UpstreamDefinition {
+function definitionFor(definition: HttpDefinition, key: string, caller: Caller, of: Tenant): HttpDefinition {
   const { name, principalHeaders = {}, auth } = definition
   const headers: Record<string, string> = {}
   let refusal: string | undefined

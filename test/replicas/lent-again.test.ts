@@ -126,3 +126,25 @@ t.test('after a change of the definition, which one replica reads after the othe
   t.equal(handshakes(), sessions, 'all in one session at the server')
   t.equal(await endAt(borrower.url(), client), 204)
 })
+
+t.test('where it may be lent no more, that holds at once for an upstream that is told who calls, too', async (t) => {
+  const store = (await redis(t)).url
+  const auth = { keys: [{ name: 'ada', key: keyOf.ada }] }
+  const given = (lendSessions: boolean) => ({
+    ...{ store, endpoints, auth },
+    upstreams: { up: { ...upstreams.up, headers: { 'X-User': '${principal.subject}' }, lendSessions } }
+  })
+  const nodes = await Promise.all([0, 1].map(() => gateway(t, given(true))))
+  const [home, borrower] = nodes as [(typeof nodes)[0], (typeof nodes)[0]]
+  const counted = await countMessages(t, store)
+  for (const each of nodes) await warm(each.url())
+  const client = await legacyClient(home.url(), keyOf.ada)
+  await tool(home.url(), client, 'echo')
+  await counted.lentTo(borrower.url(), client, 'echo')
+  borrower.reload(configOf(given(false)))
+  const hop = await counted.messagesOf(() => tool(borrower.url(), client, 'echo'))
+  t.ok(hop >= 2, `the next call goes to its home, in ${hop} messages`)
+  borrower.reload(configOf(given(true)))
+  await counted.lentTo(borrower.url(), client, 'echo')
+  t.equal(await endAt(borrower.url(), client), 204)
+})
