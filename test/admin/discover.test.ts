@@ -23,14 +23,21 @@ interface Answer {
   readonly fault: { readonly code: string; readonly hop: string } | null
 }
 
-/** @param hosts that a tenant-admin may name. @param allow ranges that whatever the servers name may lead to */
-async function start(t: Test, hosts: readonly string[] = [], allow: readonly string[] = []) {
+/**
+ * @param hosts that a tenant-admin may name
+ * @param egress `allow`: ranges that whatever the servers name may lead to; `ports` of hosts below a wildcard
+ */
+async function start(
+  t: Test,
+  hosts: readonly string[] = [],
+  egress: { readonly allow?: readonly string[]; readonly ports?: readonly number[] } = {}
+) {
   const made = await adminGateway(t, {
     upstreams: {},
     top: {
       vault: { keys: [{ id: '1', key: Buffer.alloc(32, 7).toString('base64') }] },
       audit: {},
-      egress: { allow },
+      egress,
       admin: { ...adminSection, keys, allowedHosts: hosts }
     }
   })
@@ -67,7 +74,7 @@ t.test('an open server is looked at up to its lists, hop by hop, and is not adde
 t.test('a server that wants a login says where people sign in, and nobody is registered', async (t) => {
   const server = await authorizationServer(t, { registration: true })
   const upstream = await protectedUpstream(t, server)
-  const { looked } = await start(t, [], ['127.0.0.0/8'])
+  const { looked } = await start(t, [], { allow: ['127.0.0.0/8'] })
   const found = await looked({ url: upstream.url })
   t.same(hopsOf(found), [
     'DNS',
@@ -100,7 +107,7 @@ t.test('a server that wants a login says where people sign in, and nobody is reg
 t.test('what a tenant-admin names is reached at public addresses only', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
-  const { looked, made } = await start(t, ['localhost', '*.0.0.1'])
+  const { looked, made } = await start(t, ['localhost', '*.0.0.1'], { ports: [Number(new URL(upstream.url).port)] })
   const at = (host: string): string => upstream.url.replace('127.0.0.1', host)
   const refused = await looked({ url: at('127.0.0.1') }, adminKeys.globex)
   t.match(refused, { hops: [], fault: { code: 'not_public', hop: 'DNS' } })
@@ -130,7 +137,7 @@ t.test('an authorization server inside, which the server names, is not asked', a
   t.match(refused, { asksPeople: false, fault: { code: 'not_public', hop: 'discovery of the login' } })
   t.ok(hopsOf(refused).includes('resource metadata'), 'the server itself, which an administrator named, is')
   t.same(asked, [])
-  const open = await (await start(t, [], ['127.0.0.0/8'])).looked({ url: upstream.url })
+  const open = await (await start(t, [], { allow: ['127.0.0.0/8'] })).looked({ url: upstream.url })
   t.match(open, { fault: { code: 'metadata_unusable', hop: 'discovery of the login' } })
   t.ok(asked.length > 0, 'where the operator allows it, it is asked')
 
@@ -168,7 +175,7 @@ t.test('what the authorization server of a server names inside is not asked', as
   )
   const upstream = await protectedUpstream(t, { url: server, jwksUri: `${server}/jwks` })
   const auth = { type: 'clientCredentials', clientId: 'robot', clientSecret: 'a-secret-of-robot', issuer: server }
-  const look = async (allow: string[]) => await (await start(t, [], allow)).looked({ url: upstream.url, auth })
+  const look = async (allow: string[]) => await (await start(t, [], { allow })).looked({ url: upstream.url, auth })
   t.ok((await look([])).fault, 'the issuer, which an administrator wrote, is, and names another')
   t.same(asked, [])
   t.ok((await look(['127.0.0.0/8'])).fault, 'the upstream does not take that token')

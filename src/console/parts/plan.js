@@ -137,7 +137,7 @@ function TenantPlan({ plan: { tenant, change, callersChange, endpoints, upstream
         (/** @type {any} */ { endpoint, name, sentence }) =>
           html`<li class="bad">${said.brokenTest(name, endpoint)} ${sentence}</li>`
       )}
-      ${notes.map((/** @type {string} */ note) => html`<li class="warn">${note}</li>`)}
+      ${(notes ?? []).map((/** @type {string} */ note) => html`<li class="warn">${note}</li>`)}
     </ul>
   </section>`
 }
