@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { loadConfig } from '../config/load.ts'
+import { configDigest, loadConfig } from '../config/load.ts'
 import { loadConfigInWorker } from '../config/load-in-worker.ts'
 import { ConfigError } from '../config/problems.ts'
 import type { Snapshot } from '../config/snapshot.ts'
@@ -45,7 +45,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
   const ready = Promise.withResolvers<Gateway>()
   let again: Timer | undefined
   let isPutOff = false
-  let { digest } = snapshot
+  let digest = configDigest(snapshot)
   const refuse = (error: unknown): void => {
     isPutOff = false
     log.error(
@@ -69,8 +69,8 @@ async function serveConfig(options: ServeOptions): Promise<number> {
       const next = await loadConfigInWorker(file, given)
       const { needsRestart } = running.reload(next)
       isPutOff = false
-      if (next.digest === digest) return log.info({ file }, 'configuration read again: it is the one in use')
-      digest = next.digest
+      if (configDigest(next) === digest) return log.info({ file }, 'configuration read again: it is the one in use')
+      digest = configDigest(next)
       warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')
       if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')

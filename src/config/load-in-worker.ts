@@ -4,7 +4,8 @@
 import { isMainThread } from 'node:worker_threads'
 import { steadyClock } from '../time/clock.ts'
 import { createThread, serveThread } from '../time/thread.ts'
-import { compiled, judgeConfig, readConfig, type JudgedConfig, type LoadedConfig, type LoadOptions } from './load.ts'
+import type { Configuration } from './compile.ts'
+import { compiled, judgeConfig, readConfig, type JudgedConfig, type LoadOptions } from './load.ts'
 import { ConfigError, type Problem } from './problems.ts'
 
 interface Work {
@@ -15,7 +16,7 @@ interface Work {
 type Answer = { readonly judged: JudgedConfig } | { readonly problems: readonly Problem[] }
 
 /** @throws as `loadConfig`; Error where there is no thread */
-export async function loadConfigInWorker(path: string, options: LoadOptions): Promise<LoadedConfig> {
+export async function loadConfigInWorker(path: string, options: LoadOptions): Promise<Configuration> {
   const thread = createThread<Work, Answer>(new URL(import.meta.url), steadyClock)
   const answer = await thread.run({ path, options: { ...options, env: { ...options.env } } })
   await thread.close()

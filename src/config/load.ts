@@ -29,13 +29,17 @@ export interface CompileOptions extends LoadOptions {
   readonly path: string
 }
 
-export interface LoadedConfig extends Configuration {
-  /** Equal ones are of equal configurations: of what was read, files and variables included, without comments. */
-  readonly digest: string
-}
+/** By what was compiled, of which they are no part: that is compared and recorded as what it says. */
+const digests = new WeakMap<Configuration, string>()
+
+/**
+ * @param config of this module
+ * @returns equal ones are of equal configurations: of what was read, files and variables included, without comments
+ */
+export const configDigest = (config: Configuration): string | undefined => digests.get(config)
 
 /** @throws ConfigError also where the file cannot be read; else as `readConfig` */
-export const loadConfig = async (path: string, options: LoadOptions): Promise<LoadedConfig> =>
+export const loadConfig = async (path: string, options: LoadOptions): Promise<Configuration> =>
   compileConfig(await readConfig(path), { ...options, path })
 
 /** @throws ConfigError where it cannot be read, or is no text; the error of the system where no descriptor is left */
@@ -84,14 +88,17 @@ export interface JudgedConfig {
 }
 
 /** @throws ConfigError and nothing else, whatever the text; the error of the system where no descriptor is left */
-export const compileConfig = (text: string, options: CompileOptions): LoadedConfig =>
+export const compileConfig = (text: string, options: CompileOptions): Configuration =>
   compiled(judgeConfig(text, options), options)
 
-export const compiled = (
+export function compiled(
   { config, inserted, digest }: JudgedConfig,
   { path, dataDir, host, port }: CompileOptions
-): LoadedConfig =>
-  Object.freeze({ ...compile(config, { folder: dirname(resolve(path)), dataDir, host, port, inserted }), digest })
+): Configuration {
+  const made = compile(config, { folder: dirname(resolve(path)), dataDir, host, port, inserted })
+  digests.set(made, digest)
+  return made
+}
 
 /** @throws as `compileConfig` */
 export function judgeConfig(text: string, { path, env, host, port }: CompileOptions): JudgedConfig {

@@ -17,7 +17,7 @@ const files = ['tenants', 'acme', 'upstreams', 'files']
 const tickets = ['tenants', 'acme', 'upstreams', 'tickets']
 
 t.test('every default is applied', async (t) => {
-  const { digest, ...config } = compiled({
+  const config = compiled({
     tenants: {
       a: {
         auth: { issuers: [{ issuer: 'https://idp.example' }] },
@@ -25,7 +25,6 @@ t.test('every default is applied', async (t) => {
       }
     }
   })
-  t.match(digest, /^[0-9a-f]{64}$/)
   t.same(
     { ...config, tenants: 0 },
     {

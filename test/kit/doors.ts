@@ -36,7 +36,7 @@ export async function readDoors(): Promise<Door[]> {
     return { ...table, ...Object.fromEntries(shorthands) } as unknown
   }
   const handlers = { legacy: {}, modern: {}, httpSse: {}, login: {} }
-  addRoutes(tableOf(false) as FastifyInstance, { handlers, vault: {} } as unknown as RoutesOptions, () => {})
+  addRoutes(tableOf(false) as FastifyInstance, { handlers, vault: {}, rates: {} } as unknown as RoutesOptions, () => {})
   addOwnPages(tableOf(false) as FastifyInstance, { vault: {} } as unknown as Parameters<typeof addOwnPages>[1])
   await Promise.all(scopes)
   return found
