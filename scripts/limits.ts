@@ -954,6 +954,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['http/legacy/streams.ts quietMs', 'silence before a call is answered by a stream', 'call', 'the stream begins'],
     ['http/reply.ts usualRetryMs', '`retry` for a stream that was cut', 'stream', 'the client comes back'],
     ['session/streams.ts leaveRetryMs', '`retry` when the gateway stops', 'stream', 'the client comes back'],
+    [
+      'session/replay.ts firstWaitMs longestWaitMs',
+      'first and longest wait, each the double of the one before, for the end of a stream of a session at another process, whose client has come back here',
+      'stream',
+      'what comes on the old one later is left out'
+    ],
     ['session/stream.ts maxHeld chars', 'events held for resumption', 'stream', 'the oldest are dropped'],
     [
       'session/stream.ts maxBehind chars momentMs',

@@ -30,14 +30,15 @@ export const copyLimitsFor = (budgetBytes: number): CopyLimits => ({
 })
 
 const endEntry = 'end'
-/** In place of the event that primes, which has no data: who holds the stream, and the id of its request. */
+/** In place of the event that primes, which has no data: who holds the stream, and the id of its request or its own. */
 const heldEntry = /^held ([\w-]{1,64}) (.{1,8192})$/
 /** Whoever wrote the entry: only one line of JSON goes out. */
 const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
 
-/** Of the stream of a call: who can go on with it, and whom it answers. */
+/** Who can go on with a stream. */
 export interface StreamHolder {
   readonly node: string
+  /** Whom the stream of a call answers. */
   readonly id: RequestId
 }
 

@@ -5,12 +5,16 @@ import { errorMessage, GatewayError } from '../protocol/messages.ts'
 import { errorObject } from '../protocol/translate/error-object.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { WorkOwner } from '../time/fair-queue.ts'
+import { type Clock, pause } from '../time/clock.ts'
 import { nextTurn, runSteps, type Steps } from '../time/turns.ts'
 import type { EventCopies, StreamHolder } from './event-copies.ts'
 import type { Sink } from './stream.ts'
 
 /** Characters of stored events that are sent to one client in one turn of the event loop. */
 const sliceChars = 262_144
+/** Between two looks for the end of a stream that goes on here, the first time and the last; each wait is doubled. */
+const firstWaitMs = 20
+const longestWaitMs = 640
 
 /** A stream of a session, which another process may hold. */
 export interface HeldStream {
@@ -79,4 +83,30 @@ export async function replay(
     await nextTurn()
   }
   return { ended, last, holder }
+}
+
+/**
+ * Replays what is added to a stream of a session after its client has come back here, until it has ended: its process
+ * hears of that from the home of the session, which may have told it something before.
+ * @param read replays what is stored after this event
+ * @param isHeld whether the process that holds the stream is there
+ * @returns false where it was stopped. @throws GatewayError unavailable, too_many
+ */
+export async function replayRest(
+  after: number,
+  read: (after: number) => Promise<{ more: Awaited<ReturnType<typeof replay>>; isStopped: boolean }>,
+  isHeld: (node: string) => Promise<boolean>,
+  clock: Pick<Clock, 'timer'>,
+  wanted: AbortSignal | undefined
+): Promise<boolean> {
+  let last = after
+  for (let waitMs = firstWaitMs, isGone = false; ; waitMs *= 2) {
+    const { more, isStopped } = await read(last)
+    if (isStopped) return false
+    if (more?.ended !== false || isGone || waitMs > longestWaitMs) return true
+    last = more.last
+    // A stream of an earlier version, or without an event that primes, does not say who holds it.
+    isGone = more.holder !== undefined && !(await isHeld(more.holder.node).catch(() => true))
+    if (!isGone) await pause(clock, waitMs, wanted)
+  }
 }

@@ -11,7 +11,7 @@ import type { Sealer } from '../store/seal.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { type CopyLimits, createEventCopies, createResumeLimit, type EventCopy } from './event-copies.ts'
 import type { LiveSessions } from './live-sessions.ts'
-import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay } from './replay.ts'
+import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay, replayRest } from './replay.ts'
 import type { Sessions } from './sessions.ts'
 import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
@@ -73,10 +73,10 @@ interface LiveStream {
 
 export function createStreams(options: StreamsOptions) {
   const { store, sealer, clock, randomBytes, log, holders, lingerMs = eventsTtlMs } = options
+  const { node } = holders
   const bySession = new Map<string, Map<string, LiveStream>>()
   const copies = createEventCopies(store, clock, log, options.copyLimits)
   const resumes = createResumeLimit()
-  const now = (): number => clock.now()
   let size = 0
   let leaving = false
 
@@ -90,7 +90,7 @@ export function createStreams(options: StreamsOptions) {
 
   const sweep = every(clock, Math.min(lingerMs, 30_000), () => {
     copies.sweep()
-    const before = now() - lingerMs
+    const before = clock.now() - lingerMs
     for (const [sessionKey, streams] of bySession) {
       for (const [streamId, { kind, stream }] of streams) {
         if (kind !== 'session' || (stream.detachedAt() ?? Infinity) > before) continue
@@ -105,10 +105,10 @@ export function createStreams(options: StreamsOptions) {
     const streamId = `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
     // Without a priming event, the client has no id to come back with before the first message. An answer that is the
     // only message of its stream is then not copied to the store.
-    const holder = request === undefined ? undefined : { node: holders.node, id: request }
+    const holder = kind === 'call' && request === undefined ? undefined : { node, id: request ?? streamId }
     const copy = copies.open(sessionKey, memory, streamId, primes || kind === 'session', holder)
     const stream = createStream({
-      now,
+      now: () => clock.now(),
       primes,
       memory: holdMemory(memory),
       idOf: idsOf(sessionKey, streamId),
@@ -153,10 +153,11 @@ export function createStreams(options: StreamsOptions) {
 
       const { memory = unlimited } = features
       const idOf = idsOf(sessionKey, streamId)
+      const isHeld = (by: string): Promise<boolean> => holders.isHeld(by, { sessionKey, streamId }, memory)
       const { replayed, isLost, aborted } = await resumes.run(sessionKey, wanted, memory, async (stop) => {
         const stored = await copies.read(sessionKey, streamId, after)
-        const goesOn = stored?.ended === false ? stored.holder : undefined
-        const isLost = goesOn !== undefined && !(await holders.isHeld(goesOn.node, { sessionKey, streamId }, memory))
+        const goesOn = stored?.ended === false && !streamId.startsWith('s') ? stored.holder : undefined
+        const isLost = goesOn !== undefined && !(await isHeld(goesOn.node))
         // The last events of its process may have reached the store meanwhile.
         const all = isLost ? await copies.read(sessionKey, streamId, after) : stored
         return { replayed: await replay(all, idOf, after, sink, stop, memory), isLost, aborted: stop.aborted }
@@ -172,13 +173,12 @@ export function createStreams(options: StreamsOptions) {
         const stream = open(sessionKey, 'session', features)
         stream.prime()
         await continued(stream)
-        // Events may have been added to the old stream meanwhile.
-        const last = replayed?.last ?? after
-        const isStopped = await resumes.run(sessionKey, wanted, memory, async (stop) => {
-          await replay(await copies.read(sessionKey, streamId, last), idOf, last, sink, stop, memory)
-          return stop.aborted
-        })
-        if (isStopped) return { kind: 'stopped' }
+        const read = async (from: number) =>
+          await resumes.run(sessionKey, wanted, memory, async (stop) => ({
+            more: await replay(await copies.read(sessionKey, streamId, from), idOf, from, sink, stop, memory),
+            isStopped: stop.aborted
+          }))
+        if (!(await replayRest(replayed?.last ?? after, read, isHeld, clock, wanted))) return { kind: 'stopped' }
         return { kind: 'continued', stream, attachment: stream.resume(sink, features.primes ? 0 : -1) }
       }
       if (replayed === undefined) return { kind: 'unknown' }

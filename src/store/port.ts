@@ -69,7 +69,10 @@ export interface Store {
    * @returns the number of processes that get it; 0 only if nobody listens
    */
   publish(channel: string, message: string, options?: PublishOptions): Promise<number>
-  /** Does not fail while the store is away: `live` stays false until then. @returns a function that unsubscribes */
+  /**
+   * Does not fail while the store is away: `live` stays false until then. @returns a function that unsubscribes; until
+   * it resolves, the listener hears what publishers were told that it gets
+   */
   subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>
   /** Called whenever messages may have been missed: local copies that rely on publish are then worth nothing. */
   onLost(listener: () => void): void
@@ -105,12 +108,16 @@ export function wholeMs(ttlMs: number): number {
 export function createChannelListeners(log: Log) {
   const channels = new Map<string, Set<{ listener: (message: string) => void }>>()
   return {
-    /** @returns a function that removes the listener; idempotent */
-    add(channel: string, listener: (message: string) => void): () => void {
+    /**
+     * @returns a function that removes the listener, after `leave` where it is the last of its channel: until then,
+     * others are told that it hears them. Idempotent
+     */
+    add(channel: string, listener: (message: string) => void): (leave?: () => Promise<unknown>) => Promise<void> {
       const entry = { listener } // An object, because the same function may be added twice.
       const entries = channels.get(channel) ?? new Set()
       channels.set(channel, entries.add(entry))
-      return () => {
+      return async (leave) => {
+        if (entries.size === 1 && entries.has(entry)) await leave?.()
         if (entries.delete(entry) && entries.size === 0) channels.delete(channel)
       }
     },

@@ -129,13 +129,10 @@ export async function createRedisStore({
       const stop = listeners.add(name, listener)
       if (messages.status === 'ready')
         await messages.subscribe(name).catch((error: unknown) => link.drop(reasonOf(error)))
-      return async () => {
-        stop()
-        if (listeners.has(name) || messages.status !== 'ready') return
-        await messages
-          .unsubscribe(name)
-          .catch((error: unknown) => log.debug({ reason: reasonOf(error) }, 'Redis channel not left'))
-      }
+      const notLeft = (error: unknown): void => log.debug({ reason: reasonOf(error) }, 'Redis channel not left')
+      const leave = async (): Promise<unknown> =>
+        messages.status === 'ready' && (await messages.unsubscribe(name).catch(notLeft))
+      return () => stop(leave)
     },
     onLost: link.onLost,
     get live() {

@@ -19,15 +19,16 @@ interface House {
   readonly time: TestClock
   /** The streams of one more process on the store. */
   process(lingerMs?: number, store?: Store): Promise<Streams>
-  /** Whether the processes of this name say that they hold a stream; asked before anything is sent. */
-  readonly held: { by: (node: string) => boolean | Promise<boolean> }
+  /** Whether the processes of this name say that they hold a stream. Default: the truth. */
+  readonly held: { by?: (node: string) => boolean | Promise<boolean> }
 }
 
 async function house(t: Test): Promise<House> {
   const time = clock()
   const store = await createSqliteStore({ path: ':memory:', clock: time, log: quiet })
   t.teardown(() => store.close())
-  const held: House['held'] = { by: () => true }
+  const held: House['held'] = {}
+  const all: Streams[] = []
   return {
     store,
     time,
@@ -40,9 +41,13 @@ async function house(t: Test): Promise<House> {
         clock: time,
         randomBytes,
         log: quiet,
-        holders: { node: 'one', isHeld: async (node) => await held.by(node) },
+        holders: {
+          node: 'one',
+          isHeld: async (node, stream) => await (held.by?.(node) ?? all.some((each) => each.has(stream)))
+        },
         ...(lingerMs === undefined ? {} : { lingerMs })
       })
+      all.push(streams)
       t.teardown(() => {
         sealer.close()
         streams.close()
@@ -219,6 +224,7 @@ t.test('the stream of a session goes on at the process that the client comes bac
   const { ids, stream } = three(before, 'a', 'session')
   before.leave()
   t.notOk(stream.isAttached())
+  before.close()
   const sink = reader()
   const resumed = await after.resume('a', ids[1] ?? '', sink, primed)
   t.same(dataOf(sink), ['{"n":2}', '{"n":3}'])
@@ -228,6 +234,49 @@ t.test('the stream of a session goes on at the process that the client comes bac
   t.same(dataOf(sink).at(-1), '{"n":4}')
   const again = reader()
   t.match(await after.resume('a', sink.lastId, again, primed), { kind: 'connected', of: 'session' })
+})
+
+t.test('what comes on the old stream of a session while its client comes back elsewhere is not lost', async (t) => {
+  const { process, store, held } = await house(t)
+  const before = await process()
+  const { ids, stream } = three(before, 'a', 'session')
+  before.leave()
+  let reads = 0
+  const after = await process(undefined, {
+    ...store,
+    async entries(key) {
+      const read = await store.entries(key)
+      // The home of the session has told the old stream something more, and hears of the new one after that.
+      if (++reads === 2) {
+        stream.send({ n: 4 })
+        stream.finish()
+      }
+      return read
+    }
+  })
+  const sink = reader()
+  const resumed = await after.resume('a', ids[3] ?? '', sink, primed, undefined, async (next) => next.send({ n: 5 }))
+  t.equal(resumed.kind, 'continued')
+  t.same(dataOf(sink), ['{"n":4}', '{"n":5}'], 'in their order')
+
+  const killed = await process()
+  const left = three(killed, 'b', 'session')
+  const asked: string[] = []
+  held.by = (node) => {
+    // The last that it said has just reached the store.
+    if (asked.push(node) === 1) left.stream.send({ n: 4 })
+    return false
+  }
+  reads = 2
+  const last = reader()
+  t.equal((await after.resume('b', left.ids[3] ?? '', last, primed)).kind, 'continued')
+  t.same([dataOf(last), asked, reads], [['{"n":4}'], ['one'], 5], 'of a process that is gone nothing more is awaited')
+
+  delete held.by
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  const { ids: silent } = three(killed, 'c', 'session')
+  t.equal((await after.resume('c', silent[3] ?? '', reader(), primed)).kind, 'continued', 'nor any for ever')
 })
 
 t.test('a session stream that was replaced by another is over', async (t) => {

@@ -8,6 +8,7 @@ import type { Log } from '../../src/observe/log.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createRedisStore } from '../../src/store/redis.ts'
 import { redis } from '../kit/redis.ts'
+import { tcpLink } from '../kit/tcp-link.ts'
 import { quiet, recorded, until } from './kit.ts'
 
 async function open(t: Test, url: string, log: Log = quiet, clock = { now: () => Date.now() }): Promise<Store> {
@@ -181,3 +182,18 @@ t.test(
     t.equal(await warnings([], () => Date.now(), 0), '')
   }
 )
+
+t.test('who leaves a channel hears what others were told that it would reach', async (t) => {
+  const [server, link] = await Promise.all([redis(t), tcpLink(t)])
+  const url = link.to(server.url)
+  link.pass(100)
+  const [leaving, other] = [await open(t, url), await open(t, server.url)]
+  const heard: string[] = []
+  const stop = await leaving.subscribe('c', (message) => {
+    heard.push(message)
+  })
+  t.equal(await other.publish('c', 'on its way'), 1)
+  await stop()
+  t.same(heard, ['on its way'])
+  t.equal(await other.publish('c', 'too late'), 0)
+})
