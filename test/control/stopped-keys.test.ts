@@ -3,7 +3,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { parse } from '../audit/kit.ts'
 import { adminGateway } from '../kit/admin.ts'
 import { legacyClient, send } from '../kit/client.ts'
@@ -71,14 +71,21 @@ t.test('whoever uses a stopped key is told so by every process, and named in the
   t.equal(refused.find(({ outcome }) => outcome === 'unauthenticated')?.['by'], undefined)
 })
 
-t.test('callers of a stopped tenant are told that it is the tenant, and a key that was removed is none', async (t) => {
+const path = '/v1/tenants/initech'
+
+/** A gateway with a tenant `initech` that was made by the admin API, with all the keys. */
+async function startInitech(t: Test) {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const made = await adminGateway(t, { upstreams: {} })
-  const path = '/v1/tenants/initech'
   const auth = { keys: Object.entries(keys).map(([name, key]) => ({ name, key })) }
   const put = await made.call('PUT', path, { body: { auth, upstreams: { up: { url: upstream.url } } } })
   t.equal(put.status, 201, put.text)
+  return { made, auth }
+}
+
+t.test('callers of a stopped tenant are told that it is the tenant, and a key that was removed is none', async (t) => {
+  const { made, auth } = await startInitech(t)
   const list = (token: string) => modernRequest(made.url('default', 'initech'), 'tools/list', {}, { token })
   t.equal((await made.call('PUT', `${path}/kills/keys/ada`)).status, 201)
   t.match(await list(keys.ada), answerOfStopped)
@@ -96,13 +103,7 @@ t.test('callers of a stopped tenant are told that it is the tenant, and a key th
 })
 
 t.test('the list of keys says which are stopped, and no key is made that would be stopped', async (t) => {
-  const upstream = await startUpstream()
-  t.teardown(() => upstream.close())
-  const made = await adminGateway(t, { upstreams: {} })
-  const path = '/v1/tenants/initech'
-  const auth = { keys: Object.entries(keys).map(([name, key]) => ({ name, key })) }
-  const put = await made.call('PUT', path, { body: { auth, upstreams: { up: { url: upstream.url } } } })
-  t.equal(put.status, 201, put.text)
+  const { made } = await startInitech(t)
   const kill = async (what: string, method = 'PUT') => (await made.call(method, `${path}/kills/${what}`)).status
   const stopped = async () =>
     ((await made.call('GET', `${path}/keys`)).json as { items: Array<{ name: string; stopped: boolean }> }).items

@@ -1,7 +1,7 @@
 // A client that listens at one replica and asks another one for its lists, while the server tells each of them at its
 // own time.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { listenEvents } from '../kit/events.ts'
 import { gateway, key } from '../kit/gateway.ts'
@@ -17,7 +17,8 @@ import { countMessages, tool } from './lending.ts'
 const changed = 'notifications/tools/list_changed'
 const toolNamed = (name: string): Json => ({ name, inputSchema: { type: 'object' } })
 
-t.test('whichever replica reads a change last, its client hears of it after that', async (t) => {
+/** Two replicas in front of a server of 2026-07-28 that has one tool. */
+async function twoReplicas(t: Test) {
   const upstream = await startModern({ tools: [toolNamed('before')] })
   t.teardown(() => upstream.close())
   const options = {
@@ -27,6 +28,11 @@ t.test('whichever replica reads a change last, its client hears of it after that
   }
   const [near, far] = [await gateway(t, options), await gateway(t, options)]
   const { listens, script } = upstream.server
+  return { near, far, listens, script }
+}
+
+t.test('whichever replica reads a change last, its client hears of it after that', async (t) => {
+  const { near, far, listens, script } = await twoReplicas(t)
   const namesAt = async (url: string): Promise<unknown> => {
     const { json } = await modernRequest(url, 'tools/list', {}, { token: key })
     return (json as { result: { tools: Json[] } }).result.tools.map(({ name }) => name)
@@ -60,15 +66,7 @@ t.test('whichever replica reads a change last, its client hears of it after that
 })
 
 t.test('so it is for a session, whose lists of a modern server any replica shows', async (t) => {
-  const upstream = await startModern({ tools: [toolNamed('before')] })
-  t.teardown(() => upstream.close())
-  const options = {
-    store: (await redis(t)).url,
-    upstreams: { up: { type: 'http', url: upstream.url } },
-    endpoints: { default: { upstreams: ['up'], prefix: '' } }
-  }
-  const [near, far] = [await gateway(t, options), await gateway(t, options)]
-  const { listens, script } = upstream.server
+  const { near, far, listens, script } = await twoReplicas(t)
   const client = await legacyClient(near.url(), key)
   const stream = await listenEvents(near.url(), client)
   const [toNear] = await until('its home listens at the server', () => (listens.size === 1 ? [...listens] : undefined))
