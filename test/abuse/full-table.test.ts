@@ -3,12 +3,12 @@
 // is a failed attempt like any other, and works as soon as there are some.
 
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { parse } from '../audit/kit.ts'
+import { recordsIn } from '../audit/kit.ts'
 import { adminKeys, adminSection } from '../kit/admin.ts'
 import { jsonHeaders, legacyClient, send, type Sent } from '../kit/client.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
@@ -161,8 +161,8 @@ t.test('whatever needs a descriptor fails by itself while there is none, and wor
     })
   await until('the log says that it is over', () => linesOf(gateway, 'there are file descriptors again') === 1)
   t.equal(linesOf(gateway, noneLeft), 1, 'the log says it once')
-  const kinds = (lines: string): unknown[] => parse(lines).map(({ kind }) => kind)
-  await until('records are in the file', async () => kinds(await readFile(auditFile, 'utf8')).includes('session'))
+  const recorded = async () => (await recordsIn(auditFile)).some(({ kind }) => kind === 'session')
+  await until('records are in the file', recorded)
   await until('and at the syslog server', () => syslog.text.includes('"kind":"session"'))
   await until('the collector is told', () => linesOf(gateway, 'telemetry reaches the collector again') > 0)
   const bare = gateway.log().filter(({ msg }) => String(msg).includes('runs without a sandbox'))

@@ -1,11 +1,10 @@
 // Attack: more requests than the gateway can serve. Those that would wait too long are refused at once with what to do,
 // the others are answered, and probes hear that it lives.
 
-import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { parse } from '../audit/kit.ts'
+import { recordsIn } from '../audit/kit.ts'
 import { legacyClient } from '../kit/client.ts'
 import { dial } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
@@ -64,7 +63,7 @@ t.test(
     const lines = () => gateway.log().filter(({ msg }) => String(msg).startsWith('overloaded'))
     await until('the log says it', () => lines().length > 0)
     t.match(lines()[0], { queueMs: 50, level: 40 })
-    const recorded = async () => parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'refused')
+    const recorded = async () => (await recordsIn(file)).filter(({ kind }) => kind === 'refused')
     await until('refusals are recorded', async () => (await recorded()).length > 0)
     t.match((await recorded())[0], { endpoint: 'default', outcome: 'overloaded', http: 'POST', chain: /^acme\// })
     t.ok((await recorded()).length < 100, 'and not each of them')

@@ -2,11 +2,10 @@
 // same Idempotency-Key. Taken from the table of routes, so that none is left out.
 
 import { join } from 'node:path'
-import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { takesIdempotencyKey } from '../../src/admin/configuration/once.ts'
 import { adminRoutes } from '../../src/admin/table.ts'
-import { parse } from '../audit/kit.ts'
+import { recordsIn } from '../audit/kit.ts'
 import { adminGateway } from '../kit/admin.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
 
@@ -20,7 +19,7 @@ t.test('what is sent again with its key is not done again, and is by another key
   const made = await adminGateway(t, { upstreams: {}, top: { audit: { store: false, file } } })
   const tenant = { auth: { keys: [{ name: 'ci', key: apiKey }] }, upstreams: { up: { url: upstream.url } } }
   t.equal((await made.call('PUT', at, { body: tenant })).status, 201)
-  const changes = async () => parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'change').length
+  const changes = async () => (await recordsIn(file)).filter(({ kind }) => kind === 'change').length
   const post = (path: string, body: object, key: string, headers = {}) =>
     made.call('POST', path, { body, headers: { 'Idempotency-Key': key, ...headers } })
 

@@ -17,11 +17,7 @@ import { legacyClient, send } from '../kit/client.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until, type Teardown } from '../kit/until.ts'
 import { isCall } from '../kit/upstream.ts'
-
-interface AuditRecord extends Record<string, unknown> {
-  readonly kind: string
-  readonly outcome?: string
-}
+import { type AuditRecord, recordsIn } from './kit.ts'
 
 async function folder(t: Teardown): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'audit-'))
@@ -38,10 +34,7 @@ async function audited(t: Teardown, options: AcmeGatewayOptions & { log?: object
     acme,
     file,
     text,
-    async records(): Promise<AuditRecord[]> {
-      const lines = (await text()).split('\n').filter((line) => line !== '')
-      return lines.map((line) => JSON.parse(line) as AuditRecord)
-    }
+    records: (): Promise<AuditRecord[]> => recordsIn(file)
   }
 }
 

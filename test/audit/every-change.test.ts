@@ -8,7 +8,7 @@ import { adminRoutes } from '../../src/admin/table.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { startUpstream } from '../kit/upstream.ts'
-import { parse, report } from './kit.ts'
+import { recordsIn, report } from './kit.ts'
 
 /** They only tell, or there is nothing here that they could end (test/admin/connections.test.ts). */
 const exempt = new Set([
@@ -73,7 +73,7 @@ t.test('each change is one record, on the disk when it is answered', async (t) =
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
   const made = await adminGateway(t, { upstreams: {}, top: { audit: { store: false, file } } })
-  const changes = async () => parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'change')
+  const changes = async () => (await recordsIn(file)).filter(({ kind }) => kind === 'change')
   const all = steps(upstream.url)
   for (const { method, path } of adminRoutes)
     if (method !== 'GET' && !exempt.has(`${method} ${path}`))
@@ -136,7 +136,7 @@ t.test('no tenant-admin switches the record of changes off', async (t) => {
   for (const audit of [{ required: true }, null]) {
     t.equal((await patch({ audit })).status, 200)
     const by = { name: 'globex', role: 'tenant-admin' }
-    t.match(parse(await readFile(file, 'utf8')).at(-1), { kind: 'change', action: 'tenant.patch', by })
+    t.match((await recordsIn(file)).at(-1), { kind: 'change', action: 'tenant.patch', by })
   }
 })
 
@@ -147,14 +147,14 @@ t.test('a change of several tenants is in the record of each, which names no oth
   const apply = (tenants: object, key: string = adminKeys.platform) =>
     made.call('POST', '/v1/apply', { key, body: { tenants }, headers: { 'If-Match': '*' } })
   t.equal((await apply({ initech: tenant, hooli: tenant })).status, 200)
-  const changes = async () => parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'change')
+  const changes = async () => (await recordsIn(file)).filter(({ kind }) => kind === 'change')
   t.match(await changes(), [
     { chain: /^initech\//, action: 'apply', target: 'initech' },
     { chain: /^hooli\//, action: 'apply', target: 'hooli' }
   ])
   t.equal((await apply({ initech: null }, adminKeys.globex)).status, 404, 'another tenant is unknown')
   await made.close()
-  const refused = parse(await readFile(file, 'utf8')).find(({ kind }) => kind === 'refused')
+  const refused = (await recordsIn(file)).find(({ kind }) => kind === 'refused')
   t.match(refused, { action: 'apply', target: 'initech', outcome: 'not_found', by: { name: 'globex' } })
   t.notMatch(refused, { chain: /^initech\// }, 'in the record of the gateway')
 })

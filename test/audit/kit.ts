@@ -1,5 +1,6 @@
 // What the tests of the audit log share: records, reports, and the log alone, without a gateway.
 
+import { readFile } from 'node:fs/promises'
 import pino from 'pino'
 import { createAudit } from '../../src/audit/audit.ts'
 import { readAudit } from '../../src/audit/segments.ts'
@@ -24,6 +25,18 @@ export const parse = (text: string): AuditRecord[] =>
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as AuditRecord)
+
+/** The records in the file by now: none while it is not there, and no line whose end is not written yet. */
+export async function recordsIn(file: string): Promise<AuditRecord[]> {
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+  return parse(text.slice(0, text.lastIndexOf('\n') + 1))
+}
 
 /** @param now the time of day of whoever verifies */
 export async function report(text: string, now: number) {

@@ -7,7 +7,7 @@ import t from 'tap'
 import { configOf, gateway, key, type TestGatewayOptions } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { until } from '../kit/until.ts'
-import { parse, report } from './kit.ts'
+import { recordsIn, report } from './kit.ts'
 
 const secret = 'gh_key_that_is_in_no_record'
 const tenant = { auth: { keys: [{ name: 'ian', key: secret }] }, upstreams: {} }
@@ -25,9 +25,8 @@ t.test('what a reload changes is recorded, by the file, with keyed digests', asy
   }
   const config = configOf(options) as Config
   const { umbrella: _removed, ...rest } = config.tenants
-  const written = async () => parse(await readFile(file, 'utf8'))
-  const changes = async () => (await written()).filter(({ kind }) => kind === 'change')
-  const calls = async () => (await written()).filter(({ kind }) => kind === 'call').length
+  const changes = async () => (await recordsIn(file)).filter(({ kind }) => kind === 'change')
+  const calls = async () => (await recordsIn(file)).filter(({ kind }) => kind === 'call').length
 
   made.reload(config)
   await modernRequest(made.url(), 'tools/list', {}, { token: key })

@@ -4,20 +4,15 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { browser } from '../kit/browser.ts'
+import { type AuditRecord, recordsIn } from '../audit/kit.ts'
 import { begin, logIn, loginGateway, redirectUri, refresh, register, tokens } from './kit.ts'
-
-type AuditRecord = Record<string, unknown>
 
 t.test('sign-ins, consents and refusals are records, and hold no secret', async (t) => {
   const file = join(t.testdir(), 'audit.jsonl')
   const front = await loginGateway(t, { top: { audit: { store: false, file } } })
   const text = (): Promise<string> => readFile(file, 'utf8').catch(() => '')
   const records = async (): Promise<AuditRecord[]> =>
-    (await text())
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as AuditRecord)
-      .filter(({ kind }) => kind === 'login')
+    (await recordsIn(file)).filter(({ kind }) => kind === 'login')
   const before = await logIn(front, front.url())
   const { clientId, code, body } = before
   await refresh(front, before)

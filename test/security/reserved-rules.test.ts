@@ -2,9 +2,8 @@
 // and names that they ask for, brings issuers of its own, lets everybody in, moves tags. All of that is refused.
 
 import { join } from 'node:path'
-import { readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
-import { parse } from '../audit/kit.ts'
+import { recordsIn } from '../audit/kit.ts'
 import { adminGateway, adminKeys, adminSection } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -35,7 +34,7 @@ async function start(t: Test, more: object) {
   if (status !== 201) throw new Error(text)
   const makeKey = (entry: object, key: string = adminKeys.globex) =>
     made.call('POST', `${path}/keys`, { key, body: entry })
-  const records = async () => parse(await readFile(file, 'utf8'))
+  const records = () => recordsIn(file)
   return { ...made, url: made.url, upstreamUrl: url, makeKey, records }
 }
 
