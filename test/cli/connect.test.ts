@@ -292,6 +292,25 @@ t.test('of the files of Goose and Codex only the lines of the entry change', asy
   await t.rejects(written('codex', inline), { message: /in a form that is not changed here/ })
 })
 
+t.test('an entry that moves to another gateway takes no credential along', async (t) => {
+  for (const [from, isKept] of [
+    ['https://old.example.com/t/acme/mcp', false],
+    ['https://mcp.example.com/t/other/mcp', true]
+  ] as const) {
+    const home = t.testdir({
+      '.codex': {
+        'config.toml':
+          `[mcp_servers.gatehouse]\nurl = "${from}"\nstartup_timeout_sec = 9\n\n` +
+          '[mcp_servers.gatehouse.env_http_headers]\nX-Team = "TEAM_SECRET"\n'
+      }
+    })
+    t.match(await connect(home, 'codex', '--write'), { code: 0, out: /is replaced/ })
+    const after: unknown = parseToml(readFileSync(join(home, '.codex', 'config.toml'), 'utf8'))
+    const entry = { url, startup_timeout_sec: 9, env_http_headers: isKept ? { 'X-Team': 'TEAM_SECRET' } : undefined }
+    t.match(after, { mcp_servers: { gatehouse: entry } }, from)
+  }
+})
+
 t.test('a file that cannot be read as what it should be stays as it is', async (t) => {
   const home = t.testdir({
     '.cursor': { 'mcp.json': '{ "mcpServers": [' },

@@ -17,7 +17,8 @@ export interface ChangedFile {
 type Entry = Readonly<Record<string, unknown>>
 
 /**
- * An entry of that name that leads to an endpoint of a gateway is updated; its members that no entry of ours has stay.
+ * An entry of that name that leads to an endpoint of a gateway is updated; its members that no entry of ours has stay,
+ * without those that may hold credentials of another gateway.
  * @param text of the file; empty where there is none. @param url of the entry
  * @throws {Error} where the file cannot be read as what it should be, or the entry of that name is something else
  */
@@ -33,7 +34,8 @@ export function withEntry(text: string, file: HostFile, url: string): ChangedFil
         `${path} has ${at.join('.')} already, with something else (no endpoint of a gateway). Remove it, or choose ` +
           'another --name.'
       )
-    const members = Object.entries({ ...treeOf(found), ...entry }).filter(([, value]) => value !== undefined)
+    const kept = before !== undefined && originOf(before) !== originOf(url) ? withoutCredentials(treeOf(found)) : found
+    const members = Object.entries({ ...treeOf(kept), ...entry }).filter(([, value]) => value !== undefined)
     const next = Object.fromEntries(members)
     return { text: isDeepStrictEqual(next, found) ? text : put(next), before }
   }
@@ -97,6 +99,17 @@ function urlOf(found: unknown): string | undefined {
 
 const isOfGateway = (url: string): boolean =>
   /\/t\/[^/]+(?:\/[^/]+)?\/(?:mcp|sse)\/?$/.test(URL.parse(url)?.pathname ?? '')
+
+const originOf = (url: string): string | undefined => URL.parse(url)?.origin
+
+/** Members of entries, of any host, that may hold a credential or name one. */
+const credentialMembers: ReadonlySet<string> = new Set([
+  ...['headers', 'http_headers', 'env_http_headers', 'bearer_token_env_var'],
+  ...['env', 'envs', 'env_keys', 'auth', 'oauth']
+])
+
+const withoutCredentials = (entry: Entry): Entry =>
+  Object.fromEntries(Object.entries(entry).filter(([name]) => !credentialMembers.has(name)))
 
 /** Finds the indentation of the file, so that the other lines stay unchanged. */
 function indentationOf(text: string): { insertSpaces: boolean; tabSize: number } {
