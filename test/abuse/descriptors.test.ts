@@ -61,9 +61,14 @@ t.test('connections on which nothing is said give way to those who come next', a
   const neighbour = await gateway.neighbour()
   t.same(await readiness(gateway), { status: 200, reason: undefined })
   const sockets = dialMany(t, gateway, 400)
+  // Asked from the first moment on: after ten seconds of silence a connection is closed.
+  const full = await until('all places are taken', async () => {
+    const now = await readiness(gateway).catch(() => undefined)
+    return now?.reason === 'all connections of clients are in use' ? now : undefined
+  })
+  t.equal(full.status, 503)
   await until('the oldest are closed', () => closed(sockets) >= 300)
   t.match(await call(gateway, gateway.neighbourUrl, keys.neighbour), { result: {} })
-  t.same(await readiness(gateway), { status: 503, reason: 'all connections of clients are in use' })
   sockets.forEach((socket) => socket.destroy())
   await until('it is ready again', async () => (await readiness(gateway)).status === 200)
   await until('it is said', () => logged(gateway, 'free connections again') > 0)

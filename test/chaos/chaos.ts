@@ -152,12 +152,13 @@ export async function chaos(t: Teardown, options: ChaosOptions): Promise<ChaosRe
   const clients = Array.from({ length: options.clients }, async (_, n) => {
     await kinds[n % kinds.length]?.(load, random(seed, n + 1))
   })
+  const answered = (): number => load.history.filter(({ outcome }) => outcome.kind === 'answered').length
   const counts: Record<string, number> = {}
   const lossy: Span[] = []
   for (let n = 0; n < options.faults; n++) {
     if (enough?.aborted === true) break
-    const before = load.history.length
-    await until('calls end', () => load.history.length >= before + options.clients)
+    const before = answered()
+    await until('calls are answered', () => answered() >= before + options.clients)
     await wait(restMs)
     const name = n < only.length && options.only !== undefined ? (only[n] as FaultName) : chance.pick(only)
     counts[name] = (counts[name] ?? 0) + 1

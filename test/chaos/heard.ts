@@ -6,8 +6,8 @@ export interface Caused {
   readonly canary: string
   /** The call was answered: the server had sent the notification before. Otherwise it may have. */
   readonly sure: boolean
-  /** When it was answered, in milliseconds since the beginning. */
-  readonly at: number
+  /** From when the call was sent until it was answered, in milliseconds since the beginning. */
+  readonly during: Span
 }
 
 export interface Heard {
@@ -32,7 +32,7 @@ export type Span = readonly [number, number]
  * @returns what went wrong, a sentence each
  */
 export function streamViolations(all: readonly Heard[], lossy: readonly Span[] = []): string[] {
-  const mayBeLost = (at: number): boolean => lossy.some(([from, to]) => at >= from && at <= to)
+  const mayBeLost = ([begun, ended]: Span): boolean => lossy.some(([from, to]) => ended >= from && begun <= to)
   return all.flatMap(({ session, caused, canaries, ids, refused }) => {
     const found: string[] = []
     const heard = new Set(canaries)
@@ -41,7 +41,7 @@ export function streamViolations(all: readonly Heard[], lossy: readonly Span[] =
     const own = caused.map(({ canary }) => canary)
     const foreign = canaries.filter((canary) => !own.includes(canary))
     if (foreign.length > 0) found.push(`heard what it had not caused: ${foreign.join(', ')}`)
-    const missed = caused.filter(({ canary, sure, at }) => sure && !heard.has(canary) && !mayBeLost(at))
+    const missed = caused.filter(({ canary, sure, during }) => sure && !heard.has(canary) && !mayBeLost(during))
     if (missed.length > 0) found.push(`never heard of ${missed.map(({ canary }) => canary).join(', ')}`)
     const inOrder = own.filter((canary) => heard.has(canary))
     const first = [...heard].filter((canary) => own.includes(canary))

@@ -99,7 +99,7 @@ export async function listeningClient(load: Load, chance: Random, mostCalls = 50
       if (call.outcome.kind === 'session lost') break
       const isAnswered = call.outcome.kind === 'answered'
       if (!isAnswered || call.told === true)
-        caused.push({ canary: call.canary, sure: isAnswered, at: Math.round(call.ended) })
+        caused.push({ canary: call.canary, sure: isAnswered, during: [Math.round(call.begun), Math.round(call.ended)] })
       // A server that a new home has started knows of no subscription.
       else await client.request('resources/subscribe', { uri }).catch(() => undefined)
       await wait(chance.below(load.restMs))

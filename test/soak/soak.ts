@@ -18,7 +18,7 @@ import { slope } from './slope.ts'
 export interface SoakOptions {
   readonly seed: number
   readonly ms: number
-  /** Operations per second, each of which is one request or the life of a session. */
+  /** Operations per second, each of which is one request or the life of a session. As many as are due are begun. */
   readonly rate: number
   readonly sampleMs: number
   readonly nodes: number
@@ -46,6 +46,8 @@ export interface Soaked {
   /** What was not answered as it should be; at most twenty, and how many in all. */
   readonly failures: readonly string[]
   readonly failed: number
+  /** Calls that a child process has answered. */
+  readonly ofProcesses: number
   readonly samples: readonly Sample[]
   /** Before the load, and when all its sessions have expired. */
   readonly before: Sample
@@ -88,6 +90,7 @@ export async function soak(t: Teardown, options: SoakOptions): Promise<Soaked> {
   const url = `${rig.origin}/t/acme/mcp`
   const failures: string[] = []
   let [operations, failed] = [0, 0]
+  const counts = { ofProcesses: 0 }
   const began = performance.now()
   const sampled = async (): Promise<Sample> => {
     // What the servers of the soak remember is no part of it.
@@ -106,9 +109,9 @@ export async function soak(t: Teardown, options: SoakOptions): Promise<Soaked> {
   const before = await sampled()
   const samples: Sample[] = []
   const open = new Set<Promise<void>>()
-  for (let nextSample = began + sampleMs; performance.now() - began < ms;) {
+  for (let nextSample = began + sampleMs; operations < (ms * rate) / 1_000;) {
     const n = operations++
-    const one: Promise<void> = visit(url, random(seed, n), n)
+    const one: Promise<void> = visit(url, random(seed, n), n, { sessionIdleMs, counts })
       .catch((error: unknown) => {
         failed++
         if (failures.length < maxListed) failures.push(`operation ${n}: ${String(error)}`)
@@ -131,7 +134,7 @@ export async function soak(t: Teardown, options: SoakOptions): Promise<Soaked> {
     rig.nodes.map((_, at) => slope(late.map((sample) => [sample.ms, sample[figure][at] ?? 0])) * 3_600_000)
   const [heapPerHour, residentPerHour] = [perHour('heap'), perHour('resident')]
   const ends = await Promise.all(rig.nodes.map(({ stop }) => stop()))
-  return { operations, failures, failed, samples, before, after, heapPerHour, residentPerHour, ends }
+  return { operations, failures, failed, ...counts, samples, before, after, heapPerHour, residentPerHour, ends }
 }
 
 async function memoryOf({ signal, log }: Served): Promise<{ heapUsed: number; rss: number }> {
@@ -150,8 +153,13 @@ async function settled({ nodes }: Replicas, sessionIdleMs: number): Promise<void
   await until('no child process is left', isQuiet).catch(() => {})
 }
 
+interface Visits {
+  readonly sessionIdleMs: number
+  readonly counts: { ofProcesses: number }
+}
+
 /** @throws Error where an answer is not the right one */
-async function visit(url: string, chance: Random, n: number): Promise<void> {
+async function visit(url: string, chance: Random, n: number, { sessionIdleMs, counts }: Visits): Promise<void> {
   const canary = `${n} ${randomUUID()}`
   const signal = AbortSignal.timeout(longestMs)
   const ask = (name: string, args: object): Promise<Answer> =>
@@ -178,13 +186,19 @@ async function visit(url: string, chance: Random, n: number): Promise<void> {
         () => {}
       )
     }
-    default:
-      return await live(url, chance, canary)
+    default: {
+      const began = performance.now()
+      return await live(url, chance, canary, counts).catch((error: unknown) => {
+        // Where the machine stood still for so long, the session has expired meanwhile.
+        const mayHaveExpired = performance.now() - began > sessionIdleMs
+        if (!mayHaveExpired || !/\b404\b/.test(String(error))) throw error
+      })
+    }
   }
 }
 
 /** The life of a session; half of them are never ended. */
-async function live(url: string, chance: Random, canary: string): Promise<void> {
+async function live(url: string, chance: Random, canary: string, counts: Visits['counts']): Promise<void> {
   const client = await legacyClient(url, key)
   const stream = chance.chance(0.3) ? await client.listen() : undefined
   const call = (name: string, args: object): Promise<Answer> =>
@@ -194,7 +208,10 @@ async function live(url: string, chance: Random, canary: string): Promise<void> 
       { id: canary, signal: AbortSignal.timeout(longestMs) }
     )
   expectText(await call('web__mirror', { canary, steps: chance.below(3) }), canary)
-  if (chance.chance(0.3)) expectText(await call('local__pid', {}), '"text"')
+  if (chance.chance(0.3)) {
+    expectText(await call('local__pid', {}), '"text"')
+    counts.ofProcesses++
+  }
   stream?.close()
   if (chance.chance(0.5)) await client.end()
 }
