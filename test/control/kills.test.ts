@@ -267,6 +267,11 @@ t.test('a kill switch of what there is not is refused: it would stop nothing', a
     const answer = await by.call('PUT', `/v1/tenants/acme/kills/${path}`)
     t.match(answer, { status: 404, json: { type: 'urn:gatehouse:problem:not_found', detail, remedy: /force=true/ } })
   }
+  // What one process has listed is stored for the others, which nobody waits for.
+  await until('the others know its tools', async () => {
+    const { text } = await other.call('PUT', '/v1/tenants/acme/kills/tools/two/ehco')
+    return !text.includes('not known yet')
+  })
   await refused('tools/two/ehco', /Did you mean "echo"\?/)
   await refused('tools/two/two__echo', /Did you mean "echo"\?/, fresh)
   await refused('tools/two/zzzzzz', /seen a tool of this name at the upstream two\.$/)

@@ -1,6 +1,6 @@
 // A real Redis of a test's own, which it may kill, freeze and start again. Gone when the test is.
 
-import { type Teardown } from './until.ts'
+import { patienceMs, type Teardown } from './until.ts'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -95,8 +95,8 @@ const ended = (child: ChildProcess): boolean => child.exitCode !== null || child
 
 /** Waits until this very process answers. @returns false where it has ended first */
 async function answers(port: number, child: ChildProcess): Promise<boolean> {
-  const deadline = Date.now() + 15_000
-  while (!ended(child) && Date.now() < deadline) {
+  const deadline = performance.now() + patienceMs
+  while (!ended(child) && performance.now() < deadline) {
     if (await isOurs(port, child.pid)) return true
     await new Promise((resolve) => {
       setTimeout(resolve, 20)

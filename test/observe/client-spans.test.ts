@@ -7,7 +7,7 @@ import { gateway, key } from '../kit/gateway.ts'
 import { startModern } from '../kit/modern-server.ts'
 import { allCapabilities, type Json } from '../kit/server-request.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
-import { collector, spanAttributes } from './collector.ts'
+import { collector, spanAttributes, spansOf } from './collector.ts'
 
 const [internal, server, client] = [1, 2, 3]
 const parent = 'b7ad6b7169203331'
@@ -44,6 +44,8 @@ t.test('what goes to an upstream has the status of its own answer, and each atte
   const again = await run('echo')
   const seen = upstream.seen.findLast(isCall('echo'))
   await made.close()
+  for (const trace of [good, failed, refused, long]) await spansOf(to, trace, 2)
+  await spansOf(to, again, 4)
 
   const told = (trace: string, kind: number) =>
     to.spans
@@ -96,7 +98,7 @@ t.test(
     }
     t.match(await call.final(), { result: {} })
     await made.close()
-    const sent = to.spans.filter(({ traceId, kind }) => traceId === trace && kind === client)
+    const sent = (await spansOf(to, trace, 4)).filter(({ kind }) => kind === client)
     t.equal(sent.length, 3)
   }
 )

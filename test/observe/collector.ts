@@ -3,7 +3,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { listen } from '../kit/listen.ts'
-import type { Teardown } from '../kit/until.ts'
+import { until, type Teardown } from '../kit/until.ts'
 
 export interface Attribute {
   readonly key: string
@@ -124,6 +124,16 @@ export async function collector(t: Teardown): Promise<Collector> {
   const endpoint = await listen(t, server)
   return Object.assign(state, { endpoint })
 }
+
+/**
+ * Waits until there are so many spans of a trace. At its end the gateway gives its collector a second, which does not do
+ * where the machine stands still: then the last spans come a moment later.
+ */
+export const spansOf = (to: Collector, traceId: string, count: number): Promise<Span[]> =>
+  until(`${count} spans of the trace`, () => {
+    const found = to.spans.filter((span) => span.traceId === traceId)
+    return found.length >= count ? found : undefined
+  })
 
 export const valuesOf = (attributes: readonly Attribute[]): Record<string, unknown> =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))

@@ -9,8 +9,9 @@ import { gateway, key } from '../kit/gateway.ts'
 import { listen } from '../kit/listen.ts'
 import { modernRequest } from '../kit/modern-client.ts'
 import { startModern } from '../kit/modern-server.ts'
+import { until } from '../kit/until.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
-import { collector, spanAttributes } from './collector.ts'
+import { collector, spanAttributes, spansOf } from './collector.ts'
 
 const [server, client] = [2, 3]
 
@@ -45,7 +46,7 @@ t.test('a call of a session is one trace: client, gateway, upstream', async (t) 
   t.equal(line?.['traceId'], parent.trace, 'the line of the log names it')
   await made.close()
 
-  const ofTrace = to.spans.filter(({ traceId }) => traceId === parent.trace)
+  const ofTrace = await spansOf(to, parent.trace, 2)
   const [inside, outside] = [server, client].map((kind) => ofTrace.find((span) => span.kind === kind))
   t.equal(ofTrace.length, 2, 'one span for each hop')
   t.match(inside, { name: 'tools/call echo', parentSpanId: parent.span, status: { code: 0 } })
@@ -69,10 +70,12 @@ t.test('a call of a session is one trace: client, gateway, upstream', async (t) 
   t.equal(seen?.headers['tracestate'], 'vendor=1')
   t.match(seen?.message, { params: { _meta: { traceparent: own, tracestate: 'vendor=1' } } }, 'and in the message')
 
-  const failed = to.spans.find((span) => span.kind === server && span.name === 'tools/call fail')
+  const failed = await until('the call that failed is told', () =>
+    to.spans.find((span) => span.kind === server && span.name === 'tools/call fail')
+  )
   t.match(failed, { status: { code: 2 } })
-  t.equal(failed && spanAttributes(failed)['error.type'], 'tool_error')
-  t.not(failed?.traceId, parent.trace, 'a trace of its own')
+  t.equal(spanAttributes(failed)['error.type'], 'tool_error')
+  t.not(failed.traceId, parent.trace, 'a trace of its own')
   t.notMatch(JSON.stringify(to.spans), 'of the arguments')
   t.notMatch(JSON.stringify(to.spans), session.sessionId)
   const ofTraces = { path: '/v1/traces', key: 'of the collector', resource: { 'service.name': 'gatehouse' } }
@@ -91,7 +94,7 @@ t.test('in 2026-07-28 the message carries it, in and out', async (t) => {
   const { json } = await modernRequest(made.url(), 'tools/call', { name: 'up__echo', arguments: {} }, options)
   t.match(json, { result: {} })
   await made.close()
-  const ofTrace = to.spans.filter(({ traceId }) => traceId === parent.trace)
+  const ofTrace = await spansOf(to, parent.trace, 2)
   t.same(new Set(ofTrace.map(({ kind }) => kind)), new Set([server, client]))
 })
 
@@ -105,7 +108,10 @@ t.test('a name that its caller invented is the title of no span', async (t) => {
   await session.request('tools/call', { name: 'notes__invented', arguments: {} })
   await modernRequest(made.url(), 'tools/call', { name: 'notes__invented', arguments: {} }, { token: key })
   await made.close()
-  const calls = to.spans.filter((span) => spanAttributes(span)['mcp.method.name'] === 'tools/call')
+  const calls = await until('both calls are told', () => {
+    const found = to.spans.filter((span) => spanAttributes(span)['mcp.method.name'] === 'tools/call')
+    return found.length >= 2 ? found : undefined
+  })
   t.same(new Set(calls.map(({ name }) => name)), new Set(['tools/call']))
   t.equal(calls.filter(({ kind }) => kind === server).length, 2)
 })
@@ -127,6 +133,7 @@ t.test('what is no trace context is none, and a part of the traces can be sent',
   await session.request('tools/call', { name: 'up__echo', arguments: {} })
   await session.request('tools/call', { name: 'up__echo', arguments: {}, _meta: { traceparent } })
   await made.close()
+  await spansOf(to, parent.trace, 2)
   t.same(new Set(to.spans.map(({ traceId }) => traceId)), new Set([parent.trace]), 'whoever calls has decided')
 })
 

@@ -23,6 +23,12 @@ const refused = (input: Buffer): boolean => {
   }
 }
 
+/** That this thread has taken: the time by the clock is also that of other processes. */
+const cpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1_000
+}
+
 /** Levels of a value as it was parsed. */
 const depthOf = (item: unknown): number =>
   typeof item !== 'object' || item === null ? 0 : 1 + Math.max(0, ...Object.values(item).map(depthOf))
@@ -226,10 +232,10 @@ t.test('depth', async (t) => {
   t.notOk(refused(nest(maxDepth, '{"a":', '}')))
   t.ok(refused(nest(maxDepth + 1, '{"a":', '}')))
   t.notOk(refused(bytes(JSON.stringify(`\\"${'[{'.repeat(maxDepth)}`))), 'brackets in a string are text')
-  const start = performance.now()
+  const start = cpuMs()
   t.ok(refused(bytes('['.repeat(200_000))))
   t.ok(refused(bytes('{"a":'.repeat(200_000))))
-  t.ok(performance.now() - start < 10_000, 'linear: the square of it would take minutes')
+  t.ok(cpuMs() - start < 10_000, 'linear: the square of it would take minutes')
 })
 
 t.test('a long text is read in pieces as a whole one is', async (t) => {
@@ -440,12 +446,12 @@ t.test('a long text takes many steps, none of which is long', async (t) => {
     const steps = parseJsonSteps(bytes(text))
     let [count, longestMs] = [0, 0]
     for (let done = false; !done; count++) {
-      const before = performance.now()
+      const before = cpuMs()
       done = steps.next().done === true
-      longestMs = Math.max(longestMs, performance.now() - before)
+      longestMs = Math.max(longestMs, cpuMs() - before)
     }
     t.ok(count > text.length / 1_000_000, `${count} steps`)
-    t.ok(longestMs < 2_000, `the longest took ${longestMs} ms`)
+    t.ok(longestMs < 2_000, `the longest took ${longestMs} ms of CPU`)
   }
 })
 

@@ -46,6 +46,8 @@ export async function recordCallPaths(): Promise<CallPath[]> {
     config,
     JSON.stringify({
       store: 'memory:',
+      // The first call of each kind waits for its server however slow the machine.
+      limits: { coldStartMs: 30_000 },
       tenants: {
         acme: {
           auth: { keys: [{ name: 'trace', key }] },
