@@ -42,7 +42,7 @@ t.test(`${tenants} tenants with ${rulesOfTenant} rules each are exchanged while 
   })
   const { calls, failures, p99Ms } = await neighbour.stop()
   t.same(failures, [], 'no call is lost')
-  t.ok(calls > 20, `${calls} calls`)
+  t.ok(calls > 3, `${calls} calls`)
   t.comment(`longest turn ${longestMs} ms, neighbour's p99 ${p99Ms} ms`)
   t.ok(longestMs < 50, `the longest turn took ${longestMs} ms`)
 })

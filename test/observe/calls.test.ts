@@ -308,10 +308,9 @@ t.test('a call can be cancelled from its first moment, also while its arguments 
   ]
   // `slow` never answers by itself: the batch is answered only where the cancellation found the call.
   await send(acme.url(), { headers: { ...jsonHeaders, ...headers }, body: JSON.stringify(batch) })
-  t.match(
-    acme.log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call'),
-    [{ outcome: 'cancelled' }]
-  )
+  const lines = () => acme.log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call')
+  await until('its line', () => lines().length > 0)
+  t.match(lines(), [{ outcome: 'cancelled' }])
   t.equal(acme.upstream.server.calls('slow'), 0)
 })
 
@@ -320,7 +319,8 @@ t.test('a name that looks like lines of a log stands inside its line', async (t)
   const client = await legacyClient(acme.url(), keyOf.ada)
   const name = 'nope\n{"level":60}'
   await client.request('tools/call', { name, arguments: {} })
-  t.match(acme.log.at(-1), { msg: 'call', level: 30, outcome: 'invalid_params', error: `Unknown tool: ${name}` })
+  const line = acme.log.findLast(({ msg }) => msg === 'call')
+  t.match(line, { level: 30, outcome: 'invalid_params', error: `Unknown tool: ${name}` })
 })
 
 t.test('a refused request leaves one line, with its real path and the name that was refused', async (t) => {
