@@ -13,8 +13,8 @@ const maxWaitMs = 2_000
 const maxTurnMs = 60
 
 /**
- * Runs the attack, again where a turn was long, beside a neighbour for whom nothing may fail or take long. A machine that
- * stops a process for a moment lets a call wait that nothing else has kept waiting: one of three runs shows it.
+ * Runs the attack, again where a turn was long, beside a neighbour for whom nothing may fail or take long. A machine
+ * that stops a process for a moment lets a call wait that nothing else has kept waiting: one of three runs shows it.
  */
 async function besideNeighbour(t: Test, attack: () => Promise<void>, mostMs = maxTurnMs): Promise<void> {
   let longestMs = Infinity

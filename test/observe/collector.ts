@@ -126,8 +126,8 @@ export async function collector(t: Teardown): Promise<Collector> {
 }
 
 /**
- * Waits until there are so many spans of a trace. At its end the gateway gives its collector a second, which does not do
- * where the machine stands still: then the last spans come a moment later.
+ * Waits until there are so many spans of a trace. At its end the gateway gives its collector a second, which does not
+ * do where the machine stands still: then the last spans come a moment later.
  */
 export const spansOf = (to: Collector, traceId: string, count: number): Promise<Span[]> =>
   until(`${count} spans of the trace`, () => {
