@@ -57,11 +57,13 @@ const useOf =
   }
 
 const [{ slice, seed, ms, origin, keys }] = (await once(process, 'message')) as [Orders]
-const ended: Record<string, Record<string, number>> = {}
+/** Of each attacker, also of one that does not come to an end. */
+const all: Array<readonly [name: string, counts: ReadonlyMap<string, number>]> = []
 const signal = AbortSignal.timeout(ms)
 
 async function attacker(name: string, run: CallerAttack, at: number): Promise<void> {
   const counts = new Map<string, number>()
+  all.push([name, counts])
   const attack: HourAttack = {
     url: `${origin}/t/acme/mcp`,
     signal,
@@ -70,12 +72,10 @@ async function attacker(name: string, run: CallerAttack, at: number): Promise<vo
     chance: random(seed, slice.number * 1_000 + at)
   }
   for (let round = at; !signal.aborted; round++) {
+    note(attack, 'rounds')
     // It is refused, or its connection is closed: it tries again.
     await run(attack, keys[round % keys.length] ?? '', round).catch(() => pause(attack, 100))
-    note(attack, 'rounds')
   }
-  const sum = (ended[name] ??= {})
-  for (const [outcome, count] of counts) sum[outcome] = (sum[outcome] ?? 0) + count
 }
 
 const attacks = [
@@ -83,9 +83,14 @@ const attacks = [
   ...slice.memory.map((name) => [name, memoryAttacks[name]] as const),
   ...slice.upstreams.map((name) => [name, useOf(name)] as const)
 ]
-const all = attacks.flatMap(([name, run], kind) =>
+const attackers = attacks.flatMap(([name, run], kind) =>
   run === undefined ? [] : Array.from({ length: slice.crowd }, (_, at) => attacker(name, run, kind * 50 + at))
 )
 // An attack that hangs is not waited for.
-await Promise.race([Promise.all(all), new Promise((resolve) => setTimeout(resolve, ms + 30_000).unref())])
+await Promise.race([Promise.all(attackers), new Promise((resolve) => setTimeout(resolve, ms + 30_000).unref())])
+const ended: Record<string, Record<string, number>> = {}
+for (const [name, counts] of all) {
+  const sum = (ended[name] ??= {})
+  for (const [outcome, count] of counts) sum[outcome] = (sum[outcome] ?? 0) + count
+}
 process.send?.(ended satisfies Ended, () => process.exit(0))
