@@ -26,6 +26,16 @@ export const never = new AbortController().signal
 
 export const realClock: Clock = { now: () => Date.now(), timer: (ms, run) => setTimeout(run, ms) }
 
+/** Real time, but for waits of just these lengths: they are over once so much time was passed for them. */
+export function heldClock(...lengths: readonly number[]): Clock & { pass(ms: number): void } {
+  const held = handClock()
+  return {
+    now: realClock.now,
+    timer: (ms, run) => (lengths.includes(ms) ? held : realClock).timer(ms, run),
+    pass: held.advance
+  }
+}
+
 /** A clock that moves only when told to. */
 export function handClock(start = 1_000_000): Clock & { advance(ms: number): void } {
   let now = start
@@ -134,8 +144,9 @@ const common = {
   tenant: tenantId('acme'),
   isolation: 'session',
   era: 'auto',
-  connectMs: 10_000,
-  timeoutMs: 10_000,
+  // As long as a busy machine needs: what a test does not set is no part of its behaviour.
+  connectMs: 60_000,
+  timeoutMs: 60_000,
   maxCalls: 1_024,
   idleMs: 60_000,
   maxMessageBytes: 4_194_304

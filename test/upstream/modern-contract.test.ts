@@ -6,6 +6,7 @@ import { fetchList, fetchListing, withListingParts } from '../../src/upstream/li
 import {
   callOf,
   handshake,
+  heldClock,
   httpDefinition,
   never,
   recordingClient,
@@ -17,7 +18,6 @@ import {
   until
 } from '../kit/connector.ts'
 import { modernStdio, startModern } from '../kit/modern-server.ts'
-import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import type { JsonObject } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 import type { ModernScript } from '../kit/modern-script.ts'
@@ -35,25 +35,31 @@ interface Bench {
   readonly upstream: Upstream
   readonly events: RecordingEvents
   readonly logged: ReadonlyArray<{ readonly msg: string }>
+  /** The time of the calls that run by now is over. No call comes to its end by itself. */
+  timeOut(): void
   /** Calls a tool that steers the server. */
   steer(tool: string, args?: object): Promise<JsonObject>
   text(tool: string): Promise<unknown>
 }
 
+const timeoutMs = 45_000
+/** How long a process is waited for before it is taken for a legacy server: one that has started late is none. */
+const silenceMs = 5_000
+
 async function open(
   t: Test,
   over: 'http' | 'stdio',
   script: ModernScript = {},
-  overrides: Partial<Pick<HttpDefinition, 'timeoutMs'>> = {},
   use: ConnectionUse = 'calls'
 ): Promise<Bench> {
   const events = recordingEvents()
-  const { connector, logged } = testConnector()
+  const clock = heldClock(timeoutMs, silenceMs)
+  const { connector, logged } = testConnector({ clock })
   const shake = { ...handshake, era: 'modern' } as const
   const peer = over === 'http' ? await startModern(script) : undefined
   const { command, args } = modernStdio(script)
   const upstream = await connector.connect(
-    peer === undefined ? stdioDefinition({}, { command, args, ...overrides }) : httpDefinition(peer.url, overrides),
+    peer === undefined ? stdioDefinition({}, { command, args, timeoutMs }) : httpDefinition(peer.url, { timeoutMs }),
     shake,
     events,
     undefined,
@@ -67,7 +73,7 @@ async function open(
     upstream.request(callOf(tool, given), modern(), never)
   const text = async (tool: string): Promise<unknown> =>
     JSON.parse(((await steer(tool))['content'] as Array<{ text: string }>)[0]?.text ?? '')
-  return { upstream, events, logged, steer, text }
+  return { upstream, events, logged, timeOut: () => clock.pass(timeoutMs), steer, text }
 }
 
 const listen = (notifications: object) => ({ method: 'subscriptions/listen', params: { notifications } })
@@ -232,12 +238,16 @@ for (const over of ['http', 'stdio'] as const) {
       await t.rejects(upstream.request(callOf('echo'), modern(), AbortSignal.abort()), { code: 'cancelled' })
     })
 
-    t.test('a call that hears nothing is cancelled at the server, and one that hears progress is not', async (t) => {
-      const { upstream, text } = await open(t, over, {}, { timeoutMs: 1_500 })
-      await t.rejects(upstream.request(callOf('slow'), modern(), never), {
+    t.test('a call that hears nothing more is cancelled at the server', async (t) => {
+      const { upstream, text, timeOut } = await open(t, over)
+      const client = modern()
+      const timedOut = t.rejects(upstream.request(callOf('slow', {}, { progressToken: 1 }), client, never), {
         code: 'upstream_timeout',
         data: { outcome: 'unknown' }
       })
+      await until(() => client.notified.length === 1, 'it runs')
+      timeOut()
+      await timedOut
       await until(async () => ((await text('cancelled')) as unknown[]).length === 1, 'the server hears of it')
     })
 
@@ -281,7 +291,7 @@ for (const over of ['http', 'stdio'] as const) {
     })
 
     t.test('a listen stream brings what was asked for, acknowledged first, under no id', async (t) => {
-      const { upstream, steer, events } = await open(t, over, {}, { timeoutMs: 4_000 })
+      const { upstream, steer, events, timeOut } = await open(t, over)
       const [lists, resources] = [modern(), modern()]
       const ends = [
         upstream.request(listen({ toolsListChanged: true, unknown: true }), lists, never),
@@ -292,7 +302,12 @@ for (const over of ['http', 'stdio'] as const) {
       await steer('touch', { uri: 'test://one' })
       await steer('touch', { uri: 'test://two' })
       await until(() => lists.notified.length === 2 && resources.notified.length === 2, 'both hear')
-      await t.rejects(upstream.request(callOf('slow'), modern(), never), { code: 'upstream_timeout' })
+      const client = modern()
+      const call = upstream.request(callOf('slow', {}, { progressToken: 1 }), client, never)
+      const timedOut = t.rejects(call, { code: 'upstream_timeout' })
+      await until(() => client.notified.length === 1, 'it runs')
+      timeOut()
+      await timedOut
       // The time of a call is over.
       await steer('grow')
       await until(() => lists.notified.length === 3, 'it is still open')
@@ -322,7 +337,7 @@ for (const over of ['http', 'stdio'] as const) {
     })
 
     t.test('a connection for the listing reports what changes', async (t) => {
-      const { events, steer } = await open(t, over, {}, {}, 'listing')
+      const { events, steer } = await open(t, over, {}, 'listing')
       await until(async () => {
         await steer('grow')
         return events.changed.length > 0
@@ -337,13 +352,7 @@ for (const over of ['http', 'stdio'] as const) {
     })
 
     t.test('a server without changing lists is not listened to', async (t) => {
-      const { text } = await open(
-        t,
-        over,
-        { capabilities: { tools: {}, resources: { subscribe: true } } },
-        {},
-        'listing'
-      )
+      const { text } = await open(t, over, { capabilities: { tools: {}, resources: { subscribe: true } } }, 'listing')
       t.notOk(
         ((await text('received')) as Array<{ method: string }>).some(({ method }) => method === 'subscriptions/listen')
       )
@@ -354,7 +363,6 @@ for (const over of ['http', 'stdio'] as const) {
         t,
         over,
         { errors: { 'subscriptions/listen': { code: -32601, message: 'no' } } },
-        {},
         'listing'
       )
       await until(() => logged.some(({ msg }) => msg.includes('no streams to listen on')), 'it says so')
@@ -403,8 +411,8 @@ for (const over of ['http', 'stdio'] as const) {
           .catch((error: unknown) => error),
         { error: { code: -32603 } }
       )
-      const silent = await open(t, over, { silent: ['subscriptions/listen'] }, { timeoutMs: 2_000 })
-      await t.rejects(
+      const silent = await open(t, over, { silent: ['subscriptions/listen'] })
+      const timedOut = t.rejects(
         silent.upstream.request(
           { method: 'resources/subscribe', params: { uri: 'test://one' } },
           recordingClient(),
@@ -412,6 +420,8 @@ for (const over of ['http', 'stdio'] as const) {
         ),
         { code: 'upstream_timeout' }
       )
+      silent.timeOut()
+      await timedOut
     })
 
     t.test(

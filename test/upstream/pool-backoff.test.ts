@@ -7,10 +7,13 @@ import { createPool } from '../../src/upstream/pool/pool.ts'
 import {
   handClock,
   handshake,
+  heldClock,
   httpDefinition,
+  realClock,
   recordingEvents,
   stdioDefinition,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { type HttpUpstream, type Seen, startUpstream } from '../kit/upstream.ts'
 import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
@@ -22,8 +25,8 @@ import type { Json } from '../kit/mcp-server.ts'
 const declaring: HandshakeParams = { ...handshake, capabilities: { sampling: {} } }
 
 /** What is left alone stays so: the time of the pool stands still. */
-function acquireIn(t: Test) {
-  const { connector, log } = testConnector()
+function acquireIn(t: Test, clock = realClock) {
+  const { connector, log } = testConnector({ clock })
   const pool = createPool({ connector, clock: handClock(), random: () => 0, log })
   t.teardown(() => pool.close())
   return (definition: UpstreamDefinition, scope: string, params = handshake, use?: ConnectionUse) =>
@@ -61,9 +64,11 @@ for (const [what, answer] of Object.entries(refusals)) {
     const upstream = await startUpstream()
     t.teardown(() => upstream.close())
     upstream.override(declares, answer, Infinity)
-    const acquire = acquireIn(t)
+    const connectMs = 45_000
+    const clock = heldClock(connectMs)
+    const acquire = acquireIn(t, clock)
     const definition = httpDefinition(upstream.url, { transport: 'streamable', era: 'legacy' })
-    const impatient = what === 'never answers' ? { ...definition, connectMs: 300 } : definition
+    const impatient = what === 'never answers' ? { ...definition, connectMs } : definition
     const failure = async (tried: UpstreamDefinition): Promise<GatewayError> =>
       await acquire(tried, 'caller:ada', declaring).then(
         () => {
@@ -71,7 +76,10 @@ for (const [what, answer] of Object.entries(refusals)) {
         },
         (error: GatewayError) => error
       )
-    const first = await failure(impatient)
+    const failing = failure(impatient)
+    await until(() => upstream.seen.some(declares), 'it is asked')
+    clock.pass(connectMs)
+    const first = await failing
     const second = await failure(definition)
     t.notMatch(first.message, /away|tried again/, 'of an upstream that is there')
     t.match(second, { code: 'upstream_unavailable', message: /tried again in 1 s/, data: { retryAfterMs: 1_000 } })
@@ -105,12 +113,10 @@ t.test('a process that crashes of what one caller declares is started for the ot
 })
 
 t.test('an unreachable server counts for all callers, whichever finds out', async (t) => {
-  const gone = await startUpstream()
-  await gone.close()
   const hung = await startUpstream({ silent: ['initialize'] })
   t.teardown(() => hung.close())
   const definitions = {
-    'cannot be reached': httpDefinition(gone.url),
+    'cannot be reached': httpDefinition('http://127.0.0.1:1/mcp'),
     'was not found': stdioDefinition({}, { command: 'no-such-command-of-gatehouse' }),
     'cannot be started': stdioDefinition({}, { args: ['\0'] })
   }

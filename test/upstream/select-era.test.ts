@@ -9,8 +9,8 @@ import { createEgress } from '../../src/upstream/http/socket-pool.ts'
 import {
   handClock,
   handshake,
+  heldClock,
   httpDefinition,
-  realClock,
   recordingEvents,
   stdioDefinition,
   testConnector,
@@ -23,6 +23,7 @@ import type { AddressInfo } from 'node:net'
 import type { HttpDefinition, StdioDefinition, UpstreamDefinition } from '../../src/config/snapshot.ts'
 import type { Era } from '../../src/protocol/messages.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
+import type { Clock } from '../../src/time/clock.ts'
 
 type Json = Record<string, unknown>
 
@@ -34,7 +35,8 @@ interface Reply {
   readonly text?: string
   readonly silent?: true
   readonly die?: true
-  readonly lateMs?: number
+  /** Over stdio: it is answered when the next request is there, and ahead of that one. */
+  readonly late?: true
 }
 type Behaviour = Readonly<Record<string, readonly Reply[]>>
 
@@ -305,7 +307,7 @@ const cases: Case[] = [
     behaviour: { [D]: [{ silent: true }], [I]: [initialized] },
     becomes: {
       code: 'upstream_unavailable',
-      message: /server\/discover within 1\.5 s.*Only server\/discover was sent.*era: legacy/
+      message: /server\/discover within 45 s.*Only server\/discover was sent.*era: legacy/
     },
     sent: [D]
   },
@@ -361,7 +363,7 @@ const cases: Case[] = [
   {
     name: 'an answer that comes too late is dropped',
     over: 'stdio',
-    behaviour: { [D]: [{ ...discovered, lateMs: 1_200 }], [I]: [{ ...initialized, lateMs: 600 }] },
+    behaviour: { [D]: [{ ...discovered, late: true }], [I]: [initialized] },
     becomes: 'legacy',
     sent: oldSends,
     processes: 1
@@ -462,30 +464,48 @@ async function httpServer(t: Test, behaviour: Behaviour) {
 /** The same as a program; it says on standard error what it was sent. */
 const program = `
 const behaviour = JSON.parse(process.argv[1]), asked = {}
+let held = () => {}
 process.stderr.write('born\\n')
 require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method } = JSON.parse(line)
   process.stderr.write('sent ' + method + '\\n')
+  held()
   const nth = asked[method] = (asked[method] ?? -1) + 1
   const replies = behaviour[method]
   if (replies === undefined) return
-  const { result, error, silent, die, lateMs } = replies[Math.min(nth, replies.length - 1)]
+  const { result, error, silent, die, late } = replies[Math.min(nth, replies.length - 1)]
   if (silent) return
   const answer = () => {
     if (result !== undefined || error !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...result === undefined ? { error } : { result } }) + '\\n')
     if (die) setImmediate(() => process.exit(9))
   }
-  lateMs === undefined ? answer() : setTimeout(answer, lateMs)
+  held = () => {}
+  if (late) held = answer
+  else answer()
 })`
 
-function stdioServer(behaviour: Behaviour, overrides: Partial<StdioDefinition>) {
-  const work = testConnector()
-  const lines = (): string[] => work.logged.flatMap(({ stderr }) => (typeof stderr === 'string' ? [stderr] : []))
+const connectMs = 45_000
+/** How long a process is waited for before it is taken for a legacy server. */
+const silenceMs = 5_000
+
+/** Nothing counts as silent before the test says so, however long the machine takes. */
+const patient = () => heldClock(connectMs, silenceMs)
+
+function stdioServer(behaviour: Behaviour, overrides: Partial<StdioDefinition>, clock: Clock) {
+  const lines: string[] = []
+  const events = {
+    ...recordingEvents(),
+    stderr(line: string): boolean {
+      lines.push(line)
+      return false
+    }
+  }
   return {
-    ...work,
+    ...testConnector({ clock }),
+    events,
     definition: stdioDefinition({}, { args: ['-e', program, JSON.stringify(behaviour)], ...overrides }),
-    sent: () => lines().flatMap((line) => (line.startsWith('sent ') ? [line.slice(5)] : [])),
-    processes: () => lines().filter((line) => line === 'born').length
+    sent: () => lines.flatMap((line) => (line.startsWith('sent ') ? [line.slice(5)] : [])),
+    processes: () => lines.filter((line) => line === 'born').length
   }
 }
 
@@ -505,21 +525,23 @@ for (const over of ['http', 'stdio'] as const) {
       if (each.over !== undefined && each.over !== over) continue
       const { name, behaviour, wanted = 'modern', pinned = 'auto', transport = 'streamable', sent, processes } = each
       t.test(name, async (t) => {
-        const common: { era: 'auto' | Era; connectMs: number } = {
-          era: pinned,
-          connectMs: over === 'http' ? 1_500 : 3_000
+        const common: { era: 'auto' | Era; connectMs: number } = { era: pinned, connectMs }
+        const clock = patient()
+        const [first] = behaviour[D] ?? []
+        /** Where the question is not answered, the time for its answer passes once it is there. */
+        const silence = async (asked: () => readonly string[], ms: number): Promise<void> => {
+          if (first?.silent !== true && first?.late !== true) return
+          await until(() => asked().includes(D), 'it is asked')
+          clock.pass(ms)
         }
         if (over === 'http') {
           const peer = await httpServer(t, behaviour)
-          await connected(
-            t,
-            testConnector().connector.connect(
-              httpDefinition(peer.url, { ...common, transport }),
-              { ...handshake, era: wanted },
-              recordingEvents()
-            ),
-            each
+          const connecting = testConnector({ clock }).connector.connect(
+            httpDefinition(peer.url, { ...common, transport }),
+            { ...handshake, era: wanted },
+            recordingEvents()
           )
+          await Promise.all([connected(t, connecting, each), silence(() => peer.sent, connectMs)])
           t.same(peer.sent, sent)
           peer.sent.forEach((method, at) => {
             if (method === D)
@@ -531,12 +553,10 @@ for (const over of ['http', 'stdio'] as const) {
               })
           })
         } else {
-          const peer = stdioServer(behaviour, common)
-          await connected(
-            t,
-            peer.connector.connect(peer.definition, { ...handshake, era: wanted }, recordingEvents()),
-            each
-          )
+          const peer = stdioServer(behaviour, common, clock)
+          const connecting = peer.connector.connect(peer.definition, { ...handshake, era: wanted }, peer.events)
+          const ms = pinned === 'modern' ? connectMs : silenceMs
+          await Promise.all([connected(t, connecting, each), silence(peer.sent, ms)])
           await until(() => peer.sent().length >= sent.length, 'all is sent')
           t.same(peer.sent(), sent)
           if (processes !== undefined) t.equal(peer.processes(), processes)
@@ -548,14 +568,14 @@ for (const over of ['http', 'stdio'] as const) {
   })
 }
 
-/** A connector whose sense of now can be moved, while timers run in real time. */
+/** A connector whose sense of now can be moved, while timers run in real time; nothing counts as silent. */
 function shop() {
   const { supervisor, log } = testConnector()
   const hands = handClock()
   const connector = createConnector({
     supervisor,
     egress: createEgress(createEgressGuard()),
-    clock: { now: hands.now, timer: realClock.timer },
+    clock: { ...patient(), now: hands.now },
     random: () => 0,
     log
   })

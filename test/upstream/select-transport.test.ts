@@ -11,12 +11,13 @@ import {
   callOf,
   handClock,
   handshake,
+  heldClock,
   httpDefinition,
   never,
-  realClock,
   recordingClient,
   recordingEvents,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { isMethod, startUpstream, type Seen } from '../kit/upstream.ts'
@@ -24,23 +25,28 @@ import type { ServerResponse } from 'node:http'
 import type { HttpDefinition } from '../../src/config/snapshot.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 
-/** A connector whose sense of now can be moved, while timers run in real time. */
+const connectMs = 50_000
+
+/** A connector whose sense of now can be moved. The time for connecting passes when it is told to, other timers run. */
 function shop() {
   const { supervisor, log, logged } = testConnector()
   const hands = handClock()
+  // Of that time each transport has half.
+  const held = heldClock(connectMs, connectMs / 2)
   const connector = createConnector({
     supervisor,
     egress: createEgress(createEgressGuard()),
-    clock: { now: hands.now, timer: realClock.timer },
+    clock: { ...held, now: hands.now },
     random: () => 0,
     log
   })
   const connect = async (t: Test, url: string, overrides: Partial<HttpDefinition> = {}): Promise<Upstream> => {
-    const upstream = await connector.connect(httpDefinition(url, overrides), handshake, recordingEvents())
+    const definition = httpDefinition(url, { connectMs, ...overrides })
+    const upstream = await connector.connect(definition, handshake, recordingEvents())
     t.teardown(() => upstream.close())
     return upstream
   }
-  return { connect, advance: hands.advance, logged }
+  return { connect, advance: hands.advance, pass: held.pass, logged }
 }
 
 const works = (upstream: Upstream) =>
@@ -172,19 +178,18 @@ t.test('one whose stream says nothing any more is tried the other way in time', 
   t.teardown(old.close)
   t.teardown(young.close)
   const { url, point } = await front(t)
-  const { connect } = shop()
+  const { connect, pass } = shop()
   point(old.url)
   await (await connect(t, url)).close()
   point(young.url)
-  t.ok(
-    await works(await connect(t, url, { connectMs: 3_000 })),
-    'a GET without a session opens its stream, which stays mute'
-  )
+  const connecting = connect(t, url)
+  await until(() => young.streams() === 1, 'a GET without a session opens its stream, which stays mute')
+  pass(connectMs / 2)
+  t.ok(await works(await connecting))
 })
 
 interface Silent {
   name: string
-  connectMs?: number
   answer: (response: ServerResponse) => void
   error: { code: string; message?: RegExp }
 }
@@ -223,7 +228,6 @@ const silent: Silent[] = [
   },
   {
     name: 'silence',
-    connectMs: 1_000,
     answer: () => {},
     error: { code: 'upstream_unavailable', message: /connectMs/ }
   },
@@ -235,13 +239,16 @@ const silent: Silent[] = [
     error: { code: 'upstream_protocol' }
   }
 ]
-for (const { name, connectMs, answer, error } of silent) {
+for (const { name, answer, error } of silent) {
   t.test(`${name} says nothing about the transport: no other is tried`, async (t) => {
     const peer = await startSseUpstream()
     t.teardown(peer.close)
     peer.override(isMethod('initialize'), answer)
-    const { connect } = shop()
-    await t.rejects(connect(t, peer.url, connectMs === undefined ? {} : { connectMs }), error)
+    const { connect, pass } = shop()
+    const refused = t.rejects(connect(t, peer.url), error)
+    await until(() => peer.seen.length > 0, 'it is asked')
+    if (name === 'silence') pass(connectMs)
+    await refused
     t.same(
       peer.seen.map(({ method }) => method),
       ['POST']
