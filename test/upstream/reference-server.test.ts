@@ -56,7 +56,7 @@ t.test('over stdio', async (t) => {
   t.teardown(() => upstream.close())
   await exercise(t, upstream)
   await upstream.close()
-  t.equal(supervisor.count(), 0)
+  await until(() => supervisor.count() === 0, 'its process has ended')
 })
 
 for (const [way, mode, path] of [
@@ -72,16 +72,12 @@ for (const [way, mode, path] of [
     t.teardown(() => child.kill('SIGKILL'))
     const { connector } = testConnector()
     let upstream: Upstream | undefined
-    await until(
-      async () => {
-        upstream = await connector
-          .connect(httpDefinition(`http://127.0.0.1:${port}${path}`), handshake, recordingEvents())
-          .catch(() => undefined)
-        return upstream !== undefined
-      },
-      'the server listens',
-      20_000
-    )
+    await until(async () => {
+      upstream = await connector
+        .connect(httpDefinition(`http://127.0.0.1:${port}${path}`), handshake, recordingEvents())
+        .catch(() => undefined)
+      return upstream !== undefined
+    }, 'the server listens')
     t.teardown(() => upstream?.close())
     await exercise(t, upstream as Upstream)
   })

@@ -13,7 +13,8 @@ import {
   recordingClient,
   recordingEvents,
   stdioDefinition,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import type { StdioDefinition } from '../../src/config/snapshot.ts'
 
@@ -94,7 +95,7 @@ testWithin('its processes end with it, also those that left its group', async (t
   void call('fork', { count: 3 }).catch(() => {})
   t.ok(Number(await call('processes')) >= 4)
   supervisor.killAllNow()
-  await t.resolves(untilNone(supervisor))
+  await until(() => supervisor.count() === 0, 'all have ended')
 })
 
 testWithin('a command that is not found is said to be not found', async (t) => {
@@ -127,7 +128,3 @@ t.test('where the system offers none, required refuses and preferred runs withou
   )
   await t.rejects(open(t, { sandbox: 'required' }, env), { message: /No permissions to create new namespace/ })
 })
-
-async function untilNone(supervisor: { count(): number }): Promise<void> {
-  while (supervisor.count() > 0) await new Promise((resolve) => setImmediate(resolve))
-}
