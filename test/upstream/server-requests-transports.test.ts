@@ -5,9 +5,11 @@ import { type Result, RpcError } from '../../src/protocol/messages.ts'
 import {
   type Answerer,
   callOf,
+  handClock,
   handshake,
   httpDefinition,
   never,
+  realClock,
   recordingClient,
   recordingEvents,
   stdioDefinition,
@@ -35,7 +37,7 @@ const ways: Way[] = [
     async start(t) {
       const peer = await startUpstream()
       t.teardown(peer.close)
-      return { definition: httpDefinition(peer.url), listening: () => peer.streams() === 1 }
+      return { definition: httpDefinition(peer.url), listening: peer.allListening }
     }
   },
   {
@@ -94,7 +96,9 @@ for (const { name, namesCalls, start } of ways) {
 
     async function open(t: Test, owner?: Answerer) {
       const events = recordingEvents(owner)
-      const upstream = await testConnector().connector.connect(definition, { ...handshake, capabilities }, events)
+      // However long it takes: no time passes in which a server could ask more.
+      const { connector } = testConnector({ clock: { ...realClock, now: handClock().now } })
+      const upstream = await connector.connect(definition, { ...handshake, capabilities }, events)
       t.teardown(() => upstream.close())
       await until(listening, 'its own stream is open')
       const call = (client: Client, tool: string, args: object = {}, signal: AbortSignal = never) =>
