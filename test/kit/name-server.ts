@@ -8,7 +8,7 @@ import type { Teardown } from './until.ts'
 export interface NameServer {
   /** For `servers` of a resolver. */
   readonly address: string
-  /** Names that were asked for their IPv4 addresses, once for each question. */
+  /** Names that were asked for their IPv4 addresses, once for each question, however often that is sent. */
   readonly asked: readonly string[]
 }
 
@@ -27,11 +27,15 @@ export async function nameServer(
   { aliasOf = () => undefined }: NameServerOptions = {}
 ): Promise<NameServer> {
   const asked: string[] = []
+  /** A question that is not answered in time is sent again, with the id of before. */
+  const known = new Set<string>()
   const socket = createSocket('udp4')
   socket.on('message', (query: Buffer, from: RemoteInfo) => {
     const { name, end } = questionOf(query)
     const type = query.readUInt16BE(end - 4)
-    if (type === 1) asked.push(name)
+    const question = `${query.readUInt16BE(0)} ${name}`
+    if (type === 1 && !known.has(question)) asked.push(name)
+    if (type === 1) known.add(question)
     const alias = aliasOf(name)
     const addresses = answerTo(alias ?? name, type === 1 ? 4 : 6)
     if (addresses === undefined) return

@@ -69,7 +69,7 @@ t.test('a server with TLS is asked where its certificate is trusted, and not ask
   const { port } = await listening(t, server, 'localhost')
   const script = `
     const { createSocketPool } = await import(${JSON.stringify(new URL('../../src/upstream/http/socket-pool.ts', import.meta.url))})
-    const pool = createSocketPool(new URL('https://localhost:${port}'), 10000)
+    const pool = createSocketPool(new URL('https://localhost:${port}'), 60000)
     const ask = () => new Promise((resolve) => { let sent = false; let got = ''; pool.send('GET / HTTP/1.1\\r\\n\\r\\n', null, {
       start: () => (sent = true),
       received({ complete }, body) { got += body ?? ''; if (complete) resolve({ got }) },
@@ -114,7 +114,7 @@ t.test(
     const { port, sockets } = await listening(t, server, 'localhost')
     const script = `
     const { createSocketPool } = await import(${JSON.stringify(new URL('../../src/upstream/http/socket-pool.ts', import.meta.url))})
-    const pool = createSocketPool(new URL('https://localhost:${port}'), 10000)
+    const pool = createSocketPool(new URL('https://localhost:${port}'), 60000)
     const ask = (path) => new Promise((resolve) => { let got = ''; pool.send('GET ' + path + ' HTTP/1.1\\r\\n\\r\\n', null, {
       owner: { tenant: 'acme', caller: 'ada' }, start: () => true,
       received({ complete }, body) { got += body ?? ''; if (complete) resolve(got === 'abcdefghij'.repeat(4000)) },
