@@ -271,7 +271,7 @@ t.test('after a reload the subscriptions go on at the connection that takes over
   await subscribe(ada, 'test://one')
   made.reload(configOf(options(after)))
   await until('the new one is told', () => count(after, 'resources/subscribe') === 1)
-  await until('it can be heard', () => after.streams() > 0)
+  await until('it can be heard', after.allListening)
   after.broadcast(updated('test://one'))
   await stream.next(({ params }) => params?.uri === 'test://one')
   t.pass('and heard')

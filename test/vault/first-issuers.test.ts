@@ -24,7 +24,6 @@ async function setup(t: Test, own: object) {
     gateway(t, {
       upstreams: { up: { type: 'http', url: upstream.url, auth: { ...own, ...more } } },
       auth: { keys: [{ name: 'ada', key: keyOf.ada }] },
-      limits: { coldStartMs: 2_000 },
       store,
       top
     })
