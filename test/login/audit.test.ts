@@ -11,8 +11,7 @@ t.test('sign-ins, consents and refusals are records, and hold no secret', async 
   const file = join(t.testdir(), 'audit.jsonl')
   const front = await loginGateway(t, { top: { audit: { store: false, file } } })
   const text = (): Promise<string> => readFile(file, 'utf8').catch(() => '')
-  const records = async (): Promise<AuditRecord[]> =>
-    (await recordsIn(file)).filter(({ kind }) => kind === 'login')
+  const records = async (): Promise<AuditRecord[]> => (await recordsIn(file)).filter(({ kind }) => kind === 'login')
   const before = await logIn(front, front.url())
   const { clientId, code, body } = before
   await refresh(front, before)
