@@ -286,13 +286,12 @@ t.test('a start waits for the processes that are ending, and for no others', asy
 })
 
 t.test('a start that is refused for other reasons does not wait for a process that is ending', async (t) => {
-  const shop = testConnector({ maxPerTenant: 1, clock: heldClock(graceMs) })
+  const shop = testConnector({ maxPerTenant: 1 })
   const { upstream } = await open(t, stdioDefinition({ stubborn: true }, { tenant: tenantId('other') }), shop)
   await open(t, stdioDefinition(), shop)
   const closed = upstream.close()
   await t.rejects(open(t, stdioDefinition(), shop), { code: 'too_many', message: /limits\.processesPerTenant \(1\)/ })
   t.equal(shop.supervisor.count(), 2, 'it has not ended yet')
-  shop.supervisor.killAllNow()
   await closed
 })
 
