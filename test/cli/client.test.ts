@@ -165,7 +165,8 @@ t.test('live calls that end because the gateway stops are no success', async (t)
   const bin = join(import.meta.dirname, '../../bin/gatehouse.mjs')
   const child = spawn(process.execPath, [bin, 'tail'], { env: { ...process.env, ...ofAdmin } })
   t.teardown(() => child.kill('SIGKILL'))
-  const exited = once(child, 'exit')
+  // Not `exit`, which may come before the last of what it wrote.
+  const exited = once(child, 'close')
   let [out, err] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))

@@ -121,7 +121,7 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
   url_without_endpoint: async (t) => ({ url: (await gateway(t, { upstreams })).publicUrl }),
   dns_unknown: () => ({ url: 'http://nobody.invalid/t/acme/mcp' }),
   connection_refused: () => ({ url: 'http://127.0.0.1:1/t/acme/mcp' }),
-  no_answer: async (t) => ({ url: `http://${await socketServer(t, () => {})}/t/acme/mcp`, timeoutMs: 200 }),
+  no_answer: async (t) => ({ url: `http://${await socketServer(t, () => {})}/t/acme/mcp`, timeoutMs: 2_000 }),
   not_reachable: async (t) => ({ url: `http://${await fullQueue(t)}/t/acme/mcp`, timeoutMs: 200 }),
   connection_cut: async (t) => ({ url: `http://${await socketServer(t, cuts)}/t/acme/mcp` }),
   not_http: async (t) => ({ url: `http://${await socketServer(t, greets)}/t/acme/mcp` }),
@@ -337,7 +337,7 @@ const made: Readonly<Record<FaultCode, (t: Test) => Promise<Made> | Made>> = {
     token: key
   }),
   no_tools: async (t) => ({ ...(await behind(t, {}, { upstreams: {} })), token: key }),
-  stream_held_back: async (t) => ({ ...(await behind(t, { buffers: true })), token: key, timeoutMs: 1_500 }),
+  stream_held_back: async (t) => ({ ...(await behind(t, { buffers: true })), token: key, timeoutMs: 5_000 }),
   method_refused: async (t) => ({
     ...(await behind(t, only(/^\/t\//, ['DELETE'], says(405, 'Method Not Allowed')))),
     token: key

@@ -85,6 +85,10 @@ async function gatehouse(argv: readonly string[]): Promise<{ code: number; out: 
   return { code: Number(code), out, err }
 }
 
+// As somebody says it: a time of day, from the minute before on.
+const minute = new Date(Date.now() - 60_000).toTimeString().slice(0, 5)
+const minutes = ['--since', minute]
+
 // The faults.
 const alice = await legacyClient(urlOfAll, key)
 const failed = await alice.request('tools/call', { name: 'up__fail', arguments: {} })
@@ -108,9 +112,6 @@ await until('the broken ones are known', async () => {
 })
 await logged('"reason":"unauthenticated"')
 
-// As somebody says it: a time of day, from the minute before on.
-const minute = new Date(Date.now() - 60_000).toTimeString().slice(0, 5)
-const minutes = ['--since', minute]
 const id = String(failed.headers['x-request-id'])
 const questions: ReadonlyArray<readonly [question: string, argv: readonly string[], answer: RegExp, code?: number]> = [
   [
