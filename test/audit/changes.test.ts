@@ -6,10 +6,10 @@ import t from 'tap'
 import { adminGateway, adminKeys } from '../kit/admin.ts'
 import { legacyClient } from '../kit/client.ts'
 import { key } from '../kit/gateway.ts'
-import { parse, report, type AuditRecord } from './kit.ts'
+import { parse, recordsIn, report, type AuditRecord } from './kit.ts'
 
 async function changesIn(file: string): Promise<AuditRecord[]> {
-  return parse(await readFile(file, 'utf8')).filter(({ kind }) => kind === 'change')
+  return (await recordsIn(file)).filter(({ kind }) => kind === 'change')
 }
 
 t.test('a change by the admin API is one record of its tenant; a refused one is none', async (t) => {
