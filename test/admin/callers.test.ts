@@ -95,7 +95,8 @@ t.test('tests of many rules end at a bound, and count for the key that has them 
   const { items, failed } = (await rig.call('GET', path)).json as { items: unknown[]; failed: number }
   t.match(items.slice(-2), [{ outcome: 'denied' }, { outcome: null, sentence: /^Not run: / }])
   t.equal(failed, 1)
-  const answers = await Promise.all([1, 2, 3, 4, 5].map(() => rig.call('GET', path, { key: adminKeys.globex })))
+  const asked = Array.from({ length: 20 }, () => rig.call('GET', path, { key: adminKeys.globex }))
+  const answers = await Promise.all(asked)
   t.same(new Set(answers.map(({ status }) => status)), new Set([200, 429]))
 })
 

@@ -139,7 +139,8 @@ t.test('wrong keys from one address are soon answered by 429, and the right key 
     answers.slice(0, 10),
     Array.from({ length: 10 }, () => 401)
   )
-  t.equal(answers.at(-1), 429)
+  // One more is let through every 6 s.
+  t.ok(answers.slice(10).includes(429))
   t.equal((await call('GET', '/v1/limits', { from })).status, 200)
   t.equal((await call('GET', '/v1/limits', { key: `gha_${'y'.repeat(43)}`, from: '127.0.2.2' })).status, 401)
   const warnings = log.filter(

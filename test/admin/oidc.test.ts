@@ -105,7 +105,9 @@ t.test(
     const expired = await idp.sign({ groups: ['platform'], exp: past, iat: past - 60 })
     const answers: number[] = []
     for (let at = 0; at < 12; at++) answers.push((await call('GET', '/v1/tenants', { key: expired, from })).status)
-    t.same([answers[0], answers.at(-1)], [401, 429])
+    t.equal(answers[0], 401)
+    // One more is let through every 6 s.
+    t.ok(answers.slice(10).includes(429))
     t.equal((await call('GET', '/v1/tenants', { from })).status, 200)
     idp.behaviour = 'down'
     const away = await call('GET', '/v1/tenants', { key: await idp.sign({ groups: ['platform'] }), from: '127.0.4.2' })
