@@ -7,21 +7,49 @@ import type { Teardown } from './listen.ts'
 
 const factor = 10
 
-/**
- * @param times how much sooner: less where a test has something to do before the time is over
- * @returns the socket timeouts that were asked for since, in milliseconds
- */
-export function fasterSocketTimeouts(t: Teardown, times = factor): ReadonlySet<number> {
+/** @returns the socket timeouts that were asked for since, in milliseconds */
+export function fasterSocketTimeouts(t: Teardown): ReadonlySet<number> {
   const asked = new Set<number>()
   const { setTimeout } = Socket.prototype
   Socket.prototype.setTimeout = function (ms, run) {
     asked.add(ms)
-    return setTimeout.call(this, ms / times, run)
+    return setTimeout.call(this, ms / factor, run)
   }
   t.teardown(() => {
     Socket.prototype.setTimeout = setTimeout
   })
   return asked
+}
+
+export interface HeldTimeouts {
+  /** The socket timeouts that were asked for since, in milliseconds. */
+  readonly asked: ReadonlySet<number>
+  begin(): void
+}
+
+/** Timeouts of exactly `heldMs` run out after `begin`, and then sooner: a test has something to do before. */
+export function heldSocketTimeouts(t: Teardown, heldMs: number): HeldTimeouts {
+  const asked = new Set<number>()
+  const held = new Set<Socket>()
+  let begun = false
+  const { setTimeout } = Socket.prototype
+  Socket.prototype.setTimeout = function (ms, run) {
+    asked.add(ms)
+    if (ms === heldMs) held.add(this)
+    else held.delete(this)
+    const lastsMs = begun ? ms / factor : ms * factor
+    return setTimeout.call(this, ms === heldMs ? lastsMs : ms, run)
+  }
+  t.teardown(() => {
+    Socket.prototype.setTimeout = setTimeout
+  })
+  return {
+    asked,
+    begin() {
+      begun = true
+      for (const socket of held) setTimeout.call(socket, heldMs / factor)
+    }
+  }
 }
 
 export interface ServerTimeouts {

@@ -1,6 +1,7 @@
 // HTTP+SSE as a client sees it (2024-11-05 basic/transports "HTTP with SSE").
 
 import t from 'tap'
+import { moveClock } from '../../kit/moving-clock.ts'
 import { acmeGateway, initializeBody, keyOf } from '../../kit/acme-gateway.ts'
 import { open, send } from '../../kit/client.ts'
 import { httpSseClient, openSse, sseUrl } from '../../kit/http-sse-client.ts'
@@ -237,10 +238,16 @@ t.test('a stream counts for the cap of its caller from its first byte, and no lo
 })
 
 t.test('it is kept alive by comments, and so is its session', async (t) => {
-  const acme = await acmeGateway(t, { limits: { sessionIdleMs: 1_000 }, overrides: { keepAliveMs: 40 } })
+  t.teardown(() => moveClock(0))
+  const acme = await acmeGateway(t, { limits: { sessionIdleMs: 60_000 }, overrides: { keepAliveMs: 40 } })
   const client = await httpSseClient(acme.url(), keyOf.ada)
   await client.request('tools/call', { name: 'echo' })
-  await until('comments came for twice the idle time', () => client.text().split(': keep-alive\n\n').length > 50)
+  const comments = (): number => client.text().split(': keep-alive\n\n').length - 1
+  for (const later of [30_000, 60_000, 90_000, 120_000]) {
+    moveClock(later)
+    const before = comments()
+    await until('more comments came', () => comments() >= before + 3)
+  }
   t.match((await client.request('tools/call', { name: 'echo' })).result.content, [{ type: 'text' }])
   t.equal(acme.upstream.sessions.size, 2, 'on the same connection as before, beside that of the listing')
   client.close()

@@ -6,6 +6,7 @@ import { acmeGateway, keyOf } from '../../kit/acme-gateway.ts'
 import { capableClient, callUntilServerRequest, isServerRequest, post } from '../../kit/server-request.ts'
 import { postEvents } from '../../kit/events.ts'
 import { startUpstream } from '../../kit/upstream.ts'
+import { until } from '../../kit/until.ts'
 
 t.test('two servers that ask at once with the same id and the same progress token', async (t) => {
   const servers = { one: await startUpstream(), two: await startUpstream() }
@@ -33,10 +34,11 @@ t.test('two servers that ask at once with the same id and the same progress toke
   }
   for (const name of names) {
     t.same((await asked[name].result())['result'], { model: name })
+    const { received } = servers[name].server
+    const reported = () => received.filter(({ method }) => method === 'notifications/progress')
+    await until('the server has it', () => reported().length > 0)
     t.same(
-      servers[name].server.received
-        .filter(({ method }) => method === 'notifications/progress')
-        .map((message) => message['params']),
+      reported().map((message) => message['params']),
       [{ progressToken: 1, progress: 1, message: name }]
     )
     t.same([...servers[name].server.answers.keys()], ['ask-1'], 'both had chosen the same id')

@@ -123,10 +123,10 @@ t.test('progress of the client about a server request reaches the server with it
   await client.notify('notifications/progress', { progressToken: 77, progress: 2 })
   await post(made.url(), client, { id: asked.serverRequest['id'], result: {} })
   await asked.result()
+  const reported = () => made.upstream.server.received.filter(({ method }) => method === 'notifications/progress')
+  await until('the server has it', () => reported().length > 0)
   t.same(
-    made.upstream.server.received
-      .filter(({ method }) => method === 'notifications/progress')
-      .map(({ params }) => params),
+    reported().map(({ params }) => params),
     [{ progressToken: 77, progress: 1, total: 2, message: 'thinking' }]
   )
 })

@@ -29,13 +29,17 @@ t.test(
     t.same(second.messages(), [], 'nothing new')
     t.equal(second.events().at(-1)?.retry, 1000, 'so once more')
 
-    const third = await listenEvents(acme.url(), client, second.lastId())
+    let next = await listenEvents(acme.url(), client, second.lastId())
     acme.upstream.server.release()
-    await third.ended
-    t.same(
-      third.messages().map(({ id }) => id),
-      ['the call']
-    )
+    const heard: unknown[] = []
+    for (;;) {
+      await next.ended
+      heard.push(...next.messages().map(({ id }) => id))
+      if (heard.length > 0) break
+      // Its time was over first.
+      next = await listenEvents(acme.url(), client, next.lastId())
+    }
+    t.same(heard, ['the call'])
     t.equal(acme.upstream.server.calls('slow'), 1)
   }
 )
@@ -84,7 +88,7 @@ t.test("the SDK's client polls without its caller noticing", async (t) => {
   const answer = client.callTool({ name: 'slow' }, undefined, {
     onprogress: (report) => progress.push(report.progress)
   })
-  await until('it has come back twice', () => gets.length === 3)
+  await until('it has come back twice', () => gets.length >= 3)
   acme.upstream.server.release()
   t.same((await answer).content, [{ type: 'text', text: 'slow is done' }])
   t.same(progress, [0])

@@ -37,6 +37,7 @@ t.test('one that reads too slowly is closed in the end, one that reads gets ever
     asked.some((ms) => ms > 60_000 && ms < 300_000),
     'after a time that fits what waited'
   )
+  AbortSignal.timeout = timeout
   const { json } = await ada.request('tools/call', params)
   t.equal(json.result.content[0].text.length, 14_000_000)
 })
