@@ -180,7 +180,7 @@ t.test('a connection of everybody is subscribed for as long as anybody wants it,
 
 t.test('a session that listens keeps its connection, however idle', async (t) => {
   const up = await http(t)
-  const { listen, call } = await acme(t, { type: 'http', url: up.url, idleMs: 300 })
+  const { listen, call } = await acme(t, { type: 'http', url: up.url, idleMs: 1_500 })
   const stream = await listen([one])
   await ack(stream)
   const gone = () => up.seen.filter(({ method }) => method === 'DELETE').length

@@ -165,17 +165,16 @@ t.test('a process that is gone takes its calls with it, and the other one says s
   const { one, two, at, upstream } = await nodes(t)
   const parked = await at(one, call)
   await one.close()
-  t.ok(
-    upstream.server.received.some(({ method }) => method === 'notifications/cancelled') ||
-      [...upstream.server.answers.values()].length > 0,
-    'the upstream was told'
+  await until(
+    'the upstream was told',
+    () =>
+      upstream.server.received.some(({ method }) => method === 'notifications/cancelled') ||
+      upstream.server.answers.size > 0
   )
-  const before = performance.now()
   t.match(await at(two, withAnswers(parked)), {
     ...refused,
     error: { ...refused.error, message: /gone/, data: { outcome: 'unknown' } }
   })
-  t.ok(performance.now() - before < 6_000)
   t.same(
     textOf((await at(two, withAnswers(await at(two, call)))).result),
     [replies.form],

@@ -9,8 +9,16 @@ import type { Round } from '../../kit/parking-gateway.ts'
 /** Once it is turned away, the server works on until it is cancelled; it never answers. */
 const question = steps({ ask: [serverRequests.form] }, { wait: true })
 const places = 8
-/** A place was free after ten seconds; a process starts in well under two, on a busy machine in a few. */
-const soonMs = 9_000
+
+// After this time without an answer a place would be free again: it does not pass here, however long a process takes to
+// start.
+const abandonedMs = 10_000
+const setTimer = globalThis.setTimeout
+globalThis.setTimeout = Object.assign(
+  (run: () => void, ms?: number, ...rest: []) =>
+    ms === abandonedMs ? setTimer(run, 60 * 60_000).unref() : setTimer(run, ms, ...rest),
+  setTimer
+) as typeof setTimeout
 
 t.test('no call waits for the process or the stream of a call that made room for it', async (t) => {
   const acme = await parkingGateway(t)
@@ -18,12 +26,7 @@ t.test('no call waits for the process or the stream of a call that made room for
     const call = (params = question): Promise<Round> => round(acme.url(transport), 'tools/call', params, { token: key })
     const asked = { result: { resultType: 'input_required' } }
     for (let n = 0; n < places; n++) t.match(await call(), asked, `${transport}: call ${n + 1}`)
-    for (let n = 0; n < 4; n++) {
-      const began = performance.now()
-      t.match(await call(), asked, `${transport}: call ${places + n + 1}`)
-      const tookMs = performance.now() - began
-      t.ok(tookMs < soonMs, `it came after ${Math.round(tookMs)} ms`)
-    }
+    for (let n = 0; n < 4; n++) t.match(await call(), asked, `${transport}: call ${places + n + 1}`)
     const answerable = steps({ ask: [serverRequests.form] })
     const last = await call(answerable)
     const { result } = await call({

@@ -19,11 +19,12 @@ const ack = async (stream: ModernStream) =>
 const legs = ({ server }: ModernUpstream) =>
   [...server.listens].filter(({ filter }) => 'resourceSubscriptions' in filter || 'taskIds' in filter)
 
-async function acme(t: Teardown) {
+async function acme(t: Teardown, more: { overrides?: { keepAliveMs: number } } = {}) {
   const [one, two] = [await startModern({ name: 'one' }), await startModern({ name: 'two' })]
   t.teardown(() => Promise.all([one.close(), two.close()]))
   const upstreams = { one: { type: 'http', url: one.url }, two: { type: 'http', url: two.url } }
   const made = await gateway(t, {
+    ...more,
     upstreams,
     endpoints: { default: { upstreams: ['one', 'two'] }, other: { upstreams: ['one', 'two'] } },
     auth: {
@@ -131,8 +132,8 @@ t.test('a stream that breaks at an upstream is made whole again, and the client 
   t.notOk(stream.closed)
 })
 
-t.test('a client that goes leaves nothing behind', async (t) => {
-  const { one, two, listen } = await acme(t)
+t.test('a client that goes leaves nothing behind, and no keep-alive has to find out', async (t) => {
+  const { one, two, listen } = await acme(t, { overrides: { keepAliveMs: 600_000 } })
   const filter = {
     toolsListChanged: true,
     resourceSubscriptions: ['gatehouse://one/test://one', 'gatehouse://two/test://one']
@@ -142,9 +143,7 @@ t.test('a client that goes leaves nothing behind', async (t) => {
   t.same([legs(one).length, legs(two).length], [3, 3])
   const [leaving, ...staying] = streams
   leaving?.close()
-  const began = performance.now()
   await until('its streams at the upstreams are closed', () => legs(one).length === 2 && legs(two).length === 2)
-  t.ok(performance.now() - began < 10_000, 'long before a keep-alive would find out')
   for (const stream of staying) stream.close()
   await until('all are', () => legs(one).length + legs(two).length === 0)
   t.ok(one.server.listens.size <= 1, 'but that of the lists')

@@ -94,7 +94,7 @@ t.test('a listen stream tells of the tasks of each process under their own ids',
 })
 
 t.test('the process that made it is kept while it runs, although its caller is quiet', async (t) => {
-  const { send, make } = await acme(t, { idleMs: 300 })
+  const { send, make } = await acme(t, { idleMs: 2_000 })
   const task = await make('quiet', 'a')
   // Another process of the caller, which is as quiet, is closed meanwhile.
   const other = await send('tools/call', { name: 'finish', arguments: { who: 'x' } }, 'b')

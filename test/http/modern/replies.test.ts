@@ -120,15 +120,13 @@ t.test('a session id and an event id mean nothing, and none is given', async (t)
 })
 
 t.test('a client that closes the connection cancels the call, at once and upstream too', async (t) => {
-  const { call, upstream } = await acme(t)
+  const { call, upstream } = await acme(t, { overrides: { keepAliveMs: 600_000 } })
   const stop = new AbortController()
   const pending = call('slow', {}, { signal: stop.signal })
   await until('the call is there', () => upstream.server.waiting.size === 1)
-  const before = performance.now()
   stop.abort()
   await t.rejects(pending)
   await until('it is cancelled', () => upstream.server.cancelled.length === 1)
-  t.ok(performance.now() - before < 10_000)
 })
 
 t.test('a quiet call begins its stream with a comment, and keeps it with more', async (t) => {
