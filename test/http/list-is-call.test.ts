@@ -129,7 +129,7 @@ const written = ({ default: byDefault, rules }: PolicyInput): unknown => ({
 
 t.test(
   `what is listed can be called, and nothing else (seed ${seed}, ${rounds} rounds)`,
-  { timeout: rounds * 10_000 },
+  { timeout: rounds * 30_000 },
   async (t) => {
     const acme = await acmeGateway(t, {
       top,

@@ -127,19 +127,35 @@ const storms: Readonly<Record<string, Storm>> = {
   },
 
   async 'long answers whose client goes while they are written'(counted, client) {
-    const { acme } = counted
-    const ask: ReadonlyArray<(signal: AbortSignal) => Promise<unknown>> = [
-      (signal) => client.request('tools/call', big, { signal, headers: { accept: 'application/json' } }),
-      (signal) => client.request('tools/call', big, { signal, headers: { accept: 'text/event-stream' } }),
-      (signal) => modernRequest(acme.url(), 'tools/call', big, { token, signal })
+    const url = counted.acme.url()
+    // What one session has not read counts against its next requests.
+    const other = await legacyClient(url, token, '2025-11-25', {})
+    const asks = [
+      (n: number) => ({
+        headers: { ...client.headers, accept: 'application/json' },
+        body: rpc('tools/call', big, `json ${n}`)
+      }),
+      (n: number) => ({
+        headers: { ...other.headers, accept: 'text/event-stream' },
+        body: rpc('tools/call', big, `stream ${n}`)
+      }),
+      () => modernMessage('tools/call', big, { token })
     ]
-    for (const call of ask) {
+    for (const ask of asks) {
       const stop = new AbortController()
-      const calls = times(6, () => call(stop.signal).catch(() => undefined))
+      const { signal } = stop
+      // Nothing of the answers is read, or one of them would be over before the next one is there.
+      const calls = times(6, (n) =>
+        open(url, { method: 'POST', ...ask(n), signal }).then(
+          (response) => response.on('error', () => {}),
+          () => undefined
+        )
+      )
       await counted.untilHeld(3 * 7_000_000)
       stop.abort()
       await calls
     }
+    await other.end()
   },
 
   async 'calls that are cancelled'(counted, client) {
@@ -186,7 +202,8 @@ const storms: Readonly<Record<string, Storm>> = {
     const sse = await httpSseClient(acme.url(), token)
     await times(10, (n) => sse.request('tools/call', echo, `echo ${n}`))
     await times(3, (n) => sse.request('tools/call', big, `big ${n}`))
-    void times(5, () => sse.post({ jsonrpc: '2.0', id: 'slow', method: 'tools/call', params: slow }))
+    const post = () => sse.post({ jsonrpc: '2.0', id: 'slow', method: 'tools/call', params: slow })
+    times(5, post).catch(() => {})
     await untilHeld(text.length)
     sse.close()
     const deaf = await httpSseClient(acme.url(), token)
@@ -285,7 +302,7 @@ t.test('what callers hold who are not known yet counts once for all', async (t) 
 t.test('nothing stays counted of calls that take too long', async (t) => {
   const upstream = await startUpstream()
   t.teardown(() => upstream.close())
-  const late = { type: 'http', url: upstream.url, timeoutMs: 300 }
+  const late = { type: 'http', url: upstream.url, timeoutMs: 2_000 }
   const { acme, held } = await countedGateway(t, { upstreams: { up: late } })
   const client = await legacyClient(acme.url(), token)
   for (const { json } of await times(10, () => client.request('tools/call', slow)))

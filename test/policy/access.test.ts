@@ -215,10 +215,11 @@ t.test('a decision among two thousand rules about single names is a look-up', as
     what: { upstreams: ['up'], names: [`tool-${n}`] }
   }))
   const judged = judge({ default: 'deny', rules })
-  const began = performance.now()
+  const before = process.cpuUsage()
   const allowed = Array.from({ length: 20_000 }, (_, n) => judged.of(`tool-${n}`)?.isListed === true)
   t.equal(allowed.filter(Boolean).length, 2_000)
-  t.ok(performance.now() - began < 5_000)
+  const { user, system } = process.cpuUsage(before)
+  t.ok(user + system < 5_000_000, 'in microseconds')
 })
 
 t.test('a condition hides nothing that it may allow, and doubt denies the call', async (t) => {

@@ -153,7 +153,7 @@ const writer = `
 `
 
 t.test('what came in time is not late because the gateway was held up', async (t) => {
-  const headersTimeout = 300
+  const headersTimeout = 1_000
   const answered: string[] = []
   const server = createHttpServer()
   const options = { keepAliveTimeout: 5_000, headersTimeout, maxRequestsPerSocket: 10 }
