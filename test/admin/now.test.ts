@@ -176,7 +176,7 @@ t.test(
     const upstreams = await until('all are known', async () => {
       const { json } = await made.call('GET', '/v1/tenants/acme/upstreams', { key: adminKeys.viewer })
       const { items } = json as { items: Array<Record<string, unknown>> }
-      return items.every(({ name, transport }) => name === 'tickets' || transport !== null) && items
+      return items.every(({ name, transport }) => name === 'tickets' || transport !== null) ? items : undefined
     })
     t.strictSame(
       upstreams.map(({ name, transport, strayLines }) => [name, transport, strayLines]),

@@ -24,6 +24,7 @@ export function fasterSocketTimeouts(t: Teardown): ReadonlySet<number> {
 export interface HeldTimeouts {
   /** The socket timeouts that were asked for since, in milliseconds. */
   readonly asked: ReadonlySet<number>
+  /** Idempotent. */
   begin(): void
 }
 
@@ -46,6 +47,7 @@ export function heldSocketTimeouts(t: Teardown, heldMs: number): HeldTimeouts {
   return {
     asked,
     begin() {
+      if (begun) return
       begun = true
       for (const socket of held) setTimeout.call(socket, heldMs / factor)
     }
