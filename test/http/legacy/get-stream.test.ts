@@ -116,7 +116,7 @@ t.test('a stream that its client left is forgotten, even one left before it was 
       return await inner.get(key)
     }
   }
-  const acme = await acmeGateway(t, { limits: { sessionIdleMs: 4_000 }, overrides: { keepAliveMs: 30, store } })
+  const acme = await acmeGateway(t, { limits: { sessionIdleMs: 8_000 }, overrides: { keepAliveMs: 30, store } })
   const client = await legacyClient(acme.url(), keyOf.ada)
   await client.request('tools/call', { name: 'echo' })
   const stream = await client.listen()
