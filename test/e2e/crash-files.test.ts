@@ -28,7 +28,8 @@ const textsIn = (folder: string): string[] =>
 
 async function reported(pid: number, folder: string): Promise<string> {
   process.kill(pid, 'SIGUSR2')
-  await until('the report is whole', () => textsIn(folder).some((text) => text.trimEnd().endsWith('}')))
+  // Only the bracket of the whole stands at the beginning of a line.
+  await until('the report is whole', () => textsIn(folder).some((text) => text.trimEnd().endsWith('\n}')))
   return textsIn(folder).join()
 }
 

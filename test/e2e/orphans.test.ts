@@ -8,7 +8,7 @@ import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { configOf, key } from '../kit/gateway.ts'
 import { marked, serve, type Served } from '../kit/process.ts'
-import { allGone, descendants } from './kit/process.ts'
+import { allGone, descendants, signalAll } from './kit/process.ts'
 import { until } from '../kit/until.ts'
 import type { Test } from 'tap'
 
@@ -39,9 +39,7 @@ async function made(t: Test): Promise<Made> {
   })
   const started = await serve(t, config)
   const alive = () => marked(mark)
-  t.teardown(async () => {
-    for (const pid of await alive()) process.kill(pid, 'SIGKILL')
-  })
+  t.teardown(async () => signalAll(await alive(), 'SIGKILL'))
   return {
     ...started,
     alive,
@@ -137,7 +135,7 @@ for (const [what, { sandbox, has }] of Object.entries(holds)) {
       const gateway = await serve(t, configOf({ upstreams: { up }, limits: { coldStartMs: 30_000 } }))
       const client = await legacyClient(`${gateway.url}/t/acme/mcp`, key)
       const daemons = (): string[] => readdirSync('/proc').filter((pid) => commandOf(pid) === `sleep\0${seconds}\0`)
-      t.teardown(() => daemons().forEach((pid) => process.kill(Number(pid), 'SIGKILL')))
+      t.teardown(() => signalAll(daemons().map(Number), 'SIGKILL'))
       await until('the daemon of the list', () => daemons().length > 0)
       const before = new Set(daemons())
       t.match((await client.request('tools/call', { name: 'up__pid', arguments: {} })).json, { result: {} })

