@@ -134,7 +134,8 @@ t.test('GATEHOUSE_LOG_FORMAT chooses the form of the log, and nothing but the tw
   const start = (form: string) => gatehouse(t, ['serve', '--config', config], { env: { GATEHOUSE_LOG_FORMAT: form } })
   const text = start('text')
   await text.ready
-  t.match(await until('a line', () => text.stderr.find((line) => line.includes(' listening '))), /^\d\d:\d\d:\d\d listening url=http:\S+ /)
+  const listening = await until('a line', () => text.stderr.find((line) => line.includes(' listening ')))
+  t.match(listening, /^\d\d:\d\d:\d\d listening url=http:\S+ /)
   await text.stop()
   const json = start('json')
   await json.logged('the address', ({ msg }) => msg === 'listening')

@@ -6,6 +6,7 @@ import type { LegacyClient } from '../kit/client.ts'
 import { type EventStream, postEvents } from '../kit/events.ts'
 import { isServerRequest, post } from '../kit/server-request.ts'
 import { isCall, startUpstream } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
 import { countMessages, tool } from './lending.ts'
 import { sessionAt, startReplicas } from './rig.ts'
 
@@ -33,7 +34,7 @@ async function lent(to: readonly string[]): Promise<LegacyClient> {
   return client
 }
 
-/** A call that waits, and the token of its progress as the server knows it. */
+/** A call that waits, and the token of its progress as the server knows it. The home of its session listens by then. */
 async function waiting(
   url: string,
   client: LegacyClient,
@@ -42,7 +43,12 @@ async function waiting(
 ) {
   const stream = await postEvents(url, client, id, 'tools/call', { ...params, _meta: { progressToken: `of ${id}` } })
   await stream.next('progress on its stream', (message) => message.params?.progress === 0)
-  return { stream, token: server.seen.findLast(isCall(params.name))?.message?.['id'] }
+  const call = server.seen.findLast(isCall(params.name))
+  const session = call?.headers['mcp-session-id']
+  await until('the home listens', () =>
+    server.seen.some(({ method, headers }) => method === 'GET' && headers['mcp-session-id'] === session)
+  )
+  return { stream, token: call?.message?.['id'] }
 }
 
 const say = (progressToken: unknown, progress: number, message = ''): void =>

@@ -33,7 +33,7 @@ t.test('a home that is cut off from Redis: others take over; what needs no sessi
   const cutAt = performance.now()
   const lost = await forwarded
   await lost.ended
-  t.ok(performance.now() - cutAt < 8_000)
+  t.ok(performance.now() - cutAt < 20_000)
   t.match(lost.text(), /"outcome":"unknown"/)
 
   t.match(await mirror(rig.at(2), client, 'taken over'), mirrored('taken over'))

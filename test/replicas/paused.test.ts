@@ -25,7 +25,7 @@ t.test('a home that hangs: the outcome of its calls is unknown, soon; late answe
   const before = await whole
   await before.ended
   const tookMs = performance.now() - hungAt
-  t.ok(tookMs < 8_000, `two seconds, and what a busy machine takes on top (${Math.round(tookMs)} ms)`)
+  t.ok(tookMs < 20_000, `two seconds, and what a busy machine takes on top (${Math.round(tookMs)} ms)`)
   const lost = before.type === 'application/json' ? JSON.parse(before.text()) : before.messages().at(-1)
   t.match(lost, { id: 'the call', error: { data: { reason: 'upstream_lost', outcome: 'unknown' } } })
   // The answer is on its way before the process that hangs can cancel the call.
