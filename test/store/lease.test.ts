@@ -38,13 +38,17 @@ for (const [name, adapter] of Object.entries(adapters))
     t.test('tokens come back with time, and a holder that is gone keeps none', async (t) => {
       const key = fresh()
       const slow = { ...ofTen, capacity: 2, perMs: 0.01, holdMs: 1_000 }
-      await store.lease(key, { ...slow, holder: 'a', want: 1 })
-      await store.lease(key, { ...slow, holder: 'b', want: 1 })
       const ask = (): Promise<{ elsewhere: number; left: number }> =>
         store.lease(key, { ...slow, holder: 'c', want: 0 })
+      // Sent at once: what is in hand is so for a second, however busy the machine is.
+      const [, , held] = await Promise.all([
+        store.lease(key, { ...slow, holder: 'a', want: 1 }),
+        store.lease(key, { ...slow, holder: 'b', want: 1 }),
+        ask()
+      ])
+      t.match(held, { elsewhere: 2, left: 0 }, 'what is in hand does not come back')
       const witness = fresh()
       await store.set(witness, 'x', { ttlMs: 1_300 })
-      t.match(await ask(), { elsewhere: 2, left: 0 }, 'what is in hand does not come back')
       await pass(1_300, async () => (await store.get(witness)) === undefined)
       t.match(await ask(), { elsewhere: 0, left: 2 })
       await store.delete(key)

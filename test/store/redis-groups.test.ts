@@ -9,7 +9,7 @@ import { redis, type PrivateRedis } from '../kit/redis.ts'
 import { recorded, until, untilServed } from './kit.ts'
 
 // A call has one second (src/store/port.ts); the rest is for a machine that is busy with other tests.
-const patienceMs = 10_000
+const patienceMs = 30_000
 const ttlMs = 60_000
 
 async function open(t: Test, url: string): Promise<Store> {

@@ -192,6 +192,7 @@ t.test('who leaves a channel hears what others were told that it would reach', a
   const stop = await leaving.subscribe('c', (message) => {
     heard.push(message)
   })
+  await until(() => leaving.live)
   t.equal(await other.publish('c', 'on its way'), 1)
   await stop()
   t.same(heard, ['on its way'])
