@@ -79,7 +79,7 @@ t.test('names of metadata documents that are slow keep nobody else from having n
     )
   const outcomes = async (): Promise<string> => await readFile(file, 'utf8').catch(() => '')
   const slow = Array.from({ length: 110 }, (_, n) => ask('acme', `slow-${n}`))
-  await until('four of them are asked for', () => new Set(server.asked).size === 4)
+  await until('four of them are asked for', () => new Set(server.asked).size >= 4)
   t.equal((await ask('other', 'known')).status, 400)
   for (const { status } of await Promise.all(slow)) t.equal(status, 400, 'and each of them is answered')
   await until('another tenant was kept waiting by nobody', async () =>

@@ -8,6 +8,7 @@ import { type Attempt, attemptsAt, type Door, readDoors } from '../kit/doors.ts'
 import { forgedKey } from '../kit/forging-issuer.ts'
 import { send } from '../kit/client.ts'
 import { modernMessage } from '../kit/modern-client.ts'
+import { patienceMs } from '../kit/until.ts'
 
 /** Who may ask without a credential, and why. */
 const open: Readonly<Record<string, string>> = {
@@ -74,7 +75,7 @@ async function knock(
       ...filled
     },
     ...(door.method === 'POST' && { body }),
-    signal: AbortSignal.timeout(20_000)
+    signal: AbortSignal.timeout(patienceMs)
   })
 }
 

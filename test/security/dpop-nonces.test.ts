@@ -2,7 +2,7 @@
 // section 11.2). Where a tenant wants nonces, a proof without one that the gateway gave just now is refused; on each
 // door.
 
-import { moveClock } from '../kit/moving-clock.ts'
+import { moveClock, stopClock } from '../kit/moving-clock.ts'
 import type { OutgoingHttpHeaders } from 'node:http'
 import t from 'tap'
 import { acmeGateway, authOf, initializeBody } from '../kit/acme-gateway.ts'
@@ -10,6 +10,9 @@ import { jsonHeaders, send } from '../kit/client.ts'
 import { keyHolder } from '../kit/dpop.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
 import { modernMessage } from '../kit/modern-client.ts'
+
+// A nonce is that of its minute: no minute begins by itself.
+stopClock()
 
 const idp = await forgingIssuer(t, { resource: 'urn:none', now: Date.now() })
 const auth = { ...(authOf(idp) as object), dpopNonces: true }

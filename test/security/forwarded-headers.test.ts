@@ -46,6 +46,9 @@ t.test('forged forwarding headers change nothing', async (t) => {
     'nor do they make up for a wrong Host'
   )
   // The refused Host is named, by itself alone.
-  t.match(acme.log.at(-1), { msg: 'refused', host: 'evil.example' })
+  t.match(
+    acme.log.find(({ host }) => host === 'evil.example'),
+    { msg: 'refused' }
+  )
   t.notMatch(JSON.stringify(acme.log).replaceAll('"host":"evil.example"', ''), /evil\.example|203\.0\.113\.7/)
 })

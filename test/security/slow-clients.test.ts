@@ -61,7 +61,7 @@ t.test('a client that sends or reads too slowly loses its connection, and no oth
   const [headers, ...bodies] = await others
   t.equal(headers, 408, 'headers')
   for (const status of bodies) t.ok(status === 408 || status === 413 || status === 400, `a body: ${status}`)
-  t.ok(slowest < 5_000)
+  t.ok(slowest < 20_000)
   t.ok(socketTimeouts.has(15_000))
   t.ok(reader < bytes, `${reader} bytes of it were on the way`)
   t.equal((await send(`${gateway.publicUrl}/health/live`, { method: 'GET' })).status, 200)
