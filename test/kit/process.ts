@@ -28,7 +28,8 @@ export interface Process {
  */
 export async function start(t: Teardown, config: unknown, { env = {}, script }: Process = {}): Promise<Started> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  // What its children still write may come between.
+  t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const file = join(folder, 'gatehouse.json')
   await writeFile(file, JSON.stringify(config))
   const running = gatehouse(t, ['serve', '--config', file, '--port', '0'], {
