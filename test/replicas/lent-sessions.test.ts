@@ -65,7 +65,7 @@ const isHeard = (word: string): boolean =>
 /** Messages of replicas that lend and borrow: they ask each other twice a second whether they are there. */
 const ofWatches = (since: number): number => (16 * (performance.now() - since)) / 1_000
 
-for (const url of [home, guest, third]) await (await sessionAt(url)).end()
+for (const url of [home, guest, third, ...at('brief'), ...at('hasty')]) await (await sessionAt(url)).end()
 
 t.test('calls at other replicas go to the server from there, in one session, under ids of their own', async (t) => {
   const client = await sessionAt(home)
