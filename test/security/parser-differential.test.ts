@@ -19,7 +19,8 @@ t.test('of duplicate keys one is read, here and upstream', async (t) => {
   t.equal(twoNames.json.result.structuredContent.arguments.a, 2)
   t.match(last(), { params: { name: 'echo', arguments: { a: 2 } } })
   t.equal(acme.upstream.server.calls('fail'), 0)
-  const line = await until('its line in the log', () => acme.log.find(({ msg }) => msg === 'call'))
+  const called = () => acme.log.find(({ msg, method }) => msg === 'call' && method === 'tools/call')
+  const line = await until('its line in the log', called)
   t.match(line, { tool: 'echo' }, 'the log says what was called')
 
   const twoMethods = await post(
