@@ -394,10 +394,22 @@ t.test('TERM during the start exits with 0', async (t) => {
     }).listen(0, '127.0.0.1')
     t.teardown(() => silent.close())
     await once(silent, 'listening')
-    const started = await start(t, config(`redis://127.0.0.1:${(silent.address() as AddressInfo).port}`))
-    await once(silent, 'connection')
-    started.signal('SIGTERM')
+    const { port } = silent.address() as AddressInfo
+    // It sends the signal itself, once it is connected: a second later it would go on without its store.
+    const tell = [
+      'import { subscribe } from "node:diagnostics_channel"; let told = false',
+      'subscribe("net.client.socket", ({ socket }) => socket.once("connect", () => {',
+      `if (told || socket.remotePort !== ${port}) return`,
+      'told = true; console.error("is connected"); process.kill(process.pid, "SIGTERM")',
+      '}))'
+    ].join('\n')
+    const started = await start(t, config(`redis://127.0.0.1:${port}`), {
+      env: {
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tell)}`
+      }
+    })
     t.same(await started.ended, { code: 0, signal: null })
+    t.ok(started.stderr.some((line) => line.includes('is connected')))
     t.notOk(started.log().some(({ msg }) => msg === 'listening'))
   })
 
