@@ -309,6 +309,13 @@ t.test('an entry that moves to another gateway takes no credential along', async
     const entry = { url, startup_timeout_sec: 9, env_http_headers: isKept ? { 'X-Team': 'TEAM_SECRET' } : undefined }
     t.match(after, { mcp_servers: { gatehouse: entry } }, from)
   }
+  const args = ['-y', 'mcp-remote', 'https://old.example.com/t/acme/mcp', '--header', 'Authorization: Bearer old']
+  const proxied = { mcpServers: { gatehouse: { command: 'npx', args, env: { TOKEN: 'old' }, disabled: false } } }
+  const home = t.testdir({ '.cursor': { 'mcp.json': JSON.stringify(proxied) } })
+  t.match(await connect(home, 'cursor', '--write'), { code: 0, out: /is replaced/ })
+  const after: unknown = JSON.parse(readFileSync(join(home, '.cursor', 'mcp.json'), 'utf8'))
+  const headers = { Authorization: `Bearer ${key}` }
+  t.same(after, { mcpServers: { gatehouse: { disabled: false, url, headers } } })
 })
 
 t.test('a file that cannot be read as what it should be stays as it is', async (t) => {

@@ -102,10 +102,10 @@ const isOfGateway = (url: string): boolean =>
 
 const originOf = (url: string): string | undefined => URL.parse(url)?.origin
 
-/** Members of entries, of any host, that may hold a credential or name one. */
+/** Members of entries, of any host, that may hold a credential, name one, or start a proxy with one. */
 const credentialMembers: ReadonlySet<string> = new Set([
-  ...['headers', 'http_headers', 'env_http_headers', 'bearer_token_env_var'],
-  ...['env', 'envs', 'env_keys', 'auth', 'oauth']
+  ...['headers', 'http_headers', 'env_http_headers', 'headersHelper', 'bearer_token_env_var', 'auth', 'oauth'],
+  ...['env', 'envs', 'env_keys', 'env_vars', 'envFile', 'command', 'cmd', 'args', 'url', 'uri']
 ])
 
 const withoutCredentials = (entry: Entry): Entry =>

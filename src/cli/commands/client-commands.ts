@@ -26,8 +26,8 @@ it as in the text. file, command and link are there where the host has them; don
 notes are what a person has to do, doubts what may not be meant in the URL.
 
 --write changes the lines of the entry and nothing else. An entry of that name which leads to an endpoint of a gateway
-(…/t/TENANT/mcp) is updated, and it is told where it led; one that led to another origin loses headers, variables and
-sign-in, which may hold secrets of that one. One of anything else stays, and the command fails.`,
+(…/t/TENANT/mcp) is updated, and it is told where it led. One that led to another origin loses its headers, variables
+and sign-in: they may be secrets of the gateway there. An entry of anything else stays, and the command fails.`,
     examples: [
       'gatehouse connect https://mcp.example.com/t/acme/mcp --host vscode',
       'gatehouse connect demo --host cursor --key-file data/api-key --write'

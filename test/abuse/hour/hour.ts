@@ -5,7 +5,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { setPriority } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Teardown } from '../../kit/until.ts'
@@ -43,12 +42,6 @@ export interface JudgedSlice {
   readonly turns: Turns
   readonly ended: Ended
 }
-
-/**
- * The nice value of attackers and of hostile servers over HTTP. They stand for other machines, which take no processor
- * from the gateway; what they can do here is limited by what it leaves, and hostile stdio servers take their share.
- */
-const elsewhere = 10
 
 /** What a neighbour may wait, at most, for 99 of 100 calls. */
 const mostP99Ms = 250
@@ -124,7 +117,6 @@ async function startAttacked(t: Teardown, { seed, memoryBytes }: HourOptions) {
     execArgv: []
   })
   t.teardown(() => servers.kill())
-  if (servers.pid !== undefined) setPriority(servers.pid, elsewhere)
   const [{ origin, memory }] = (await once(servers, 'message')) as [HostileServers]
   const hostile = hostileUpstreams(origin, seed)
   const login = { provider: { issuer: 'http://127.0.0.1:9', clientId: 'gatehouse', clientSecret: 'secret' } }
@@ -148,7 +140,6 @@ async function startAttacked(t: Teardown, { seed, memoryBytes }: HourOptions) {
 async function attackersOf(t: Teardown, orders: Orders): Promise<Ended> {
   const child = fork(fileURLToPath(new URL('attackers.ts', import.meta.url)), [], { execArgv: ['--no-warnings'] })
   t.teardown(() => child.kill('SIGKILL'))
-  if (child.pid !== undefined) setPriority(child.pid, elsewhere)
   child.send(orders)
   const told = once(child, 'message').then(([ended]) => ended as Ended)
   const ended = await Promise.race([
