@@ -30,16 +30,26 @@ t.test('of what comes at once, the request of a neighbour that came last is answ
   }
   const paths = { noisy: new URL(gateway.url).pathname, calm: new URL(gateway.neighbourUrl).pathname }
   type Tenant = keyof typeof paths
+  type Send = (message: { readonly id: number }) => void
   const ping = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' })
 
   for (const [kind, messageOf] of Object.entries(kinds)) {
-    /** Names of the connections that were answered. */
-    let answered: string[] = []
-    const open = async (name: string, tenant: Tenant): Promise<(message: object) => void> => {
+    /** Names of the connections of which the last message was answered, in the order of these answers. */
+    const answered = new Set<string>()
+    const open = async (name: string, tenant: Tenant): Promise<Send> => {
       const socket = dial(Number(port))
       t.teardown(() => socket.destroy())
-      socket.on('data', () => answered.push(name)).on('error', () => {})
-      const send = (message: object): void => {
+      let awaited = ''
+      let text = ''
+      // An answer comes in several pieces, of which the one with its id counts.
+      socket.on('data', (part: Buffer) => {
+        text += part.toString('latin1')
+        if (text.includes(awaited)) answered.add(name)
+      })
+      socket.on('error', () => {})
+      const send = (message: { readonly id: number }): void => {
+        awaited = `"id":${message.id}`
+        text = ''
         const { 'mcp-session-id': session, ...others } = sessions[tenant].headers
         const own =
           'params' in message && 'protocolVersion' in (message.params as object)
@@ -54,23 +64,22 @@ t.test('of what comes at once, the request of a neighbour that came last is answ
       }
       // From then on the gateway knows whose connection it is.
       send(ping(0))
-      await until('it is answered', () => answered.includes(name))
+      await until('it is answered', () => answered.has(name))
       return send
     }
-    const noise: Array<(message: object) => void> = []
+    const noise: Send[] = []
     for (let n = 0; n < 90; n++) noise.push(await open(`noisy ${n}`, 'noisy'))
     const [first, last] = [await open('first', 'calm'), await open('last', 'calm')]
     /** @returns how many of the others were answered before it */
     async function answeredBefore(run: number): Promise<number> {
-      answered = []
+      answered.clear()
       await gateway.pause()
       first(ping(run * 1_000 + 500))
       noise.forEach((send, id) => send(messageOf(run * 1_000 + id)))
       last(messageOf(run * 1_000 + 600))
       gateway.signal('SIGCONT')
-      // An answer may come in several pieces.
-      await until('all are answered', () => new Set(answered).size === noise.length + 2)
-      return answered.indexOf('last')
+      await until('all are answered', () => answered.size === noise.length + 2)
+      return [...answered].indexOf('last')
     }
     // A busy machine gives a processor to whom it likes, so a child process may answer late: some runs say nothing.
     let least = Infinity
