@@ -6,7 +6,7 @@ export interface Caused {
   readonly canary: string
   /** The call was answered: the server had sent the notification before. Otherwise it may have. */
   readonly sure: boolean
-  /** From when the call was sent until it was answered, in milliseconds since the beginning. */
+  /** From when the call was sent until it ended, in milliseconds since the beginning. */
   readonly during: Span
 }
 

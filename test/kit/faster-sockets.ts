@@ -28,7 +28,10 @@ export interface HeldTimeouts {
   begin(): void
 }
 
-/** Timeouts of exactly `heldMs` run out after `begin`, and then sooner: a test has something to do before. */
+/**
+ * Timeouts of exactly `heldMs` do not run out before `begin` (they last ten times as long), as a test has something to do
+ * before; from then on they take a tenth of their time.
+ */
 export function heldSocketTimeouts(t: Teardown, heldMs: number): HeldTimeouts {
   const asked = new Set<number>()
   const held = new Set<Socket>()
