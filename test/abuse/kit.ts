@@ -65,7 +65,10 @@ export interface Attacked extends Running {
 }
 
 export interface Measured {
+  /** Also some after it was stopped, where there were few. */
   readonly calls: number
+  /** Of these, those that ended with a result before it was stopped: while the attack lasted. */
+  readonly meanwhile: number
   /** What calls were answered with that was no result, at most the first ten. */
   readonly failures: readonly string[]
   readonly medianMs: number
@@ -105,7 +108,7 @@ export async function attacked(t: Teardown, options: AttackedOptions = {}): Prom
     asShipped = false
   } = options
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-abuse-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const file = join(folder, 'gatehouse.json')
   const keysOf = (...names: Array<keyof typeof keys>): object => ({
     keys: names.map((name) => ({ name, key: keys[name] }))

@@ -41,7 +41,7 @@ t.test('a flood at the login front of one tenant takes nothing from another', as
   await Promise.all(Array.from({ length: 10 }, flood))
   const measured = await neighbour.stop()
   t.same(measured.failures, [])
-  t.ok(measured.calls > 0)
+  t.ok(measured.meanwhile > 0, 'calls are answered meanwhile')
   t.same(new Set(statuses.keys()), new Set([200, 201, 303, 400, 429]), 'some of it was served')
   t.ok(gateway.peakMemory() < 600 * 1024 * 1024)
   const said = gateway.log().filter(({ msg }) => msg === 'the login front is asked too often')

@@ -83,9 +83,9 @@ t.test(
     }
     const statusOf = ({ text }: { text: string }): string => text.split(' ', 2)[1] ?? ''
     await until('all streams are answered', () => listening.every((one) => one.text !== '' || one.socket.destroyed))
-    const { calls: served, failures, p99Ms } = await neighbour.stop()
+    const { meanwhile, failures, p99Ms } = await neighbour.stop()
     t.same(failures, [])
-    t.ok(served > 3, `${served} calls of the neighbour`)
+    t.ok(meanwhile > 0, 'calls of the neighbour are answered meanwhile')
     const [ofCalls, ofStreams] = [counted(calls), counted(listening.map(statusOf))]
     t.ok((ofCalls['200'] ?? 0) > 0 && (ofCalls['429'] ?? 0) > calls.length / 2, JSON.stringify(ofCalls))
     t.ok((ofStreams['200'] ?? 0) > 0 && (ofStreams['200'] ?? 0) < streams / 2, JSON.stringify(ofStreams))

@@ -39,9 +39,9 @@ t.test('of thousands of requests at once, nearly none is worked on, and a neighb
     t.ok(answers < 30 * 40, `${what}: ${answers} answers`)
     t.ok(ms < maxTurnMs, `${what}: the longest turn took ${ms} ms of CPU`)
   }
-  const { calls, failures } = await neighbour.stop()
+  const { meanwhile, failures } = await neighbour.stop()
   t.same(failures, [])
-  t.ok(calls > 0)
+  t.ok(meanwhile > 0, 'calls are answered meanwhile')
 })
 
 t.test('a few requests at once are answered, in their order', async (t) => {

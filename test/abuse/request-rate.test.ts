@@ -88,7 +88,7 @@ t.test('a neighbour does not notice a flood', async (t) => {
     while (refusals < 100) if ((await client.request('ping')).status === 429) refusals++
   })
   await Promise.all(floods)
-  const { calls, failures, p99Ms } = await neighbour.stop()
+  const { meanwhile, failures, p99Ms } = await neighbour.stop()
   t.same(failures, [])
-  t.ok(calls > 0 && p99Ms < 5_000)
+  t.ok(meanwhile > 0 && p99Ms < 5_000)
 })

@@ -40,9 +40,9 @@ t.test(`${tenants} tenants with ${rulesOfTenant} rules each are exchanged while 
   const longestMs = await gateway.longestTurnMs(50, async () => {
     for (let n = 0; n < 2; n++) await swap()
   })
-  const { calls, failures, p99Ms } = await neighbour.stop()
+  const { meanwhile, failures, p99Ms } = await neighbour.stop()
   t.same(failures, [], 'no call is lost')
-  t.ok(calls > 3, `${calls} calls`)
+  t.ok(meanwhile > 0, 'calls are answered meanwhile')
   t.comment(`longest turn ${longestMs} ms, neighbour's p99 ${p99Ms} ms`)
   t.ok(longestMs < 50, `the longest turn took ${longestMs} ms`)
 })

@@ -98,7 +98,7 @@ function forgetPeak(pid: number): void {
   }
 }
 
-const nothing: Measured = { calls: 0, failures: [], medianMs: 0, p99Ms: 0, longestMs: 0 }
+const nothing: Measured = { calls: 0, meanwhile: 0, failures: [], medianMs: 0, p99Ms: 0, longestMs: 0 }
 
 const goneIn = (slice: Slice, end: object, log: readonly string[]): JudgedSlice => ({
   slice,
