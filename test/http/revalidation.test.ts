@@ -102,6 +102,9 @@ t.test('a client that comes back for a call with a newer token gets its answer',
   const resumed = await listenEvents(acme.url(), fresh, call.lastId())
   moveClock(631_000)
   t.equal((await ada.request('ping')).status, 401, 'the first token has expired')
+  const beats = (): number => resumed.text().split(': keep-alive\n\n').length
+  const before = beats()
+  await until('it stays, with its heartbeats', () => resumed.closed || beats() > before + 2)
   t.notOk(resumed.closed)
   acme.upstream.server.release()
   await resumed.ended

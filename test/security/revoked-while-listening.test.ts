@@ -4,6 +4,7 @@ import { moveClock } from '../kit/moving-clock.ts'
 import t from 'tap'
 import { acmeGateway, authOf, keyOf } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
+import { listenEvents, type EventStream } from '../kit/events.ts'
 import { configOf } from '../kit/gateway.ts'
 import { until } from '../kit/until.ts'
 
@@ -18,23 +19,23 @@ t.test('a stream ends when its token does', async (t) => {
   const seconds = Math.floor(Date.now() / 1000)
   const brief = await legacyClient(acme.url(), await acme.bearer('JWT', 'ada', { exp: seconds + 1_200 }))
   const long = await legacyClient(acme.url(), await acme.bearer('JWT', 'bob', { exp: seconds + 7_200 }))
-  const [ending, staying] = [await brief.listen(), await long.listen()]
-  let [isOver, stayed] = [false, true]
-  void ending.ended.then(() => {
-    isOver = true
-  })
-  void staying.ended.then(() => {
-    stayed = false
-  })
+  const [ending, staying] = [await listenEvents(acme.url(), brief), await listenEvents(acme.url(), long)]
+  t.teardown(() => staying.cut())
+  /** Callers are checked with the heartbeats: a stream that has had some more has passed a check. */
+  const hasStayed = async (stream: EventStream): Promise<boolean> => {
+    const beats = (): number => stream.text().split(': keep-alive\n\n').length
+    const before = beats()
+    await until('its heartbeats', () => stream.closed || beats() > before + 2)
+    return !stream.closed
+  }
   t.teardown(() => moveClock(0))
   moveClock(600_000)
   t.equal((await brief.request('ping')).status, 200)
-  t.notOk(isOver, 'not before')
+  t.ok(await hasStayed(ending), 'not before')
   moveClock(1_201_000)
   await ending.ended
   t.equal((await brief.request('ping')).status, 401)
-  t.ok(stayed, 'another one stays')
-  staying.close()
+  t.ok(await hasStayed(staying), 'another one stays')
 })
 
 t.test('a stream ends when its key is taken away, and keeps nothing alive', async (t) => {

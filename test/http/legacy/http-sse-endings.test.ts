@@ -8,7 +8,7 @@ import { send } from '../../kit/client.ts'
 import { heldSocketTimeouts } from '../../kit/faster-sockets.ts'
 import { dial } from '../../kit/raw-http.ts'
 import { redis, sharedRedisUrl } from '../../kit/redis.ts'
-import { httpSseClient, openSse, sseUrl } from '../../kit/http-sse-client.ts'
+import { httpSseClient, openSse, sseUrl, type HttpSseClient } from '../../kit/http-sse-client.ts'
 import { until } from '../../kit/until.ts'
 
 const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' }
@@ -19,6 +19,16 @@ const slow = {
   params: { name: 'slow', _meta: { progressToken: 's' } }
 }
 const progress = ({ method }: { method?: string }): boolean => method === 'notifications/progress'
+
+/** Callers are checked with the heartbeats: a stream that has had some more has passed a check. */
+async function staysOpen(client: HttpSseClient): Promise<void> {
+  const beats = (): number => client.text().split(': keep-alive\n\n').length
+  const before = beats()
+  await until('it stays, with its heartbeats', () => {
+    if (client.closed) throw new Error('the stream ended')
+    return beats() > before + 2
+  })
+}
 
 t.test('a client that leaves takes its calls, its upstream connection and its session along', async (t) => {
   const acme = await acmeGateway(t, { script: { answers: 'sse' } })
@@ -44,6 +54,7 @@ t.test('nothing is sent after the token has expired, and the session ends with i
   await client.post(slow)
   await client.next('the call to run', progress)
   moveClock(540_000)
+  await staysOpen(client)
   t.equal((await client.post(ping)).status, 202)
   await client.next('the answer, as it is not over before its time', ({ id }) => id === ping.id)
   // There is a leeway of 30 s.
@@ -65,6 +76,7 @@ t.test('a newer token of the same caller keeps the stream; it need not begin ane
   t.equal((await client.post(ping, { authorization })).status, 202)
   moveClock(631_000)
   t.equal((await client.post(ping)).status, 401, 'it has')
+  await staysOpen(client)
   t.equal((await client.post({ ...ping, id: 'after' }, { authorization })).status, 202)
   await client.next('the answer', ({ id }) => id === 'after')
   client.close()
