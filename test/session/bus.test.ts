@@ -282,6 +282,8 @@ t.test('long work is waited for, while both sides send heartbeats', async (t) =>
   let ticking: NodeJS.Timeout | undefined
   t.teardown(() => clearInterval(ticking))
   const { one, two } = await wire(t, { clock, silenceMs: 3_000 })
+  // A bus that stops waits for a moment. Teardowns run last first: this one before the bus is closed.
+  t.teardown(() => void (ticking = setInterval(() => clock.advance(500), 5)))
   const work = Promise.withResolvers<string>()
   two.serve('modern', () => work.promise)
   const asked = one.request('two', 'modern', ada, {}, call())
@@ -291,8 +293,6 @@ t.test('long work is waited for, while both sides send heartbeats', async (t) =>
   }
   work.resolve('late')
   t.equal(await asked, 'late')
-  // A bus that stops waits for a moment.
-  ticking = setInterval(() => clock.advance(500), 5)
 })
 
 t.test('a sender that gives up ends the work', async (t) => {
