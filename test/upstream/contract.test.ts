@@ -22,8 +22,8 @@ import type { HandshakeParams, Upstream } from '../../src/protocol/seams.ts'
 interface Fixture {
   readonly upstream: Upstream
   readonly events: RecordingEvents
-  /** The time of the calls that run by now is over. No call comes to its end by itself. */
-  timeOut(): void
+  /** The time of the calls that run by now is over, or so much of it. No call comes to its end by itself. */
+  timeOut(ms?: number): void
 }
 type Open = (
   t: Test,
@@ -37,7 +37,7 @@ const timeoutMs = 45_000
 /** @returns a connector, and how the time of calls passes for it */
 function connecting() {
   const clock = heldClock(timeoutMs)
-  return { connector: testConnector({ clock }).connector, timeOut: () => clock.pass(timeoutMs) }
+  return { connector: testConnector({ clock }).connector, timeOut: (ms = timeoutMs) => clock.pass(ms) }
 }
 
 const openStdio: Open = async (t, script = {}, limits = {}, shake = handshake) => {
@@ -245,6 +245,17 @@ for (const [transport, open] of transports) {
         { content: [{}] },
         'the connection lives on'
       )
+    })
+
+    t.test('a call that hears something is given its whole time again', async (t) => {
+      const { upstream, timeOut } = await open(t)
+      const client = recordingClient()
+      const call = upstream.request(callOf('slow', {}, { progressToken: 'p' }), client, never)
+      timeOut(timeoutMs - 1)
+      await until(() => client.notified.length === 1, 'progress')
+      timeOut(timeoutMs - 1)
+      const [result] = await Promise.all([call, upstream.request(callOf('release'), recordingClient(), never)])
+      t.match(result, { content: [{ text: 'slow is done' }] })
     })
 
     t.test('log messages go to the client of the only call in flight', async (t) => {

@@ -35,8 +35,8 @@ interface Bench {
   readonly upstream: Upstream
   readonly events: RecordingEvents
   readonly logged: ReadonlyArray<{ readonly msg: string }>
-  /** The time of the calls that run by now is over. No call comes to its end by itself. */
-  timeOut(): void
+  /** The time of the calls that run by now is over, or so much of it. No call comes to its end by itself. */
+  timeOut(ms?: number): void
   /** Calls a tool that steers the server. */
   steer(tool: string, args?: object): Promise<JsonObject>
   text(tool: string): Promise<unknown>
@@ -73,7 +73,7 @@ async function open(
     upstream.request(callOf(tool, given), modern(), never)
   const text = async (tool: string): Promise<unknown> =>
     JSON.parse(((await steer(tool))['content'] as Array<{ text: string }>)[0]?.text ?? '')
-  return { upstream, events, logged, timeOut: () => clock.pass(timeoutMs), steer, text }
+  return { upstream, events, logged, timeOut: (ms = timeoutMs) => clock.pass(ms), steer, text }
 }
 
 const listen = (notifications: object) => ({ method: 'subscriptions/listen', params: { notifications } })
@@ -249,6 +249,17 @@ for (const over of ['http', 'stdio'] as const) {
       timeOut()
       await timedOut
       await until(async () => ((await text('cancelled')) as unknown[]).length === 1, 'the server hears of it')
+    })
+
+    t.test('a call that hears something is given its whole time again', async (t) => {
+      const { upstream, timeOut, steer } = await open(t, over)
+      const client = modern()
+      const call = upstream.request(callOf('slow', {}, { progressToken: 1 }), client, never)
+      timeOut(timeoutMs - 1)
+      await until(() => client.notified.length === 1, 'progress')
+      timeOut(timeoutMs - 1)
+      const [result] = await Promise.all([call, steer('release')])
+      t.match(result, { content: [{ text: 'slow is done' }] })
     })
 
     t.test('a server that dies in a call loses it, and it is not sent again', async (t) => {
