@@ -129,7 +129,8 @@ t.test('a session that ends at one replica has ended at all', async (t) => {
   const pid = await textOf({ ...client, request: client.request }, 'pid')
   t.match(pid, /^\d+$/)
   t.equal((await fetch(rig.at(1), { method: 'DELETE', headers: client.headers as Record<string, string> })).status, 204)
-  for (const node of [0, 1, 2])
+  t.equal((await post(rig.at(1), client, { id: 1, method: 'ping' })).status, 404, 'at once where it was ended')
+  for (const node of [0, 2])
     await until(`it is unknown at ${node}`, async () => {
       const { status } = await post(rig.at(node), client, { id: 1, method: 'ping' })
       return status === 404
