@@ -253,6 +253,7 @@ for (const over of ['http', 'stdio'] as const) {
 
     t.test('a call that hears something is given its whole time again', async (t) => {
       const { upstream, timeOut, steer } = await open(t, over)
+      await steer('echo') // Ahead of the first call over HTTP the tools are read.
       const client = modern()
       const call = upstream.request(callOf('slow', {}, { progressToken: 1 }), client, never)
       timeOut(timeoutMs - 1)
