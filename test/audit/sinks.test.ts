@@ -100,7 +100,7 @@ async function collector(t: Test) {
 
 const call = (acme: AcmeGateway) =>
   modernRequest(acme.url(), 'tools/call', { name: 'echo', arguments: { of: 'ada' } }, { token: keyOf.ada })
-const recordsIn = (entries: readonly string[]): string[] =>
+const linesIn = (entries: readonly string[]): string[] =>
   entries.map((entry) => entry.slice(entry.indexOf('{'))).filter((line) => line.includes('"acme/'))
 const calls = (lines: readonly string[]): AuditRecord[] => parse(lines.join('\n')).filter(({ kind }) => kind === 'call')
 
@@ -115,10 +115,10 @@ for (const socket of ['TCP', 'a Unix socket'])
       const acme = await acmeGateway(t, { top: { audit: { syslog: { to: server.to } } } })
       for (let n = 0; n < 3; n++) t.match(await call(acme), { status: 200 })
       await acme.close()
-      await until('it has read all', () => recordsIn(server.entries).some((line) => line.includes('"kind":"end"')))
+      await until('it has read all', () => linesIn(server.entries).some((line) => line.includes('"kind":"end"')))
       const [first = ''] = server.entries
       t.match(first, /^<110>1 \d{4}-\d\d-\d\dT[\d:.]+Z \S+ gatehouse \d+ begin - \{"chain":/)
-      const lines = recordsIn(server.entries)
+      const lines = linesIn(server.entries)
       t.equal(calls(lines).length, 3)
       t.same((await report(lines.join('\n'), Date.now())).problems, [])
     }
@@ -185,29 +185,36 @@ t.test('a collector gets them as log records, with the headers that the configur
   )
 })
 
-t.test(
-  'while a syslog server is away, or reads nothing, calls go on; what waits is sent when it is back',
-  async (t) => {
-    const server = await syslogServer(t)
-    const acme = await acmeGateway(t, { top: { audit: { store: false, syslog: { to: server.to } } } })
-    t.match(await call(acme), { status: 200 })
-    await until('it has the first call', () => calls(recordsIn(server.entries)).length === 1)
-    await server.stop()
-    for (let n = 0; n < 5; n++) t.match(await call(acme), { status: 200, json: { result: {} } })
-    await until('it is known to be away', () => acme.log.some(({ place }) => place === 'syslog'))
-    await server.start()
-    await until('it has all of them', () => new Set(calls(recordsIn(server.entries)).map(({ seq }) => seq)).size === 6)
-    t.same((await report(recordsIn(server.entries).join('\n'), Date.now())).problems, [])
+t.test('while a syslog server is away calls go on; what waits is sent when it is back', async (t) => {
+  const server = await syslogServer(t)
+  const acme = await acmeGateway(t, { top: { audit: { store: false, syslog: { to: server.to } } } })
+  t.match(await call(acme), { status: 200 })
+  await until('it has the first call', () => calls(linesIn(server.entries)).length === 1)
+  await server.stop()
+  for (let n = 0; n < 5; n++) t.match(await call(acme), { status: 200, json: { result: {} } })
+  await until('it is known to be away', () => acme.log.some(({ place }) => place === 'syslog'))
+  await server.start()
+  await until('it has all of them', () => new Set(calls(linesIn(server.entries)).map(({ seq }) => seq)).size === 6)
+  t.same((await report(linesIn(server.entries).join('\n'), Date.now())).problems, [])
+})
 
-    server.stopReading()
-    await server.stop()
-    await server.start()
-    const started = performance.now()
-    for (let n = 0; n < 5; n++) t.match(await call(acme), { status: 200 })
-    // What is sent is given up after 5 s.
-    t.ok(performance.now() - started < 20_000, 'they did not wait for it')
+t.test('no call waits for a syslog server that reads nothing, unless its tenant requires its audit log', async (t) => {
+  const server = await syslogServer(t)
+  server.stopReading()
+  // What is sent over TCP is taken by the kernel; over TLS it is held up until the server has greeted.
+  const to = server.to.replace('tcp:', 'tls:')
+  /** Was it given up before the call was answered? That takes 5 s. */
+  const isGivenUpBefore = async (required: boolean): Promise<boolean> => {
+    const acme = await acmeGateway(t, { audit: { required }, top: { audit: { store: false, syslog: { to } } } })
+    t.match(await call(acme), { status: 200 })
+    return acme.log.some(({ place }) => place === 'syslog')
   }
-)
+  // A busy machine may take as long for a call, but hardly three times.
+  let waited = 0
+  while (waited < 3 && (await isGivenUpBefore(false))) waited++
+  t.ok(waited < 3)
+  t.ok(await isGivenUpBefore(true), 'the control')
+})
 
 t.test('a tenant that requires its audit log gets no call through while the syslog server is away', async (t) => {
   const server = await syslogServer(t)
