@@ -29,8 +29,8 @@ export interface HeldTimeouts {
 }
 
 /**
- * Timeouts of exactly `heldMs` do not run out before `begin` (they last ten times as long), as a test has something to do
- * before; from then on they take a tenth of their time.
+ * Timeouts of exactly `heldMs` do not run out before `begin` (they last ten times as long), as a test has something to
+ * do before; from then on they take a tenth of their time.
  */
 export function heldSocketTimeouts(t: Teardown, heldMs: number): HeldTimeouts {
   const asked = new Set<number>()
