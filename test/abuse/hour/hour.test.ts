@@ -22,7 +22,11 @@ t.test('attacks of several kinds at once leave a neighbour and the memory alone'
     }
     t.teardown(close)
     const own = { teardown: (run: () => unknown) => closers.push(run) }
-    return await attackForHours(own, { seed: 1, ms: 1, sliceMs: 3_000, memoryBytes }).finally(close)
+    try {
+      return await attackForHours(own, { seed: 1, ms: 1, sliceMs: 3_000, memoryBytes })
+    } finally {
+      await close()
+    }
   }
   let slices = await attacked()
   for (let runs = 1; runs < maxRuns && slices.every(wasOnlySlow); runs++) slices = await attacked()
