@@ -11,8 +11,9 @@ if (major < 24) {
 const stays = ['serve', 'quickstart'].includes(process.argv[2])
 // Left to itself, glibc keeps ever more of the memory that native code has freed: 100 MiB of a gateway that had long
 // messages. It reads settings only when a program starts, so the program takes the place of itself once, as the same
-// process (https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html).
-if (stays && process.platform === 'linux' && process.env.GLIBC_TUNABLES === undefined) {
+// process (https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html). A parent that talks to
+// it over IPC would lose it.
+if (stays && process.platform === 'linux' && !process.send && process.env.GLIBC_TUNABLES === undefined) {
   const settings = { arena_max: 2, mmap_threshold: 131_072, trim_threshold: 4_194_304 }
   const tunables = Object.entries(settings).map(([name, value]) => `glibc.malloc.${name}=${value}`)
   const command = [process.execPath, ...process.execArgv, ...process.argv.slice(1)]
