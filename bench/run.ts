@@ -108,7 +108,7 @@ if (wanted('telling')) {
 if (wanted('observe')) {
   const told =
     values.profile === undefined
-      ? await observeCosts({ rounds: rounds * 15, sets: 3, operations: 400 })
+      ? await observeCosts({ rounds: rounds * 4, sets: 3, operations: 1_600 })
       : await observeShares(rounds * 6, values.profile)
   figures['observe'] = told.figures
   print(told.section)
