@@ -102,7 +102,7 @@ const isOfGateway = (url: string): boolean =>
 
 const originOf = (url: string): string | undefined => URL.parse(url)?.origin
 
-/** Members of entries, of any host, that may hold a credential, name one, or start a proxy with one. */
+/** Members of entries, of any host, that hold or name a credential, start a proxy with one, or say where it goes. */
 const credentialMembers: ReadonlySet<string> = new Set([
   ...['headers', 'http_headers', 'env_http_headers', 'headersHelper', 'bearer_token_env_var', 'auth', 'oauth'],
   ...['env', 'envs', 'env_keys', 'env_vars', 'envFile', 'command', 'cmd', 'args', 'url', 'uri']
