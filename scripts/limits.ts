@@ -962,6 +962,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['session/stream.ts maxHeld chars', 'events held for resumption', 'stream', 'the oldest are dropped'],
     [
+      'session/stream.ts freeForRequests',
+      'memory of a caller that held events leave for its requests',
+      'stream',
+      'its events are not held, and its connection is closed'
+    ],
+    [
       'session/stream.ts maxBehind chars momentMs',
       'how far, and how long, a reader may be behind',
       'connection',

@@ -42,6 +42,11 @@ const maxHeld = 4 * 1024 * 1024
 /** How many characters of events since it connected a client may leave unread for more than `momentMs`. */
 const maxBehind = 1024 * 1024
 const momentMs = 1_000
+/**
+ * What events leave free of the memory of their caller, in bytes: requests with which a client comes back for them, or
+ * ends its session, must be let in.
+ */
+const freeForRequests = 8 * 32_768
 
 interface Connection {
   readonly sink: Sink
@@ -73,7 +78,8 @@ const taken = (sink: Sink): Promise<void> => sink.drained().then(nextTurn)
 function createHeldEvents(memory: HeldMemory) {
   const events: Array<JsonText | undefined> = []
   let chars = 0
-  const fits = (): boolean => memory.fit(chars * bytesPerChar)
+  const fits = (isReserved = false): boolean =>
+    memory.fit(chars * bytesPerChar) && (isReserved || chars === 0 || memory.share.has(freeForRequests))
   const isTooMuch = (): boolean => events.length > eventsKept || (events.length > 1 && (chars > maxHeld || !fits()))
   return {
     count: (): number => events.length,
@@ -88,7 +94,7 @@ function createHeldEvents(memory: HeldMemory) {
       chars += data?.length ?? 0
       while (isTooMuch()) chars -= events.shift()?.length ?? 0
       if (isReserved) memory.set(chars * bytesPerChar)
-      if (fits()) return true
+      if (fits(isReserved)) return true
       events.length = 0
       chars = 0
       memory.set(0)

@@ -17,12 +17,12 @@ interface Made {
   pass(ms: number): void
 }
 
-function made(primes = true): Made {
+function made(primes = true, share = createMemoryAccount().share('acme', 'ada')): Made {
   const kept: Array<{ seq: number; data: string | undefined; keep: number }> = []
   let finishes = 0
   const { now, pass } = clock()
   const stream = createStream({
-    memory: holdMemory(createMemoryAccount().share('acme', 'ada')),
+    memory: holdMemory(share),
     now,
     primes,
     idOf: (seq) => `s.${seq}`,
@@ -294,4 +294,18 @@ t.test('at most 1,000 events and 4 MiB are held, and always the last event', asy
   const third = reader()
   large.stream.resume(third, 0)
   t.equal(third.events.length, 1)
+})
+
+t.test('events leave memory for the requests with which their client comes back, an answer need not', async (t) => {
+  const share = createMemoryAccount(4 * 1_000_000).share('acme', 'ada')
+  t.ok(share.has(1_000_000), 'all that one caller may hold')
+  const { stream } = made(true, share)
+  const half = 'x'.repeat(250_000)
+  stream.send(half)
+  t.notOk(share.has(500_000), 'the control: it is held, at two bytes a character')
+  const other = made(true, share)
+  other.stream.send(half.slice(1_000))
+  t.ok(share.has(499_000), 'the next would leave 2,000 bytes: it is not held')
+  other.stream.answer(half.slice(1_000))
+  t.notOk(share.has(499_000), 'an answer is')
 })

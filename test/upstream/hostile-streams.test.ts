@@ -1,6 +1,9 @@
 // What a server over HTTP may say on a stream that is kept or sent back: ids of events, when to come back, where to post.
 // No call of it may keep the gateway busy, or hold what nobody counts.
 
+import type { ServerResponse } from 'node:http'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
 import {
   callOf,
@@ -9,7 +12,8 @@ import {
   never,
   recordingClient,
   recordingEvents,
-  testConnector
+  testConnector,
+  until
 } from '../kit/connector.ts'
 import { startSseUpstream } from '../kit/sse-upstream.ts'
 import { isCall, startUpstream, type Seen } from '../kit/upstream.ts'
@@ -86,4 +90,31 @@ t.test('an address for messages that is too long is not used, and a shorter one 
     (response) => void response.writeHead(200, sse).write(`event: endpoint\ndata: /${'x'.repeat(9_000)}\n\n`)
   )
   await t.rejects(connect(), { code: 'upstream_protocol', message: /wants its messages at .* too long a one/ })
+})
+
+t.test('of an event that came in part nothing is held while its stream is away', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const heldBytes = (): number => {
+    gc()
+    return process.memoryUsage().heapUsed
+  }
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const part = Buffer.from(`retry: 3600000\n\ndata: ${'x'.repeat(4_000_000)}`)
+  let stream: ServerResponse | undefined
+  peer.override(
+    ({ method }) => method === 'GET',
+    (response) => {
+      stream = response.writeHead(200, sse)
+    }
+  )
+  const upstream = await testConnector().connector.connect(httpDefinition(peer.url), handshake, recordingEvents())
+  t.teardown(() => upstream.close())
+  await until(() => stream !== undefined, 'it listens')
+  const before = heldBytes()
+  stream?.write(part)
+  await until(() => heldBytes() - before > part.length, 'the event is held while it comes, the control')
+  stream?.destroy()
+  await until(() => heldBytes() - before < part.length / 4, 'nothing of it is held')
 })

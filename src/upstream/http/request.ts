@@ -78,10 +78,17 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
 
   abort(): void {
     if (this.over) return
+    this.letGo()
+    this.leave()
+  }
+
+  /** Nothing more is read. Whoever made the request may keep it for long, but nothing of a message that came in part. */
+  private letGo(): void {
     this.over = true
     this.work?.close()
+    this.reader = undefined
+    this.bytes = undefined
     this.incoming.fits(0)
-    this.leave()
   }
 
   /** Abandons the response and its socket. */
@@ -95,9 +102,7 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
 
   private end(outcome: HttpOutcome): void {
     if (this.over) return
-    this.over = true
-    this.work?.close()
-    this.incoming.fits(0)
+    this.letGo()
     this.sink.end(outcome)
   }
 
