@@ -960,9 +960,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'stream',
       'what comes on the old one later is left out'
     ],
-    ['session/stream.ts maxHeld chars', 'events held for resumption', 'stream', 'the oldest are dropped'],
+    ['session/held-events.ts maxHeld chars', 'events held for resumption', 'stream', 'the oldest are dropped'],
     [
-      'session/stream.ts freeForRequests',
+      'session/held-events.ts freeForRequests',
       'memory of a caller that held events leave for its requests',
       'stream',
       'its events are not held, and its connection is closed'

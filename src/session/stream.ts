@@ -2,9 +2,9 @@
 // gets each event once and in order (2025-11-25 basic/transports "Resumability and Redelivery").
 
 import type { JsonText } from '../protocol/json-text.ts'
-import { bytesPerChar, type HeldMemory } from '../limits/memory.ts'
-import { eventsKept } from '../store/keys.ts'
+import type { HeldMemory } from '../limits/memory.ts'
 import { nextTurn } from '../time/turns.ts'
+import { createHeldEvents } from './held-events.ts'
 
 /** A connection of the client. Its methods never throw or reject. */
 export interface Sink {
@@ -37,16 +37,9 @@ export type ClientStream = Pick<
 
 export type Stream = ReturnType<typeof createStream>
 
-/** The most characters of events that one stream holds; the newest event is held even if it is longer. */
-const maxHeld = 4 * 1024 * 1024
 /** How many characters of events since it connected a client may leave unread for more than `momentMs`. */
 const maxBehind = 1024 * 1024
 const momentMs = 1_000
-/**
- * What events leave free of the memory of their caller, in bytes: requests with which a client comes back for them, or
- * ends its session, must be let in.
- */
-const freeForRequests = 8 * 32_768
 
 interface Connection {
   readonly sink: Sink
@@ -73,35 +66,6 @@ interface StreamOptions {
 
 /** Waits for the next turn too: the system may accept megabytes before the sink is full, too much for one turn. */
 const taken = (sink: Sink): Promise<void> => sink.drained().then(nextTurn)
-
-/** Holds the last events of a stream, as far as `maxHeld`, `eventsKept` and the memory allow. */
-function createHeldEvents(memory: HeldMemory) {
-  const events: Array<JsonText | undefined> = []
-  let chars = 0
-  const fits = (isReserved = false): boolean =>
-    memory.fit(chars * bytesPerChar) && (isReserved || chars === 0 || memory.share.has(freeForRequests))
-  const isTooMuch = (): boolean => events.length > eventsKept || (events.length > 1 && (chars > maxHeld || !fits()))
-  return {
-    count: (): number => events.length,
-    /** @param at 0 is the oldest event */
-    get: (at: number): JsonText | undefined => events[at],
-    /** The number of characters of this event and later ones. */
-    charsFrom: (at: number): number =>
-      events.slice(Math.max(0, at)).reduce((sum, data) => sum + (data?.length ?? 0), 0),
-    /** @returns false if there is no memory for the event; then no event is held */
-    add(data: JsonText | undefined, isReserved: boolean): boolean {
-      events.push(data)
-      chars += data?.length ?? 0
-      while (isTooMuch()) chars -= events.shift()?.length ?? 0
-      if (isReserved) memory.set(chars * bytesPerChar)
-      if (fits(isReserved)) return true
-      events.length = 0
-      chars = 0
-      memory.set(0)
-      return false
-    }
-  }
-}
 
 /** @param id the last event that the client was given; undefined if it cannot come back for the next ones */
 function endConnection(sink: Sink | undefined, id: string | undefined, retryMs: number): void {

@@ -82,12 +82,11 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     this.leave()
   }
 
-  /** Nothing more is read. Whoever made the request may keep it for long, but nothing of a message that came in part. */
+  /** Whoever made the request may keep it for long, but nothing of a message that came in part. */
   private letGo(): void {
     this.over = true
     this.work?.close()
-    this.reader = undefined
-    this.bytes = undefined
+    this.reader = this.bytes = undefined
     this.incoming.fits(0)
   }
 
