@@ -808,7 +808,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['limits/memory.ts usableHeap', "part of Node's heap limit that is used", 'process', '-'],
     ['limits/memory.ts leastBudgetBytes', 'least memory for calls', 'process', '-'],
     [
-      'limits/memory.ts defaultMemoryPart',
+      'limits/process-memory.ts defaultMemoryPart',
       '`limits.memoryBytes` by default: part of the memory there is',
       'process',
       '-'
@@ -2296,6 +2296,33 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ]
   ],
   'The start': [['cli/run.ts probeMs', 'answer of whoever has the port already', 'start', 'named as another program']],
+  'Several processes on one port': [
+    ['cli/run.ts maxWorkers', 'workers', 'gateway', 'refused at the start'],
+    [
+      'limits/process-memory.ts primaryBytes',
+      'part of `limits.memoryBytes` that the primary takes; the rest is divided among the workers',
+      'gateway',
+      '-'
+    ],
+    [
+      'store/channel/channel-store.ts tickMs maxTicks',
+      'time that a call of the embedded store waits, in looks at it and their interval',
+      'worker',
+      '`unavailable`'
+    ],
+    [
+      'store/channel/channel-store.ts maxUnsentBytes bytes',
+      'calls of the embedded store that the primary has not read',
+      'worker',
+      '`unavailable`'
+    ],
+    [
+      'store/channel/serve-store.ts maxUnreadBytes bytes',
+      'answers of the embedded store, and messages of other workers, that were not read',
+      'worker',
+      'messages are left out, and it is told'
+    ]
+  ],
   'The log': [
     [
       'observe/lines/standard-error.ts maxUnwrittenBytes',
@@ -2466,6 +2493,7 @@ time/turns.ts smallSize
 egress/sockets.ts probeMs
 upstream/http/pooled-socket.ts readBytes
 http/one-by-one.ts maxReadBytes
+workers/channel.ts messageBytes
 upstream/http/response-reader.ts headPart
 upstream/http/response-reader.ts stepPieces
 upstream/http/sse-reader.ts feedLength

@@ -18,6 +18,7 @@ const roomOrder: readonly (readonly string[])[] = [
   ['egress'],
   ['config'],
   ['observe'],
+  ['workers'],
   ['store'],
   ['auth', 'session', 'upstream', 'audit', 'control', 'hosts'],
   ['policy', 'login', 'vault'],

@@ -1,5 +1,6 @@
 // Runs a gateway until a signal: the ready line, reload, drain, exit. Shared by serve and quickstart.
 
+import { availableParallelism } from 'node:os'
 import { isatty } from 'node:tty'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createFetch } from '../egress/fetch.ts'
@@ -8,12 +9,15 @@ import { limitCollectorThreads } from '../limits/collector-threads.ts'
 import { giveBackWhenIdle } from '../limits/idle-memory.ts'
 import { createLog, type Log, type LogForm } from '../observe/log.ts'
 import { steadyClock } from '../time/clock.ts'
+import type { WorkerProcess } from '../workers/messages.ts'
 import { UsageError, type Io } from './commands/command.ts'
 import { keepOutOfCrashFiles } from './crash-files.ts'
 
 export interface RunOptions extends Io {
   readonly snapshot: Snapshot
   readonly log: Log
+  /** The primary process gives it signals, and prints the ready line. */
+  readonly worker?: WorkerProcess | undefined
   /** After the port is open and the ready line is out. */
   readonly onReady?: (
     gateway: Gateway,
@@ -24,8 +28,12 @@ export interface RunOptions extends Io {
   readonly onHangup?: () => void
 }
 
-export const openLog = (io: Pick<Io, 'env' | 'stderr'>, level: string | undefined): Log =>
-  createLog(io.env['GATEHOUSE_LOG_LEVEL'] ?? level ?? 'info', logForm(io))
+interface LogOptions extends Pick<Io, 'env' | 'stderr'> {
+  readonly worker?: WorkerProcess
+}
+
+export const openLog = (options: LogOptions, level: string | undefined): Log =>
+  createLog(options.env['GATEHOUSE_LOG_LEVEL'] ?? level ?? 'info', logForm(options), options.worker?.number)
 
 function logForm({ env, stderr }: Pick<Io, 'env' | 'stderr'>): LogForm {
   const wanted = env['GATEHOUSE_LOG_FORMAT'] ?? (stderr.isTTY ? 'text' : 'json')
@@ -38,6 +46,14 @@ function logForm({ env, stderr }: Pick<Io, 'env' | 'stderr'>): LogForm {
   return wanted === 'text' && stderr.isTTY && !env['NO_COLOR'] ? 'colours' : wanted
 }
 
+/** @param text of `--workers`. @returns how many. @throws UsageError */
+export function workerCount(text: string | undefined): number {
+  if (text === 'auto') return Math.min(availableParallelism(), maxWorkers)
+  const count = Number(text ?? 1)
+  if (/^\d+$/.test(text ?? '1') && count >= 1 && count <= maxWorkers) return count
+  throw new UsageError(`--workers must be a number from 1 to ${maxWorkers}, or auto, not "${text}".`)
+}
+
 export type ListenArguments = ReturnType<typeof listenArguments>
 
 /** @throws UsageError */
@@ -48,6 +64,8 @@ export function listenArguments({ host, port, data }: Readonly<Record<string, st
   return { host, port: number, data }
 }
 
+/** Processes of one gateway on one port. */
+const maxWorkers = 64
 /** How long the end waits for lines of the log to be read. */
 const unreadLogMs = 1_000
 /** How long whoever has the port may take to say that it is a gateway: on a busy machine more than a second. */
@@ -63,6 +81,7 @@ export async function runGateway({
   version,
   env,
   stdout,
+  worker,
   onReady,
   onClosed,
   onHangup
@@ -111,10 +130,11 @@ export async function runGateway({
   const onExit = (): void => gateway?.killNow()
   limitCollectorThreads()
   const limited = keepOutOfCrashFiles(log)
-  const made = createGateway(snapshot, { log, version, env })
+  const made = createGateway(snapshot, { log, version, env, worker })
   // Those of bin/gatehouse.mjs, for the time before this.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.removeAllListeners(signal)
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal).on('SIGHUP', onHup)
+  if (worker === undefined) process.on('SIGTERM', onSignal).on('SIGINT', onSignal).on('SIGHUP', onHup)
+  else obeyPrimary(worker, onSignal, onHangup)
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
   process.on('exit', onExit)
 
@@ -123,7 +143,8 @@ export async function runGateway({
     await limited
     if (!stopping) {
       const address = await gateway.listen()
-      stdout.write(`gatehouse listening on ${address.url}\n`)
+      if (worker === undefined) stdout.write(`gatehouse listening on ${address.url}\n`)
+      else worker.channel.send({ kind: 'listening', url: address.url })
       const { url, publicUrl, adminUrl } = address
       const tenants = snapshot.tenants.size
       log.info({ url, publicUrl, ...(adminUrl !== undefined && { adminUrl }), tenants, version }, 'listening')
@@ -144,6 +165,13 @@ export async function runGateway({
   // Node would wait for whoever reads the log, if that takes for ever.
   if (process.stderr.writableLength > 0) steadyClock.timer(unreadLogMs, () => process.exit(code)).unref()
   return code
+}
+
+/** Signals that a terminal or a service manager sends to all processes count once: at the primary. */
+function obeyPrimary({ channel }: WorkerProcess, stop: () => void, reload: () => void = () => {}): void {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {})
+  channel.on('stop', stop)
+  channel.on('reload', reload)
 }
 
 async function friendly(error: unknown, { listen, admin }: Snapshot): Promise<unknown> {

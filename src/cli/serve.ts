@@ -2,6 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Configuration } from '../config/compile.ts'
 import { configDigest, loadConfig } from '../config/load.ts'
 import { loadConfigInWorker } from '../config/load-in-worker.ts'
 import { ConfigError } from '../config/problems.ts'
@@ -15,10 +16,14 @@ import { orProblems } from './offline.ts'
 import { isFaultOfGateway } from '../upstream/stdio/start-error.ts'
 import type { Io } from './commands/command.ts'
 import { type ListenArguments, openLog, runGateway } from './run.ts'
+import type { WorkerProcess } from '../workers/messages.ts'
 
 export interface ServeOptions extends Io, ListenArguments {
   readonly file: string
   readonly isMcpJson: boolean
+  /** How many processes serve; 1: this one. */
+  readonly workers: number
+  readonly worker?: WorkerProcess
 }
 
 /** Until a configuration is read again for which there was no descriptor, or no thread. In milliseconds. */
@@ -26,8 +31,22 @@ const retryMs = 1_000
 
 /** @returns the exit code: 0 after a clean stop, 1 for a configuration that cannot be used */
 export function runServe(options: ServeOptions): Promise<number> {
-  const { file, isMcpJson, stderr } = options
-  return orProblems(file, stderr, () => (isMcpJson ? serveMcpJson(options) : serveConfig(options)))
+  const { file, stderr, workers } = options
+  return orProblems(file, stderr, async () => {
+    if (workers === 1) return await serveAlone(options)
+    const { serveWithWorkers } = await import('./workers/serve-with-workers.ts')
+    return await serveWithWorkers(options)
+  })
+}
+
+export const serveAlone = (options: ServeOptions): Promise<number> =>
+  options.isMcpJson ? serveMcpJson(options) : serveConfig(options)
+
+/** The configuration that these options name. @throws ConfigError */
+export async function readServed(options: ServeOptions): Promise<Configuration> {
+  const { file, env, data, host, port } = options
+  if (options.isMcpJson) return (await readMcpJson(options)).snapshot
+  return await loadConfig(file, { env, dataDir: data, host, port })
 }
 
 async function serveConfig(options: ServeOptions): Promise<number> {
@@ -104,8 +123,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
 const isPassing = (error: unknown): boolean =>
   isFaultOfGateway(error) || (error as { readonly code?: unknown }).code === 'ERR_WORKER_INIT_FAILED'
 
-async function serveMcpJson(options: ServeOptions): Promise<number> {
-  const { file, env, stderr, data = './data', host, port } = options
+async function readMcpJson({ file, env, data = './data', host, port }: ServeOptions) {
   const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     const why = cause.code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${cause.code})`
     throw new Error(`${file}: ${why}. Give the path of an mcp.json or claude_desktop_config.json.`, { cause })
@@ -115,31 +133,32 @@ async function serveMcpJson(options: ServeOptions): Promise<number> {
   const { importMcpJson } = await import('../config/hosts/mcpjson.ts')
   const imported = importMcpJson(text, file, process.cwd())
   const vaultKey = 'vault' in imported.config ? (env['GATEHOUSE_VAULT_KEY'] ?? (await localVaultKey(data))) : undefined
-  const { snapshot, notes, leftOut } = compileMcpJson(imported, {
+  const compiled = compileMcpJson(imported, {
     path: file,
     env: { ...env, GATEHOUSE_KEY: key, ...(vaultKey !== undefined && { GATEHOUSE_VAULT_KEY: vaultKey }) },
     dataDir: data,
     host,
     port
   })
+  return { ...compiled, key, keyIs: given === undefined ? `in ${join(data, 'api-key')}` : 'the value of GATEHOUSE_KEY' }
+}
+
+async function serveMcpJson(options: ServeOptions): Promise<number> {
+  const { file, stderr, worker } = options
+  const { snapshot, notes, leftOut, key, keyIs } = await readMcpJson(options)
   const log = openLog(options, snapshot.logLevel)
-  for (const line of leftOut) log.warn(line)
-  for (const note of notes) log.warn({ file }, note)
+  const isSpeaker = worker?.isSpeaker ?? true
+  if (isSpeaker) for (const line of leftOut) log.warn(line)
+  if (isSpeaker) for (const note of notes) log.warn({ file }, note)
   return await runGateway({
     ...options,
     snapshot,
     log,
     async onReady(gateway, address) {
+      const endpoint = `${address.publicUrl}/t/demo/mcp`
       // Without a terminal, standard error is the log, where a key must not appear.
-      if (stderr.isTTY) stderr.write(banner(address.publicUrl, snapshot, key))
-      else
-        log.info(
-          {
-            endpoint: `${address.publicUrl}/t/demo/mcp`,
-            apiKeyIs: given === undefined ? `in ${join(data, 'api-key')}` : 'the value of GATEHOUSE_KEY'
-          },
-          'ready for clients with this API key'
-        )
+      if (isSpeaker && stderr.isTTY) stderr.write(banner(address.publicUrl, snapshot, key))
+      else if (isSpeaker) log.info({ endpoint, apiKeyIs: keyIs }, 'ready for clients with this API key')
       await gateway.warm()
     }
   })

@@ -6,6 +6,7 @@ import type { MemoryAccount } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import type { Store } from '../store/port.ts'
 import { steadyClock, wallClock } from '../time/clock.ts'
+import type { WorkerProcess } from '../workers/messages.ts'
 
 interface GatewayOverrides {
   readonly keepAliveMs?: number
@@ -20,6 +21,8 @@ export interface GatewayOptions {
   readonly version: string
   /** What stdio children may inherit from (a few harmless names only; the rest comes from the configuration). */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** It is one of several processes on one port. */
+  readonly worker?: WorkerProcess | undefined
   /** Replaced in tests, at the seams only. */
   readonly overrides?: GatewayOverrides
 }

@@ -18,16 +18,16 @@ import { timedStore } from './timed-store.ts'
 export type GatewayStorage = Awaited<ReturnType<typeof openStorage>>
 
 /** Opens the store, and replaces the snapshot of `state` by one with the tenants of the admin API. */
-export async function openStorage(state: GatewayState, { log, version, env, overrides = {} }: GatewayOptions) {
+export async function openStorage(state: GatewayState, { log, version, env, worker, overrides = {} }: GatewayOptions) {
   const initial = state.file
   const snapshot = (): Snapshot => state.snapshot
   const randomBytes = createRandomBytes()
   const newId = (): string => randomBytes(16).toString('base64url')
   const node = randomBytes(4).toString('hex')
-  const memory = overrides.memory ?? memoryAccountOfProcess(initial.limits.memoryBytes)
+  const memory = overrides.memory ?? memoryAccountOfProcess(worker?.memoryBytes ?? initial.limits.memoryBytes)
   const telemetry = await openTelemetry(initial, { version, node, ...clocks, log })
 
-  const opened = overrides.store ?? (await openStore(initial.store, wallClock, log))
+  const opened = overrides.store ?? (await openStore(initial.store, wallClock, log, worker))
   const store = timedStore(opened, steadyClock, telemetry.metrics)
   const sealer = await createSealer({ store, randomBytes, timer: steadyClock.timer, log })
 

@@ -1,14 +1,12 @@
 // How much memory callers and upstreams may make the process hold, in bytes. All of it is taken from one budget before
 // it is used, and no tenant and no caller gets the whole of it. What is counted is an estimate from above.
 
-import { totalmem } from 'node:os'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import type { JsonText } from '../protocol/json-text.ts'
 import { GatewayError } from '../protocol/messages.ts'
+import { memoryOfProcess } from './process-memory.ts'
 import { type Sum, SharedSum, type SumLimit } from './shared-sum.ts'
 
-/** The part of the memory of the container or machine that is used where `limits.memoryBytes` is not given. */
-const defaultMemoryPart = 0.75
 /** The memory of a gateway that does nothing, in bytes; an estimate from above. */
 const idleBytes = 160 * 1024 * 1024
 /** Values that were let go of stay in memory until the collector has run. */
@@ -26,21 +24,11 @@ const leastBudgetBytes = 32 * 1024 * 1024
 const shareDivisor = 2
 
 /**
- * Of the container or machine, in bytes.
- * @param constrained 0 where the system knows of no containers (macOS, Windows)
- */
-export const availableMemory = (constrained = process.constrainedMemory(), total = totalmem()): number =>
-  constrained > 0 ? Math.min(constrained, total) : total
-
-/**
  * Has V8 collect more often where the process may use less than its heap could grow to.
  * @param memoryBytes `limits.memoryBytes`
  */
-export function memoryAccountOfProcess(
-  memoryBytes: number | undefined,
-  available: number = availableMemory()
-): MemoryAccount {
-  const ceiling = memoryBytes ?? Math.floor(available * defaultMemoryPart)
+export function memoryAccountOfProcess(memoryBytes: number | undefined, available?: number): MemoryAccount {
+  const ceiling = memoryOfProcess(memoryBytes, available)
   const heapBytes = getHeapStatistics().heap_size_limit
   // V8 reads this one at each collection, unlike its sizes, which are fixed once it has started.
   if (ceiling < heapBytes + idleBytes) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)

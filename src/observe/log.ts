@@ -15,8 +15,10 @@ export type Log = Logger
 /** `json`; `text` for people at a terminal; `colours` for text in colours. */
 export type LogForm = 'json' | 'text' | 'colours'
 
-export function createLog(level: string, form: LogForm): Log {
-  const settings = { level, base: null, formatters: { log: redacted }, serializers: { err: safeError } }
+/** @param worker its number, where several processes write to one log: each line has it */
+export function createLog(level: string, form: LogForm, worker?: number): Log {
+  const base = worker === undefined ? null : { worker }
+  const settings = { level, base, formatters: { log: redacted }, serializers: { err: safeError } }
   const standardError = openStandardError()
   if (form !== 'json')
     return pino(settings, {

@@ -1,7 +1,8 @@
 // Memory that was counted is given back, however a request ends: a byte that is kept would in time refuse everybody.
 
 import t, { type Test } from 'tap'
-import { availableMemory, createMemoryAccount, memoryAccountOfProcess } from '../../src/limits/memory.ts'
+import { createMemoryAccount, memoryAccountOfProcess } from '../../src/limits/memory.ts'
+import { availableMemory } from '../../src/limits/process-memory.ts'
 import { acmeGateway, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, open, send, type LegacyClient } from '../kit/client.ts'
 import { listenEvents } from '../kit/events.ts'

@@ -19,6 +19,8 @@ export interface Served extends Started {
 
 export interface Process {
   readonly env?: Record<string, string>
+  /** Further arguments of `serve`. */
+  readonly args?: readonly string[]
   /** `bin/gatehouse.mjs` of another version than that of this checkout. */
   readonly script?: string
 }
@@ -26,13 +28,13 @@ export interface Process {
 /**
  * Starts `gatehouse serve` on this configuration and a free port, and does not wait for anything. Killed with the test.
  */
-export async function start(t: Teardown, config: unknown, { env = {}, script }: Process = {}): Promise<Started> {
+export async function start(t: Teardown, config: unknown, { env = {}, args = [], script }: Process = {}): Promise<Started> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-'))
   // What its children still write may come between.
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const file = join(folder, 'gatehouse.json')
   await writeFile(file, JSON.stringify(config))
-  const running = gatehouse(t, ['serve', '--config', file, '--port', '0'], {
+  const running = gatehouse(t, ['serve', '--config', file, '--port', '0', ...args], {
     cwd: folder,
     env,
     ...(script === undefined ? {} : { script })

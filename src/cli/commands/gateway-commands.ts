@@ -29,7 +29,11 @@ Ctrl+C stops it, and so does closing its terminal, with everything that it start
     options: [
       configOption,
       { flags: '--mcp-json <file>', text: 'an mcp.json or another file of a host that "gatehouse import" reads' },
-      ...listenOptions
+      ...listenOptions,
+      {
+        flags: '--workers <number>',
+        text: 'processes that share the port: a number, or auto: one for each core. Default: 1'
+      }
     ],
     text: `
 --config is watched: a changed file is applied without a restart, an invalid one is refused and the old one stays in
@@ -46,8 +50,12 @@ limits.readyDelayMs, refuses new requests, finishes running calls (limits.drainM
       const file = config ?? mcpJson
       if (file === undefined || (config !== undefined && mcpJson !== undefined))
         throw new UsageError('serve needs exactly one of --config FILE and --mcp-json FILE.')
-      const [{ runServe }, { listenArguments }] = await Promise.all([import('../serve.ts'), import('../run.ts')])
-      return await runServe({ ...io, ...listenArguments(options), file, isMcpJson: config === undefined })
+      const [{ runServe }, { listenArguments, workerCount }] = await Promise.all([
+        import('../serve.ts'),
+        import('../run.ts')
+      ])
+      const workers = workerCount(options['workers'])
+      return await runServe({ ...io, ...listenArguments(options), file, isMcpJson: config === undefined, workers })
     }
   },
   {

@@ -16,7 +16,7 @@ import { createUsageWatch } from './usage-watch.ts'
 import { createWarmChildren } from './warm-children.ts'
 import type { Resources, Snapshot, StdioDefinition, Tenant } from '../../config/snapshot.ts'
 import { processesWithin } from '../../limits/descriptors.ts'
-import { availableMemory } from '../../limits/memory.ts'
+import { availableMemory } from '../../limits/process-memory.ts'
 import type { Log } from '../../observe/log.ts'
 import type { LinkContext } from '../rpc/transport.ts'
 

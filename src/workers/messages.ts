@@ -1,0 +1,56 @@
+// Every message between a worker and its primary: `serve --workers N` runs a primary process, which runs no gateway,
+// and workers, each of which runs a whole one.
+
+import type { Channel } from './channel.ts'
+
+/** What a worker is told of itself when it starts. */
+export interface WorkerStart {
+  /** From 1 on. A worker that replaces another one has its number. */
+  readonly number: number
+  /** How many there are. */
+  readonly count: number
+  /** How much memory this process may use, in bytes. */
+  readonly memoryBytes: number
+  /** Whether it says what is said once at the start. */
+  readonly isSpeaker: boolean
+  /** Whether what the store of the primary keeps outlives it; undefined: Redis, which each worker opens. */
+  readonly lasting: boolean | undefined
+}
+
+/** Why a call of the store failed. */
+export interface StoreFault {
+  readonly message: string
+  readonly cause?: string
+  /** Whether it is GatewayError `unavailable`, and no fault of ours. */
+  readonly isUnavailable: boolean
+}
+
+export type ToPrimary =
+  /** The first message of a worker, which is answered by `start`. */
+  | { readonly kind: 'hello' }
+  | { readonly kind: 'listening'; readonly url: string }
+  /** It could not start: what is said of it. */
+  | { readonly kind: 'failed'; readonly words: string }
+  /** A call of the store. @see Store */
+  | { readonly kind: 'store'; readonly id: number; readonly operation: string; readonly args: readonly unknown[] }
+
+export type ToWorker =
+  | ({ readonly kind: 'start' } & WorkerStart)
+  /** Drain and end. */
+  | { readonly kind: 'stop' }
+  /** Read the configuration again. */
+  | { readonly kind: 'reload' }
+  /** The answer to `store`. */
+  | { readonly kind: 'stored'; readonly id: number; readonly value?: unknown; readonly fault?: StoreFault }
+  /** A message on a channel of the store. */
+  | { readonly kind: 'published'; readonly channel: string; readonly message: string }
+  /** Messages on channels of the store were left out, because this worker did not read. */
+  | { readonly kind: 'lost' }
+
+export type WorkerChannel = Channel<ToWorker, ToPrimary>
+export type PrimaryChannel = Channel<ToPrimary, ToWorker>
+
+/** What a gateway knows of itself where it is a worker. */
+export interface WorkerProcess extends WorkerStart {
+  readonly channel: WorkerChannel
+}
