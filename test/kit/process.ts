@@ -28,7 +28,11 @@ export interface Process {
 /**
  * Starts `gatehouse serve` on this configuration and a free port, and does not wait for anything. Killed with the test.
  */
-export async function start(t: Teardown, config: unknown, { env = {}, args = [], script }: Process = {}): Promise<Started> {
+export async function start(
+  t: Teardown,
+  config: unknown,
+  { env = {}, args = [], script }: Process = {}
+): Promise<Started> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-'))
   // What its children still write may come between.
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
