@@ -848,6 +848,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ]
   ],
   'Streams to clients': [
+    ['http/direct/moving.ts maxMoves', 'moves from worker to worker', 'connection', 'it stays'],
+    [
+      'workers/connection-moves.ts maxUnderWay',
+      'connections on their way to other workers',
+      'worker',
+      'they stay until a later request'
+    ],
+    ['workers/connection-moves.ts takeMs', 'wait for the worker that is to take it', 'connection', 'it is closed'],
     [
       'http/sockets.ts maxClientConnections',
       'connections of clients; no more than half of the open files that the process may have',

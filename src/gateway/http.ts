@@ -1,5 +1,6 @@
 // The fourth phase of the composition: the relays, which run calls, and the HTTP server with its handlers.
 
+import { createConnectionMoves } from '../workers/connection-moves.ts'
 import { createCallsInFlight } from '../http/calls-in-flight.ts'
 import { createHttpSseHandler } from '../http/legacy/http-sse.ts'
 import { createLegacyHandler } from '../http/legacy/legacy.ts'
@@ -49,7 +50,7 @@ export async function openHttp(
   { login, authenticator, streams, live }: GatewayClients,
   { descriptors, vault, contextOf }: GatewayUpstreams,
   { runtime: { observers, clientInfo: serverInfo }, relay, modernRelay }: GatewayRelays,
-  { log, overrides }: GatewayOptions
+  { log, worker, overrides }: GatewayOptions
 ) {
   const calls = createCallsInFlight()
   const revalidator = createRevalidator(wallClock, overrides?.keepAliveMs ?? 15_000, log)
@@ -71,7 +72,8 @@ export async function openHttp(
     vault,
     ...observers,
     requestId: createUuids(),
-    descriptors
+    descriptors,
+    moves: worker && createConnectionMoves(worker.channel, bus.node)
   })
   return { calls, revalidator, modern, httpSse, fault, server }
 }

@@ -35,6 +35,8 @@ export interface ClientReply {
   readonly writableLength: number
   readonly writableNeedDrain: boolean
   shouldKeepAlive: boolean
+  /** The process that has the session of the request, where that is another one: the connection may go there. */
+  home?: string | undefined
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): { end(text?: string): unknown }
   /** @returns false where more should wait for `drain` */
   write(data: string | Uint8Array): boolean

@@ -11,6 +11,7 @@ import type { RefusalObservers } from '../observe/refused-requests.ts'
 import { createStrangerLines } from '../observe/lines/stranger-lines.ts'
 import { GatewayError, tenantId } from '../protocol/messages.ts'
 import type { StoreHealth } from '../store/health.ts'
+import type { ConnectionMoves } from '../workers/connection-moves.ts'
 import { every, pause, steadyClock, type Clock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
 import { addressOf, clientAddressOf, type PathParams, type RequestContext } from './admission.ts'
@@ -57,6 +58,7 @@ export interface ServerOptions extends Omit<RoutesOptions, 'connections' | 'rate
   readonly requestId: () => string
   /** File descriptors that the process may have open. */
   readonly descriptors: number
+  readonly moves?: ConnectionMoves | undefined
   readonly audit?: Audit | undefined
 }
 
@@ -183,6 +185,7 @@ export async function createServer(given: ServerOptions) {
     ...socketLimits.http,
     ...usualRequests,
     turns,
+    moves: options.moves,
     refuse: refusals.refuseUnbegun,
     silent: refusals.closeSilent
   })

@@ -1,13 +1,12 @@
 // One end of the channel between a worker and its primary: typed messages in order, sockets with them, and the bytes
 // that wait to be written counted.
 
-import type { Socket } from 'node:net'
 import type { EventEmitter } from 'node:events'
 
 /** `process` in a worker, a `Worker` of node:cluster in the primary. */
 export interface ChannelEnd extends Pick<EventEmitter, 'on' | 'once'> {
   send?:
-    | ((message: Kind, handle?: Socket, options?: object, written?: (error: Error | null) => void) => boolean)
+    | ((message: Kind, handle?: never, options?: object, written?: (error: Error | null) => void) => boolean)
     | undefined
 }
 
@@ -15,7 +14,12 @@ interface Kind {
   readonly kind: string
 }
 
-type Taker<In extends Kind> = (message: In, handle: Socket | undefined) => void
+/** Of Node, below a socket: what it reads and writes by, and what is sent to another process. */
+export interface SocketHandle {
+  close(): void
+}
+
+type Taker<In extends Kind> = (message: In, handle: SocketHandle | undefined) => void
 
 /** What a message takes beside its texts, in bytes; an estimate. */
 const messageBytes = 128
@@ -30,8 +34,8 @@ export interface Channel<In extends Kind, Out extends Kind> {
    * @param written called when it is written, or dropped
    */
   send(message: Out, bytes?: number, written?: () => void): void
-  /** Sends a socket, which is then closed here. */
-  sendSocket(message: Out, socket: Socket, sent: (error: Error | null) => void): void
+  /** Sends a socket, which stays open here, too. */
+  sendSocket(message: Out, handle: SocketHandle, sent: (error: Error | null) => void): void
   /** There is one taker for each kind. What came before it is taken, too. */
   on<Name extends In['kind']>(kind: Name, take: Taker<Extract<In, { kind: Name }>>): void
   onClosed(closed: () => void): void
@@ -40,12 +44,12 @@ export interface Channel<In extends Kind, Out extends Kind> {
 export function openChannel<In extends Kind, Out extends Kind>(end: ChannelEnd): Channel<In, Out> {
   const takers = new Map<string, Taker<In>>()
   /** Of kinds that nobody takes yet: a process that starts takes them one after the other. */
-  const early: Array<{ readonly message: In; readonly handle: Socket | undefined }> = []
+  const early: Array<{ readonly message: In; readonly handle: SocketHandle | undefined }> = []
   const closers: Array<() => void> = []
   let waitingBytes = 0
   let isOpen = true
 
-  end.on('message', (message: In, handle?: Socket) => {
+  end.on('message', (message: In, handle?: SocketHandle) => {
     const take = takers.get(message.kind)
     if (take === undefined) early.push({ message, handle })
     else take(message, handle)
@@ -72,8 +76,8 @@ export function openChannel<In extends Kind, Out extends Kind>(end: ChannelEnd):
       if (isOpen) end.send?.(message, undefined, {}, done)
       else done()
     },
-    sendSocket(message, socket, sent) {
-      if (isOpen) end.send?.(message, socket, {}, sent)
+    sendSocket(message, handle, sent) {
+      if (isOpen) end.send?.(message, handle as never, {}, sent)
       else sent(new Error('The channel is closed.'))
     },
     on(kind, take) {

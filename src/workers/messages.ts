@@ -33,6 +33,12 @@ export type ToPrimary =
   | { readonly kind: 'failed'; readonly words: string }
   /** A call of the store. @see Store */
   | { readonly kind: 'store'; readonly id: number; readonly operation: string; readonly args: readonly unknown[] }
+  /** What this process is called among the processes of the gateway. */
+  | { readonly kind: 'node'; readonly node: string }
+  /** A connection, with its socket, for the worker of that name. Answered by `given`. */
+  | { readonly kind: 'give'; readonly id: number; readonly to: string; readonly connection: MovedConnection }
+  /** The answer to `take`. */
+  | { readonly kind: 'taken'; readonly id: number; readonly isTaken: boolean }
 
 export type ToWorker =
   | ({ readonly kind: 'start' } & WorkerStart)
@@ -46,6 +52,21 @@ export type ToWorker =
   | { readonly kind: 'published'; readonly channel: string; readonly message: string }
   /** Messages on channels of the store were left out, because this worker did not read. */
   | { readonly kind: 'lost' }
+
+  /** What the other workers are called that live. */
+  | { readonly kind: 'nodes'; readonly nodes: readonly string[] }
+  /** A connection, with its socket. Answered by `taken`. */
+  | { readonly kind: 'take'; readonly id: number; readonly connection: MovedConnection }
+  /** The answer to `give`. */
+  | { readonly kind: 'given'; readonly id: number; readonly isTaken: boolean }
+
+/** What goes along with a connection of a client. */
+export interface MovedConnection {
+  /** How often it has moved so far. */
+  readonly moves: number
+  /** How many of its requests were answered. */
+  readonly requests: number
+}
 
 export type WorkerChannel = Channel<ToWorker, ToPrimary>
 export type PrimaryChannel = Channel<ToPrimary, ToWorker>

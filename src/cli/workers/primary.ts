@@ -9,6 +9,8 @@ import { openStore } from '../../store/open-store.ts'
 import { createStoreServer } from '../../store/channel/serve-store.ts'
 import { wallClock } from '../../time/clock.ts'
 import { openChannel } from '../../workers/channel.ts'
+import { createConnectionRelay } from '../../workers/connection-relay.ts'
+import { closeWithProcess } from '../../workers/worker-end.ts'
 import type { PrimaryChannel, ToPrimary, ToWorker } from '../../workers/messages.ts'
 import type { Io } from '../commands/command.ts'
 import { keepOutOfCrashFiles } from '../crash-files.ts'
@@ -32,6 +34,7 @@ export async function runPrimary({ count, snapshot, log, stdout }: PrimaryOption
   const isEmbedded = snapshot.store.kind !== 'redis'
   const store = isEmbedded ? await openStore(snapshot.store, wallClock, log) : undefined
   const storeServer = store && createStoreServer(store, log)
+  const connections = createConnectionRelay()
   const memoryBytes = memoryOfWorker(snapshot.limits.memoryBytes, count)
   const limited = keepOutOfCrashFiles(log)
   const running = new Map<number, Running>()
@@ -39,8 +42,10 @@ export async function runPrimary({ count, snapshot, log, stdout }: PrimaryOption
 
   function start(number: number): Running {
     const worker = cluster.fork()
+    closeWithProcess(worker)
     const channel = openChannel<ToPrimary, ToWorker>(worker)
     storeServer?.serve(channel, number)
+    connections.serve(channel)
     channel.on('hello', () => {
       channel.send({ kind: 'start', number, count, memoryBytes, lasting: store?.lasting, isSpeaker: number === 1 })
       if (stopping) channel.send({ kind: 'stop' })

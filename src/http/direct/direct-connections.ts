@@ -7,7 +7,10 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientReply, ClientRequest, RefuseUnbegun } from '../reply.ts'
 import type { RequestTurns } from '../request-turns.ts'
-import { type RequestHead, readRequestHead } from './request-head.ts'
+import { headEnd, HeadReader, isBeginning, type RequestHead } from './request-head.ts'
+import type { ConnectionMoves } from '../../workers/connection-moves.ts'
+import type { MovedConnection } from '../../workers/messages.ts'
+import { createMoving, isIdle, type MovableConnection, type Moving } from './moving.ts'
 import { createDateHeader, type ReplySettings, SocketReply } from './socket-reply.ts'
 
 /** In milliseconds; those of Node's server. */
@@ -19,11 +22,15 @@ export interface ConnectionTimes {
 export interface DirectOptions extends ConnectionTimes {
   readonly maxRequestsPerSocket: number
   readonly turns: RequestTurns
+  /** Does the server take connections? */
+  isOpen(): boolean
   /** Is it a request that `serve` takes, now? */
   accepts(head: RequestHead): boolean
   /** @param body of a POST */
   serve(request: ClientRequest, reply: ClientReply, body: Buffer): void
   readonly refuse: RefuseUnbegun
+  /** To and from other workers, where there are some. */
+  readonly moves?: ConnectionMoves | undefined
   /** Nothing came on the connection for `headersTimeout`. */
   silent(socket: Socket): void
 }
@@ -36,28 +43,29 @@ const maxDirectHead = 8_192
 const maxHeldBytes = 4_096
 /** How long the second half of a request may take; then it is Node's, with its own limits. In milliseconds. */
 const secondHalfMs = 1_000
-const headEnd = Buffer.from('\r\n\r\n')
-/** What nearly all requests begin with that are read here; with anything else there is nothing to wait for. */
-const beginning = Buffer.from('POST /')
 
 /** Puts itself in front of the listener that the server has for connections. */
 export function serveDirectly(server: Server, options: DirectOptions) {
   const [serveByNode] = server.listeners('connection') as [(socket: Socket) => void]
-  const { keepAliveTimeout, maxRequestsPerSocket } = options
+  const { keepAliveTimeout, maxRequestsPerSocket, moves, isOpen } = options
   const settings = {
     date: createDateHeader(),
     keepAlive: `timeout=${Math.floor(keepAliveTimeout / 1_000)}, max=${maxRequestsPerSocket}`
   }
   const open = new Set<DirectConnection>()
+  const serve = (socket: Socket, before?: MovedConnection): void =>
+    void open.add(new DirectConnection(socket, context, before))
+  const moving = moves && createMoving(server, moves, isOpen, serve)
   const context: ConnectionContext = {
     ...options,
     settings,
+    moving,
     left: (connection) => open.delete(connection),
     handOver: (socket) => serveByNode.call(server, socket)
   }
   server
     .off('connection', serveByNode)
-    .prependListener('connection', (socket: Socket) => open.add(new DirectConnection(socket, context)))
+    .prependListener('connection', (socket: Socket) => serve(socket, moving?.arriving))
   return {
     closeIdle(): void {
       for (const connection of open) connection.closeIfIdle()
@@ -70,27 +78,31 @@ export function serveDirectly(server: Server, options: DirectOptions) {
 
 interface ConnectionContext extends DirectOptions {
   readonly settings: ReplySettings
+  readonly moving: Moving | undefined
   left(connection: DirectConnection): void
   handOver(socket: Socket): void
 }
 
-class DirectConnection {
-  private readonly socket: Socket
+class DirectConnection implements MovableConnection {
+  readonly socket: Socket
   private readonly context: ConnectionContext
   private reply: SocketReply | undefined
   /** A request is being answered, or waits to be. */
   private isBusy = false
   /** Of a request that has not come whole, or of one that came before the answer to the one before it. */
   private held: Buffer | undefined
-  private requests = 0
-  /** Clients repeat their heads, byte for byte, but for the length. */
-  private lastBytes = Buffer.alloc(0)
-  private lastHead: RequestHead | undefined
+  requests: number
+  readonly moves: number
+  lastHome: string | undefined
+  private isReleased = false
+  private readonly heads = new HeadReader()
 
-  constructor(socket: Socket, context: ConnectionContext) {
+  constructor(socket: Socket, context: ConnectionContext, before?: MovedConnection) {
     this.socket = socket
     this.context = context
-    socket.setTimeout(context.headersTimeout)
+    this.moves = before?.moves ?? 0
+    this.requests = before?.requests ?? 0
+    socket.setTimeout(before === undefined ? context.headersTimeout : context.keepAliveTimeout)
     socket.on('data', this.onData).on('end', this.onEnd).on('timeout', this.onTimeout)
     socket.on('drain', this.onDrain).on('error', this.onError).on('close', this.onClose)
   }
@@ -115,8 +127,8 @@ class DirectConnection {
   /** @param isSecond half of a request: no third part is waited for */
   private read(bytes: Buffer, isSecond: boolean): void {
     this.held = undefined
-    const end = this.endOfHead(bytes)
-    const head = end === -1 || end > maxDirectHead ? undefined : this.headOf(bytes, end)
+    const end = this.heads.endOf(bytes)
+    const head = end === -1 || end > maxDirectHead ? undefined : this.heads.read(bytes, end)
     if (end !== -1 && (head === undefined || !this.context.accepts(head))) return this.handOver(bytes)
     const start = end + headEnd.length
     const length = head === undefined ? start : start + head.bodyLength
@@ -132,24 +144,6 @@ class DirectConnection {
       return this.handOver(bytes)
     this.held = bytes
     this.socket.setTimeout(secondHalfMs)
-  }
-
-  /** @returns -1 where it has not come */
-  private endOfHead(bytes: Buffer): number {
-    const { length } = this.lastBytes
-    const isRepeated = this.isLast(bytes, length) && bytes.indexOf(headEnd, length) === length
-    return isRepeated ? length : bytes.indexOf(headEnd)
-  }
-
-  private headOf(bytes: Buffer, end: number): RequestHead | undefined {
-    if (this.isLast(bytes, end)) return this.lastHead
-    this.lastBytes = Buffer.from(bytes.subarray(0, end))
-    return (this.lastHead = readRequestHead(bytes.toString('latin1', 0, end)))
-  }
-
-  private isLast(bytes: Buffer, end: number): boolean {
-    const { lastBytes } = this
-    return end > 0 && end === lastBytes.length && bytes.length >= end && bytes.compare(lastBytes, 0, end, 0, end) === 0
   }
 
   /** @param bytes of the whole request */
@@ -197,6 +191,14 @@ class DirectConnection {
     }
     if (socket.timeout !== context.keepAliveTimeout) socket.setTimeout(context.keepAliveTimeout)
     if (this.held !== undefined) this.handOver(this.held)
+    else context.moving?.follow(this, reply.home)
+  }
+
+  /** @returns whether it was idle, and is the caller's now */
+  leave(): boolean {
+    if (this.isReleased || this.isBusy || this.held !== undefined || !isIdle(this.socket)) return false
+    this.release()
+    return true
   }
 
   private handOver(bytes: Buffer): void {
@@ -211,6 +213,7 @@ class DirectConnection {
 
   private release(): void {
     const { socket } = this
+    this.isReleased = true
     socket.off('data', this.onData).off('end', this.onEnd).off('timeout', this.onTimeout)
     socket.off('drain', this.onDrain).off('error', this.onError).off('close', this.onClose)
     this.context.left(this)
@@ -221,7 +224,7 @@ class DirectConnection {
 
   private readonly timedOut = (bytesRead: number): void => {
     const { isBusy, held, socket } = this
-    if (socket.bytesRead !== bytesRead || !socket.listeners('timeout').includes(this.onTimeout)) return
+    if (socket.bytesRead !== bytesRead || this.isReleased) return
     if (isBusy) this.reply?.emit('timeout')
     else if (held !== undefined) this.handOver(held)
     else if (this.requests === 0) this.context.silent(socket)
@@ -240,10 +243,4 @@ class DirectConnection {
     this.release()
     this.reply?.closed()
   }
-}
-
-/** Of a request that may be one of those that are read here. */
-function isBeginning(bytes: Buffer): boolean {
-  const length = Math.min(bytes.length, beginning.length)
-  return bytes.compare(beginning, 0, length, 0, length) === 0
 }

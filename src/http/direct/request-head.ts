@@ -61,6 +61,35 @@ export function readRequestHead(text: string): RequestHead | undefined {
   return given !== undefined && length.test(given) ? { ...rest, method: 'POST', bodyLength: Number(given) } : undefined
 }
 
+/** What nearly all requests begin with that are read here; with anything else there is nothing to wait for. */
+const beginning = Buffer.from('POST /')
+export const headEnd = Buffer.from('\r\n\r\n')
+
+/** Reads the heads of one connection: clients repeat them, byte for byte, but for the length. */
+export class HeadReader {
+  private lastBytes = Buffer.alloc(0)
+  private lastHead: RequestHead | undefined
+
+  /** @returns where the head ends, -1 where that has not come */
+  endOf(bytes: Buffer): number {
+    const { length } = this.lastBytes
+    const isRepeated = this.isLast(bytes, length) && bytes.indexOf(headEnd, length) === length
+    return isRepeated ? length : bytes.indexOf(headEnd)
+  }
+
+  /** @returns as `readRequestHead` */
+  read(bytes: Buffer, end: number): RequestHead | undefined {
+    if (this.isLast(bytes, end)) return this.lastHead
+    this.lastBytes = Buffer.from(bytes.subarray(0, end))
+    return (this.lastHead = readRequestHead(bytes.toString('latin1', 0, end)))
+  }
+
+  private isLast(bytes: Buffer, end: number): boolean {
+    const { lastBytes } = this
+    return end > 0 && end === lastBytes.length && bytes.length >= end && bytes.compare(lastBytes, 0, end, 0, end) === 0
+  }
+}
+
 /** Without the white space around it: blanks and tabs alone. */
 function trimmed(line: string, from: number): string {
   let [start, end] = [from, line.length]
@@ -70,3 +99,9 @@ function trimmed(line: string, from: number): string {
 }
 
 const isBlank = (line: string, at: number): boolean => line[at] === ' ' || line[at] === '\t'
+
+/** Of a request that may be one of those that are read here. */
+export function isBeginning(bytes: Buffer): boolean {
+  const length = Math.min(bytes.length, beginning.length)
+  return bytes.compare(beginning, 0, length, 0, length) === 0
+}

@@ -23,6 +23,7 @@ export class SocketReply extends EventEmitter implements ClientReply {
   statusCode = 200
   writableEnded = false
   destroyed = false
+  home: string | undefined
   private readonly socket: Socket
   private readonly settings: ReplySettings
   private readonly done: (reply: SocketReply) => void

@@ -108,6 +108,7 @@ export function serveUsualRequests(server: Server, options: UsualRequestsOptions
   })
 
   return {
+    isOpen: (): boolean => server.listening && !state.leaving,
     /** @returns whether `serve` takes it */
     accepts: ({ method, url, headers }: RequestHead): boolean => find(method, url, headers) !== undefined,
     /** Answers a request that was accepted in this turn of the event loop. */

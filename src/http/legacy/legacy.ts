@@ -134,12 +134,14 @@ export function createLegacyHandler(options: StreamableOptions) {
       const session = live.use(stored, context.memory.share)
       if (message.kind !== 'request') {
         await messages.accept(session, message)
+        homes.tell(context, session)
         return sendAccepted(context.raw, context.headers)
       }
       refuseIdsInFlight(session, [message])
       const { id } = message
       await answerPost(options, context, session, accepts, id, async (push) => {
         const final = await messages.run(context, session, message, push, accepts.stream)
+        homes.tell(context, session)
         if (final !== undefined || accepts.stream) return final
         // A cancelled request has no answer, but its HTTP request needs one; 202 would say that it was no request.
         const cancelled = new GatewayError('cancelled', 'The request was cancelled by its caller.')

@@ -21,7 +21,7 @@ import type { SessionBus } from '../../session/elsewhere/session-bus.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import { sessionHomeKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
-import type { CallContext } from '../admission.ts'
+import type { CallContext, RequestContext } from '../admission.ts'
 import { answerRefusal, requestOverheadBytes, reserveAnswer } from '../request-memory.ts'
 import { type CarriedContext, carriedContext, contextOfCarried } from './carried.ts'
 
@@ -104,10 +104,16 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
     return replacing
   }
 
+  const isElsewhere = (session: LiveSession): boolean => shared && session.session.record.home !== node
+
   return {
     contextOf,
     /** Whether the requests of the session have to run at another process. */
-    isElsewhere: (session: LiveSession): boolean => shared && session.session.record.home !== node,
+    isElsewhere,
+    /** Tells the connection of a request, before its answer, which other process its session has. */
+    tell({ raw }: Pick<RequestContext, 'raw'>, session: LiveSession): void {
+      if (isElsewhere(session)) raw.home = session.session.record.home
+    },
     /**
      * Runs the request at the home of its session. What precedes the answer is pushed here.
      * @returns the text of the answer, which is undefined where the caller cancelled; undefined where this process has

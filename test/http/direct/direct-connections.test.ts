@@ -161,6 +161,7 @@ t.test('what came in time is not late because the gateway was held up', async (t
   serveDirectly(server, {
     ...options,
     turns: { add: ({ begin }: { begin(): void }) => (begin(), false) } as unknown as RequestTurns,
+    isOpen: () => true,
     accepts: () => true,
     serve(request, reply, body) {
       answered.push(`${request.url} ${String(body)}`)
