@@ -23,6 +23,13 @@ export function cpuUs(pids: readonly number[]): number {
   return ns / 1000
 }
 
+export function childrenOf(pid: number): number[] {
+  const texts = readdirSync(`/proc/${pid}/task`).map((tid) =>
+    readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1')
+  )
+  return texts.flatMap((text) => text.split(' ').filter(Boolean).map(Number))
+}
+
 /** VmRSS in MiB. */
 export function residentMiB(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024

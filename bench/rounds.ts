@@ -118,7 +118,8 @@ async function startPeers(
   for (const [name, config] of Object.entries(configs)) {
     const file = `${workload.name}-${name}.cpuprofile`
     const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`, `--cpu-prof-name=${file}`]
-    peers.set(name, await stage.gateway(name, { ...config, ...store }, { flags }))
+    const workers = workload.workers?.[name] ?? 1
+    peers.set(name, await stage.gateway(name, { ...config, ...store }, { flags, workers }))
   }
   return peers
 }
@@ -146,7 +147,7 @@ async function jobOf(
     sessions,
     ...(other === undefined ? {} : { owner: await to(other) })
   }
-  const middle = via === 'direct' ? [] : [peer.pid, ...(other === undefined ? [] : [other.pid])]
+  const middle = via === 'direct' ? [] : [...peer.pids, ...(other?.pids ?? [])]
   return { target, connections, middle, servers: [server.pid], warmMs, ms: roundMs, ...times }
 }
 

@@ -20,6 +20,7 @@ import {
   ratioRow,
   startsHead,
   startsRow,
+  yieldOfWorkers,
   type Section
 } from './report.ts'
 import { neighbour } from './neighbour.ts'
@@ -70,7 +71,7 @@ if (measured.length > 0) {
     try {
       const result = await measureWorkload(workload, { rounds, profile: values.profile })
       rows.push(ratioRow(result))
-      for (const note of [addedLatency(result), floorOfHop(result)])
+      for (const note of [addedLatency(result), floorOfHop(result), yieldOfWorkers(result)])
         if (note !== undefined) notes.push(`${workload.name}: ${note}`)
       figures[workload.name] = result.ways
     } catch (error) {

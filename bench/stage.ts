@@ -7,7 +7,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { findCores, type Cores } from './cpu.ts'
+import { childrenOf, findCores, type Cores } from './cpu.ts'
 import { startIssuer, type Issuer } from './issuer.ts'
 import type { Job, Load } from './load/load.ts'
 import type { Turns, TurnsUs } from './load/turns.ts'
@@ -30,6 +30,8 @@ const wideLimits = {
 export interface Peer {
   readonly child: ChildProcess
   readonly pid: number
+  /** With its worker processes, where it has some. */
+  readonly pids: readonly number[]
   /** Without a slash at its end. */
   readonly origin: string
 }
@@ -40,6 +42,8 @@ interface GatewayOptions {
   readonly flags?: readonly string[]
   readonly ipc?: boolean
   readonly root?: string
+  /** Processes on its port. */
+  readonly workers?: number
   /** With the limits that everybody has. */
   readonly asShipped?: boolean
 }
@@ -58,7 +62,8 @@ export interface Stage {
   configFor(name: string, config: Json): Json
   /**
    * The real command.
-   * @param options `flags` for Node; with a channel to the process where `ipc` is set; `root` of another installation
+   * @param options `flags` for Node; with a channel to the process where `ipc` is set; `root` of another installation;
+   * `workers` on its port
    */
   gateway(name: string, config: Json, options?: GatewayOptions): Promise<Peer>
   measure(job: Job): Promise<Load>
@@ -119,15 +124,17 @@ export async function createStage(): Promise<Stage> {
     collector: '',
     async peer(script, side, args) {
       const child = start(script, side, args)
-      return { child, pid: child.pid ?? 0, origin: (await nextMessage(child, script)) as string }
+      const { pid = 0 } = child
+      return { child, pid, pids: [pid], origin: (await nextMessage(child, script)) as string }
     },
     fork: (script, side, flags) => start(script, side, [], flags),
     configFor,
-    async gateway(name, config, { flags = [], ipc = false, root = checkout, asShipped = false } = {}) {
+    async gateway(name, config, { flags = [], ipc = false, root = checkout, workers = 1, asShipped = false } = {}) {
       const base = join(folder, name)
       writeFileSync(`${base}.json`, JSON.stringify(configFor(name, config, asShipped ? {} : wideLimits)))
       const program = join(root, 'bin', 'gatehouse.mjs')
-      const serve = [process.execPath, ...flags, program, 'serve', '--config', `${base}.json`]
+      const several = workers === 1 ? [] : ['--workers', String(workers)]
+      const serve = [process.execPath, ...flags, program, 'serve', '--config', `${base}.json`, ...several]
       const [command, ...rest] = pinned(cores, 'middle', serve)
       const log = openSync(`${base}.log`, 'a')
       const child = spawn(command, rest, { stdio: ['ignore', 'pipe', log, ...(ipc ? (['ipc'] as const) : [])] })
@@ -136,7 +143,8 @@ export async function createStage(): Promise<Stage> {
       if (child.stdout === null) throw new Error('the gateway has no standard output')
       for await (const line of createInterface({ input: child.stdout })) {
         const [, origin] = /^gatehouse listening on (\S+)$/.exec(line) ?? []
-        if (origin !== undefined) return { child, pid: child.pid ?? 0, origin }
+        const { pid = 0 } = child
+        if (origin !== undefined) return { child, pid, pids: [pid, ...(workers === 1 ? [] : childrenOf(pid))], origin }
       }
       throw new Error(`the gateway ended before it was ready:\n${readFileSync(`${base}.log`, 'utf8')}`)
     },
