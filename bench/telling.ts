@@ -53,6 +53,7 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
       callers.meter.callEnded(call)
     }
   })
+  const countRequest = metrics.requestsTo(definition)
   const collector = fork(join(import.meta.dirname, 'peers/collector.ts'))
   const [origin] = (await once(collector, 'message')) as [string]
   const losses = { lost() {}, delivered() {} }
@@ -82,7 +83,7 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
     for (const [name, observers] of Object.entries(kinds)) {
       const before = process.cpuUsage()
       for (let each = 0; each < calls; each++) {
-        await tell(observers, observers.metrics === undefined ? undefined : metrics)
+        await tell(observers, observers.metrics && countRequest)
         // As under load: some calls in each turn of the event loop.
         if (each % 32 === 31) await new Promise((resolve) => setImmediate(resolve))
       }
@@ -95,15 +96,17 @@ export async function telling(): Promise<Readonly<Record<string, number>>> {
 }
 
 /** A call that takes no time, and all that is noted of one. */
-async function tell(observers: CallObservers, metrics: ReturnType<typeof createMetrics> | undefined): Promise<void> {
+async function tell(
+  observers: CallObservers,
+  countRequest: ReturnType<ReturnType<typeof createMetrics>['requestsTo']> | undefined
+): Promise<void> {
   const record = recordOf()
   await observe({ ...call, record }, observers, async () => {
     record.route = route
     const sentAt = noteSent(record, clock)
     tracedRequest(record, request, 'up')
     noteAnswered(record, clock, sentAt)
-    metrics?.requestEnded({
-      definition,
+    countRequest?.({
       revision: '2025-11-25',
       method: 'tools/call',
       name: 'echo',

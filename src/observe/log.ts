@@ -4,7 +4,7 @@
 import pino, { type Logger } from 'pino'
 import { GatewayError, RpcError, isObject } from '../protocol/messages.ts'
 import { type Clock, createDelay, steadyClock } from '../time/clock.ts'
-import { jsonForm, putEnded } from './call-text.ts'
+import { fetchCall, jsonForm, putEnded } from './call-text.ts'
 import type { EndedCall } from './calls.ts'
 import { escapedJson, LineBytes } from './lines/line-bytes.ts'
 import { type LineDestination, openStandardError } from './lines/standard-error.ts'
@@ -50,6 +50,7 @@ interface LineWriter {
   /** A line that is put together when it is written. */
   later?(call: LoggedCall): void
   flushSync?(): void
+  afterWrites?(run: () => void): void
 }
 
 /** Each line that the log and its children write goes to the taker, too. @returns what ends it */
@@ -70,6 +71,10 @@ export function alsoTo(log: Log, taker: LineTaker): () => void {
   }
   return () => void (inner[pino.symbols.streamSym] = destination)
 }
+
+/** Calls `run` after each write of lines: what else is told of their calls costs less while these are in the caches. */
+export const afterWrites = (log: Log, run: () => void): void =>
+  (log as unknown as Record<symbol, LineWriter>)[pino.symbols.streamSym]?.afterWrites?.(run)
 
 /** A log whose lines go to a function, as they are logged. */
 export function createLineLog(level: string, take: (line: Readonly<Record<string, unknown>>) => void): Log {
@@ -95,6 +100,7 @@ export function batched(destination: LineDestination, clock: Clock = steadyClock
   let isDue = false
   let writtenAt = -Infinity
   let ended = false
+  const after: Array<() => void> = []
   function flushSync(): void {
     const held = lines
     lines = []
@@ -103,11 +109,13 @@ export function batched(destination: LineDestination, clock: Clock = steadyClock
     delay.close()
     if (held.length === 0) return
     writtenAt = clock.now()
+    for (const each of held) if (typeof each !== 'string') fetchCall(each)
     for (const each of held)
       if (typeof each === 'string') bytes.text(escapedJson(each))
       else putLine(bytes, each)
     destination.write(bytes.view())
     bytes.clear()
+    for (const run of after) run()
   }
   function hold(line: string | LoggedCall, length: number): void {
     lines.push(line)
@@ -124,6 +132,7 @@ export function batched(destination: LineDestination, clock: Clock = steadyClock
     later: (call: LoggedCall): void => hold(call, callLineChars),
     /** pino calls it after a fatal line. */
     flushSync,
+    afterWrites: (run: () => void): void => void after.push(run),
     /** At the exit of the process: writes what is there, and further lines one by one. */
     end(): void {
       ended = true

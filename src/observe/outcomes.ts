@@ -12,7 +12,7 @@ export const ownOutcomes = ['ok', 'tool_error', 'rpc_error', 'denied'] as const
 export type Outcome = (typeof ownOutcomes)[number] | ErrorCode
 
 /** What its caller or a person decides, or has to do first, is no failure of a service. */
-export const isFailure = (outcome: string): boolean => !outcomesOfPersons.has(outcome)
+export const isFailure = (outcome: string): boolean => outcome !== 'ok' && !outcomesOfPersons.has(outcome)
 export const outcomesOfPersons: ReadonlySet<string> = new Set<Outcome>([
   ...(['ok', 'cancelled', 'connect_required', 'declined'] as const)
 ])

@@ -3,7 +3,7 @@
 
 import type { Snapshot } from '../config/snapshot.ts'
 import { type Clock, settledWithin } from '../time/clock.ts'
-import { alsoTo, type Log } from './log.ts'
+import { afterWrites, alsoTo, type Log } from './log.ts'
 import type { Readings } from './metrics/metrics.ts'
 import { createLogExport } from './otlp/log-export.ts'
 import { createShownCaller, shownName } from './pseudonyms.ts'
@@ -40,6 +40,7 @@ export async function openTelemetry(
           wall
         })
       : undefined
+  if (metrics !== undefined) afterWrites(log, metrics.calls.settle)
   const lossesOf = (signal: Signal) => createLosses(signal, log, metrics)
   const placeOf = (signal: Signal) => ({
     url: `${telemetry?.otlp.endpoint.replace(/\/$/, '')}/v1/${signal}`,

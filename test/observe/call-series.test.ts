@@ -106,9 +106,9 @@ t.test('a tool that has not been called for ten minutes makes room, one that is 
   const { ofSent } = createCallAttributes(names, [series])
   const sent = (tool: string, error?: Error): void => {
     const definition = { tenant: 'acme', name: 'up', type: 'http' }
-    const asked = { definition, revision: '2025-11-25', method: 'tools/call', name: tool }
+    const asked = { revision: '2025-11-25', method: 'tools/call', name: tool }
     const request = { ...asked, error, isToolError: false, ms: 1 }
-    series.record(1, 'acme', ofSent(request))
+    series.record(1, 'acme', ofSent(definition, request))
   }
   const counts = () =>
     new Map(

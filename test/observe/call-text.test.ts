@@ -129,8 +129,8 @@ t.test('a call counts where its attributes say, whatever came before', async (t)
         const isToolError = error === undefined && ended.outcome === 'tool_error'
         const name = call.record?.route?.name
         const revision = call.record?.revision ?? '2025-11-25'
-        const request = { definition, revision, method: call.request.method, name, error, isToolError, ms: 1 }
-        if (sentSeries(request) !== sent.find('acme', attributesOf.ofSent(request))) wrong++
+        const request = { revision, method: call.request.method, name, error, isToolError, ms: 1 }
+        if (sentSeries(definition)(request) !== sent.find('acme', attributesOf.ofSent(definition, request))) wrong++
       }
   }
   t.equal(wrong, 0)

@@ -6,8 +6,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
+import pino from 'pino'
 import { GatewayError } from '../../src/protocol/messages.ts'
-import { batched, type LoggedCall, redacted, shortError } from '../../src/observe/log.ts'
+import { afterWrites, batched, type LoggedCall, redacted, shortError, writeCall } from '../../src/observe/log.ts'
 import { handClock } from '../kit/connector.ts'
 import { textLine } from '../../src/observe/text-log.ts'
 
@@ -115,20 +116,41 @@ t.test('a line goes out with its turn; under load, lines of some milliseconds ar
 
 t.test('the line of a call is made when it is written, in its place among the others', async (t) => {
   const written: string[] = []
-  let made = 0
+  let id = 'too early'
   const lines = batched({ write: (lines) => written.push(String(lines)) }, handClock())
   lines.write('before\n')
-  const next = loggedCall(() => `number ${++made}`)
+  const next = loggedCall(() => id)
   lines.later(next)
   lines.write('after\n')
-  t.equal(made, 0)
+  id = 'first'
   await turn()
-  t.same(written, [`before\n${lineOf('number 1')}after\n`])
+  t.same(written, [`before\n${lineOf('first')}after\n`])
   for (let call = 0; call < 200; call++) lines.later(next)
   t.equal(written.length, 2, 'many do not wait')
-  t.match(written[1], /^.*"requestId":"number 2",.*\n/)
   lines.flushSync()
-  t.equal(made, 201, 'none is lost')
+  t.equal(written.slice(1).join(''), lineOf('first').repeat(200), 'none is lost')
+})
+
+t.test('what else is told of calls hears of each write of their lines', async (t) => {
+  const heard: string[] = []
+  const clock = handClock()
+  const log = pino({ base: null }, batched({ write: (lines) => heard.push(String(lines)) }, clock))
+  afterWrites(log, () => heard.push('counted'))
+  writeCall(
+    log,
+    loggedCall(() => 'a'),
+    true
+  )
+  t.same(heard, [])
+  await turn()
+  t.match(heard, [/"requestId":"a"/, 'counted'])
+  log.info('b')
+  clock.advance(50)
+  t.match(heard.slice(2), [/"msg":"b"/, 'counted'])
+  const plain = pino({ base: null }, { write: (line: string) => heard.push(line) })
+  afterWrites(plain, () => heard.push('counted'))
+  plain.info('c')
+  t.match(heard.slice(4), [/"msg":"c"/], 'a log that writes each line at once does not say so')
 })
 
 t.test('names of secrets carry no value, in a line and in the objects of a line', async (t) => {

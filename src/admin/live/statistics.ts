@@ -77,7 +77,7 @@ export function createLiveStatistics({
       usage.meter.callEnded(call, ended, now)
       series.meter.callEnded(call, ended, now)
       callers.meter.callEnded(call, now)
-      refusedLately.note(ended.outcome, call.tenant.id, 'call', now)
+      if (ended.outcome !== 'ok') refusedLately.note(ended.outcome, call.tenant.id, 'call', now)
     }
   })
 

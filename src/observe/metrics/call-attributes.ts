@@ -16,9 +16,10 @@ const knownMethods: ReadonlySet<string> = new Set([
 
 export type Attributes = Record<string, string | undefined>
 
+export type MeteredUpstream = Readonly<Record<'tenant' | 'name' | 'type', string>>
+
 /** A request that was sent to an upstream, and how it ended. */
 export interface UpstreamRequest {
-  readonly definition: { readonly tenant: string; readonly name: string; readonly type: string }
   /** Of the connection, as its handshake has settled it. */
   readonly revision: string
   readonly method: string
@@ -64,15 +65,17 @@ export function createCallAttributes(
       }
     },
     /** Of `mcp.client.session.duration`. @param error undefined: it was closed */
-    ofConnection: ({ tenant, name, type }: UpstreamRequest['definition'], error: string | undefined): Attributes => ({
+    ofConnection: ({ tenant, name, type }: MeteredUpstream, error: string | undefined): Attributes => ({
       'network.transport': transportOf(type),
       'error.type': error,
       'gatehouse.tenant': tenant,
       'gatehouse.upstream': nameIn(tenant, 'upstreams', name)
     }),
     /** Of `mcp.client.operation.duration`. */
-    ofSent({ definition, revision, method, name: asked, error, isToolError }: UpstreamRequest): Attributes {
-      const { tenant, name, type } = definition
+    ofSent(
+      { tenant, name, type }: MeteredUpstream,
+      { revision, method, name: asked, error, isToolError }: UpstreamRequest
+    ): Attributes {
       const isNamed = method === 'tools/call' || method === 'prompts/get'
       const sent = isNamed && typeof asked === 'string' ? nameIn(tenant, 'names', asked) : undefined
       const code = error instanceof RpcError ? nameIn(tenant, 'codes', String(error.error.code)) : undefined

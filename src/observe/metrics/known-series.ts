@@ -2,7 +2,7 @@
 // joining them cost more than counting.
 
 import type { CallOutcome, ObservedCall } from '../calls.ts'
-import type { createCallAttributes, UpstreamRequest } from './call-attributes.ts'
+import type { createCallAttributes, MeteredUpstream, UpstreamRequest } from './call-attributes.ts'
 import type { createCallSeries, Histogram } from './call-series.ts'
 
 /** Of one definition; beyond, they are found again. */
@@ -46,24 +46,27 @@ export function createServedSeries({ find }: Pick<CallSeries, 'find'>, { ofServe
   }
 }
 
+type Tools = Map<string, { readonly revision: string; readonly series: Histogram }>
+
 /** Of tool calls that an upstream answered with a result, by its definition and the tool. */
 export function createSentSeries({ find }: Pick<CallSeries, 'find'>, { ofSent }: Pick<CallAttributes, 'ofSent'>) {
-  const known = new WeakMap<object, Map<string, { readonly revision: string; readonly series: Histogram }>>()
-  return (request: UpstreamRequest): Histogram => {
-    const { definition, revision, method, name, error, isToolError } = request
-    const isUsual = method === 'tools/call' && error === undefined && !isToolError && typeof name === 'string'
-    let tools = isUsual ? known.get(definition) : undefined
-    const found = isUsual ? tools?.get(name) : undefined
-    if (found?.revision === revision && !found.series.isGone) return found.series
-    const attributes = ofSent(request)
-    const series = find(definition.tenant, attributes)
-    if (!isUsual || attributes['gen_ai.tool.name'] !== name) return series
-    // Some are of series that have made room.
-    if (tools === undefined || tools.size >= maxTools) {
-      tools = new Map()
-      known.set(definition, tools)
+  const known = new WeakMap<object, Tools>()
+  /** @returns which histogram a request to this upstream belongs to */
+  return (definition: MeteredUpstream): ((request: UpstreamRequest) => Histogram) => {
+    const tools: Tools = known.get(definition) ?? new Map()
+    known.set(definition, tools)
+    return (request) => {
+      const { revision, method, name, error, isToolError } = request
+      const isUsual = method === 'tools/call' && error === undefined && !isToolError && typeof name === 'string'
+      const found = isUsual ? tools.get(name) : undefined
+      if (found?.revision === revision && !found.series.isGone) return found.series
+      const attributes = ofSent(definition, request)
+      const series = find(definition.tenant, attributes)
+      if (!isUsual || attributes['gen_ai.tool.name'] !== name) return series
+      // Some are of series that have made room.
+      if (tools.size >= maxTools) tools.clear()
+      tools.set(name, { revision, series })
+      return series
     }
-    tools.set(name, { revision, series })
-    return series
   }
 }

@@ -10,7 +10,7 @@ import { runSteps } from '../../time/turns.ts'
 import type { Clock } from '../../time/clock.ts'
 import { type CallOutcome, type EndedCall, mayBeHeld, type ObservedCall } from '../calls.ts'
 import { createCountedLater } from '../counted-later.ts'
-import { createCallAttributes, type Attributes, type UpstreamRequest } from './call-attributes.ts'
+import { createCallAttributes, type Attributes, type MeteredUpstream, type UpstreamRequest } from './call-attributes.ts'
 import { createCallSeries, maxSeries, plain } from './call-series.ts'
 import { createLabelNames } from './label-names.ts'
 import { createTenantCounts } from './tenant-counts.ts'
@@ -139,7 +139,7 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     for (const { call, ended } of calls) {
       const trace = call.record?.trace
       served.add(servedSeries(call, ended), ended.ms / 1e3, trace?.isSampled === true ? trace : undefined)
-      limitHit(ended.outcome, call.tenant.id)
+      if (ended.outcome !== 'ok') limitHit(ended.outcome, call.tenant.id)
     }
   }
 
@@ -165,9 +165,10 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
     },
     /** For whoever else counts calls. */
     calls: { countedBy: servedLater.also, settle: servedLater.settle },
-    requestEnded(request: UpstreamRequest): void {
-      // At once: it is one histogram, which takes less than to keep the request until many are counted.
-      sent.add(sentSeries(request), request.ms / 1e3)
+    /** @returns what counts a request to this upstream: at once, which takes less than to keep it until many are */
+    requestsTo(definition: MeteredUpstream): (request: UpstreamRequest) => void {
+      const seriesOf = sentSeries(definition)
+      return (request) => sent.add(seriesOf(request), request.ms / 1e3)
     },
     /** @param tenant of the caller who was let in */
     refused(reason: string, tenant: string | undefined): void {
@@ -180,7 +181,7 @@ export function createMetrics({ resource, version, database, clock, wall }: Metr
       sessions.record(seconds, tenant, { 'mcp.protocol.version': revision, ...place })
     },
     /** A connection to an upstream has ended. */
-    connectionEnded(seconds: number, definition: UpstreamRequest['definition'], error: string | undefined): void {
+    connectionEnded(seconds: number, definition: MeteredUpstream, error: string | undefined): void {
       connections.record(seconds, definition.tenant, attributesOf.ofConnection(definition, error))
     },
     /** The store has answered. */

@@ -53,7 +53,8 @@ interface ConnectionPlace extends Pick<PooledConnection, 'key' | 'definition' | 
 
 /** Records metrics of requests and connections to upstreams. */
 export interface UpstreamMeter {
-  requestEnded(request: UpstreamRequest): void
+  /** @returns what to call with each request to this upstream, when it has ended */
+  requestsTo(definition: UpstreamDefinition): (request: UpstreamRequest) => void
   connectionEnded(seconds: number, definition: UpstreamDefinition, error: string | undefined): void
 }
 
@@ -87,6 +88,7 @@ export function createPooledConnection(
   let ended: Error | undefined
   let whenIdle: 'close' | 'leave' | undefined
   let isTold = false
+  const countRequest = metrics?.requestsTo(definition)
 
   function callEnded(error?: unknown): void {
     requestEnded(connection, error)
@@ -175,8 +177,7 @@ export function createPooledConnection(
             watched(error)
             callEnded(error)
             if (sentAt === undefined) return
-            const ms = connection.touchedAt - sentAt
-            metrics?.requestEnded({ definition, revision, method, name, error, isToolError, ms })
+            countRequest?.({ revision, method, name, error, isToolError, ms: connection.touchedAt - sentAt })
           }
           result.then(
             (answer) => over(undefined, answer['isError'] === true && method === 'tools/call'),
