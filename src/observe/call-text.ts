@@ -199,7 +199,7 @@ function callerFields({ tenant, endpoint, principal, record = noRecord }: Observ
 /** What the text of a route is kept under: it says no more than the method and the route do. */
 function targetFields({ request: { method, params }, record = noRecord }: ObservedCall): Fields {
   const { route } = record
-  const fields = { method: method.slice(0, 64), upstream: route?.upstream }
+  const fields = { method: firstOf(method, 64), upstream: route?.upstream }
   if (route === undefined) return fields
   if (method === 'tools/call') return { ...fields, tool: shownName(route) }
   const ref = params?.['ref']

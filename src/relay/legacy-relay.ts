@@ -148,7 +148,8 @@ export function createLegacyRelay({
     /** Does the request have to run where those before it of its session ran? */
     isBound: (call: Parameters<typeof isBoundRequest>[0]): boolean => isBoundRequest(call, catalogs, listings),
     /** For such a call at another process than that: a connection on which it runs here all the same. */
-    borrowFor: (call: LegacyCall) => borrowed.use(call.session, upstreamForBorrower(call, catalogs, listings), call),
+    borrowFor: (call: LegacyCall) =>
+      borrowed.use(call.session, upstreamForBorrower(call, catalogs, listings), call.endpoint),
     /** A notification of a client that is about none of its requests. */
     notify: (session: LiveSession, said: Notification): void => notifyServers(services, session, said),
     /** A client that keeps its stream open keeps its connections. */

@@ -19,7 +19,14 @@ export function createHeldEvents(memory: HeldMemory) {
   const fits = (isReserved = false): boolean =>
     memory.fit(chars * bytesPerChar) && (isReserved || chars === 0 || memory.share.has(freeForRequests))
   const isTooMuch = (): boolean => events.length > eventsKept || (events.length > 1 && (chars > maxHeld || !fits()))
+  function clear(): void {
+    events.length = 0
+    chars = 0
+    memory.set(0)
+  }
+
   return {
+    clear,
     count: (): number => events.length,
     /** @param at 0 is the oldest event */
     get: (at: number): JsonText | undefined => events[at],
@@ -33,9 +40,7 @@ export function createHeldEvents(memory: HeldMemory) {
       while (isTooMuch()) chars -= events.shift()?.length ?? 0
       if (isReserved) memory.set(chars * bytesPerChar)
       if (fits(isReserved)) return true
-      events.length = 0
-      chars = 0
-      memory.set(0)
+      clear()
       return false
     }
   }

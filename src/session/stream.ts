@@ -134,9 +134,9 @@ export function createStream({ now, primes, idOf, onEvent, onFinish, memory }: S
     return sink
   }
 
-  /** Frees the memory of a finished stream without a connection: its client can no longer come back to it. */
+  /** Forgets the events of a finished stream without a connection: its client can no longer come back to it. */
   function forgetIfOver(): void {
-    if (over && connection === undefined) memory.set(0)
+    if (over && connection === undefined) held.clear()
   }
 
   function sendAway(retryMs: number): void {

@@ -70,16 +70,14 @@ export function createTraces({ place, samplePercent, resource, version, losses }
       const parent = parentOf(request.params, record?.traceHeaders)
       // Spans that nobody gets cost half as much as those that are sent.
       if (parent === undefined && Math.random() * 100 >= samplePercent) return undefined
+      // One that there is not may be as long as the request.
+      const method = firstOf(request.method, 64)
       const attributes = {
-        'mcp.method.name': request.method.slice(0, 64),
+        'mcp.method.name': method,
         'gatehouse.tenant': tenant.id,
         'gatehouse.endpoint': endpoint.name
       }
-      const span = tracer.startSpan(
-        request.method.slice(0, 64),
-        { kind: SpanKind.SERVER, attributes },
-        contextOf(parent)
-      )
+      const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, contextOf(parent))
       return callTrace(span, parent)
     },
     close: (): Promise<void> => provider.shutdown().catch(() => {}) // The collector is away: its spans are lost.

@@ -1,7 +1,7 @@
 // A connection into a session at a server over HTTP that another process lends: what it is opened with, what becomes of
 // what the server says outside of calls, and whether that process is there.
 
-import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Endpoint, HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Implementation, JsonObject, ServerRequest } from '../../protocol/messages.ts'
 import type { LentSession, ServerRequestOptions, Upstream } from '../../protocol/seams.ts'
@@ -9,7 +9,7 @@ import type { Bus } from '../../session/bus/bus.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
-import { type EndpointContext, quotaKeyOf } from '../call/call.ts'
+import { quotaKeyOf } from '../call/call.ts'
 import { createPacedReports } from '../catalog/freshness.ts'
 import { declaredAtHandshake } from '../client/declared-capabilities.ts'
 import type { LoanAnswer, LoanQuestion } from './lent-sessions.ts'
@@ -18,7 +18,8 @@ import { aboutSession, isTold, type Overheard } from './overheard.ts'
 export interface Loan {
   readonly session: LiveSession
   readonly definition: HttpDefinition
-  context: EndpointContext
+  /** As the newest call has it. */
+  endpoint: Endpoint
   /** The process that lends. */
   home: string
   /** In ms since the epoch. 0: nothing is lent. */
@@ -78,7 +79,7 @@ export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }:
 
   /** @throws GatewayError upstream_unavailable, too_many */
   async function connect(loan: Loan, lent: LentSession): Promise<Upstream> {
-    const { session, definition, context } = loan
+    const { session, definition, endpoint } = loan
     const { record } = session.session
     const said = (message: JsonObject): void => {
       const overheard: Overheard = { key: session.key, hash: definition.hash, message }
@@ -89,7 +90,7 @@ export function createBorrowedConnections({ pool, bus, clientInfo, clock, ask }:
     })
     const handshake = {
       clientInfo,
-      capabilities: declaredAtHandshake(definition, context.endpoint, record),
+      capabilities: declaredAtHandshake(definition, endpoint, record),
       quotaKey: quotaKeyOf(record.owner),
       loan: {
         session: lent,

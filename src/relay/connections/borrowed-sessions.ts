@@ -2,12 +2,12 @@
 // session, which lends them for some seconds at a time (lent-sessions.ts). Calls that come here are sent on them, each
 // on a POST of its own. Where nothing is lent, or no longer, a call goes to the home as before.
 
-import type { HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Endpoint, HttpDefinition, UpstreamDefinition } from '../../config/snapshot.ts'
 import type { SessionSharing, Upstream } from '../../protocol/seams.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import { every, pause } from '../../time/clock.ts'
 import { lentIds } from '../../upstream/rpc/request-ids.ts'
-import { type EndpointContext, scopeOf } from '../call/call.ts'
+import { scopeOf } from '../call/call.ts'
 import {
   borrowedScopeOf,
   type BorrowedSessionsOptions,
@@ -49,12 +49,12 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
   const open = new Set<Loan>()
   const homes = createFollowedHomes(bus, (home) => void giveBack(home))
 
-  function loanOf(session: LiveSession, definition: HttpDefinition, context: EndpointContext): Loan {
+  function loanOf(session: LiveSession, definition: HttpDefinition, endpoint: Endpoint): Loan {
     const ofSession = loans.get(session) ?? new Map<string, Loan>()
     loans.set(session, ofSession)
     const known = ofSession.get(definition.hash)
-    if (known !== undefined) return Object.assign(known, { context })
-    const loan: Loan = { session, definition, context, ...nothingLent(), connections: new Set() }
+    if (known !== undefined) return Object.assign(known, { endpoint })
+    const loan: Loan = { session, definition, endpoint, ...nothingLent(), connections: new Set() }
     ofSession.set(definition.hash, loan)
     return loan
   }
@@ -163,11 +163,11 @@ export function createBorrowedSessions(options: BorrowedSessionsOptions) {
     use(
       session: LiveSession,
       definition: UpstreamDefinition | undefined,
-      context: EndpointContext
+      endpoint: Endpoint
     ): SessionConnection | undefined {
       if (definition?.type !== 'http' || definition.isolation !== 'session') return undefined
       if (!definition.lendSessions) return undefined
-      const loan = loanOf(session, definition, context)
+      const loan = loanOf(session, definition, endpoint)
       const { home } = session.session.record
       if (loan.home !== home) end(loan, { home, dueAt: 0, calls: 0 })
       const now = clock.now()
