@@ -43,7 +43,7 @@ t.test('it is closed half a minute after the last call, and opened again with th
     log
   } as unknown as BorrowedSessionsOptions)
   t.teardown(borrowed.close)
-  const use = () => borrowed.use(session as never, definition, { endpoint: { members: [] } } as never)?.upstream
+  const use = () => borrowed.use(session as never, definition, { members: [] } as never)?.upstream
   const call = async () => await use()?.request(callOf('echo'), recordingClient(), never)
   const pings = (): number => peer.seen.filter(isMethod('ping')).length
 
