@@ -21,6 +21,7 @@ import type { SessionConnection } from '../connections/session-connections.ts'
 import { createModernTasks } from '../tasks/modern-for-session.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
 import { callAsTask, requiresTask } from '../tasks/task-required-tools.ts'
+import type { SessionCallClient } from './session-clients.ts'
 
 /**
  * Is the request for a server of another era? Tasks of servers of both eras are too: sessions speak to them in the
@@ -150,7 +151,7 @@ export function createInputLoop({
       call: LegacyCall,
       { upstream: first }: SessionConnection,
       asked: Request,
-      client: Client,
+      client: SessionCallClient,
       wrapsResult: boolean,
       reconnect: () => Promise<SessionConnection>
     ): Promise<Result> {
@@ -189,8 +190,10 @@ export function createInputLoop({
  * Of a request that is sent no second time, the arguments are let go of once they are sent. Those that the endpoint has
  * added some to are a copy, which holds what the caller gave.
  */
-const sentOnce = ({ client: { sent }, request }: LegacyCall, { params }: Request, client: Client): Client =>
-  sent !== undefined && params?.['arguments'] === request.params?.['arguments'] ? { ...client, sent } : client
+const sentOnce = ({ request }: LegacyCall, { params }: Request, client: SessionCallClient): Client =>
+  client.letGo !== undefined && params?.['arguments'] === request.params?.['arguments']
+    ? { ...client, sent: client.letGo }
+    : client
 
 const wantedTask = ({ method, params }: Request): unknown => (method === 'tools/call' ? params?.['task'] : undefined)
 

@@ -1,7 +1,7 @@
 // What upstreams say to and ask of the clients of sessions, in the shape that each client's revision knows: during a
 // call to its client, outside of calls over the session's own stream.
 
-import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
 import { noteAgain } from '../../observe/call-notes.ts'
 import type { JsonObject, Notification, ServerRequest } from '../../protocol/messages.ts'
 import type { Client, ServerRequestOptions } from '../../protocol/seams.ts'
@@ -17,6 +17,12 @@ import type { SessionConnection, SessionConnectionEvents } from '../connections/
 import type { ResourceSubscriptions } from '../subscriptions/resource-subscriptions.ts'
 import type { UpstreamScope } from '../tasks/session-task-ids.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
+
+/** The client of one call of a session. Tasks keep it for long after `endCall`, and then nothing of the call. */
+export interface SessionCallClient extends Client {
+  /** `sent` of a request that is sent no second time; undefined where the call has none. */
+  readonly letGo?: Client['sent']
+}
 
 export type SessionClients = ReturnType<typeof createSessionClients>
 
@@ -34,15 +40,15 @@ export function createSessionClients({
 }) {
   const shaped = (
     session: LiveSession,
-    context: EndpointContext,
+    endpoint: Endpoint,
     source: UpstreamScope,
     notification: Notification
   ): Notification | undefined =>
-    notificationForSession(notification, source.definition.name, context, session, tasks.toClient(session, source))
+    notificationForSession(notification, source.definition.name, endpoint, session, tasks.toClient(session, source))
 
   const asked = (
     session: LiveSession,
-    { endpoint }: EndpointContext,
+    endpoint: Endpoint,
     source: UpstreamScope,
     request: ServerRequest,
     options: ServerRequestOptions | undefined,
@@ -55,7 +61,7 @@ export function createSessionClients({
   /** Sends a notification to the session's own stream. */
   function notify(session: LiveSession, source: UpstreamScope, notification: Notification): void {
     const context = contextOf(session)
-    const message = context === undefined ? undefined : shaped(session, context, source, notification)
+    const message = context === undefined ? undefined : shaped(session, context.endpoint, source, notification)
     if (message !== undefined) session.send(message)
   }
 
@@ -77,26 +83,29 @@ export function createSessionClients({
 
   return {
     /** During a call. After `endCall`, what its tasks still report goes to the session's own stream. */
-    forCall(call: LegacyCall, connection: SessionConnection): Client & { endCall(): void } {
-      const { session, client } = call
+    forCall(call: LegacyCall, connection: SessionConnection): SessionCallClient & { endCall(): void } {
+      const { session, endpoint, client } = call
       const { era, capabilities } = connection.upstream
-      let ended = false
+      // Functions below that referred to `call` or `client` would keep the arguments for as long as its tasks run.
+      let own: LegacyCall | undefined = call
       return {
         // A modern server is shown a client of its own era, and asks by input requests (bridge/input-loop).
         era,
         capabilities: era === 'modern' ? declaredForSession(call, capabilities) : client.capabilities,
         logLevel: session.session.record.logLevel,
         quotaKey: quotaKeyOf(session.session.record.owner),
-        again: (why) => noteAgain(call.record, why),
+        letGo: client.sent && ((keptBytes) => own?.client.sent?.(keptBytes)),
+        again: (why) => noteAgain(own?.record, why),
         notify(notification) {
-          const message = shaped(session, call, connection, notification)
+          const message = shaped(session, endpoint, connection, notification)
           if (message === undefined) return
-          if (ended) live.get(session.key)?.send(message)
-          else client.notify(message)
+          if (own === undefined) live.get(session.key)?.send(message)
+          else own.client.notify(message)
         },
-        ask: async (request, options) => await asked(session, call, connection, request, options, client),
+        ask: async (request, options) =>
+          await asked(session, endpoint, connection, request, options, own?.client ?? session),
         endCall() {
-          ended = true
+          own = undefined
         }
       }
     },
@@ -131,7 +140,7 @@ export function createSessionClients({
         const context = contextOf(session)
         if (context === undefined) throw endedSession()
         const source = { definition, scope: scopeOf(definition, session) }
-        return await asked(session, context, source, request, options, session)
+        return await asked(session, context.endpoint, source, request, options, session)
       }
     })
   }

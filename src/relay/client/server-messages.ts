@@ -20,7 +20,7 @@ import { type AskedClient, isAggregated } from './declared-capabilities.ts'
 import { passesLogLevel } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
-import type { EndpointContext, ModernCall } from '../call/call.ts'
+import type { ModernCall } from '../call/call.ts'
 
 /** @throws RpcError -32602 where the client did not declare what is asked for, or its revision has no form for it */
 export function shapeServerRequest(
@@ -114,7 +114,7 @@ export function withUpstreamName(elicitation: JsonObject, upstream: UpstreamName
 export function notificationForSession(
   notification: Notification,
   upstream: UpstreamName,
-  { endpoint }: EndpointContext,
+  endpoint: Endpoint,
   { session: { record } }: LiveSession,
   taskId: TaskIdMap
 ): Notification | undefined {
