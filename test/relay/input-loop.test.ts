@@ -3,6 +3,7 @@
 
 import t from 'tap'
 import { randomBytes } from 'node:crypto'
+import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
 import {
   type ClientCapabilities,
   GatewayError,
@@ -54,6 +55,7 @@ function scene(
   }: SceneOptions = {}
 ) {
   const clock = stillClock()
+  const memory = createMemoryAccount(64 * 1024 * 1024)
   const sent: Request[] = []
   const asked: ServerRequest[] = []
   const heard: Notification[] = []
@@ -87,7 +89,12 @@ function scene(
       signal,
       endpoint: { members: Array.from({ length: members }, () => ({ upstream: 'up' })) },
       tenant: { upstreams: new Map([['up', { name: 'up', isolation: 'session' }]]) },
-      session: { key: 'live', tenant: 'acme', session: { record: { revision, capabilities } } }
+      session: {
+        key: 'live',
+        tenant: 'acme',
+        memory: holdMemory(memory.share('acme', 'ada')),
+        session: { record: { revision, capabilities } }
+      }
     }) as unknown as LegacyCall
   const quotas = createServerRequestQuotas({
     request: 1_000,
@@ -113,6 +120,7 @@ function scene(
     heard,
     call,
     quotas,
+    memory,
     run: (params: JsonObject = { name: 'x' }, method = 'tools/call', connect = () => Promise.resolve(upstream)) =>
       fulfiller.request(call({ method, params }), connection, { method, params }, client, false, async () => ({
         ...connection,
@@ -409,4 +417,33 @@ t.test('and is given back however it ends', async (t) => {
     t.same(sizes, [4, 4], 'a session, an upstream, a tenant, and the process')
     t.equal(made.quotas.size, 0)
   }
+})
+
+t.test('the answers count for whoever gave them until the server has them', async (t) => {
+  const long = 1_000_000
+  const counts: number[] = []
+  let second: ((answer: unknown) => void) | undefined
+  const count = (): Result => {
+    counts.push(made.memory.held)
+    return counts.length === 2 ? done : input({ c: roots })
+  }
+  const made = scene([input({ a: roots, b: roots }), count, count], {
+    ask: () =>
+      made.asked.length === 2
+        ? new Promise((resolve) => {
+            second = resolve
+          })
+        : Promise.resolve({ answer: 'x'.repeat(made.asked.length === 1 ? long : 10) })
+  })
+  const running = made.run()
+  await until('the first answer is there, and the second is waited for', () => made.memory.held > long)
+  second?.({})
+  await running
+  t.ok((counts[0] ?? 0) > long, 'both')
+  t.ok((counts[1] ?? long) < 1_000, 'those of the next round take their place')
+  t.equal(made.memory.held, 0)
+
+  const full = scene([input({ a: roots }), done], { ask: async () => ({ answer: 'x'.repeat(20_000_000) }) })
+  await t.rejects(full.run({ name: 'x' }, 'prompts/get'), { code: 'too_many', message: /responses to an upstream/ })
+  t.equal(full.memory.held, 0)
 })

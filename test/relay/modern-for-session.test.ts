@@ -1,6 +1,7 @@
 // A call that was done at once and shall be a task, while the store is away: it is not said to be worth another try.
 
 import t from 'tap'
+import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
 import { GatewayError, type JsonObject, type Result, upstreamName } from '../../src/protocol/messages.ts'
 import type { Client, Upstream } from '../../src/protocol/seams.ts'
 import { createModernTasks } from '../../src/relay/tasks/modern-for-session.ts'
@@ -13,6 +14,7 @@ import { until } from '../kit/until.ts'
 
 const live = {
   key: 'live',
+  memory: holdMemory(createMemoryAccount().share('acme', 'ada')),
   endpoint: 'default',
   session: {
     record: {

@@ -2,6 +2,7 @@
 // server requests to the client, and the request is sent again with their responses (2026-07-28 basic/patterns/mrtr).
 
 import { noteAnswered, noteRound, noteSent, tracedAnswer, tracedRequest } from '../../observe/call-notes.ts'
+import { type HeldMemory, holdMemory } from '../../limits/memory.ts'
 import { atLeast, GatewayError, metaOf, type Request, type Result } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { hasCapability } from '../../protocol/methods.ts'
@@ -78,14 +79,16 @@ export function createInputLoop({
     !atLeast(call.session.session.record.revision, '2025-11-25') &&
     requiresTask(listings, definitionOf(call, name), params?.['name'])
 
-  /** @returns the first result that asks for nothing */
+  /** @param held counts the answers of the client @returns the first result that asks for nothing */
   async function converse(
     call: LegacyCall,
     upstream: Upstream,
     request: Request,
-    progress: MonotonicProgress
+    progress: MonotonicProgress,
+    held: HeldMemory
   ): Promise<Result> {
     let next = request
+    let answersBytes = 0
     for (let round = 0; ; round++) {
       const sent = tracedRequest(call.record, next, upstream.name)
       const result = await tracedAnswer(call.record, upstream.request(sent, progress.client, call.signal))
@@ -104,11 +107,13 @@ export function createInputLoop({
               requests: inputRequests,
               retained: result,
               quotas: serverRequestQuotas,
+              held,
               newElicitationId: newId
             })
       // Neither the answers nor the state of the round before: the server has put into its state what it still needs.
       const answered = inputResponses === undefined ? request : withParam(request, 'inputResponses', inputResponses)
       next = typeof requestState === 'string' ? withParam(answered, 'requestState', requestState) : answered
+      held.set((answersBytes = held.bytes - answersBytes))
       progress.again()
       noteRound(call.record)
     }
@@ -126,7 +131,9 @@ export function createInputLoop({
     const wrapped = given.method === 'tools/call' && upstream.era === 'modern' && wrapsResult
     const progress = createMonotonicProgress(client, metaOf(given.params)['progressToken'])
     // Answers and a state of the client's own making would be taken for what the server asked for.
-    const result = await converse(call, upstream, withoutInputResponses(forwardableRequest(given)), progress)
+    const first = withoutInputResponses(forwardableRequest(given))
+    const held = holdMemory(call.session.memory.share)
+    const result = await converse(call, upstream, first, progress, held).finally(held.retain())
     if (result['resultType'] !== 'task') {
       const last =
         given.method === 'tools/call' && upstream.era === 'modern' ? forSession(call, result, wrapped) : plain(result)

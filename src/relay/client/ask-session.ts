@@ -13,8 +13,10 @@ import {
   type UpstreamName
 } from '../../protocol/messages.ts'
 import { withRelatedTask } from '../../protocol/translate/tasks.ts'
-import { jsonSizeOf } from '../../limits/limits.ts'
+import { jsonSizeOf, jsonSizeSteps } from '../../limits/limits.ts'
+import type { HeldMemory } from '../../limits/memory.ts'
 import { unreachable } from '../../session/pending-server-requests.ts'
+import { runSteps } from '../../time/turns.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
 import type { LegacyCall } from '../call/call.ts'
 import { declaredCapabilities } from './declared-capabilities.ts'
@@ -49,6 +51,7 @@ export async function askSession(
     requests,
     retained,
     quotas,
+    held,
     newElicitationId,
     taskId
   }: {
@@ -58,6 +61,8 @@ export async function askSession(
     /** The requests that stay in memory until the last response is there. */
     readonly retained: JsonObject
     readonly quotas: Pick<ServerRequestQuotas, 'open'>
+    /** The responses are counted here; whoever gave it releases it when the server has them, or there was an error. */
+    readonly held: HeldMemory
     /** 2025-11-25 requires an id of elicitations by URL; 2026-07-28 has none. */
     readonly newElicitationId: () => string
     /** The id of the task as the client knows it. */
@@ -93,7 +98,11 @@ export async function askSession(
   try {
     return Object.fromEntries(
       await Promise.all(
-        shaped.map(async ([key, request]) => [key, await ask(call, upstream, request, signal)] as const)
+        shaped.map(async ([key, request]) => {
+          const response = await ask(call, upstream, request, signal)
+          held.require(await runSteps(jsonSizeSteps(response), held.share), 'The responses to an upstream')
+          return [key, response] as const
+        })
       )
     )
   } catch (error) {

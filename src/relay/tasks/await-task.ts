@@ -11,6 +11,7 @@ import {
   rpcCodes,
   RpcError
 } from '../../protocol/messages.ts'
+import { holdMemory } from '../../limits/memory.ts'
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
 import {
@@ -178,15 +179,22 @@ export function createModernTaskReader(clock: Clock, quotas: Pick<ServerRequestQ
         asking.add(nameOf(key))
         own.add(nameOf(key))
       }
-      const inputResponses = await askSession(call, {
-        upstream: upstream.name,
-        requests: Object.fromEntries(open),
-        retained: task,
-        quotas,
-        newElicitationId: newId,
-        ...(shown !== undefined && { taskId: shown })
-      })
-      await upstream.request({ method: 'tasks/update', params: { taskId: id, inputResponses } }, client, call.signal)
+      const held = holdMemory(call.session.memory.share)
+      const release = held.retain()
+      try {
+        const inputResponses = await askSession(call, {
+          upstream: upstream.name,
+          requests: Object.fromEntries(open),
+          retained: task,
+          quotas,
+          held,
+          newElicitationId: newId,
+          ...(shown !== undefined && { taskId: shown })
+        })
+        await upstream.request({ method: 'tasks/update', params: { taskId: id, inputResponses } }, client, call.signal)
+      } finally {
+        release()
+      }
     }
 
     try {
