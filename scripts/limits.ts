@@ -2305,6 +2305,16 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
   ],
   'The start': [['cli/run.ts probeMs', 'answer of whoever has the port already', 'start', 'named as another program']],
   'Several processes on one port': [
+    [
+      'cli/workers/primary.ts replaceDelay',
+      'time until a worker that has ended is replaced, doubled each time',
+      'worker',
+      '-'
+    ],
+    ['cli/workers/primary.ts wellMs', 'life of a worker after which that begins anew', 'worker', '-'],
+    ['cli/workers/forward-lines.ts maxLineBytes', 'a line of the log of a worker, to a pipe', 'line', 'in pieces'],
+    ['cli/workers/collect-metrics.ts collectMs', 'metrics of one worker, for another', 'worker', 'left out'],
+    ['gateway/worker-metrics.ts collectedMs', 'metrics of all others', 'worker', 'left out'],
     ['cli/run.ts maxWorkers', 'workers', 'gateway', 'refused at the start'],
     [
       'limits/process-memory.ts primaryBytes',
@@ -2502,6 +2512,7 @@ egress/sockets.ts probeMs
 upstream/http/pooled-socket.ts readBytes
 http/one-by-one.ts maxReadBytes
 workers/channel.ts messageBytes
+observe/metrics/merged-text.ts linesPerTurn
 upstream/http/response-reader.ts headPart
 upstream/http/response-reader.ts stepPieces
 upstream/http/sse-reader.ts feedLength

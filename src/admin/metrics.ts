@@ -14,7 +14,8 @@ export const metricsRoute = defineRoute(
     path: '/metrics',
     roles: ['platform-admin', 'auditor', 'viewer', 'metrics'],
     summary:
-      'Returns the metrics of the process that answers ([metrics.md](metrics.md)), in the text format of ' +
+      'Returns the metrics of the process that answers, and of the workers beside it ([metrics.md](metrics.md)), ' +
+      'in the text format of ' +
       'Prometheus; or, if `Accept` names it, as OpenMetrics with exemplars, which name traces of calls. Only for ' +
       'keys without `tenants`, since the metrics are of all tenants.',
     response: Type.String({ description: 'Text format 0.0.4, or OpenMetrics 1.0.' })

@@ -1,7 +1,6 @@
 // Runs a gateway until a signal: the ready line, reload, drain, exit. Shared by serve and quickstart.
 
 import { availableParallelism } from 'node:os'
-import { isatty } from 'node:tty'
 import type { Snapshot } from '../config/snapshot.ts'
 import { createFetch } from '../egress/fetch.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
@@ -12,6 +11,7 @@ import { steadyClock } from '../time/clock.ts'
 import type { WorkerProcess } from '../workers/messages.ts'
 import { UsageError, type Io } from './commands/command.ts'
 import { keepOutOfCrashFiles } from './crash-files.ts'
+import { onSignals } from './process/signals.ts'
 
 export interface RunOptions extends Io {
   readonly snapshot: Snapshot
@@ -71,9 +71,6 @@ const unreadLogMs = 1_000
 /** How long whoever has the port may take to say that it is a gateway: on a busy machine more than a second. */
 const probeMs = 5_000
 
-/** A terminal that was closed is none any more. */
-const isOnTerminal = (): boolean => [0, 1, 2].some((descriptor) => isatty(descriptor))
-
 /** @returns the exit code, when the gateway has ended */
 export async function runGateway({
   snapshot,
@@ -120,21 +117,11 @@ export async function runGateway({
     log.fatal({ err }, 'an uncaught error; draining, then exiting with code 1')
     if (!stopping) stop(1)
   }
-  const startedOnTerminal = isOnTerminal()
-  // A terminal that closes sends SIGHUP, through the shell a second time. Without a terminal (nohup) there is none that
-  // could have closed.
-  const onHup = (): void => {
-    if (onHangup !== undefined && isOnTerminal() === startedOnTerminal) onHangup()
-    else if (startedOnTerminal && !stopping) stop(0)
-  }
   const onExit = (): void => gateway?.killNow()
   limitCollectorThreads()
   const limited = keepOutOfCrashFiles(log)
   const made = createGateway(snapshot, { log, version, env, worker })
-  // Those of bin/gatehouse.mjs, for the time before this.
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.removeAllListeners(signal)
-  if (worker === undefined) process.on('SIGTERM', onSignal).on('SIGINT', onSignal).on('SIGHUP', onHup)
-  else obeyPrimary(worker, onSignal, onHangup)
+  const endSignals = worker === undefined ? onSignals(onSignal, onHangup) : obeyPrimary(worker, onSignal, onHangup)
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
   process.on('exit', onExit)
 
@@ -161,17 +148,21 @@ export async function runGateway({
   const code = await ended.promise
   idleMemory.close()
   log.info({ code }, 'stopped')
-  process.off('SIGTERM', onSignal).off('SIGINT', onSignal).off('SIGHUP', onHup)
+  endSignals()
   // Node would wait for whoever reads the log, if that takes for ever.
   if (process.stderr.writableLength > 0) steadyClock.timer(unreadLogMs, () => process.exit(code)).unref()
   return code
 }
 
 /** Signals that a terminal or a service manager sends to all processes count once: at the primary. */
-function obeyPrimary({ channel }: WorkerProcess, stop: () => void, reload: () => void = () => {}): void {
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {})
+function obeyPrimary({ channel }: WorkerProcess, stop: () => void, reload: () => void = () => {}): () => void {
+  const endSignals = onSignals(
+    () => {},
+    () => {}
+  )
   channel.on('stop', stop)
   channel.on('reload', reload)
+  return endSignals
 }
 
 async function friendly(error: unknown, { listen, admin }: Snapshot): Promise<unknown> {

@@ -8,6 +8,7 @@ import type { GatewayHttp, GatewayRelays } from './http.ts'
 import type { GatewayOptions, GatewayState } from './state.ts'
 import type { GatewayStorage } from './storage.ts'
 import type { GatewayUpstreams } from './upstreams.ts'
+import { metricsOfWorkers } from './worker-metrics.ts'
 
 /** @returns undefined where the configuration has no admin API */
 export async function openStatistics(
@@ -30,7 +31,7 @@ export async function openAdmin(
   { runtime, relay, modernRelay }: GatewayRelays,
   { calls, httpSse, fault, server: { connections } }: GatewayHttp,
   statistics: LiveStatistics | undefined,
-  { version }: GatewayOptions
+  { version, worker }: GatewayOptions
 ) {
   const { node, memory, telemetry, sealer, control, recording, audit, sessions } = storage
   const { listings, catalogOf } = relay.shared
@@ -42,7 +43,8 @@ export async function openAdmin(
   const { admin } = state.file
   if (admin === undefined || statistics === undefined || metrics === undefined) return undefined
   const { createAdminServer } = await import('../admin/server.ts')
-  const parts = { ...shown, ...statistics, metrics, state, vault, node, fault, descriptors, version }
+  const told = worker === undefined ? metrics : metricsOfWorkers(worker, metrics, () => readingsOf(shown))
+  const parts = { ...shown, ...statistics, metrics: told, state, vault, node, fault, descriptors, version }
   const { tellRunningCalls } = await import('../admin/live/running.ts')
   const tellNoMore = tellRunningCalls({ ...recording, running: calls.running, node })
   const { listen, close } = createAdminServer(parts)

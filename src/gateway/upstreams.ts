@@ -21,12 +21,12 @@ export async function openUpstreams(
   state: GatewayState,
   { snapshot, memory, telemetry: { metrics }, store, sealer, sessions }: GatewayStorage,
   { egress, login }: GatewayClients,
-  { log, env }: GatewayOptions
+  { log, env, worker }: GatewayOptions
 ) {
   const random = (): number => randomInt(2 ** 32) / 2 ** 32
   const descriptors = descriptorLimit()
   const serverRequestQuotas = createServerRequestQuotas(undefined, memory)
-  const supervisor = openSupervisor(snapshot, descriptors, env, log)
+  const supervisor = openSupervisor(snapshot, { descriptors, workers: worker?.count ?? 1 }, env, log)
   const vault = await createVault({ state, store, sealer, epochs: sessions, login, ...clocks, log }, egress)
 
   const connecting = { ...vault, supervisor, random, log, serverRequestQuotas, memory, clock: steadyClock }

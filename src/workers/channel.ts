@@ -38,6 +38,7 @@ export interface Channel<In extends Kind, Out extends Kind> {
   sendSocket(message: Out, handle: SocketHandle, sent: (error: Error | null) => void): void
   /** There is one taker for each kind. What came before it is taken, too. */
   on<Name extends In['kind']>(kind: Name, take: Taker<Extract<In, { kind: Name }>>): void
+  /** Calls it when the channel is closed, at once where it is. */
   onClosed(closed: () => void): void
 }
 
@@ -86,6 +87,9 @@ export function openChannel<In extends Kind, Out extends Kind>(end: ChannelEnd):
       for (const each of mine) early.splice(early.indexOf(each), 1)
       for (const { message, handle } of mine) (take as Taker<In>)(message, handle)
     },
-    onClosed: (closed) => void closers.push(closed)
+    onClosed(closed) {
+      if (isOpen) closers.push(closed)
+      else closed()
+    }
   }
 }

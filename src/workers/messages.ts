@@ -17,6 +17,11 @@ export interface WorkerStart {
   readonly lasting: boolean | undefined
 }
 
+export interface WorkerMetrics {
+  readonly worker: number
+  readonly text: string
+}
+
 /** Why a call of the store failed. */
 export interface StoreFault {
   readonly message: string
@@ -40,6 +45,11 @@ export type ToPrimary =
   /** The answer to `take`. */
   | { readonly kind: 'taken'; readonly id: number; readonly isTaken: boolean }
 
+  /** The metrics of all workers are asked for, and answered by `collected`. @see MetricsForm */
+  | { readonly kind: 'collect'; readonly id: number; readonly form: string }
+  /** The answer to `tellMetrics`. */
+  | { readonly kind: 'metrics'; readonly id: number; readonly text: string }
+
 export type ToWorker =
   | ({ readonly kind: 'start' } & WorkerStart)
   /** Drain and end. */
@@ -52,6 +62,9 @@ export type ToWorker =
   | { readonly kind: 'published'; readonly channel: string; readonly message: string }
   /** Messages on channels of the store were left out, because this worker did not read. */
   | { readonly kind: 'lost' }
+  | { readonly kind: 'tellMetrics'; readonly id: number; readonly form: string }
+  /** Those of the other workers that answered in time. */
+  | { readonly kind: 'collected'; readonly id: number; readonly others: readonly WorkerMetrics[] }
 
   /** What the other workers are called that live. */
   | { readonly kind: 'nodes'; readonly nodes: readonly string[] }

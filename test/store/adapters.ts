@@ -1,12 +1,18 @@
 // Every adapter of the store, opened for a test, with a way to let time pass in it.
 
+import { fork, type ChildProcess } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
 import { join } from 'node:path'
 import root, { type Test } from 'tap'
+import { createChannelStore } from '../../src/store/channel/channel-store.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createRedisStore } from '../../src/store/redis.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { openChannel } from '../../src/workers/channel.ts'
+import type { ToPrimary, ToWorker } from '../../src/workers/messages.ts'
 import { redis, sharedRedisUrl } from '../kit/redis.ts'
 import { redisCluster, sentinelGroup, type RedisCluster, type SentinelGroup } from '../kit/redis-groups.ts'
+import type { Wrapped } from './primary-process.ts'
 import { quiet, until, untilServed } from './kit.ts'
 
 export interface Adapter {
@@ -43,6 +49,41 @@ async function onRedis(t: Test, url: string): Promise<Adapter> {
   return { store: await open(), other: await open(), pass: (_ms, condition) => until(condition) }
 }
 
+/** Two workers of one primary, which is a process of its own. */
+export async function ofPrimary(t: Test): Promise<Adapter & { readonly primary: ChildProcess }> {
+  const primary = fork(new URL('./primary-process.ts', import.meta.url))
+  t.teardown(async () => {
+    const exit = once(primary, 'exit')
+    primary.kill('SIGKILL')
+    await exit
+  })
+  const open = (worker: number): Store => {
+    const end = Object.assign(new EventEmitter(), {
+      send: (message: object, _socket: unknown, _options: unknown, written?: (error: Error | null) => void) =>
+        primary.send({ worker, message }, undefined, {}, written)
+    })
+    primary.on('message', (wrapped: Wrapped) => {
+      if (wrapped.worker === worker) end.emit('message', wrapped.message)
+    })
+    const store = createChannelStore(openChannel<ToWorker, ToPrimary>(end), false, quiet)
+    t.teardown(() => store.close())
+    return store
+  }
+  const [store, other] = [open(1), open(2)]
+  await untilServed(store)
+  return {
+    primary,
+    store,
+    other,
+    async pass(ms, condition) {
+      primary.send({ moveMs: ms - 1 })
+      t.equal(await condition(), false, 'not a millisecond early')
+      primary.send({ moveMs: 1 })
+      t.ok(await condition(), 'and not one late')
+    }
+  }
+}
+
 // Started once for a test file.
 let group: Promise<SentinelGroup> | undefined
 let cluster: Promise<RedisCluster> | undefined
@@ -50,6 +91,7 @@ let cluster: Promise<RedisCluster> | undefined
 export const adapters: Record<string, (t: Test) => Promise<Adapter>> = {
   'sqlite in memory': (t) => sqlite(t, ':memory:'),
   'sqlite in a file': (t) => sqlite(t, join(t.testdir(), 'data', 'store.db')),
+  'the primary of workers': ofPrimary,
   Redis: async (t) => onRedis(t, sharedRedisUrl() ?? (await redis(t)).url),
   'Redis by Sentinel': async (t) => onRedis(t, (await (group ??= sentinelGroup(root))).url),
   'Redis Cluster': async (t) => onRedis(t, (await (cluster ??= redisCluster(root))).url)

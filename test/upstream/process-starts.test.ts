@@ -11,7 +11,7 @@ const of = (tenant: string) => ({ name: upstreamName('files'), tenant: tenantId(
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 t.test('so many start at once, and the next one when one of them has answered', async (t) => {
-  const { waitToStart: begin } = createStarts(handClock(), 2)
+  const { waitToStart: begin } = createStarts(handClock(), 1, 2)
   const [first] = [await begin(of('acme'), 'ada'), await begin(of('acme'), 'ada')]
   let third: unknown
   void begin(of('acme'), 'ada').then((end) => (third = end))
@@ -29,7 +29,7 @@ t.test('so many start at once, and the next one when one of them has answered', 
 
 t.test('a server that does not answer is not waited for longer than a moment', async (t) => {
   const clock = handClock()
-  const { waitToStart: begin } = createStarts(clock, 1)
+  const { waitToStart: begin } = createStarts(clock, 1, 1)
   await begin(of('acme'), 'ada')
   const next = begin(of('other'), 'eve')
   clock.advance(500)
@@ -59,7 +59,7 @@ t.test('tenants take turns, and so do the callers of each', async (t) => {
 
 t.test('a start whose turn does not come soon is refused, with what to do', async (t) => {
   const clock = handClock()
-  const { waitToStart: begin } = createStarts(clock, 1)
+  const { waitToStart: begin } = createStarts(clock, 1, 1)
   const outcomes = Promise.allSettled(Array.from({ length: 40 }, () => begin(of('acme'), 'ada')))
   for (let n = 0; n < 30; n++) {
     clock.advance(500)

@@ -1,6 +1,8 @@
 // `gatehouse serve --workers N` on a configuration of the test, with each kind of store.
 
+import { readFile } from 'node:fs/promises'
 import type { Test } from 'tap'
+import { descendants } from '../e2e/kit/process.ts'
 import { configOf, type TestGatewayOptions } from '../kit/gateway.ts'
 import { serve, type Served } from '../kit/process.ts'
 import { redis } from '../kit/redis.ts'
@@ -11,6 +13,8 @@ export interface Workers extends Served {
   readonly mcp: string
   /** The workers whose log lines fit, each once. */
   workersOf(fits: (line: Record<string, unknown>) => boolean): number[]
+  /** Those that run now. */
+  pidsOfWorkers(): Promise<number[]>
 }
 
 export type StoreOfWorkers = 'file:' | 'redis:'
@@ -25,21 +29,27 @@ export const ownProcess: TestGatewayOptions = {
   endpoints: { default: { upstreams: ['pipe'], prefix: '' } }
 }
 
-export async function workers(t: Test, options: TestGatewayOptions, count = 2): Promise<Workers> {
+export async function workers(
+  t: Test,
+  options: TestGatewayOptions,
+  count = 2,
+  env: Readonly<Record<string, string>> = {}
+): Promise<Workers> {
   const served = await serve(t, configOf({ ...options, store: options.store ?? 'file:./gatehouse.db' }), {
+    env,
     args: ['--workers', String(count)]
   })
   return {
     ...served,
     mcp: `${served.url}/t/acme/mcp`,
-    workersOf: (fits) =>
-      [
-        ...new Set(
-          served
-            .log()
-            .filter(fits)
-            .map(({ worker }) => Number(worker))
-        )
-      ].sort()
+    workersOf: (fits) => {
+      const numbers = served.log().flatMap((line) => (fits(line) && 'worker' in line ? Number(line['worker']) : []))
+      return [...new Set(numbers)].sort()
+    },
+    async pidsOfWorkers() {
+      const below = descendants(served.pid)
+      const lines = await Promise.all(below.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+      return below.filter((_, at) => lines[at]?.includes('gatehouse.mjs'))
+    }
   }
 }

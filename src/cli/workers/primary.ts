@@ -1,102 +1,153 @@
-// `serve --workers N`: the primary process. It forks the workers, has the embedded store for them, and passes signals
-// on. It runs no gateway and opens no connection.
+// `serve --workers N`: the primary process. It forks the workers, has the embedded store for them, passes signals on,
+// and replaces a worker that ends. It runs no gateway and takes no connection itself.
 
-import cluster, { type Worker } from 'node:cluster'
+import cluster from 'node:cluster'
+import { fstatSync } from 'node:fs'
 import type { Snapshot } from '../../config/snapshot.ts'
+import { limitCollectorThreads } from '../../limits/collector-threads.ts'
 import { memoryOfWorker } from '../../limits/process-memory.ts'
+import { openStandardError } from '../../observe/lines/standard-error.ts'
 import type { Log } from '../../observe/log.ts'
-import { openStore } from '../../store/open-store.ts'
 import { createStoreServer } from '../../store/channel/serve-store.ts'
-import { wallClock } from '../../time/clock.ts'
-import { openChannel } from '../../workers/channel.ts'
+import { openStore } from '../../store/open-store.ts'
+import type { Store } from '../../store/port.ts'
+import { backoffMs, steadyClock, wallClock } from '../../time/clock.ts'
 import { createConnectionRelay } from '../../workers/connection-relay.ts'
-import { closeWithProcess } from '../../workers/worker-end.ts'
-import type { PrimaryChannel, ToPrimary, ToWorker } from '../../workers/messages.ts'
 import type { Io } from '../commands/command.ts'
 import { keepOutOfCrashFiles } from '../crash-files.ts'
+import { onSignals } from '../process/signals.ts'
+import { createMetricsCollector } from './collect-metrics.ts'
+import { forwardLines } from './forward-lines.ts'
+import { howEnded, startWorker, type RunningWorker } from './running-worker.ts'
 
 export interface PrimaryOptions extends Pick<Io, 'stdout'> {
   readonly count: number
   readonly snapshot: Snapshot
   readonly log: Log
+  /** Whether the workers read the configuration again on SIGHUP. */
+  readonly canReload: boolean
 }
 
-/** A worker process, from its start to its end. */
-interface Running {
-  readonly worker: Worker
-  readonly channel: PrimaryChannel
-  readonly listens: Promise<string>
-  readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>
-}
+/** Until a worker that has ended is replaced: twice as long after each that did not last. */
+const replaceDelay = { firstMs: 1_000, maxMs: 30_000 }
+/** A worker that ran for so long has started well. */
+const wellMs = 60_000
 
 /** @returns the exit code, when all workers have ended. @throws Error where one cannot start */
-export async function runPrimary({ count, snapshot, log, stdout }: PrimaryOptions): Promise<number> {
-  const isEmbedded = snapshot.store.kind !== 'redis'
-  const store = isEmbedded ? await openStore(snapshot.store, wallClock, log) : undefined
-  const storeServer = store && createStoreServer(store, log)
-  const connections = createConnectionRelay()
-  const memoryBytes = memoryOfWorker(snapshot.limits.memoryBytes, count)
-  const limited = keepOutOfCrashFiles(log)
-  const running = new Map<number, Running>()
+export async function runPrimary({ count, snapshot, log, stdout, canReload }: PrimaryOptions): Promise<number> {
+  const store = snapshot.store.kind === 'redis' ? undefined : await openStore(snapshot.store, wallClock, log)
+  const running = new Map<number, RunningWorker>()
+  const start = prepareStarts(count, snapshot, store, running, log)
+  const stopped = Promise.withResolvers<void>()
   let stopping = false
+  let code = 0
 
-  function start(number: number): Running {
-    const worker = cluster.fork()
-    closeWithProcess(worker)
-    const channel = openChannel<ToPrimary, ToWorker>(worker)
-    storeServer?.serve(channel, number)
-    connections.serve(channel)
-    channel.on('hello', () => {
-      channel.send({ kind: 'start', number, count, memoryBytes, lasting: store?.lasting, isSpeaker: number === 1 })
-      if (stopping) channel.send({ kind: 'stop' })
-    })
-    const { promise: listens, resolve, reject } = Promise.withResolvers<string>()
-    listens.catch(() => {})
-    channel.on('listening', ({ url }) => resolve(url))
-    channel.on('failed', ({ words }) => reject(new Error(words)))
-    const ended = new Promise<{ code: number | null; signal: string | null }>((over) => {
-      worker.once('exit', (code: number | null, signal: string | null) => {
-        running.delete(number)
-        const how = signal === null ? `with code ${code}` : `by ${signal}`
-        reject(new Error(`Worker ${number} ended ${how} before it was ready.`))
-        over({ code, signal })
-      })
-    })
-    const one = { worker, channel, listens, ended }
+  function begin(number: number, isSpeaker: boolean): RunningWorker {
+    const one = start(number, isSpeaker)
     running.set(number, one)
+    void one.ended.then(() => running.delete(number))
     return one
   }
 
   const stop = (): void => {
-    if (stopping) {
-      log.warn('second signal: exiting now')
-      process.exit(130)
-    }
     stopping = true
-    for (const { channel } of running.values()) channel.send({ kind: 'stop' })
+    stopped.resolve()
+    for (const each of running.values()) each.stop()
+  }
+  const onStop = (): void => {
+    if (!stopping) return stop()
+    log.warn('second signal: exiting now')
+    // The workers end with the channel to this process.
+    process.exit(130)
+  }
+  const onFault = (err: unknown): void => {
+    log.fatal({ err }, 'an uncaught error; the workers drain, then all end with code 1')
+    code = 1
+    stop()
   }
   const reload = (): void => {
     for (const { channel } of running.values()) channel.send({ kind: 'reload' })
   }
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.removeAllListeners(signal)
-  process.on('SIGTERM', stop).on('SIGINT', stop).on('SIGHUP', reload)
+  const endSignals = onSignals(onStop, canReload ? reload : undefined)
+  process.on('uncaughtException', onFault).on('unhandledRejection', onFault)
 
-  const first = Array.from({ length: count }, (_, at) => start(at + 1))
-  const over = Promise.all(first.map(({ ended }) => ended))
+  /** Replaces it for as long as none are stopped. */
+  async function keep(first: RunningWorker): Promise<void> {
+    for (let one = first, began = steadyClock.now(), failures = 0; ; began = steadyClock.now()) {
+      const ended = await one.ended
+      if (stopping) {
+        if (ended.code !== 0) code = 1
+        return
+      }
+      if (steadyClock.now() - began >= wellMs) failures = 0
+      const afterMs = backoffMs(failures++, replaceDelay)
+      const { number: worker } = one
+      log.error({ worker, ...ended, afterMs }, `a worker ended ${howEnded(ended)}; another one takes its place`)
+      await waitUnless(stopped.promise, afterMs)
+      if (stopping) return
+      one = begin(worker, false)
+      one.listens.catch((err: unknown) => {
+        if (!stopping) log.error({ worker, err }, 'a worker could not start')
+      })
+    }
+  }
+
+  const limited = keepOutOfCrashFiles(log)
+  const first = Array.from({ length: count }, (_, at) => begin(at + 1, at === 0))
   try {
     const [url] = await Promise.all(first.map(({ listens }) => listens))
     if (!stopping) stdout.write(`gatehouse listening on ${url}\n`)
   } catch (error) {
     if (!stopping) {
-      for (const { worker } of running.values()) worker.process.kill('SIGKILL')
-      await over
+      stop()
+      await Promise.all(first.map(({ ended }) => ended))
       await store?.close()
       throw error
     }
   }
   await limited
-  const codes = await over
+  await Promise.all(first.map(keep))
   await store?.close()
-  log.info({ code: 0 }, 'stopped')
-  return codes.every(({ code }) => code === 0) ? 0 : 1
+  endSignals()
+  log.info({ code }, 'stopped')
+  return code
 }
+
+/** @returns what starts a worker */
+function prepareStarts(
+  count: number,
+  { limits }: Snapshot,
+  store: Store | undefined,
+  running: ReadonlyMap<number, RunningWorker>,
+  log: Log
+) {
+  limitCollectorThreads()
+  const standardError = fstatSync(2)
+  const isPipe = standardError.isFIFO() || standardError.isSocket()
+  const lines = isPipe ? openStandardError() : undefined
+  cluster.setupPrimary({ stdio: ['inherit', 'inherit', isPipe ? 'pipe' : 'inherit', 'ipc'] })
+  const storeServer = store && createStoreServer(store, log)
+  const metrics = createMetricsCollector(running)
+  const connections = createConnectionRelay()
+  const memoryBytes = memoryOfWorker(limits.memoryBytes, count)
+  const lasting = store?.lasting
+  return (number: number, isSpeaker: boolean): RunningWorker => {
+    const one = startWorker({ number, count, memoryBytes, lasting, isSpeaker })
+    storeServer?.serve(one.channel, number)
+    metrics.serve(one)
+    connections.serve(one.channel)
+    if (lines === undefined || one.standardError === null) return one
+    const forwarded = forwardLines(one.standardError, lines)
+    return { ...one, ended: one.ended.finally(() => forwarded) }
+  }
+}
+
+/** Keeps the process running meanwhile: there may be no worker then. */
+const waitUnless = (stopped: Promise<void>, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = steadyClock.timer(ms, resolve)
+    void stopped.then(() => {
+      timer.close()
+      resolve()
+    })
+  })

@@ -18,9 +18,11 @@ interface Waiting {
   begin(): unknown
 }
 
+/** @param workers the processes that share the processors */
 export function createStarts(
   clock: Clock,
-  atOnce = Math.max(1, Math.floor(availableParallelism() / processorsPerStart))
+  workers = 1,
+  atOnce = Math.max(1, Math.floor(availableParallelism() / processorsPerStart / workers))
 ) {
   const waiting = createFairQueue<Waiting>()
   let starting = 0

@@ -38,14 +38,13 @@ const perWarm = 2
 /** How long a start waits for processes that are ending; those are killed after 4 s (child-process.ts). */
 const maxEndMs = 6_000
 
-export function createSupervisor(options: SupervisorOptions) {
+export function createSupervisor(options: SupervisorOptions, starts = createStarts(options.clock)) {
   const { baseEnv, maxProcesses, maxBytesPerTenant, resourcesOf, clock, log } = options
   const refusal = createProcessLimits(options)
   /** The processes that have not ended, with the tenant and the caller that they count for. */
   const running = new Map<Child, Running>()
   const orphans = createOrphans({ path: baseEnv['PATH'], clock, log })
   const sandbox = createSandbox(baseEnv['PATH'], log)
-  const starts = createStarts(clock)
   const checkProgram = createKnownPrograms()
   const watch = createUsageWatch({
     usage: createUsageReader(orphans.markOf),
@@ -189,9 +188,15 @@ export function createSupervisor(options: SupervisorOptions) {
 /** The default of `limits.processBytesPerTenant`, as a part of the memory of the container or machine. */
 const defaultMemoryPart = 0.5
 
+interface Machine {
+  readonly descriptors: number
+  /** The processes that share its memory and its processors. */
+  readonly workers: number
+}
+
 export function openSupervisor(
   snapshot: () => Snapshot,
-  descriptors: number,
+  { descriptors, workers }: Machine,
   baseEnv: Readonly<Record<string, string | undefined>>,
   log: Log
 ): Supervisor {
@@ -203,16 +208,17 @@ export function openSupervisor(
       { processes: maxProcesses, descriptors },
       'limits.processes is lowered: this process may not have enough open files (ulimit -n) for more'
     )
-  const supervisor = createSupervisor({
+  const options: SupervisorOptions = {
     baseEnv,
     maxProcesses,
     maxPerTenant: processesPerTenant,
-    maxBytesPerTenant: processBytesPerTenant ?? Math.floor(availableMemory() * defaultMemoryPart),
+    maxBytesPerTenant: processBytesPerTenant ?? Math.floor((availableMemory() * defaultMemoryPart) / workers),
     resourcesOf: (tenant) => snapshot().tenants.get(tenant)?.resources ?? {},
     tenantCount: () => tenantsWithStdio(snapshot()),
     clock: steadyClock,
     log
-  })
+  }
+  const supervisor = createSupervisor(options, createStarts(steadyClock, workers))
   const bare = [...snapshot().tenants.values()].flatMap(({ upstreams }) => stdioOf(upstreams).filter(isBare))
   if (bare.length > 0) supervisor.lookAround(bare)
   return supervisor

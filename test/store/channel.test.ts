@@ -1,0 +1,77 @@
+// The embedded store of a primary where one end of the channel does not read.
+
+import { EventEmitter } from 'node:events'
+import t from 'tap'
+import { createStoreServer } from '../../src/store/channel/serve-store.ts'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { openChannel } from '../../src/workers/channel.ts'
+import type { ToPrimary, ToWorker } from '../../src/workers/messages.ts'
+import { ofPrimary } from './adapters.ts'
+import { quiet, until } from './kit.ts'
+
+t.test('while the primary hangs every call fails, and nothing is missed unnoticed', async (t) => {
+  const { store, other, primary } = await ofPrimary(t)
+  let lost = 0
+  const heard: string[] = []
+  store.onLost(() => lost++)
+  await store.subscribe('before', (message) => heard.push(message))
+  await store.set('key', 'value')
+  primary.kill('SIGSTOP')
+  await t.rejects(store.get('key'), { code: 'unavailable' })
+  await t.rejects(store.publish('before', 'x'), { code: 'unavailable' })
+  t.equal(store.live, false)
+  t.equal(lost, 1)
+  await store.subscribe('meanwhile', (message) => heard.push(message))
+  primary.kill('SIGCONT')
+  await until(() => store.live)
+  t.equal(lost, 2, 'what was read in between may be out of date')
+  t.equal(await store.get('key'), 'value')
+  const before = heard.length
+  await other.publish('before', 'a')
+  await other.publish('meanwhile', 'b')
+  await until(() => heard.length === before + 2)
+  t.same(heard.slice(before), ['a', 'b'])
+})
+
+t.test('messages to a worker that does not read are bounded, and it is told that some were left out', async (t) => {
+  const store = await createSqliteStore({ path: ':memory:', clock: { now: () => 1_000 }, log: quiet })
+  t.teardown(() => store.close())
+  const server = createStoreServer(store, quiet)
+  const sent: ToWorker[][] = [[], []]
+  const unwritten: Array<(error: Error | null) => void> = []
+  let reads = false
+  const workers = [0, 1].map((at) => {
+    const end = Object.assign(new EventEmitter(), {
+      send(message: object, _socket: unknown, _options: unknown, written: (error: Error | null) => void) {
+        sent[at]?.push(message as ToWorker)
+        if (at === 1 || reads) setImmediate(written, null)
+        else unwritten.push(written)
+        return true
+      }
+    })
+    server.serve(openChannel<ToPrimary, ToWorker>(end as never), at)
+    return (id: number, operation: string, ...args: unknown[]): void =>
+      void end.emit('message', { kind: 'store', id, operation, args } satisfies ToPrimary)
+  })
+  const [stopped, busy] = workers
+  stopped?.(1, 'subscribe', 'channel')
+  const message = 'x'.repeat(2 ** 20)
+  for (let id = 0; id < 64; id++) busy?.(id, 'publish', 'channel', message)
+  await until(() => sent[1]?.length === 64)
+  const reached = sent[1]?.map((each) => (each.kind === 'stored' ? each.value : undefined))
+  t.same(
+    reached?.slice(0, 31),
+    Array.from({ length: 31 }, () => 1)
+  )
+  t.same(
+    reached?.slice(32),
+    Array.from({ length: 32 }, () => 0),
+    'nobody else would get them'
+  )
+  t.notOk(sent[0]?.some(({ kind }) => kind === 'lost'))
+  reads = true
+  for (const written of unwritten.splice(0)) written(null)
+  t.equal(sent[0]?.filter(({ kind }) => kind === 'lost').length, 1)
+  busy?.(64, 'publish', 'channel', 'small')
+  await until(() => sent[0]?.at(-1)?.kind === 'published')
+})

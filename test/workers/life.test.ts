@@ -1,0 +1,75 @@
+// Workers that end, and a primary that does: the others go on, and nothing is left behind.
+
+import { randomUUID } from 'node:crypto'
+import { createServer, type AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import t from 'tap'
+import { legacyClient, send } from '../kit/client.ts'
+import { configOf, key } from '../kit/gateway.ts'
+import { marked, start } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { allGone, descendants, signalAll } from '../e2e/kit/process.ts'
+import { ownProcess, workers } from './kit.ts'
+
+t.test('a worker that is killed is replaced, and the others serve meanwhile', async (t) => {
+  const gateway = await workers(t, ownProcess)
+  const client = await legacyClient(gateway.mcp, key)
+  const [victim = 0, ...others] = await gateway.pidsOfWorkers()
+  t.equal(others.length, 1)
+  signalAll([victim], 'SIGKILL')
+  t.match(await gateway.logged('its end', ({ signal }) => signal === 'SIGKILL'), {
+    level: 50,
+    code: null,
+    afterMs: 1_000,
+    msg: 'a worker ended by SIGKILL; another one takes its place'
+  })
+  for (let n = 0; n < 4; n++) t.equal((await send(`${gateway.url}/health/live`, { method: 'GET' })).status, 200)
+  await until('there are two again', () => gateway.log().filter(({ msg }) => msg === 'listening').length === 3)
+  const pids = await gateway.pidsOfWorkers()
+  t.equal(pids.length, 2)
+  t.notOk(pids.includes(victim))
+  for (let n = 0; n < 4; n++) t.equal((await client.request('tools/list')).status, 200, 'its session lives on')
+  t.same(await gateway.stop(), { code: 0, signal: null }, 'an earlier end does not count')
+})
+
+t.test('a primary that is killed takes workers and processes of servers with it', async (t) => {
+  const mark = `GATEHOUSE_TEST_${randomUUID()}`
+  const gateway = await workers(t, ownProcess, 2, { MARK: mark })
+  t.teardown(async () => signalAll(await marked(mark), 'SIGKILL'))
+  const client = await legacyClient(gateway.mcp, key)
+  const called = await client.request('tools/call', { name: 'pid', arguments: {} })
+  const server = Number(JSON.parse(called.text).result.content[0].text)
+  const pids = descendants(gateway.pid)
+  t.ok(pids.includes(server), 'the control')
+  gateway.signal('SIGKILL')
+  await allGone(pids)
+  await until('nothing is left', async () => (await marked(mark)).length === 0)
+})
+
+t.test('a port that is in use is said once, with exit code 1', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.teardown(() => other.close())
+  const { port } = other.address() as AddressInfo
+  const started = await start(t, configOf(ownProcess), { args: ['--workers', '2', '--port', String(port)] })
+  t.same(await started.ended, { code: 1, signal: null })
+  const words = started.stderr.filter((line) => line.startsWith('gatehouse: '))
+  t.equal(words.length, 1)
+  t.match(words[0], `127.0.0.1:${port} is in use by another program.`)
+  t.same(started.stdout, [])
+})
+
+t.test('a signal that all processes get, as of a terminal, counts once', async (t) => {
+  const up = await startUpstream()
+  t.teardown(() => up.close())
+  const gateway = await workers(t, { upstreams: { up: { type: 'http', url: up.url } } })
+  const client = await legacyClient(gateway.mcp, key)
+  const call = client.request('tools/call', { name: 'up__slow', arguments: {} })
+  await until('the call runs', () => up.server.calls('slow') === 1)
+  signalAll([gateway.pid, ...(await gateway.pidsOfWorkers())], 'SIGINT')
+  await gateway.logged('both stop', () => gateway.workersOf(({ drainMs }) => drainMs !== undefined).length === 2)
+  up.server.release()
+  t.match((await call).text, 'slow is done')
+  t.same(await gateway.ended, { code: 0, signal: null })
+})
