@@ -69,7 +69,7 @@ async function written(file: HostFile, { url, key }: Connection): Promise<string
     if (error.code === 'ENOENT') return undefined
     throw new Error(`${path} cannot be read (${error.code}).`, { cause: error })
   })
-  const { text: after, before: led } = withEntry(before ?? '', file, url)
+  const { text: after, before: led, left } = withEntry(before ?? '', file, url)
   if (after === before) return `has ${at.join('.')} already; nothing is changed`
   await mkdir(dirname(path), { recursive: true })
   if (before === undefined) {
@@ -80,7 +80,8 @@ async function written(file: HostFile, { url, key }: Connection): Promise<string
   const closed = key !== undefined && (await closeToOthers(path)) ? ', which only you can read now' : ''
   await writeFile(path, after)
   const how = led === undefined ? 'is written' : `is replaced (it led to ${led === url ? 'the same URL' : led})`
-  return `${at.join('.')} ${how}, changed${closed}; the file of before is ${path}.before-gatehouse`
+  const without = left.length === 0 ? '' : `, without its ${left.join(', ')}, which may be for the gateway there`
+  return `${at.join('.')} ${how}${without}, changed${closed}; the file of before is ${path}.before-gatehouse`
 }
 
 /** Copies the file before the first change. Later changes keep that copy: it is the file without our entries. */

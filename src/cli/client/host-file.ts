@@ -12,6 +12,8 @@ export interface ChangedFile {
   readonly text: string
   /** The URL of the entry that was there; undefined: there was none. */
   readonly before: string | undefined
+  /** The names of members of that entry which are left out, because they may hold credentials of another gateway. */
+  readonly left: readonly string[]
 }
 
 type Entry = Readonly<Record<string, unknown>>
@@ -34,10 +36,12 @@ export function withEntry(text: string, file: HostFile, url: string): ChangedFil
         `${path} has ${at.join('.')} already, with something else (no endpoint of a gateway). Remove it, or choose ` +
           'another --name.'
       )
-    const kept = before !== undefined && originOf(before) !== originOf(url) ? withoutCredentials(treeOf(found)) : found
+    const isMoved = before !== undefined && originOf(before) !== originOf(url)
+    const kept = isMoved ? withoutCredentials(treeOf(found)) : found
     const members = Object.entries({ ...treeOf(kept), ...entry }).filter(([, value]) => value !== undefined)
     const next = Object.fromEntries(members)
-    return { text: isDeepStrictEqual(next, found) ? text : put(next), before }
+    const left = isMoved ? Object.keys(treeOf(found)).filter((name) => !(name in next)) : []
+    return { text: isDeepStrictEqual(next, found) ? text : put(next), before, left }
   }
 
   if (format === 'json') {
