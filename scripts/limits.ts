@@ -2311,6 +2311,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'worker',
       '-'
     ],
+    ['cli/workers/primary.ts leastWorkerBytes', 'least memory of a worker', 'worker', 'the log says so'],
     ['cli/workers/primary.ts wellMs', 'life of a worker after which that begins anew', 'worker', '-'],
     ['cli/workers/forward-lines.ts maxLineBytes', 'a line of the log of a worker, to a pipe', 'line', 'in pieces'],
     ['cli/workers/collect-metrics.ts collectMs', 'metrics of one worker, for another', 'worker', 'left out'],

@@ -2,7 +2,7 @@
 
 import t, { type Test } from 'tap'
 import { createMemoryAccount, memoryAccountOfProcess } from '../../src/limits/memory.ts'
-import { availableMemory } from '../../src/limits/process-memory.ts'
+import { availableMemory, memoryOfWorker } from '../../src/limits/process-memory.ts'
 import { acmeGateway, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, open, send, type LegacyClient } from '../kit/client.ts'
 import { listenEvents } from '../kit/events.ts'
@@ -277,6 +277,12 @@ t.test('where the system knows of no containers, the memory of the machine is wh
   t.equal(availableMemory(0, 1_000), 1_000)
   t.equal(availableMemory(500, 1_000), 500)
   t.equal(availableMemory(2 ** 64, 1_000), 1_000, 'a container without a limit')
+})
+
+t.test('workers share what one process may use with their primary, which takes 96 MiB', async (t) => {
+  const MiB = 1024 * 1024
+  t.equal(memoryOfWorker(1_096 * MiB, 2), 500 * MiB)
+  t.equal(memoryOfWorker(undefined, 2), Math.floor((Math.floor(availableMemory() * 0.75) - 96 * MiB) / 2))
 })
 
 t.test('where no ceiling is configured, it is three quarters of the memory that there is', async (t) => {

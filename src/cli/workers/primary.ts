@@ -33,6 +33,9 @@ const replaceDelay = { firstMs: 1_000, maxMs: 30_000 }
 /** A worker that ran for so long has started well. */
 const wellMs = 60_000
 
+/** `limits.memoryBytes` is no less where one process serves; in bytes. */
+const leastWorkerBytes = 268_435_456
+
 /** @returns the exit code, when all workers have ended. @throws Error where one cannot start */
 export async function runPrimary({ count, snapshot, log, stdout, canReload }: PrimaryOptions): Promise<number> {
   const store = snapshot.store.kind === 'redis' ? undefined : await openStore(snapshot.store, wallClock, log)
@@ -131,6 +134,11 @@ function prepareStarts(
   const connections = createConnectionRelay()
   const memoryBytes = memoryOfWorker(limits.memoryBytes, count)
   const lasting = store?.lasting
+  if (memoryBytes < leastWorkerBytes)
+    log.warn(
+      { workers: count, memoryBytes },
+      'each worker has little memory: start fewer of them, or raise limits.memoryBytes'
+    )
   return (number: number, isSpeaker: boolean): RunningWorker => {
     const one = startWorker({ number, count, memoryBytes, lasting, isSpeaker })
     storeServer?.serve(one.channel, number)
