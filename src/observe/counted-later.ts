@@ -27,7 +27,7 @@ export function createCountedLater<Ended>(clock: Pick<Clock, 'timer'>, first: (e
     add(ended: Ended, mayWait: boolean): void {
       if (!mayWait) for (const count of counts) count([ended])
       else if (waiting.push(ended) >= maxWaiting) settle()
-      else if (!delay.pending) delay.start(countEveryMs, settle)
+      else if (waiting.length === 1) delay.start(countEveryMs, settle)
     },
     /** Another one that counts, after those before it. */
     also: (count: typeof first): void => void counts.push(count),
