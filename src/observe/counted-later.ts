@@ -5,7 +5,7 @@ import { type Clock, createDelay } from '../time/clock.ts'
 
 /** Between two times that what waits is counted, in milliseconds; and how many wait at most. */
 const countEveryMs = 50
-const maxWaiting = 256
+const maxWaiting = 512
 
 /**
  * @param clock for durations

@@ -84,7 +84,7 @@ export function createLineLog(level: string, take: (line: Readonly<Record<string
 
 /** Between two writes under load, in milliseconds; and characters that do not wait so long. */
 const writeEveryMs = 50
-const maxHeldChars = 65_536
+const maxHeldChars = 131_072
 /** What the line of a call counts as while it is not made. */
 const callLineChars = 512
 

@@ -31,14 +31,14 @@ t.test('what is large is counted at once', async (t) => {
   t.same(counted, ['large', 'small'])
 })
 
-t.test('not more than 256 are held', async (t) => {
+t.test('not more than 512 are held', async (t) => {
   const counted: number[] = []
   const later = createCountedLater<number>(handClock(), (ended) => void counted.push(...ended))
-  for (let each = 0; each < 255; each++) later.add(each, true)
+  for (let each = 0; each < 511; each++) later.add(each, true)
   t.equal(counted.length, 0)
-  later.add(255, true)
+  later.add(511, true)
   t.same(
     counted,
-    Array.from({ length: 256 }, (_, each) => each)
+    Array.from({ length: 512 }, (_, each) => each)
   )
 })

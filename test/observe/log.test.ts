@@ -102,7 +102,7 @@ t.test('a line goes out with its turn; under load, lines of some milliseconds ar
   lines.write('e\n')
   await turn()
   t.same(written.slice(2), ['e\n'], 'the load is over')
-  lines.write('x'.repeat(70_000))
+  lines.write('x'.repeat(140_000))
   t.equal(written.length, 4, 'much does not wait')
   lines.write('f\n')
   lines.end()
@@ -125,10 +125,10 @@ t.test('the line of a call is made when it is written, in its place among the ot
   id = 'first'
   await turn()
   t.same(written, [`before\n${lineOf('first')}after\n`])
-  for (let call = 0; call < 200; call++) lines.later(next)
+  for (let call = 0; call < 300; call++) lines.later(next)
   t.equal(written.length, 2, 'many do not wait')
   lines.flushSync()
-  t.equal(written.slice(1).join(''), lineOf('first').repeat(200), 'none is lost')
+  t.equal(written.slice(1).join(''), lineOf('first').repeat(300), 'none is lost')
 })
 
 t.test('what else is told of calls hears of each write of their lines', async (t) => {
