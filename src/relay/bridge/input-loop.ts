@@ -19,6 +19,7 @@ import { failureForSession } from '../client/client-errors.ts'
 import { declaredForSession } from '../client/declared-capabilities.ts'
 import { forwardableRequest, withoutInputResponses } from '../client/modern-client.ts'
 import type { SessionConnection } from '../connections/session-connections.ts'
+import { waitedFor } from '../tasks/await-task.ts'
 import { createModernTasks } from '../tasks/modern-for-session.ts'
 import type { SessionTasks } from '../tasks/session-tasks.ts'
 import { callAsTask, requiresTask } from '../tasks/task-required-tools.ts'
@@ -133,7 +134,12 @@ export function createInputLoop({
     // Answers and a state of the client's own making would be taken for what the server asked for.
     const first = withoutInputResponses(forwardableRequest(given))
     const held = holdMemory(call.session.memory.share)
-    const result = await converse(call, upstream, first, progress, held).finally(held.retain())
+    const result = await converse(call, upstream, first, progress, held)
+      .then((last) => {
+        const isWaitedFor = wanted === undefined && last['resultType'] === 'task'
+        return isWaitedFor ? { ...waitedFor(last), resultType: 'task' } : last
+      })
+      .finally(held.retain())
     if (result['resultType'] !== 'task') {
       const last =
         given.method === 'tools/call' && upstream.era === 'modern' ? forSession(call, result, wrapped) : plain(result)

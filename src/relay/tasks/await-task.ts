@@ -90,6 +90,17 @@ export function createTaskProgress(progress: MonotonicProgress): (task: JsonObje
   }
 }
 
+/** What is held of a task while it is waited for, which may be for a day: its server may say much of it. */
+export function waitedFor(task: JsonObject): JsonObject {
+  const pollInterval = task['pollIntervalMs'] ?? task['pollInterval']
+  const statusMessage = statusMessageOf(task)
+  return {
+    taskId: readTask(task)?.taskId,
+    ...(typeof pollInterval === 'number' && { pollInterval }),
+    ...(statusMessage !== undefined && { statusMessage })
+  }
+}
+
 /** @throws RpcError the error that the task ended with */
 export function resultOfTask(outcome: TaskOutcome): Result {
   if ('error' in outcome) throw new RpcError(outcome.error)
@@ -150,7 +161,7 @@ export function createModernTaskReader(clock: Clock, quotas: Pick<ServerRequestQ
 
   /**
    * Waits for the end of the task.
-   * @param options.known the task as it was created
+   * @param options.known the task as it was created, as `waitedFor` gives it
    * @param options.shown its id as the client knows it, where it does
    * @param options.tell is given each state in between
    * @throws GatewayError upstream_protocol, cancelled; whatever `askSession` throws
@@ -162,6 +173,7 @@ export function createModernTaskReader(clock: Clock, quotas: Pick<ServerRequestQ
     const { call, upstream, id, client } = of
     const own = new Set<string>()
     const since = clock.now()
+    const last: { ended?: TaskOutcome | undefined } = {}
     let rounds = 0
 
     /**
@@ -197,15 +209,17 @@ export function createModernTaskReader(clock: Clock, quotas: Pick<ServerRequestQ
       }
     }
 
+    async function next(): Promise<JsonObject> {
+      const task = await read(of)
+      const { status, inputRequests } = task
+      last.ended = status === 'cancelled' ? { error: cancelledTask } : legacyOutcome(task)
+      if (status === 'input_required' && isObject(inputRequests)) await answer(task, inputRequests)
+      return waitedFor(task)
+    }
+
     try {
-      for await (const task of taskStates(() => read(of), clock, call.signal, known)) {
-        if (task !== known) {
-          const ended = legacyOutcome(task)
-          if (ended !== undefined) return ended
-          const { status, inputRequests } = task
-          if (status === 'cancelled') return { error: cancelledTask }
-          if (status === 'input_required' && isObject(inputRequests)) await answer(task, inputRequests)
-        }
+      for await (const task of taskStates(next, clock, call.signal, known)) {
+        if (last.ended !== undefined) return last.ended
         if (clock.now() - since > maxTaskMs)
           throw taskFault(upstream, 'works on a task for more than a day', unknownOutcome)
         tell?.(task)

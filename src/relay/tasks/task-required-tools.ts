@@ -18,7 +18,7 @@ import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { createMonotonicProgress } from '../call/monotonic-progress.ts'
 import type { Listings } from '../catalog/listings.ts'
-import { createTaskProgress, legacyTaskOutcome, maxTaskMs, resultOfTask, taskStates } from './await-task.ts'
+import { createTaskProgress, legacyTaskOutcome, maxTaskMs, resultOfTask, taskStates, waitedFor } from './await-task.ts'
 
 const cancelMs = 30_000
 
@@ -71,27 +71,28 @@ export function callAsTask(
     }
   }
   const since = clock.now()
-  const making = upstream.request(asTask(request), caller, signal)
+  const making = upstream
+    .request(asTask(request), caller, signal)
+    .then((made) => (isObject(made['task']) && readTask(made['task']) ? { task: waitedFor(made['task']) } : { made }))
 
   async function report(known: JsonObject, get: Request): Promise<void> {
     const tell = createTaskProgress(progress)
-    const read = (): Promise<Result> => upstream.request(get, noClient, reporting.signal)
+    const read = (): Promise<JsonObject> => upstream.request(get, noClient, reporting.signal).then(waitedFor)
     for await (const task of taskStates(read, clock, reporting.signal, known)) tell(task)
   }
 
   // A function of its own, so that the request is not held in memory for as long as the task runs.
   async function follow(): Promise<Result> {
-    const made = await making
-    const { task } = made
-    const state = readTask(task)
-    if (state === undefined || !isObject(task)) return made
-    const params = { taskId: state.taskId }
+    const { made, task } = await making
+    if (made !== undefined) return made
+    const taskId = String(task['taskId'])
+    const params = { taskId }
     // A server that tells of no progress takes nothing from the result.
     if (progressToken !== undefined && !reporting.signal.aborted)
       report(task, { method: 'tasks/get', params }).catch(() => {})
     try {
       const outcome = await legacyTaskOutcome(
-        state.taskId,
+        taskId,
         (each) => upstream.request(each, each.method === 'tasks/result' ? caller : noClient, signal),
         () => clock.now() - since < maxTaskMs
       ).catch((error: unknown) => {
