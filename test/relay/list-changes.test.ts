@@ -130,7 +130,11 @@ t.test('a list that is read while its session ends is forgotten', async (t) => {
   const definition = [...setup.snapshot.tenants.values()][0]?.upstreams.values().next().value
   if (definition === undefined) throw new Error('no upstream')
   const nothing = listing({ capabilities: {} })
-  const sessionLists = createOwnLists({ recheckView() {}, peek: () => nothing }, clock, pino({ level: 'silent' }))
+  const sessionLists = createOwnLists(
+    { recheckView() {}, peek: () => nothing, last: () => nothing },
+    clock,
+    pino({ level: 'silent' })
+  )
   const answer = Promise.withResolvers<{ tools: unknown[] }>()
   const upstream = {
     id: 'one',

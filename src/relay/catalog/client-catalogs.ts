@@ -76,8 +76,8 @@ export function createCatalogCache(listings: ListingSource, log: Log) {
     const known = new Map<UpstreamName, Listing>()
     const away = new Map<UpstreamName, Listing>()
     for (const definition of definitionsOf(context)) {
-      const listing = withOwnLists(listings.peek(definition, viewKey), own?.get(definition.hash))
       const last = listings.last(definition, viewKey)
+      const listing = withOwnLists(listings.peek(definition, viewKey), own?.get(definition.hash), last)
       if (listing !== undefined) known.set(definition.name, listing)
       else if (last !== undefined) away.set(definition.name, last)
     }

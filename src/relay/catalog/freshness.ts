@@ -28,7 +28,7 @@ export function isStale(listing: Listing | undefined, now: number): boolean {
     const hint = listing.hints?.[name]
     if (hint === undefined) return false
     const untimedMs = hasCapability(listing.capabilities, [kinds[name], 'listChanged']) ? watchedMs : 0
-    return now >= hint.fetchedAt + Math.max(hint.ttlMs > 0 ? hint.ttlMs : untimedMs, readIntervalOf(listing))
+    return now >= hint.fetchedAt + Math.max(hint.ttlMs > 0 ? hint.ttlMs : untimedMs, readIntervalOf(entriesOf(listing)))
   })
 }
 
@@ -39,7 +39,7 @@ export function isStale(listing: Listing | undefined, now: number): boolean {
  */
 export function mayRevalidate(listing: Listing | undefined, now: number): boolean {
   const hints = Object.values(listing?.hints ?? {})
-  return listing !== undefined && hints.some(({ fetchedAt }) => now >= fetchedAt + readIntervalOf(listing))
+  return listing !== undefined && hints.some(({ fetchedAt }) => now >= fetchedAt + readIntervalOf(entriesOf(listing)))
 }
 
 /**
@@ -85,17 +85,18 @@ export const readBurst = 3
 /** A longer listing is read less often: one interval for each so many entries. */
 const entriesPerInterval = 1_000
 
-/** Returns the time between two readings, in milliseconds. @param lists the lists of the last reading, or some */
-function readIntervalOf(lists: ListingPart | undefined): number {
-  const entries = names.reduce((sum, name) => sum + (lists?.[name]?.length ?? 0), 0)
-  return Math.max(1, entries / entriesPerInterval) * readIntervalMs
-}
+/** Returns the number of entries in all lists of a listing, or of a part of one. */
+export const entriesOf = (lists: ListingPart | undefined): number =>
+  names.reduce((sum, name) => sum + (lists?.[name]?.length ?? 0), 0)
+
+/** Returns the time between two readings, in milliseconds. @param entries of the lists of the last reading, or some */
+const readIntervalOf = (entries: number): number => Math.max(1, entries / entriesPerInterval) * readIntervalMs
 
 /**
  * Resolves when the next reading may begin, or when the signal is aborted. Never rejects.
- * @param last the lists that were read last: the longer they are, the longer the wait
+ * @param entries of the lists that were read last: the more there are, the longer the wait
  */
-export type ReadRate = (signal: AbortSignal, last?: ListingPart) => Promise<void>
+export type ReadRate = (signal: AbortSignal, entries: number) => Promise<void>
 
 /**
  * Returns a rate limit that several readers share. Without it a server could make the gateway read whole listings for
@@ -113,7 +114,7 @@ export function createReadRate(clock: Clock): ReadRate {
     const now = clock.now()
     dueAt = Math.min(Math.max(dueAt, now), now + aheadMs) + intervalMs
   }
-  return (signal, lists) => (last = last.then(() => next(signal, readIntervalOf(lists))))
+  return (signal, entries) => (last = last.then(() => next(signal, readIntervalOf(entries))))
 }
 
 const reportEveryMs = 1_000

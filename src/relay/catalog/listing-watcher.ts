@@ -8,7 +8,7 @@ import { GatewayError } from '../../protocol/messages.ts'
 import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import { type Clock, createDelay } from '../../time/clock.ts'
 import { fetchList, fetchListing, type Listing, withListingParts } from '../../upstream/listing/listing.ts'
-import { createReadRate, isStale, mayRevalidate, type ReadRate, type Redundancy } from './freshness.ts'
+import { createReadRate, entriesOf, isStale, mayRevalidate, type ReadRate, type Redundancy } from './freshness.ts'
 import type { Store } from '../../store/port.ts'
 import { createHeldListing, createStoredListing } from './last-listing.ts'
 
@@ -90,7 +90,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
   async function read(): Promise<void> {
     const known = held.last() === undefined ? await stored?.load() : undefined
     if (known !== undefined && !signal.aborted) held.restored(known)
-    await nextRead(signal, held.last())
+    await nextRead(signal, entriesOf(held.last()))
     if (signal.aborted) return
     const upstream = await source.connect()
     connection = upstream
@@ -100,7 +100,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     let current = withLastGood(whole, held.last())
     accept(current)
     while (changed.size > 0) {
-      await nextRead(signal, held.last())
+      await nextRead(signal, entriesOf(held.last()))
       if (signal.aborted) return
       const kinds = [...changed]
       // Cleared before the requests: a change that is reported while a response is on its way may not be in it.

@@ -10,7 +10,7 @@ import type { Era } from '../../protocol/messages.ts'
 import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import { type Clock, timeoutSignal } from '../../time/clock.ts'
 import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
-import { changedKinds, createReadRate, type ReadRate } from './freshness.ts'
+import { changedKinds, createReadRate, entriesOf, type ReadRate } from './freshness.ts'
 import type { Listings } from './listings.ts'
 import type { ViewKey } from './view.ts'
 
@@ -25,8 +25,6 @@ export interface ListsOwner {
 
 /** The lists that the owner's connection reported as changed. The others are those of the shared listing. */
 interface ListsOfUpstream {
-  /** The shared listing, for when the upstream is down. */
-  readonly shared: Listing
   readonly parts: ReadonlyMap<ListKind, ListingPart>
   /** The era of the connection. */
   readonly era: Era
@@ -48,8 +46,8 @@ interface Change {
 interface Reader {
   readonly nextRead: ReadRate
   readonly stop: AbortController
-  /** The part that was read last. */
-  last: ListingPart | undefined
+  /** In the list that was read last, which is not kept: it may be as the shared one. */
+  entries: number
   unread: Change | undefined
   reading: Change | undefined
   isRunning: boolean
@@ -59,11 +57,17 @@ export type OwnLists = ReturnType<typeof createOwnLists>
 
 const readTimeoutMs = 30_000
 
-export function withOwnLists(listing: Listing | undefined, own: ListsOfUpstream | undefined): Listing | undefined {
-  return own === undefined ? listing : withListingParts(listing ?? own.shared, [...own.parts.values()])
+/** @param last what the upstream listed last: while it is away, an owner of some lists keeps the others, too */
+export function withOwnLists(
+  listing: Listing | undefined,
+  own: ListsOfUpstream | undefined,
+  last: Listing | undefined
+): Listing | undefined {
+  const shared = own === undefined ? undefined : (listing ?? last)
+  return own === undefined || shared === undefined ? listing : withListingParts(shared, [...own.parts.values()])
 }
 
-export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>, clock: Clock, log: Log) {
+export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'recheckView'>, clock: Clock, log: Log) {
   const ownLists = new Map<string, OwnListsByUpstream>()
   // Owner -> hash of the definition, and kind -> reader.
   const readers = new Map<string, Map<string, Reader>>()
@@ -78,14 +82,15 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>,
   ): Promise<void> {
     const { signal } = reader.stop
     while (reader.unread !== undefined && !signal.aborted) {
-      await reader.nextRead(signal, reader.last)
+      await reader.nextRead(signal, reader.entries)
       if (signal.aborted) return
       const { upstream, isReported, over } = (reader.reading = reader.unread)
       // Before the request: a change that is reported while the response is on its way may not be in it.
       reader.unread = undefined
       try {
         const within = AbortSignal.any([signal, timeoutSignal(readTimeoutMs)])
-        const part = (reader.last = await fetchList(upstream, kind, within, undefined, memory))
+        const part = await fetchList(upstream, kind, within, undefined, memory)
+        reader.entries = entriesOf(part)
         // The owner may have gone as the response came: nothing would forget its lists any more.
         if (!signal.aborted) apply(part, isReported)
       } catch (err) {
@@ -127,7 +132,8 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>,
     else ownLists.set(owner.key, after)
     count(owner, after)
     const listing = listings.peek(definition, viewKey)
-    const [old, now] = [before, after].map((own) => withOwnLists(listing, own?.get(definition.hash)))
+    const last = listings.last(definition, viewKey)
+    const [old, now] = [before, after].map((own) => withOwnLists(listing, own?.get(definition.hash), last))
     owner.listsChanged(new Set([...changedKinds(old, now), ...reported]))
   }
 
@@ -179,7 +185,7 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>,
       const reader = ofOwner.get(id) ?? {
         nextRead: createReadRate(clock),
         stop: new AbortController(),
-        last: undefined,
+        entries: 0,
         unread: undefined,
         reading: undefined,
         isRunning: false
@@ -192,14 +198,14 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'recheckView'>,
       const { era } = upstream
       void read(reader, definition, kind, owner.memory.share, (part, isReported) => {
         const own = ownLists.get(owner.key)?.get(hash)
-        const shared = listings.peek(definition, viewKey) ?? own?.shared
+        const shared = listings.peek(definition, viewKey) ?? (own && listings.last(definition, viewKey))
         // The other lists are not known yet; the first reading of the shared listing will have this change.
         if (shared === undefined) return
         // Many servers register tools as soon as they know their client: then the shared listing has the change
         // already.
         const isSame =
           own?.parts.has(kind) !== true && changedKinds(shared, withListingParts(shared, [part])).size === 0
-        const lists = isSame ? own : { shared, parts: new Map(own?.parts).set(kind, part), era }
+        const lists = isSame ? own : { parts: new Map(own?.parts).set(kind, part), era }
         replace(owner, viewKey, definition, lists, isReported ? [kind] : [])
       })
     },
