@@ -835,6 +835,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['limits/incoming-memory.ts smallMessageBytes', 'not counted up to this length', 'message of an upstream', '-'],
     ['session/live-sessions.ts sessionBytes', 'counted', 'session in use', '`too_many`'],
     [
+      'relay/tasks/session-task-ids.ts taskBytes',
+      'counted beside its ids',
+      'task of a session that is followed',
+      'not followed'
+    ],
+    [
       'relay/subscriptions/subscription-index.ts subscriptionOverheadBytes',
       'counted beside its URIs',
       'subscription of a session',

@@ -183,3 +183,24 @@ t.test('progress always rises, and ends with the call', async (t) => {
     'nor on the stream of the session'
   )
 })
+
+t.test('a task that a session is told of counts for it until it is forgotten', async (t) => {
+  let made = 0
+  const one: Double = {
+    capabilities: { tools: {}, tasks },
+    tools: [tool('may', { execution: { taskSupport: 'optional' } })],
+    answer: async () => ({ task: { taskId: String(made++).padStart(1_000, '0'), status: 'working', ttl: 60_000 } })
+  }
+  const setup = await relaySetup(t, { doubles: { one } })
+  const ada = await setup.person()
+  const { memory } = ada.live
+  const before = memory.bytes
+  const call = (): Promise<Result> => ada.call('tools/call', { name: 'one__may', task: {} })
+  await call()
+  const ofOne = memory.bytes - before
+  t.ok(ofOne > 4_000, 'its id, and the key that it is found by')
+  for (let n = 1; n < 1_003; n++) await call()
+  t.equal(memory.bytes - before, 1_000 * ofOne, 'the oldest are forgotten')
+  await ada.end()
+  t.equal(memory.bytes, 0)
+})

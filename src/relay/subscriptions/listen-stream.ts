@@ -185,7 +185,7 @@ const changedEveryMs = 100
  * come.
  */
 const maxQueued = 1_000
-const maxQueuedLength = 1024 * 1024
+const maxQueuedLength = 128 * 1024
 
 /**
  * What a stream is still to send: nothing before its acknowledgment, and of many changes of a list one message in a

@@ -2,6 +2,7 @@
 // those of the other only sealed, so that nobody can use the id of a task that was not told to it.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { bytesPerChar } from '../../limits/memory.ts'
 import {
   GatewayError,
   RpcError,
@@ -14,7 +15,7 @@ import {
 } from '../../protocol/messages.ts'
 import type { Upstream } from '../../protocol/seams.ts'
 import { mapRelatedTask, readTask, withCreatedTask, withTaskId, withTaskList } from '../../protocol/translate/tasks.ts'
-import type { LiveSession } from '../../session/live-sessions.ts'
+import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { Sealer } from '../../store/seal.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { sessionBindingOf } from '../call/call.ts'
@@ -28,10 +29,22 @@ export interface UpstreamScope {
   readonly upstream?: Upstream
 }
 
+/** Bytes of what a session remembers of a task, beside its ids. */
+const taskBytes = 512
+
+const bytesOf = (ids: readonly string[]): number => ids.reduce((sum, id) => sum + id.length * bytesPerChar, taskBytes)
+
+/** Counts a task that a session remembers. @returns false where there is no memory for it */
+export const takeFor = ({ memory }: LiveSession, ...ids: readonly string[]): boolean => memory.take(bytesOf(ids))
+
+/** It forgets one. @param session undefined: it has ended, and counts for nothing any more */
+export const giveBack = (session: LiveSession | undefined, ...ids: readonly string[]): void =>
+  session?.memory.set(session.memory.bytes - bytesOf(ids))
+
 /** Tasks of a session's client that are remembered as hosted for upstreams. */
 const maxHosted = 1_000
 
-export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>) {
+export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>, sessions: Pick<LiveSessions, 'get'>) {
   // Many a server numbers its tasks, and each process of it begins anew. A server behind a URL knows its tasks on all
   // connections.
   const connectionOf = ({ definition, scope, upstream }: UpstreamScope, id: string): string | undefined =>
@@ -133,11 +146,16 @@ export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>) {
       if (method === 'tasks/list') return withTaskList(related, (id) => hosted.get(session.key)?.get(id) === name, seal)
       if (!isObject(params?.['task'])) return related
       const task = readTask(related['task'])
-      if (task !== undefined) {
+      const isKnown = task !== undefined && hosted.get(session.key)?.has(task.taskId) === true
+      const isLive = sessions.get(session.key) === session
+      if (task !== undefined && isLive && (isKnown || takeFor(session, task.taskId))) {
         const own = hosted.get(session.key) ?? new Map<string, UpstreamName>()
         hosted.set(session.key, own.set(task.taskId, name))
         const [oldest] = own.keys()
-        if (own.size > maxHosted && oldest !== undefined) own.delete(oldest)
+        if (own.size > maxHosted && oldest !== undefined) {
+          own.delete(oldest)
+          giveBack(session, oldest)
+        }
       }
       return withCreatedTask(related, seal)
     },

@@ -12,7 +12,7 @@ import type { Pool } from '../../upstream/pool/pool.ts'
 import { sessionStorePartsOf } from '../call/call.ts'
 import { createKeepAlive } from '../connections/keep-alive.ts'
 import { cancelUnwanted } from './await-task.ts'
-import { createSessionTaskIds, type UpstreamScope } from './session-task-ids.ts'
+import { createSessionTaskIds, giveBack, takeFor, type UpstreamScope } from './session-task-ids.ts'
 
 export type SessionTasks = ReturnType<typeof createSessionTasks>
 
@@ -44,7 +44,7 @@ export function createSessionTasks({
   readonly clock: Clock
   readonly log: Log
 }) {
-  const ids = createSessionTaskIds(sealer, pool)
+  const ids = createSessionTaskIds(sealer, pool, sessions)
   const known = new Map<string, KnownTask>()
   const bySession = new Map<string, Set<KnownTask>>()
   /** The cancellations that run, by key of the session. */
@@ -72,7 +72,7 @@ export function createSessionTasks({
     known.delete(task.key)
     for (const key of task.sessions) {
       const own = bySession.get(key)
-      own?.delete(task)
+      if (own?.delete(task) === true) giveBack(sessions.get(key), task.key, task.id)
       if (own?.size === 0) bySession.delete(key)
     }
   }
@@ -97,8 +97,10 @@ export function createSessionTasks({
     /** The state of a task, as a result or a notification told it to the session, with the upstream's own id. */
     recordState(session: LiveSession, source: UpstreamScope, value: unknown) {
       const state = readTask(value)
-      if (state === undefined || sessions.get(session.key) === undefined) return
+      const counted = sessions.get(session.key)
+      if (state === undefined || counted === undefined) return
       const key = keyOf(source, state.taskId)
+      if (known.get(key)?.sessions.has(session.key) !== true && !takeFor(counted, key, state.taskId)) return
       const task = known.get(key) ?? {
         key,
         id: state.taskId,
