@@ -52,7 +52,7 @@ t.test("a task reports its progress under the client's token when its call is ov
   foreign.cut()
 })
 
-t.test('of the call that made a task nothing is held while the task runs', async (t) => {
+t.test('of the call that made a task nothing is held while the task runs, and its user thinks', async (t) => {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   const heldBytes = (): number => {
@@ -74,12 +74,20 @@ t.test('of the call that made a task nothing is held while the task runs', async
     heldDuringCall = heldBytes() - before
     const now = new Date(0).toISOString()
     const task = { taskId: 't', status: 'working', ttl: 3_600_000, createdAt: now, lastUpdatedAt: now }
-    response
-      .writeHead(200, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: { task } }))
+    const requestedSchema = { type: 'object', properties: {} }
+    const _meta = { 'io.modelcontextprotocol/related-task': { taskId: 't' } }
+    const question = { id: 'q', method: 'elicitation/create', params: { message: 'm', requestedSchema, _meta } }
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const said of [question, { id: message?.['id'], result: { task } }])
+      response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...said })}\n\n`)
+    response.end()
   })
   const params = { name: 'echo', arguments: {}, task: {} }
-  await client.request('tools/call', { ...params, _meta: { progressToken: 'mine', 'example.com/x': 'x'.repeat(long) } })
+  const answer = await client.request('tools/call', {
+    ...params,
+    _meta: { progressToken: 'mine', 'example.com/x': 'x'.repeat(long) }
+  })
+  t.match(answer.messages, [{ method: 'elicitation/create' }, { result: { task: { status: 'working' } } }])
   upstream.seen.length = 0
   t.ok(heldDuringCall > long, 'it is held while the call runs, the control')
   await until('nothing of it is held', () => heldBytes() - before < long / 4)

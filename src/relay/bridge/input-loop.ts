@@ -134,12 +134,8 @@ export function createInputLoop({
     // Answers and a state of the client's own making would be taken for what the server asked for.
     const first = withoutInputResponses(forwardableRequest(given))
     const held = holdMemory(call.session.memory.share)
-    const result = await converse(call, upstream, first, progress, held)
-      .then((last) => {
-        const isWaitedFor = wanted === undefined && last['resultType'] === 'task'
-        return isWaitedFor ? { ...waitedFor(last), resultType: 'task' } : last
-      })
-      .finally(held.retain())
+    const talk = converse(call, upstream, first, progress, held).finally(held.retain())
+    const result = await (wanted === undefined ? talk.then(withoutRestOfTask) : talk)
     if (result['resultType'] !== 'task') {
       const last =
         given.method === 'tools/call' && upstream.era === 'modern' ? forSession(call, result, wrapped) : plain(result)
@@ -207,6 +203,10 @@ const sentOnce = ({ request }: LegacyCall, { params }: Request, client: SessionC
   client.letGo !== undefined && params?.['arguments'] === request.params?.['arguments']
     ? { ...client, sent: client.letGo }
     : client
+
+/** A task that its caller does not know is waited for here, and little of it is held meanwhile. */
+const withoutRestOfTask = (result: Result): Result =>
+  result['resultType'] === 'task' ? { ...waitedFor(result), resultType: 'task' } : result
 
 const wantedTask = ({ method, params }: Request): unknown => (method === 'tools/call' ? params?.['task'] : undefined)
 

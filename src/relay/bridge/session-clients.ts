@@ -54,8 +54,13 @@ export function createSessionClients({
     options: ServerRequestOptions | undefined,
     asker: Pick<Client, 'ask'>
   ): Promise<unknown> => {
-    const known = shapeServerRequest(request, source.definition.name, endpoint, session.session.record)
-    return tasks.serverRequest(session, source, known, (outgoing) => asker.ask(outgoing, options))
+    // No async function, which would keep `asker`, and with it its call, until a person has answered.
+    try {
+      const known = shapeServerRequest(request, source.definition.name, endpoint, session.session.record)
+      return tasks.serverRequest(session, source, known, (outgoing) => asker.ask(outgoing, options))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** Sends a notification to the session's own stream. */
@@ -102,8 +107,7 @@ export function createSessionClients({
           if (own === undefined) live.get(session.key)?.send(message)
           else own.client.notify(message)
         },
-        ask: async (request, options) =>
-          await asked(session, endpoint, connection, request, options, own?.client ?? session),
+        ask: (request, options) => asked(session, endpoint, connection, request, options, own?.client ?? session),
         endCall() {
           own = undefined
         }

@@ -87,6 +87,35 @@ export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>, s
    */
   const hosted = new Map<string, Map<string, UpstreamName>>()
 
+  /** The answer of the client to a server request, with task ids as the upstream knows them. */
+  function answered(
+    session: LiveSession,
+    source: UpstreamScope,
+    { method, params }: ServerRequest,
+    answer: unknown
+  ): unknown {
+    const { name } = source.definition
+    if (!isObject(answer)) return answer
+    const related = mapRelatedTask(answer, toUpstream(session, source))
+    const seal = (id: string): string => sealHosted(session, name, id)
+    if (method === 'tasks/get' || method === 'tasks/cancel') return withTaskId(related, seal)
+    if (method === 'tasks/list') return withTaskList(related, (id) => hosted.get(session.key)?.get(id) === name, seal)
+    if (!isObject(params?.['task'])) return related
+    const task = readTask(related['task'])
+    const isKnown = task !== undefined && hosted.get(session.key)?.has(task.taskId) === true
+    const isLive = sessions.get(session.key) === session
+    if (task !== undefined && isLive && (isKnown || takeFor(session, task.taskId))) {
+      const own = hosted.get(session.key) ?? new Map<string, UpstreamName>()
+      hosted.set(session.key, own.set(task.taskId, name))
+      const [oldest] = own.keys()
+      if (own.size > maxHosted && oldest !== undefined) {
+        own.delete(oldest)
+        giveBack(session, oldest)
+      }
+    }
+    return withCreatedTask(related, seal)
+  }
+
   return {
     toClient,
     /**
@@ -120,15 +149,17 @@ export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>, s
     /**
      * A server request to the client, with task ids as the client knows them, and its answer with those that the
      * upstream knows.
-     * @throws RpcError -32602 where it names a task of another upstream
+     * @param ask is not held until the answer comes
+     * @throws RpcError -32602 where it names a task of another upstream; then nothing was asked
      */
-    async serverRequest(
+    serverRequest(
       session: LiveSession,
       source: UpstreamScope,
-      { method, params }: ServerRequest,
+      request: ServerRequest,
       ask: (request: ServerRequest) => Promise<unknown>
     ): Promise<unknown> {
       const { name } = source.definition
+      const { method, params } = request
       let outgoing = mapRelatedTask(params, toClient(session, source))
       if (method.startsWith('tasks/') && method !== 'tasks/list') {
         outgoing = withTaskId(outgoing ?? {}, (id) => {
@@ -138,26 +169,8 @@ export function createSessionTaskIds(sealer: Sealer, pool: Pick<Pool, 'peek'>, s
           throw new RpcError({ code: rpcCodes.invalidParams, message })
         })
       }
-      const answer = await ask(outgoing === undefined ? { method } : { method, params: outgoing })
-      if (!isObject(answer)) return answer
-      const related = mapRelatedTask(answer, toUpstream(session, source))
-      const seal = (id: string): string => sealHosted(session, name, id)
-      if (method === 'tasks/get' || method === 'tasks/cancel') return withTaskId(related, seal)
-      if (method === 'tasks/list') return withTaskList(related, (id) => hosted.get(session.key)?.get(id) === name, seal)
-      if (!isObject(params?.['task'])) return related
-      const task = readTask(related['task'])
-      const isKnown = task !== undefined && hosted.get(session.key)?.has(task.taskId) === true
-      const isLive = sessions.get(session.key) === session
-      if (task !== undefined && isLive && (isKnown || takeFor(session, task.taskId))) {
-        const own = hosted.get(session.key) ?? new Map<string, UpstreamName>()
-        hosted.set(session.key, own.set(task.taskId, name))
-        const [oldest] = own.keys()
-        if (own.size > maxHosted && oldest !== undefined) {
-          own.delete(oldest)
-          giveBack(session, oldest)
-        }
-      }
-      return withCreatedTask(related, seal)
+      const asked = ask(outgoing === undefined ? { method } : { method, params: outgoing })
+      return asked.then((answer) => answered(session, source, request, answer))
     },
     /** A notification of the client about a task that it hosts. @returns undefined where it hosts none of the id */
     hostedFor(session: LiveSession, { method, params }: Notification) {
