@@ -44,7 +44,7 @@ export async function workers(
     mcp: `${served.url}/t/acme/mcp`,
     workersOf: (fits) => {
       const numbers = served.log().flatMap((line) => (fits(line) && 'worker' in line ? Number(line['worker']) : []))
-      return [...new Set(numbers)].sort()
+      return [...new Set(numbers)].sort((a, b) => a - b)
     },
     async pidsOfWorkers() {
       const below = descendants(served.pid)

@@ -1,8 +1,10 @@
 // Workers that end, and a primary that does: the others go on, and nothing is left behind.
 
 import { randomUUID } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import t from 'tap'
 import { legacyClient, send } from '../kit/client.ts'
 import { configOf, key } from '../kit/gateway.ts'
@@ -72,4 +74,19 @@ t.test('a signal that all processes get, as of a terminal, counts once', async (
   up.server.release()
   t.match((await call).text, 'slow is done')
   t.same(await gateway.ended, { code: 0, signal: null })
+})
+
+t.test('a worker that cannot take the place of another one is tried again, and the others go on', async (t) => {
+  const gateway = await workers(t, ownProcess)
+  const file = join(gateway.folder, 'gatehouse.json')
+  const good = await readFile(file, 'utf8')
+  await writeFile(file, '{ "tenants": 1 }')
+  const [victim = 0] = await gateway.pidsOfWorkers()
+  signalAll([victim], 'SIGKILL')
+  const { err } = await gateway.logged('why not', ({ msg }) => msg === 'a worker could not start')
+  t.match((err as Error).message, 'gatehouse.json cannot be used')
+  t.equal((await legacyClient(gateway.mcp, key)).initialized.status, 200)
+  await writeFile(file, good)
+  await until('there are two again', () => gateway.log().filter(({ msg }) => msg === 'listening').length === 3)
+  t.equal(gateway.stdout.length, 1)
 })

@@ -146,7 +146,7 @@ function prepareStarts(
     connections.serve(one.channel)
     if (lines === undefined || one.standardError === null) return one
     const forwarded = forwardLines(one.standardError, lines)
-    return { ...one, ended: one.ended.finally(() => forwarded) }
+    return { ...one, ended: one.ended.then((how) => forwarded.then(() => how)) }
   }
 }
 
