@@ -92,16 +92,17 @@ t.test('an address for messages that is too long is not used, and a shorter one 
   await t.rejects(connect(), { code: 'upstream_protocol', message: /wants its messages at .* too long a one/ })
 })
 
-t.test('of an event that came in part nothing is held while its stream is away', async (t) => {
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as () => void
-  const heldBytes = (): number => {
-    gc()
-    return process.memoryUsage().heapUsed
-  }
+setFlagsFromString('--expose-gc')
+const gc = runInNewContext('gc') as () => void
+function heldBytes(): number {
+  gc()
+  return process.memoryUsage().heapUsed
+}
+
+/** A connection whose GET stream the test writes. */
+async function openStream(t: Test) {
   const peer = await startUpstream()
   t.teardown(peer.close)
-  const part = Buffer.from(`retry: 3600000\n\ndata: ${'x'.repeat(4_000_000)}`)
   let stream: ServerResponse | undefined
   peer.override(
     ({ method }) => method === 'GET',
@@ -112,9 +113,32 @@ t.test('of an event that came in part nothing is held while its stream is away',
   const upstream = await testConnector().connector.connect(httpDefinition(peer.url), handshake, recordingEvents())
   t.teardown(() => upstream.close())
   await until(() => stream !== undefined, 'it listens')
+  return { stream: () => stream }
+}
+
+t.test('of an event that came in part nothing is held while its stream is away', async (t) => {
+  const part = Buffer.from(`retry: 3600000\n\ndata: ${'x'.repeat(4_000_000)}`)
+  const { stream } = await openStream(t)
   const before = heldBytes()
-  stream?.write(part)
+  stream()?.write(part)
   await until(() => heldBytes() - before > part.length, 'the event is held while it comes, the control')
-  stream?.destroy()
+  stream()?.destroy()
   await until(() => heldBytes() - before < part.length / 4, 'nothing of it is held')
 })
+
+const rests: ReadonlyArray<readonly [what: string, rest: string]> = [
+  ['the beginning of the next one', '\n\ndata: 0123456789'],
+  ['the beginning of the next one, after other line ends,', '\r\n\rdata: 0123456789'],
+  ['its id', '\nid: 0123456789abc\n\n']
+]
+for (const [what, rest] of rests) {
+  t.test(`of a long event nothing but ${what} is held while its stream is silent`, async (t) => {
+    const part = Buffer.from(`event: other\ndata: ${'x'.repeat(4_000_000)}`)
+    const { stream } = await openStream(t)
+    const before = heldBytes()
+    stream()?.write(part)
+    await until(() => heldBytes() - before > part.length, 'the event is held while it comes, the control')
+    stream()?.write(rest)
+    await until(() => heldBytes() - before < part.length / 4, 'nothing of it is held')
+  })
+}

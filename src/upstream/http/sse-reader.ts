@@ -3,6 +3,7 @@
 
 import { createParser, type EventSourceParser } from 'eventsource-parser'
 import type { JsonLimits } from '../../protocol/json-scan.ts'
+import { ownPart } from '../../protocol/own-text.ts'
 import type { Steps } from '../../time/turns.ts'
 import { decodeSteps } from '../rpc/decode-json.ts'
 
@@ -39,8 +40,15 @@ const unusablePerMessage = 10
 const maxEventLines = 100_000
 /** The longest event id, in characters: it goes back in a header, and few servers take longer ones. */
 const maxIdLength = 8_192
-/** Empty lines, with the end of the line before. */
-const emptyLines = ['\n\n', '\n\r\n', '\r\r']
+/** Empty lines begin with the last of these. */
+const emptyLines = ['\n\n', '\n\r', '\r\r']
+const emptyLineBytes = emptyLines.map((line) => Buffer.from(line))
+
+/** Where the last event ends that is whole; 0: none is. */
+function eventsEnd(bytes: Buffer): number {
+  const last = Math.max(...emptyLineBytes.map((line) => bytes.lastIndexOf(line)))
+  return last === -1 ? 0 : last + 2
+}
 
 /** An event with data, as the parser found it. */
 interface FoundEvent {
@@ -82,7 +90,8 @@ export class SseReader {
       onId: (id) => {
         if (id.length > maxIdLength)
           this.fault ??= new SyntaxError(`the id of an event is longer than ${maxIdLength} characters`)
-        else if (id !== '') sink.eventId?.(id)
+        // Whoever takes the id may keep it for long, but nothing of the text that it was cut from.
+        else if (id !== '') sink.eventId?.(ownPart(id, 0, id.length))
       },
       onRetry: (ms) => sink.retry?.(ms),
       onError: (error) => {
@@ -99,27 +108,36 @@ export class SseReader {
    * unusable; too many of these, or of lines that belong to no event; an id that could not be sent back
    */
   *push(chunk: Buffer): Steps {
-    let text: string
+    const end = this.held + chunk.length <= feedLength ? 0 : eventsEnd(chunk)
+    // The beginning of the next event becomes a text of its own. The parser keeps slices of it, and a slice keeps all
+    // of its text: here that of other events, and the long line that the parser has joined it to.
+    const parts = end === 0 || end === chunk.length ? [chunk] : [chunk.subarray(0, end), chunk.subarray(end)]
+    for (const [at, bytes] of parts.entries()) {
+      const text = this.decoded(bytes)
+      for (let from = 0; from < text.length; from += feedLength) {
+        if (at + from > 0) yield
+        const part = text.slice(from, from + feedLength)
+        this.held += part.length
+        if (this.cutter === undefined) this.feed(part)
+        else this.cutter.cut(part, (line) => this.feed(line))
+        if (this.found.length === 0) this.countLines(part)
+        const events = this.found
+        this.found = []
+        for (const event of events) {
+          yield* this.read(event)
+          // The message may have been the last that was wanted.
+          yield
+        }
+        if (this.fault !== undefined) throw this.fault
+      }
+    }
+  }
+
+  private decoded(bytes: Buffer): string {
     try {
-      text = this.decoder.decode(chunk, { stream: true })
+      return this.decoder.decode(bytes, { stream: true })
     } catch {
       throw new SyntaxError('not valid UTF-8')
-    }
-    for (let from = 0; from < text.length; from += feedLength) {
-      if (from > 0) yield
-      const part = text.slice(from, from + feedLength)
-      this.held += part.length
-      if (this.cutter === undefined) this.feed(part)
-      else this.cutter.cut(part, (line) => this.feed(line))
-      if (this.found.length === 0) this.countLines(part)
-      const events = this.found
-      this.found = []
-      for (const event of events) {
-        yield* this.read(event)
-        // The message may have been the last that was wanted.
-        yield
-      }
-      if (this.fault !== undefined) throw this.fault
     }
   }
 
