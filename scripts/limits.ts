@@ -1544,6 +1544,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['upstream/listing/listing.ts maxEntryNotes', 'log lines about faulty entries', 'listing', 'not logged'],
     ['upstream/rpc/link.ts maxCapabilityLength chars', 'one capability of a server', 'upstream', 'left out'],
     ['upstream/rpc/link.ts maxCapabilities', 'capabilities of a server', 'upstream', 'the rest is left out'],
+    ['upstream/rpc/link.ts maxCapabilityBytes', 'all of them in memory', 'upstream', 'what is beyond is left out'],
     ['upstream/rpc/link.ts maxInstructionsLength chars', 'instructions of a server', 'upstream', 'cut'],
     ['upstream/rpc/link.ts maxServerInfoLength chars', 'name, version or title of a server', 'upstream', 'cut'],
     [
@@ -1553,6 +1554,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'refused as invalid; nothing is sent'
     ],
     ['upstream/rpc/decode-json.ts maxPages', 'pages', 'list of an upstream', 'the rest is left out'],
+    ['upstream/rpc/decode-json.ts maxCursorLength chars', 'a cursor', 'list of an upstream', 'the rest is left out'],
     ['upstream/rpc/decode-json.ts maxListLength chars', 'text', 'list of an upstream', 'the rest is left out'],
     ['protocol/naming.ts maxNameLength chars', 'a public name', 'tool or prompt', 'shortened, with a hash at its end'],
     ['protocol/methods.ts maxInstructions chars', 'merged instructions', 'endpoint', 'cut'],
@@ -1730,6 +1732,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'a protocol fault'
     ],
     ['upstream/rpc/notifications.ts callLimit', 'progress and log messages (per second; at once)', 'call', 'dropped'],
+    [
+      'upstream/rpc/notifications.ts maxHeldBytes',
+      'the last progress beyond that, which is sent at the end',
+      'call',
+      'dropped'
+    ],
     [
       'upstream/rpc/notifications.ts connectionLimit',
       'other notifications (per second; at once)',

@@ -31,7 +31,8 @@ async function open(t: Test) {
     const id = peer.seen.find(isCall('echo'))?.message?.['id']
     return `data: ${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'at last' }] } })}\n\n`
   }
-  return { peer, answer, call: () => upstream.request(callOf('echo', {}), recordingClient(), never) }
+  const call = (args = {}, signal = never) => upstream.request(callOf('echo', args), recordingClient(), signal)
+  return { peer, answer, call }
 }
 
 t.test('a server that has a call come back at once, again and again, is asked with pauses', async (t) => {
@@ -94,9 +95,9 @@ t.test('an address for messages that is too long is not used, and a shorter one 
 
 setFlagsFromString('--expose-gc')
 const gc = runInNewContext('gc') as () => void
-function heldBytes(): number {
+function heldBytes(kind: 'heapUsed' | 'external' = 'heapUsed'): number {
   gc()
-  return process.memoryUsage().heapUsed
+  return process.memoryUsage()[kind]
 }
 
 /** A connection whose GET stream the test writes. */
@@ -142,3 +143,25 @@ for (const [what, rest] of rests) {
     await until(() => heldBytes() - before < part.length / 4, 'nothing of it is held')
   })
 }
+
+t.test('of a call that was cancelled while its session is begun again nothing is held', async (t) => {
+  const { peer, call } = await open(t)
+  await call()
+  const bytes = 4_000_000
+  const before = heldBytes('external')
+  const caller = new AbortController()
+  const isHandshake = ({ message }: Seen): boolean => message?.['method'] === 'initialize'
+  let isAsked = false
+  peer.override(isHandshake, () => {
+    isAsked = true
+  })
+  peer.sessions.clear()
+  const outcome = call({ text: 'x'.repeat(bytes) }, caller.signal).catch((error: unknown) => error)
+  await until(() => isAsked, 'the server forgot the session, and does not begin another one')
+  peer.seen.length = 0
+  peer.server.received.length = 0
+  t.ok(heldBytes('external') - before > bytes / 2, 'its text is held to be sent again, the control')
+  caller.abort()
+  t.match(await outcome, { code: 'cancelled' })
+  await until(() => heldBytes('external') - before < bytes / 4, 'nothing of it is held')
+})

@@ -63,6 +63,13 @@ t.test('what a server says of itself is kept up to a limit', async (t) => {
   t.same([Object.keys(capabilities).length, instructions?.length, serverInfo.name.length], [32, 16_385, 256])
 })
 
+t.test('capabilities of many values are kept up to the memory that they take', async (t) => {
+  const dense = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`x-${n}`, Array(500).fill(0)]))
+  const { upstream } = await open(t, { capabilities: { ...dense, tools: {} } })
+  const { capabilities } = await fetchListing(upstream, never)
+  t.same(Object.keys(capabilities), ['x-0', 'x-1', 'tools'], 'what fits beside others that do not is kept')
+})
+
 t.test('all pages are read, in order, the empty cursor included', async (t) => {
   const { upstream, peer } = await open(t, { pageSize: 10, tools: named(95) })
   const listing = await fetchListing(upstream, never)
@@ -160,6 +167,25 @@ t.test('a cursor that comes twice ends the list', async (t) => {
   const listing = await fetchListing(upstream, never)
   t.equal(listing.tools.length, 2)
   t.same(listing.partial, ['tools: stopped at a cursor that came twice'])
+})
+
+t.test('a cursor that is too long ends the list, and a shorter one does not', async (t) => {
+  const { upstream, peer } = await open(t, { capabilities: { tools: {} } })
+  const cursors = ['x'.repeat(8_192), 'y'.repeat(8_193)]
+  peer.override(
+    ({ message }) => message?.['method'] === 'tools/list',
+    (response, { message }) => {
+      const result = { tools: [{ name: `before-${cursors.length}` }], nextCursor: cursors.shift() }
+      response
+        .setHeader('Content-Type', 'application/json')
+        .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+    },
+    1_000
+  )
+  const { tools, partial } = await fetchListing(upstream, never)
+  t.match(tools, [{ name: 'before-2' }, { name: 'before-1' }])
+  t.equal(tools.length, 2)
+  t.same(partial, ['tools: stopped at a cursor that is too long'])
 })
 
 t.test('pages without end are read up to a limit', async (t) => {

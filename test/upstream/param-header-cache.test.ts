@@ -44,6 +44,18 @@ t.test('where the reader stops, the list is what there was', async (t) => {
   t.same(cache.headers('one', args), headers)
 })
 
+t.test('a cursor that is too long ends the list', (t) => {
+  for (const [length, isOver] of [
+    [8_192, false],
+    [8_193, true]
+  ] as const) {
+    const cache = createParamHeaderCache()
+    cache.learn({ tools: [tool('one')], nextCursor: 'x'.repeat(length) }, undefined)
+    t.equal(cache.known, isOver)
+  }
+  t.end()
+})
+
 t.test('of an endless list only so much is kept, and the next list starts anew', async (t) => {
   const cache = createParamHeaderCache()
   const long = (n: number) => tool(`tool-${n}`, 'Region', String(n).padEnd(1_000, 'k'))

@@ -1,7 +1,7 @@
 // Wraps a connection so that the secrets of its definition are masked in everything that the server sends: results,
 // errors, notifications and server requests.
 
-import { GatewayError, type Notification, RpcError } from '../../protocol/messages.ts'
+import { GatewayError, type Notification, type Result, RpcError } from '../../protocol/messages.ts'
 import type { Client, Upstream, UpstreamEvents } from '../../protocol/seams.ts'
 import { ConnectRequiredError } from '../rpc/credential.ts'
 import type { Kept, Mask } from '../rpc/mask.ts'
@@ -49,16 +49,25 @@ export const maskedEvents = (mask: Mask, events: UpstreamEvents, owner: WorkOwne
 /** @param owner the tenant and caller in whose turns of the event loop long messages are masked */
 export const maskedRequest =
   (mask: Mask, request: Upstream['request'], owner: WorkOwner): Upstream['request'] =>
-  async (outgoing, client, signal) => {
+  (outgoing, client, signal) => {
+    const kept = outgoing.method.endsWith('/list') ? names : handles
     const asked: Client = {
       ...client,
       notify: (notification) => client.notify(maskedNotification(mask, notification)),
       ask: maskedAsk(mask, client, owner)
     }
     try {
-      const result = await request(outgoing, asked, signal)
-      return await mask.valueInSteps(result, outgoing.method.endsWith('/list') ? names : handles, owner)
+      return maskedResult(mask, request(outgoing, asked, signal), kept, owner)
     } catch (error) {
-      throw maskedError(mask, error)
+      return Promise.reject(maskedError(mask, error) as Error)
     }
   }
+
+/** Apart from the request: its arguments must be collectable while it waits for a person. */
+async function maskedResult(mask: Mask, sent: Promise<Result>, kept: Kept, owner: WorkOwner): Promise<Result> {
+  try {
+    return await mask.valueInSteps(await sent, kept, owner)
+  } catch (error) {
+    throw maskedError(mask, error)
+  }
+}

@@ -96,6 +96,7 @@ export class StreamableCall implements HttpResponseSink {
   abort(): void {
     this.timer?.close()
     this.request?.abort()
+    this.body = ''
   }
 
   begin(sessionId: string | undefined, streamed: boolean): void {
@@ -182,21 +183,27 @@ export class StreamableCall implements HttpResponseSink {
   }
 
   private forgotten(): void {
-    const { id, body, connection, session, claim, again, traceHeaders } = this
-    const { rpc, target } = connection
+    const { id, connection, session, claim, again, traceHeaders } = this
+    const { rpc, target, open } = connection
     if (again) {
       connection.refused(session, 404)
       const text = `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`
       const data = { upstream: target.name, status: 404 }
       return rpc.fail(id, new GatewayError('upstream_unavailable', text, { data }))
     }
+    // So that a cancellation reaches it, and its text is not kept until there is a session.
+    open.set(id, this)
     connection.renew(session, id).then(
       (current) => {
         if (!rpc.isOpen(id)) return
+        open.delete(id)
         rpc.again(id, 'session')
-        new StreamableCall(connection, id, current, claim, traceHeaders).post(body, undefined, true)
+        new StreamableCall(connection, id, current, claim, traceHeaders).post(this.body, undefined, true)
       },
-      (error: unknown) => rpc.fail(id, error as Error)
+      (error: unknown) => {
+        open.delete(id)
+        rpc.fail(id, error as Error)
+      }
     )
   }
 

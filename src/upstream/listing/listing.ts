@@ -14,7 +14,7 @@ import {
 import { paramHeadersOf } from '../../protocol/translate/param-headers.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { holdMemory, type HeldMemory, type MemoryShare } from '../../limits/memory.ts'
-import { createListBudget, maxPages, printable } from '../rpc/decode-json.ts'
+import { createListBudget, maxCursorLength, maxPages, printable } from '../rpc/decode-json.ts'
 import { type ListKind, noClient, type Upstream } from '../../protocol/seams.ts'
 import { upstreamError } from '../rpc/errors.ts'
 
@@ -212,6 +212,7 @@ async function fetchPages(
       else if (notes.length < maxEntryNotes) notes.push(`${member}: left out an entry ${fault}`)
     }
     if (typeof nextCursor !== 'string') return { items, ttlMs }
+    if (nextCursor.length > maxCursorLength) return endAt('stopped at a cursor that is too long')
     if (cursors.has(nextCursor)) return endAt('stopped at a cursor that came twice')
     if (page >= maxPages) return endAt(`left out all after ${maxPages} pages, which is the limit`)
     cursor = nextCursor

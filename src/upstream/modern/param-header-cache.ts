@@ -5,7 +5,7 @@ import { isObject, type JsonObject, type Result } from '../../protocol/messages.
 import { noClient } from '../../protocol/seams.ts'
 import { headersFor, type ParamHeader, paramHeadersOf } from '../../protocol/translate/param-headers.ts'
 import { deadline } from '../../time/clock.ts'
-import { createListBudget, maxPages } from '../rpc/decode-json.ts'
+import { createListBudget, maxCursorLength, maxPages } from '../rpc/decode-json.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
 import type { LinkContext } from '../rpc/transport.ts'
@@ -30,6 +30,9 @@ interface Draft {
   /** The cursor of the next page. */
   next: unknown
 }
+
+/** One that is too long ends the list. */
+const isCursor = (next: unknown): boolean => typeof next === 'string' && next.length <= maxCursorLength
 
 export type ParamHeaderCache = ReturnType<typeof createParamHeaderCache>
 
@@ -67,7 +70,7 @@ export function createParamHeaderCache() {
       if (draft === undefined || draft.next !== cursor) return
       draft.next = nextCursor
       for (const tool of tools as unknown[]) if (isObject(tool)) draft.length = learnTool(draft, tool)
-      if (typeof nextCursor !== 'string') stop(nextCursor)
+      if (!isCursor(nextCursor)) stop(nextCursor)
     },
     stop,
     /** Returns the headers of a call as names and values in turn. */
@@ -121,7 +124,7 @@ export function createToolReader(
         paramHeaders.learn(result, cursor)
         const { tools, nextCursor } = result
         const within = !Array.isArray(tools) || tools.every(isWithin)
-        if (typeof nextCursor !== 'string' || cursors.has(nextCursor) || cursors.size + 1 >= maxPages || !within) {
+        if (!isCursor(nextCursor) || cursors.has(nextCursor) || cursors.size + 1 >= maxPages || !within) {
           paramHeaders.stop(nextCursor)
           count++
           return

@@ -101,7 +101,8 @@ export function createPooledConnection(
   async function probed(send: () => Promise<Result>): Promise<Result> {
     const refused = await breaker.refusal(definition)
     if (refused !== undefined) throw refused
-    return await send()
+    // Not awaited here, where `send` and with it the arguments would be kept until the answer has come.
+    return send()
   }
 
   function told(error?: Error): void {

@@ -2,7 +2,7 @@
 // connection is open.
 
 import { randomBytes } from 'node:crypto'
-import { type JsonObject, RpcError, rpcCodes } from '../../protocol/messages.ts'
+import { type JsonObject, type Request, RpcError, rpcCodes } from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { CredentialsRefusedError } from './errors.ts'
@@ -114,13 +114,14 @@ export const presentedRequest =
   (credential: UpstreamCredential, request: Upstream['request']): Upstream['request'] =>
   (outgoing, client, signal) => {
     const { sent } = client
-    let isHere = true
+    // The arguments of a call that waits for a person must be collectable once they are sent.
+    let kept: Request | undefined = outgoing
     let sends = 0
     const watched: Client =
       (sent && {
         ...client,
         sent(keptBytes) {
-          isHere = false
+          kept = undefined
           sent(keptBytes)
         }
       }) ||
@@ -129,9 +130,10 @@ export const presentedRequest =
       credential,
       signal,
       () => {
+        if (kept === undefined) return Promise.reject(new Error('the request is not kept any more'))
         if (sends++ > 0) client.again?.('credential')
-        return request(outgoing, watched, signal)
+        return request(kept, watched, signal)
       },
-      () => isHere
+      () => kept !== undefined
     )
   }

@@ -14,6 +14,8 @@ const maxLevels = 512
 /** Pieces are joined above this number: a Buffer takes about a hundred bytes besides its content. */
 const mergeAt = 1_024
 export const maxPages = 100
+/** The longest cursor of a list, in characters: those of all pages are kept while the list is read. */
+export const maxCursorLength = 8_192
 /** The longest list, in characters of JSON: 4 Mi characters for the four lists of an upstream. */
 const maxListLength = 1_048_576
 

@@ -10,6 +10,7 @@ import {
   type RpcErrorObject,
   type UpstreamName
 } from '../../protocol/messages.ts'
+import { firstOf } from '../../protocol/own-text.ts'
 import type { ErrorCode } from '../../protocol/error-table.ts'
 
 /** The server's own error, in an answer that proves that the request was not executed. */
@@ -214,6 +215,6 @@ export function isRpcError(value: unknown): value is RpcErrorObject & JsonObject
 }
 
 export function boundedError({ code, message, data }: RpcErrorObject): RpcErrorObject {
-  const bounded = { code, message: message.length > maxErrorLength ? `${message.slice(0, maxErrorLength)}…` : message }
+  const bounded = { code, message: message.length > maxErrorLength ? `${firstOf(message, maxErrorLength)}…` : message }
   return data === undefined || JSON.stringify(data).length > maxErrorLength ? bounded : { ...bounded, data }
 }

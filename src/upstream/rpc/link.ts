@@ -12,6 +12,7 @@ import {
   type ServerCapabilities,
   type UpstreamName
 } from '../../protocol/messages.ts'
+import { jsonSizeOf } from '../../limits/limits.ts'
 import { firstOf } from '../../protocol/own-text.ts'
 import type { Log } from '../../observe/log.ts'
 import type { RpcClient } from './rpc-client.ts'
@@ -123,6 +124,8 @@ export function handshakeResultOf<R extends Revision>(
 /** The longest JSON of a capability: capabilities are stored for each connection and sent to each client. */
 const maxCapabilityLength = 4_096
 const maxCapabilities = 32
+/** The most bytes of all of them, as `jsonSizeOf` counts them. */
+const maxCapabilityBytes = 65_536
 const maxInstructionsLength = 16_384
 const maxServerInfoLength = 256
 
@@ -137,7 +140,14 @@ function cappedCapabilities(capabilities: JsonObject): JsonObject {
   const fitting = Object.entries(capabilities).filter(
     ([key, value]) => key.length + JSON.stringify(value).length <= maxCapabilityLength
   )
-  return Object.fromEntries(fitting.slice(0, maxCapabilities))
+  let left = maxCapabilityBytes
+  const kept = fitting.slice(0, maxCapabilities).filter((each) => {
+    const bytes = jsonSizeOf(each)
+    const fits = bytes <= left
+    if (fits) left -= bytes
+    return fits
+  })
+  return Object.fromEntries(kept)
 }
 
 const cappedInstructions = (text: string): string =>

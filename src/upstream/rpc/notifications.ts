@@ -1,7 +1,7 @@
 // Notifications of a server: they go to the client of a call while the call or its task runs, to the owner of the
 // connection, or to the log. Their rate is limited.
 
-import { createTokenBucket } from '../../limits/limits.ts'
+import { createTokenBucket, jsonSizeOf } from '../../limits/limits.ts'
 import { isObject, type Notification, type Result } from '../../protocol/messages.ts'
 import { changedLists, otherLegacyNotifications } from '../../protocol/methods.ts'
 import type { Client } from '../../protocol/seams.ts'
@@ -14,6 +14,8 @@ const callLimit = { perSecond: 200, burst: 2_000 }
 // For each connection: a server may change all its subscribed resources at once (the burst).
 const connectionLimit = { perSecond: 100, burst: 1_000 }
 const warningLimit = { perSecond: 20, burst: 50 }
+/** The longest progress that is held back for the end of a call, in bytes as `jsonSizeOf` counts them. */
+const maxHeldBytes = 4_096
 const maxTasks = 256
 /** How long a task's progress token stays valid if the server gives the task no time to live, in milliseconds. */
 const defaultTtlMs = 3_600_000
@@ -34,11 +36,15 @@ export function createCallNotifications(client: Client, clock: Clock, warnings: 
       }
       if (!flooded) warnings.warn({}, 'the upstream floods a call with notifications; only some are passed on')
       flooded = true
-      if (notification.method === 'notifications/progress') held = notification
+      if (notification.method !== 'notifications/progress') return
+      // Nobody counts its memory.
+      held = jsonSizeOf(notification.params, maxHeldBytes) <= maxHeldBytes ? notification : undefined
     },
     /** Ends the call: the latest progress is sent if it was held back. */
     end(): void {
-      if (held !== undefined) client.notify(held)
+      const last = held
+      held = undefined
+      if (last !== undefined) client.notify(last)
     }
   }
 }
