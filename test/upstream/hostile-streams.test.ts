@@ -25,7 +25,8 @@ const isResume = ({ method, headers }: Seen): boolean => method === 'GET' && hea
 async function open(t: Test) {
   const peer = await startUpstream()
   t.teardown(peer.close)
-  const upstream = await testConnector().connector.connect(httpDefinition(peer.url), handshake, recordingEvents())
+  const definition = httpDefinition(peer.url, { connectMs: 60_000 })
+  const upstream = await testConnector().connector.connect(definition, handshake, recordingEvents())
   t.teardown(() => upstream.close())
   const answer = (): string => {
     const id = peer.seen.find(isCall('echo'))?.message?.['id']
@@ -34,6 +35,36 @@ async function open(t: Test) {
   const call = (args = {}, signal = never) => upstream.request(callOf('echo', args), recordingClient(), signal)
   return { peer, answer, call }
 }
+
+setFlagsFromString('--expose-gc')
+const gc = runInNewContext('gc') as () => void
+function heldBytes(kind: 'heapUsed' | 'external' = 'heapUsed'): number {
+  gc()
+  return process.memoryUsage()[kind]
+}
+
+// The first of these: buffers of the others would still be about to be freed.
+t.test('of a call that was cancelled while its session is begun again nothing is held', async (t) => {
+  const { peer, call } = await open(t)
+  await call()
+  const bytes = 4_000_000
+  const before = heldBytes('external')
+  const caller = new AbortController()
+  const isHandshake = ({ message }: Seen): boolean => message?.['method'] === 'initialize'
+  let isAsked = false
+  peer.override(isHandshake, () => {
+    isAsked = true
+  })
+  peer.sessions.clear()
+  const outcome = call({ text: 'x'.repeat(bytes) }, caller.signal).catch((error: unknown) => error)
+  await until(() => isAsked, 'the server forgot the session, and does not begin another one')
+  peer.seen.length = 0
+  peer.server.received.length = 0
+  t.ok(heldBytes('external') - before > bytes / 2, 'its text is held to be sent again, the control')
+  caller.abort()
+  t.match(await outcome, { code: 'cancelled' })
+  await until(() => heldBytes('external') - before < bytes / 4, 'nothing of it is held')
+})
 
 t.test('a server that has a call come back at once, again and again, is asked with pauses', async (t) => {
   const { peer, answer, call } = await open(t)
@@ -93,13 +124,6 @@ t.test('an address for messages that is too long is not used, and a shorter one 
   await t.rejects(connect(), { code: 'upstream_protocol', message: /wants its messages at .* too long a one/ })
 })
 
-setFlagsFromString('--expose-gc')
-const gc = runInNewContext('gc') as () => void
-function heldBytes(kind: 'heapUsed' | 'external' = 'heapUsed'): number {
-  gc()
-  return process.memoryUsage()[kind]
-}
-
 /** A connection whose GET stream the test writes. */
 async function openStream(t: Test) {
   const peer = await startUpstream()
@@ -143,25 +167,3 @@ for (const [what, rest] of rests) {
     await until(() => heldBytes() - before < part.length / 4, 'nothing of it is held')
   })
 }
-
-t.test('of a call that was cancelled while its session is begun again nothing is held', async (t) => {
-  const { peer, call } = await open(t)
-  await call()
-  const bytes = 4_000_000
-  const before = heldBytes('external')
-  const caller = new AbortController()
-  const isHandshake = ({ message }: Seen): boolean => message?.['method'] === 'initialize'
-  let isAsked = false
-  peer.override(isHandshake, () => {
-    isAsked = true
-  })
-  peer.sessions.clear()
-  const outcome = call({ text: 'x'.repeat(bytes) }, caller.signal).catch((error: unknown) => error)
-  await until(() => isAsked, 'the server forgot the session, and does not begin another one')
-  peer.seen.length = 0
-  peer.server.received.length = 0
-  t.ok(heldBytes('external') - before > bytes / 2, 'its text is held to be sent again, the control')
-  caller.abort()
-  t.match(await outcome, { code: 'cancelled' })
-  await until(() => heldBytes('external') - before < bytes / 4, 'nothing of it is held')
-})
