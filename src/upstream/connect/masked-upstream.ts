@@ -59,7 +59,7 @@ export const maskedRequest =
     try {
       return maskedResult(mask, request(outgoing, asked, signal), kept, owner)
     } catch (error) {
-      return Promise.reject(maskedError(mask, error) as Error)
+      return Promise.reject(maskedError(mask, error))
     }
   }
 

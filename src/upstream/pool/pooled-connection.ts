@@ -101,8 +101,7 @@ export function createPooledConnection(
   async function probed(send: () => Promise<Result>): Promise<Result> {
     const refused = await breaker.refusal(definition)
     if (refused !== undefined) throw refused
-    // Not awaited here, where `send` and with it the arguments would be kept until the answer has come.
-    return send()
+    return send() // Not awaited: until then `send` would keep the arguments.
   }
 
   function told(error?: Error): void {
