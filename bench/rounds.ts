@@ -43,7 +43,10 @@ export interface MeasuredWay {
 const bareBus = ['bare-a', 'bare-b'] as const
 const warmMs = 200
 const roundMs = 800
-/** After some ten thousand operations little is compiled any more: so many, which a busy machine takes longer for. */
+/**
+ * Of each process: after some ten thousand operations little is compiled any more, so many, which a busy machine takes
+ * longer for.
+ */
 const firstWarm = { operations: 10_000, leastMs: 2_500, mostMs: 8_000 }
 
 /** @throws Error that says what this machine lacks */
@@ -70,11 +73,12 @@ export async function measureWorkload(workload: Workload, options: RoundsOptions
 
 async function warm(stage: Stage, job: Job): Promise<void> {
   const startedAt = performance.now()
+  const processes = Math.max(1, job.middle.length)
   for (let operations = 0; ;) {
     operations += (await stage.measure({ ...job, warmMs: 0, ms: 1_000 })).operations
     const elapsedMs = performance.now() - startedAt
-    const isHot = operations >= firstWarm.operations && elapsedMs >= firstWarm.leastMs
-    if (isHot || elapsedMs >= firstWarm.mostMs) return
+    const isHot = operations >= firstWarm.operations * processes && elapsedMs >= firstWarm.leastMs
+    if (isHot || elapsedMs >= firstWarm.mostMs * processes) return
   }
 }
 
