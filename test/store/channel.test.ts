@@ -2,6 +2,7 @@
 
 import { EventEmitter } from 'node:events'
 import t from 'tap'
+import { createChannelStore } from '../../src/store/channel/channel-store.ts'
 import { createStoreServer } from '../../src/store/channel/serve-store.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { openChannel } from '../../src/workers/channel.ts'
@@ -22,15 +23,41 @@ t.test('while the primary hangs every call fails, and nothing is missed unnotice
   t.equal(store.live, false)
   t.equal(lost, 1)
   await store.subscribe('meanwhile', (message) => heard.push(message))
+  await t.rejects(store.set('key', 'of a call that failed'), { code: 'unavailable' })
+  await t.rejects(store.count('counter', 1, 60_000), { code: 'unavailable' })
   primary.kill('SIGCONT')
   await until(() => store.live)
   t.equal(lost, 2, 'what was read in between may be out of date')
-  t.equal(await store.get('key'), 'value')
+  t.equal(await store.get('key'), 'value', 'what failed is not run later')
+  t.equal(await store.count('counter', 1, 60_000), 1)
   const before = heard.length
   await other.publish('before', 'a')
   await other.publish('meanwhile', 'b')
   await until(() => heard.length === before + 2)
   t.same(heard.slice(before), ['a', 'b'])
+})
+
+t.test('an unsubscription that failed is made good', async (t) => {
+  const { store, other, primary } = await ofPrimary(t)
+  const stop = await store.subscribe('channel', () => {})
+  t.equal(await other.publish('channel', 'x'), 1, 'the control')
+  primary.kill('SIGSTOP')
+  await t.rejects(store.get('key'), { code: 'unavailable' })
+  await stop()
+  primary.kill('SIGCONT')
+  await until(() => store.live)
+  await until(async () => (await other.publish('channel', 'x')) === 0)
+})
+
+t.test('a call counts by all of its texts', async (t) => {
+  const sent: object[] = []
+  const end = Object.assign(new EventEmitter(), { send: (message: object) => sent.push(message) > 0 })
+  const store = createChannelStore(openChannel<ToWorker, ToPrimary>(end as never), false, quiet)
+  t.teardown(() => store.close())
+  const is = 'x'.repeat(2 ** 24)
+  for (const key of ['a', 'b']) store.delete(key, { is }).catch(() => {})
+  await t.rejects(store.delete('c', { is }), { cause: { message: 'the primary does not read what this worker sends' } })
+  t.equal(sent.length, 1, 'the control')
 })
 
 t.test('messages to a worker that does not read are bounded, and it is told that some were left out', async (t) => {

@@ -40,6 +40,8 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
   function ask(operation: string, ...args: readonly unknown[]): Promise<unknown> {
     const bytes = sizeOf(args)
     if (closed || !channel.isOpen) return Promise.reject(away('the channel to the primary is closed'))
+    // It would run what it reads later, when the caller has long heard that it failed. A ping finds it back.
+    if (!isAnswered && operation !== 'ping') return Promise.reject(away('the primary does not answer'))
     if (channel.waitingBytes + bytes > maxUnsentBytes)
       return Promise.reject(away('the primary does not read what this worker sends'))
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
@@ -94,7 +96,11 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
     if (fault === undefined) call?.resolve(value)
     else call?.reject(errorOf(fault))
   })
-  channel.on('published', ({ channel: name, message }) => listeners.deliver(name, message))
+  channel.on('published', ({ channel: name, message }) => {
+    if (listeners.has(name)) listeners.deliver(name, message)
+    // An `unsubscribe` that failed is made good.
+    else ask('unsubscribe', name).catch(() => {})
+  })
   channel.on('lost', () => {
     log.warn('messages of other workers were missed; local copies are not trusted')
     tellLost()

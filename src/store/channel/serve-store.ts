@@ -61,8 +61,8 @@ export function createStoreServer(store: Store, log: Log) {
       )
       channel.on('store', ({ id, operation, args }) => {
         answer(subscriber, operation, args).then(
-          (value) => subscriber.answer(id, value),
-          (error: unknown) => channel.send({ kind: 'stored', id, fault: faultOf(error) })
+          (value) => subscriber.answer(id, { value }),
+          (error: unknown) => subscriber.answer(id, { fault: faultOf(error) })
         )
       })
       channel.onClosed(() => {
@@ -95,10 +95,10 @@ function createSubscriber(channel: PrimaryChannel, onLosing: () => void) {
       channel.send({ kind: 'published', channel: name, message }, bytes, written)
       return true
     },
-    answer(id: number, value: unknown): void {
-      const bytes = sizeOf(value)
+    answer(id: number, result: { readonly value: unknown } | { readonly fault: StoreFault }): void {
+      const bytes = sizeOf(result)
       if (isFull(bytes)) return channel.send({ kind: 'stored', id, fault: unread }, 0, written)
-      channel.send({ kind: 'stored', id, value }, bytes, written)
+      channel.send({ kind: 'stored', id, ...result }, bytes, written)
     }
   }
 }
@@ -112,8 +112,8 @@ const unread: StoreFault = {
 /** Of the texts of a value, or of the arguments of a call. */
 export function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length
-  if (!Array.isArray(value)) return 0
-  return value.reduce<number>((sum, each) => sum + sizeOf(each), 0)
+  if (typeof value !== 'object' || value === null) return 0
+  return Object.values(value).reduce<number>((sum, each) => sum + sizeOf(each), 0)
 }
 
 function faultOf(error: unknown): StoreFault {
