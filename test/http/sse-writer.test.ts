@@ -86,7 +86,6 @@ t.test('a reader that catches up gets all of it, however much that is', async (t
     memory
   })
   for (let n = 0; n < 10; n++) stream.send(`${n}${'x'.repeat(400_000)}`)
-  stream.finish()
   let overflows = 0
   let most = 0
   const origin = await listen(
@@ -107,6 +106,7 @@ t.test('a reader that catches up gets all of it, however much that is', async (t
         },
         0
       )
+      stream.finish()
     })
   )
   const { text } = await send(origin, { method: 'GET' })

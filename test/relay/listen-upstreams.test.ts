@@ -189,7 +189,7 @@ t.test('what waits for the acknowledgment is bounded in bytes', async (t) => {
   const setup = await listenSetup(t, { one: {}, slow: { silent: true } })
   const ada = setup.listener({ resourceSubscriptions: ['gatehouse://one/test://dir/', 'gatehouse://slow/test://a'] })
   const [one, slow] = [await leg(setup, 'one'), await leg(setup, 'slow')]
-  const long = (n: number): string => `test://dir/${n}/${'x'.repeat(100_000)}`
+  const long = (n: number): string => `test://dir/${n}/${'x'.repeat(12_500)}`
   for (let n = 0; n < 50; n++) one.say(updated, { uri: long(n) })
   // The newest of one thing takes the place of the one before.
   for (let n = 0; n < 50; n++) one.say(updated, { uri: long(0) })
