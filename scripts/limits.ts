@@ -2325,6 +2325,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'worker',
       '-'
     ],
+    ['workers/worker-end.ts lookMs', 'time between two looks of a worker for the primary', 'worker', '-'],
     ['cli/workers/primary.ts leastWorkerBytes', 'least memory of a worker', 'worker', 'the log says so'],
     ['cli/workers/primary.ts wellMs', 'life of a worker after which that begins anew', 'worker', '-'],
     ['cli/workers/forward-lines.ts maxLineBytes', 'a line of the log of a worker, to a pipe', 'line', 'in pieces'],

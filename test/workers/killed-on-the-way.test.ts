@@ -12,7 +12,10 @@ import { closeWithProcess } from '../../src/workers/worker-end.ts'
 import { dial } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
 
-cluster.setupPrimary({ exec: new URL('moving-worker.ts', import.meta.url).pathname })
+cluster.setupPrimary({
+  exec: new URL('moving-worker.ts', import.meta.url).pathname,
+  stdio: ['ignore', 'ignore', 'inherit', 'ipc']
+})
 const relay = createConnectionRelay()
 /** Sockets that were sent to a worker, by its number. */
 const sent = new Map<number, number>()

@@ -1,5 +1,5 @@
 // A worker without a gateway: it answers at once and says who it is. The path of a request names the worker that has its
-// session: `/2`.
+// session: `/2`. Each connection that it gives away is a line of standard output.
 
 import cluster from 'node:cluster'
 import { createServer } from 'node:http'
@@ -8,15 +8,23 @@ import type { RequestTurns } from '../../src/http/request-turns.ts'
 import { openChannel } from '../../src/workers/channel.ts'
 import { createConnectionMoves } from '../../src/workers/connection-moves.ts'
 import type { ToPrimary, ToWorker } from '../../src/workers/messages.ts'
+import { endWithPrimary } from '../../src/workers/worker-end.ts'
 
 const node = String(cluster.worker?.id)
 const server = createServer()
+const channel = openChannel<ToWorker, ToPrimary>(process)
+endWithPrimary()
+const { sendSocket } = channel
+channel.sendSocket = (...args) => {
+  console.log(`given ${node}`)
+  sendSocket(...args)
+}
 serveDirectly(server, {
   keepAliveTimeout: 60_000,
   headersTimeout: 60_000,
   maxRequestsPerSocket: 1_000,
   turns: { add: ({ begin }: { begin(): void }) => (begin(), false) } as unknown as RequestTurns,
-  moves: createConnectionMoves(openChannel<ToWorker, ToPrimary>(process), node),
+  moves: createConnectionMoves(channel, node),
   isOpen: () => server.listening,
   accepts: () => true,
   serve({ url = '' }, reply) {

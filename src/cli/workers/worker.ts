@@ -3,6 +3,7 @@
 import cluster from 'node:cluster'
 import { openChannel } from '../../workers/channel.ts'
 import type { ToPrimary, ToWorker, WorkerProcess, WorkerStart } from '../../workers/messages.ts'
+import { endWithPrimary } from '../../workers/worker-end.ts'
 
 /**
  * @param serve runs the gateway
@@ -10,6 +11,7 @@ import type { ToPrimary, ToWorker, WorkerProcess, WorkerStart } from '../../work
  */
 export async function runWorker(serve: (worker: WorkerProcess) => Promise<number>): Promise<number> {
   const channel = openChannel<ToWorker, ToPrimary>(process)
+  endWithPrimary()
   const { promise: started, resolve } = Promise.withResolvers<WorkerStart>()
   channel.on('start', resolve)
   channel.send({ kind: 'hello' })
