@@ -2329,8 +2329,19 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['cli/workers/primary.ts leastWorkerBytes', 'least memory of a worker', 'worker', 'the log says so'],
     ['cli/workers/primary.ts wellMs', 'life of a worker after which that begins anew', 'worker', '-'],
     ['cli/workers/forward-lines.ts maxLineBytes', 'a line of the log of a worker, to a pipe', 'line', 'in pieces'],
-    ['cli/workers/collect-metrics.ts collectMs', 'metrics of one worker, for another', 'worker', 'left out'],
-    ['gateway/worker-metrics.ts collectedMs', 'metrics of all others', 'worker', 'left out'],
+    [
+      'cli/workers/collect-metrics.ts collectMs',
+      'next part of the metrics of one worker, for another',
+      'worker',
+      'left out'
+    ],
+    [
+      'cli/workers/collect-metrics.ts maxTextBytes bytes',
+      'metrics of one worker, for another',
+      'worker',
+      'left out, and the log says so once'
+    ],
+    ['gateway/worker-metrics.ts collectedMs', 'next part of the metrics of any other worker', 'worker', 'left out'],
     ['cli/run.ts maxWorkers', 'workers', 'gateway', 'refused at the start'],
     [
       'limits/process-memory.ts primaryBytes',

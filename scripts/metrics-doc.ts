@@ -46,7 +46,7 @@ scrape_configs:
 \`\`\`
 
 Each process answers for itself: scrape every replica at its own address, which it accepts as \`Host\`, not through a load balancer; a name goes into \`admin.hosts\`.
-The workers of \`serve --workers\` answer together: each sample has a label \`worker\` with the number of the one that it is of, and one that does not answer within two seconds is left out.
+The workers of \`serve --workers\` answer together: each sample has a label \`worker\` with the number of the one that it is of, and one that does not answer for two seconds, or has more than 32 MiB of them, is left out.
 \`docker compose --profile observability up\` has a Prometheus that does so, and a Grafana; [deployment.md](deployment.md#autoscaling) says how on Kubernetes. Names are those of the OpenTelemetry conventions for
 [MCP](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/) and for Node where these have them; \`gatehouse.*\` is ours. In Prometheus dots become
 underscores, in names and labels, and the unit stands at the end of the name. The same go to a collector with \`telemetry\` ([tracing.md](tracing.md)). Nothing is counted without one of the two.

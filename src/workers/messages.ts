@@ -1,6 +1,7 @@
 // Every message between a worker and its primary: `serve --workers N` runs a primary process, which runs no gateway,
 // and workers, each of which runs a whole one.
 
+import type { MetricsForm } from '../observe/metrics/metrics-text.ts'
 import type { Channel } from './channel.ts'
 
 /** What a worker is told of itself when it starts. */
@@ -15,11 +16,6 @@ export interface WorkerStart {
   readonly isSpeaker: boolean
   /** Whether what the store of the primary keeps outlives it; undefined: Redis, which each worker opens. */
   readonly lasting: boolean | undefined
-}
-
-export interface WorkerMetrics {
-  readonly worker: number
-  readonly text: string
 }
 
 /** Why a call of the store failed. */
@@ -45,10 +41,10 @@ export type ToPrimary =
   /** The answer to `take`. */
   | { readonly kind: 'taken'; readonly id: number; readonly isTaken: boolean }
 
-  /** The metrics of all workers are asked for, and answered by `collected`. @see MetricsForm */
-  | { readonly kind: 'collect'; readonly id: number; readonly form: string }
-  /** The answer to `tellMetrics`. */
-  | { readonly kind: 'metrics'; readonly id: number; readonly text: string }
+  /** The metrics of all other workers are asked for: answered by many `collectedPart` and one `collected`. */
+  | { readonly kind: 'collect'; readonly id: number; readonly form: MetricsForm }
+  /** The answer to `tellMetrics`: empty after the last part; undefined where there is no more of it than that. */
+  | { readonly kind: 'metrics'; readonly id: number; readonly text?: string | undefined }
 
 export type ToWorker =
   | ({ readonly kind: 'start' } & WorkerStart)
@@ -62,9 +58,13 @@ export type ToWorker =
   | { readonly kind: 'published'; readonly channel: string; readonly message: string }
   /** Messages on channels of the store were left out, because this worker did not read. */
   | { readonly kind: 'lost' }
-  | { readonly kind: 'tellMetrics'; readonly id: number; readonly form: string }
-  /** Those of the other workers that answered in time. */
-  | { readonly kind: 'collected'; readonly id: number; readonly others: readonly WorkerMetrics[] }
+  /** The next part of its metrics is asked for, with an id that all parts have in common. */
+  | { readonly kind: 'tellMetrics'; readonly id: number; readonly form: MetricsForm }
+  /** No more parts are asked for. */
+  | { readonly kind: 'endMetrics'; readonly id: number }
+  | { readonly kind: 'collectedPart'; readonly id: number; readonly worker: number; readonly text: string }
+  /** These workers have told all of theirs; what came of others is no good. */
+  | { readonly kind: 'collected'; readonly id: number; readonly workers: readonly number[] }
 
   /** What the other workers are called that live. */
   | { readonly kind: 'nodes'; readonly nodes: readonly string[] }

@@ -130,7 +130,7 @@ function prepareStarts(
   const lines = isPipe ? openStandardError() : undefined
   cluster.setupPrimary({ stdio: ['inherit', 'inherit', isPipe ? 'pipe' : 'inherit', 'ipc'] })
   const storeServer = store && createStoreServer(store, log)
-  const metrics = createMetricsCollector(running)
+  const metrics = createMetricsCollector(running, log)
   const connections = createConnectionRelay()
   const memoryBytes = memoryOfWorker(limits.memoryBytes, count)
   const lasting = store?.lasting

@@ -20,7 +20,7 @@ import { metricsText, type MetricsForm } from './metrics-text.ts'
 import { watchRuntime } from './runtime.ts'
 
 /** That are being read: each holds a copy of all series. */
-const maxAnswers = 4
+export const maxAnswers = 4
 
 /** What the parts of the gateway hold now. */
 export interface Readings {
