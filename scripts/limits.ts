@@ -2327,6 +2327,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['workers/worker-end.ts lookMs', 'time between two looks of a worker for the primary', 'worker', '-'],
     ['cli/workers/primary.ts leastWorkerBytes', 'least memory of a worker', 'worker', 'the log says so'],
+    [
+      'cli/workers/primary.ts endMs',
+      'end of a worker that stops, after its last connection was closed',
+      'worker',
+      'it is killed'
+    ],
+    ['cli/workers/primary.ts atOnceMs', 'end of a worker after a second signal', 'worker', 'it is killed'],
     ['cli/workers/primary.ts wellMs', 'life of a worker after which that begins anew', 'worker', '-'],
     ['cli/workers/forward-lines.ts maxLineBytes', 'a line of the log of a worker, to a pipe', 'line', 'in pieces'],
     [

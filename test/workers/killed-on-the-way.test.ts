@@ -77,3 +77,22 @@ t.test('what was sent on connections that a killed worker has not taken is answe
   await closed
   t.equal(await connection(port).ask(1), '1', 'and new connections come to the one that lives')
 })
+
+t.test('a connection that a killed worker was given and has not taken is closed', async (t) => {
+  const [{ port }, { worker }] = [await start(), await start()]
+  t.teardown(() => {
+    for (const each of Object.values(cluster.workers ?? {})) each?.process.kill('SIGKILL')
+  })
+  worker.process.kill('SIGSTOP')
+  const all = Array.from({ length: 8 }, () => connection(port))
+  const answered = new Set<Connection>()
+  for (const each of all)
+    void each.ask(1).then(
+      () => answered.add(each),
+      () => {} // It was closed.
+    )
+  await until('the others are answered', () => answered.size === all.length - 1)
+  worker.process.kill('SIGKILL')
+  await until('it is closed', () => all.some(({ socket }) => socket.destroyed))
+  t.equal(answered.size, all.length - 1)
+})

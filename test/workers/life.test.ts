@@ -76,6 +76,40 @@ t.test('a signal that all processes get, as of a terminal, counts once', async (
   t.same(await gateway.ended, { code: 0, signal: null })
 })
 
+t.test('a signal that all processes get while workers start ends all of it with 0', async (t) => {
+  const gateway = await start(t, configOf(ownProcess), { args: ['--workers', '2'] })
+  const pids = await until('two workers', () => {
+    const below = descendants(gateway.pid)
+    return below.length >= 2 ? below : undefined
+  })
+  signalAll([gateway.pid, ...pids], 'SIGINT')
+  t.same(await gateway.ended, { code: 0, signal: null })
+})
+
+t.test('a worker that hangs is killed after a second signal, and the others end at once', async (t) => {
+  const mark = `GATEHOUSE_TEST_${randomUUID()}`
+  const gateway = await workers(t, ownProcess, 2, { MARK: mark })
+  t.teardown(async () => signalAll(await marked(mark), 'SIGKILL'))
+  const [hung = 0] = await gateway.pidsOfWorkers()
+  signalAll([hung], 'SIGSTOP')
+  gateway.signal('SIGTERM')
+  await gateway.logged('the other one has ended', ({ msg, code }) => msg === 'stopped' && code === 0)
+  gateway.signal('SIGTERM')
+  t.same(await gateway.ended, { code: 130, signal: null })
+  await until('nothing is left', async () => (await marked(mark)).length === 0)
+})
+
+t.test('a worker that hangs is killed some time after the others had to end', async (t) => {
+  const mark = `GATEHOUSE_TEST_${randomUUID()}`
+  const gateway = await workers(t, { ...ownProcess, limits: { drainMs: 0 } }, 2, { MARK: mark })
+  t.teardown(async () => signalAll(await marked(mark), 'SIGKILL'))
+  const [hung = 0] = await gateway.pidsOfWorkers()
+  signalAll([hung], 'SIGSTOP')
+  t.same(await gateway.stop(), { code: 1, signal: null })
+  t.match(await gateway.logged('why', ({ msg }) => msg === 'a worker does not end; it is killed'), { level: 50 })
+  await until('nothing is left', async () => (await marked(mark)).length === 0)
+})
+
 t.test('a worker that cannot take the place of another one is tried again, and the others go on', async (t) => {
   const gateway = await workers(t, ownProcess)
   const file = join(gateway.folder, 'gatehouse.json')

@@ -1,5 +1,5 @@
-// A worker without a gateway: it answers at once and says who it is. The path of a request names the worker that has its
-// session: `/2`. Each connection that it gives away is a line of standard output.
+// A worker without a gateway: it answers at once and says who it is. The path of a request names the worker that has
+// its session: `/2`. Each connection that it gives away is a line of standard output.
 
 import cluster from 'node:cluster'
 import { createServer } from 'node:http'

@@ -4,6 +4,7 @@
 import cluster from 'node:cluster'
 import { fstatSync } from 'node:fs'
 import type { Snapshot } from '../../config/snapshot.ts'
+import { cutMs } from '../../http/server.ts'
 import { limitCollectorThreads } from '../../limits/collector-threads.ts'
 import { memoryOfWorker } from '../../limits/process-memory.ts'
 import { openStandardError } from '../../observe/lines/standard-error.ts'
@@ -11,7 +12,7 @@ import type { Log } from '../../observe/log.ts'
 import { createStoreServer } from '../../store/channel/serve-store.ts'
 import { openStore } from '../../store/open-store.ts'
 import type { Store } from '../../store/port.ts'
-import { backoffMs, steadyClock, wallClock } from '../../time/clock.ts'
+import { backoffMs, patientTimer, steadyClock, wallClock } from '../../time/clock.ts'
 import { createConnectionRelay } from '../../workers/connection-relay.ts'
 import type { Io } from '../commands/command.ts'
 import { keepOutOfCrashFiles } from '../crash-files.ts'
@@ -24,6 +25,8 @@ export interface PrimaryOptions extends Pick<Io, 'stdout'> {
   readonly count: number
   readonly snapshot: Snapshot
   readonly log: Log
+  /** The configuration as its file says now. */
+  readonly current: () => Promise<Snapshot>
   /** Whether the workers read the configuration again on SIGHUP. */
   readonly canReload: boolean
 }
@@ -32,12 +35,23 @@ export interface PrimaryOptions extends Pick<Io, 'stdout'> {
 const replaceDelay = { firstMs: 1_000, maxMs: 30_000 }
 /** A worker that ran for so long has started well. */
 const wellMs = 60_000
+/** How long a worker may take to end after its last connection was closed. */
+const endMs = 15_000
+/** How long it may take after a second signal. */
+const atOnceMs = 1_000
 
 /** `limits.memoryBytes` is no less where one process serves; in bytes. */
 const leastWorkerBytes = 268_435_456
 
 /** @returns the exit code, when all workers have ended. @throws Error where one cannot start */
-export async function runPrimary({ count, snapshot, log, stdout, canReload }: PrimaryOptions): Promise<number> {
+export async function runPrimary({
+  count,
+  snapshot,
+  current,
+  log,
+  stdout,
+  canReload
+}: PrimaryOptions): Promise<number> {
   const store = snapshot.store.kind === 'redis' ? undefined : await openStore(snapshot.store, wallClock, log)
   const running = new Map<number, RunningWorker>()
   const start = prepareStarts(count, snapshot, store, running, log)
@@ -56,17 +70,26 @@ export async function runPrimary({ count, snapshot, log, stdout, canReload }: Pr
     stopping = true
     stopped.resolve()
     for (const each of running.values()) each.stop()
+    void longestEnd(snapshot, current).then((ms) => patientTimer(steadyClock, ms, killAll))
+  }
+  const killAll = (): void => {
+    for (const { number: worker, kill } of running.values()) {
+      log.error({ worker }, 'a worker does not end; it is killed')
+      kill()
+    }
   }
   const onStop = (): void => {
     if (!stopping) return stop()
     log.warn('second signal: exiting now')
-    // The workers end with the channel to this process.
-    process.exit(130)
+    code = 130
+    // A worker that hears it a second time ends at once.
+    for (const each of running.values()) each.stop()
+    steadyClock.timer(atOnceMs, killAll).unref()
   }
   const onFault = (err: unknown): void => {
     log.fatal({ err }, 'an uncaught error; the workers drain, then all end with code 1')
-    code = 1
-    stop()
+    code ||= 1
+    if (!stopping) stop()
   }
   const reload = (): void => {
     for (const { channel } of running.values()) channel.send({ kind: 'reload' })
@@ -76,28 +99,48 @@ export async function runPrimary({ count, snapshot, log, stdout, canReload }: Pr
 
   /** Replaces it for as long as none are stopped. */
   async function keep(first: RunningWorker): Promise<void> {
-    for (let one = first, began = steadyClock.now(), failures = 0; ; began = steadyClock.now()) {
-      const ended = await one.ended
+    const { number: worker } = first
+    let one: RunningWorker | undefined = first
+    for (let failures = 0; ; one = beginAgain(worker)) {
+      const began = steadyClock.now()
+      const wasReady = await one?.listens.then(
+        () => true,
+        () => false
+      )
+      const ended = await one?.ended
       if (stopping) {
-        if (ended.code !== 0) code = 1
+        // A terminal ends those that are still starting.
+        if (wasReady === true && ended?.code !== 0) code ||= 1
         return
       }
       if (steadyClock.now() - began >= wellMs) failures = 0
       const afterMs = backoffMs(failures++, replaceDelay)
-      const { number: worker } = one
-      log.error({ worker, ...ended, afterMs }, `a worker ended ${howEnded(ended)}; another one takes its place`)
+      if (ended !== undefined)
+        log.error({ worker, ...ended, afterMs }, `a worker ended ${howEnded(ended)}; another one takes its place`)
       await waitUnless(stopped.promise, afterMs)
       if (stopping) return
-      one = begin(worker, false)
-      one.listens.catch((err: unknown) => {
-        if (!stopping) log.error({ worker, err }, 'a worker could not start')
-      })
+    }
+  }
+
+  /** @returns undefined where the system has no process for it now */
+  function beginAgain(worker: number): RunningWorker | undefined {
+    const notStarted = (err: unknown): void => {
+      if (!stopping) log.error({ worker, err }, 'a worker could not start')
+    }
+    try {
+      const one = begin(worker, false)
+      one.listens.catch(notStarted)
+      return one
+    } catch (error) {
+      notStarted(error)
+      return undefined
     }
   }
 
   const limited = keepOutOfCrashFiles(log)
-  const first = Array.from({ length: count }, (_, at) => begin(at + 1, at === 0))
+  const first: RunningWorker[] = []
   try {
+    for (let number = 1; number <= count; number++) first.push(begin(number, number === 1))
     const [url] = await Promise.all(first.map(({ listens }) => listens))
     if (!stopping) stdout.write(`gatehouse listening on ${url}\n`)
   } catch (error) {
@@ -114,6 +157,16 @@ export async function runPrimary({ count, snapshot, log, stdout, canReload }: Pr
   endSignals()
   log.info({ code }, 'stopped')
   return code
+}
+
+/** @returns after what time a worker that stops has surely ended, in milliseconds */
+async function longestEnd({ limits }: Snapshot, current: () => Promise<Snapshot>): Promise<number> {
+  // The workers have read it again.
+  const next = await current().then(
+    (read) => read.limits,
+    () => limits
+  )
+  return cutMs + endMs + Math.max(...[limits, next].flatMap(({ readyDelayMs, drainMs }) => [readyDelayMs, drainMs]))
 }
 
 /** @returns what starts a worker */

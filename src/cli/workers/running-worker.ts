@@ -20,6 +20,8 @@ export interface RunningWorker {
   readonly standardError: NodeJS.ReadableStream | null
   /** Has it drain and end. */
   stop(): void
+  /** Ends it also where it hangs. */
+  readonly kill: () => void
 }
 
 export function startWorker(start: WorkerStart): RunningWorker {
@@ -58,11 +60,12 @@ export function startWorker(start: WorkerStart): RunningWorker {
     channel,
     listens,
     ended,
-    standardError: worker.process.stderr,
+    standardError: worker.process.stderr ?? null,
     stop() {
       isStopped = true
       if (isGreeted) channel.send({ kind: 'stop' })
-    }
+    },
+    kill: () => void worker.process.kill('SIGKILL')
   }
 }
 

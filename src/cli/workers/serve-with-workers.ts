@@ -10,5 +10,12 @@ export async function serveWithWorkers(options: ServeOptions): Promise<number> {
   if (!cluster.isPrimary) return await runWorker((worker) => serveAlone({ ...options, worker }))
   const snapshot = await readServed(options)
   const log = openLog(options, snapshot.logLevel)
-  return await runPrimary({ ...options, count: options.workers, snapshot, log, canReload: !options.isMcpJson })
+  return await runPrimary({
+    ...options,
+    count: options.workers,
+    snapshot,
+    current: () => readServed(options),
+    log,
+    canReload: !options.isMcpJson
+  })
 }
