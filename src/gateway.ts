@@ -1,7 +1,7 @@
 // The composition root: builds everything, opens nothing until `listen`, closes in reverse. Nothing below it reads the
 // environment, and clocks by which protocol state expires are passed down from here.
 
-import { changedFixedSettings, refuseOpenTenants } from './config/rules.ts'
+import { changedFixedSettings, refuseOpenTenants } from './config/reload/fixed-settings.ts'
 import type { Snapshot } from './config/snapshot.ts'
 import { openAdmin, openStatistics } from './gateway/admin.ts'
 import { openClients } from './gateway/clients.ts'

@@ -6,6 +6,7 @@ import type { Configuration } from '../config/compile.ts'
 import { configDigest, loadConfig } from '../config/load.ts'
 import { loadConfigInWorker } from '../config/load-in-worker.ts'
 import { ConfigError } from '../config/problems.ts'
+import { changedFixedSettings, withFixedSettings } from '../config/reload/fixed-settings.ts'
 import type { Snapshot } from '../config/snapshot.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
@@ -50,21 +51,26 @@ export async function readServed(options: ServeOptions): Promise<Configuration> 
 }
 
 async function serveConfig(options: ServeOptions): Promise<number> {
-  const { file, env, data, host, port } = options
+  const { file, env, data, host, port, worker } = options
   const given = { env, dataDir: data, host, port }
-  const snapshot = await loadConfig(file, given)
+  const read = await loadConfig(file, given)
+  const snapshot = fixedFor(worker, read)
   const log = openLog(options, snapshot.logLevel)
   const warnOpenTenants = ({ tenants }: Snapshot): void => {
     for (const { id, auth } of tenants.values())
       if (auth.mode === 'none')
         log.warn({ tenant: id }, 'AUTHENTICATION IS OFF for this tenant: anybody on this machine can use it')
   }
+  const warnNeedsRestart = (keys: readonly string[]): void => {
+    if (keys.length > 0) log.warn({ keys }, 'these changes take effect after a restart')
+  }
   warnOpenTenants(snapshot)
+  warnNeedsRestart(changedFixedSettings(snapshot, read))
 
   const ready = Promise.withResolvers<Gateway>()
   let again: Timer | undefined
   let isPutOff = false
-  let digest = configDigest(snapshot)
+  let digest = configDigest(read)
   const refuse = (error: unknown): void => {
     isPutOff = false
     log.error(
@@ -92,7 +98,7 @@ async function serveConfig(options: ServeOptions): Promise<number> {
       digest = configDigest(next)
       warnOpenTenants(next)
       log.info({ file, tenants: next.tenants.size }, 'configuration taken')
-      if (needsRestart.length > 0) log.warn({ keys: needsRestart }, 'these changes take effect after a restart')
+      warnNeedsRestart(needsRestart)
     } catch (error) {
       if (isPassing(error)) putOff(error)
       else refuse(error)
@@ -118,6 +124,10 @@ async function serveConfig(options: ServeOptions): Promise<number> {
     }
   })
 }
+
+/** A worker may start long after the others. @throws Error where it cannot serve beside them */
+const fixedFor = <Config extends Snapshot>(worker: WorkerProcess | undefined, read: Config): Config =>
+  worker === undefined ? read : withFixedSettings(read, worker.fixed)
 
 /** Whether the gateway had no descriptor or no thread at that moment: the file is not to blame. */
 const isPassing = (error: unknown): boolean =>
@@ -145,7 +155,8 @@ async function readMcpJson({ file, env, data = './data', host, port }: ServeOpti
 
 async function serveMcpJson(options: ServeOptions): Promise<number> {
   const { file, stderr, worker } = options
-  const { snapshot, notes, leftOut, key, keyIs } = await readMcpJson(options)
+  const { snapshot: read, notes, leftOut, key, keyIs } = await readMcpJson(options)
+  const snapshot = fixedFor(worker, read)
   const log = openLog(options, snapshot.logLevel)
   const isSpeaker = worker?.isSpeaker ?? true
   if (isSpeaker) for (const line of leftOut) log.warn(line)

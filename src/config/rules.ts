@@ -12,7 +12,6 @@ import { checkCallLimits, checkPolicy } from './policy/policy-rules.ts'
 import { checkDoubles, didYouMean, quoted, type Path, type Report } from './problems.ts'
 import { reservedEndpointNames } from './schema/config.ts'
 import { isTree, listOf, stringOrNone, treeOf, type Tree } from './shape.ts'
-import type { Snapshot } from './snapshot.ts'
 
 interface RulesContext {
   /** These override the listen address of the file. */
@@ -85,7 +84,7 @@ function checkVault({ keys }: Tree, report: Report): void {
 }
 
 /** With a public name, a proxy makes a gateway that listens on loopback reachable for everybody. */
-function isOwnMachine(publicUrl: string | undefined): boolean {
+export function isOwnMachine(publicUrl: string | undefined): boolean {
   return publicUrl === undefined || !URL.canParse(publicUrl) || isLoopback(new URL(publicUrl).hostname)
 }
 
@@ -203,38 +202,4 @@ function checkPatterns(endpoint: Tree, members: ReadonlySet<string>, path: Path,
     if (both !== undefined)
       report.add([...path, 'tools', tool, 'defaults', both], 'is fixed as well', 'Remove one of the two.')
   })
-}
-
-/** Key paths of settings that count from the start of the process, and what to compare of each. */
-const fixedSettings: ReadonlyArray<readonly [string, (snapshot: Snapshot) => unknown]> = [
-  ['listen', ({ listen }) => JSON.stringify(listen)],
-  ['store', ({ store }) => JSON.stringify(store)],
-  ['publicUrl', ({ publicUrl }) => publicUrl],
-  ['admin.listen', ({ admin }) => JSON.stringify(admin?.listen)],
-  ['audit', ({ audit }) => JSON.stringify(audit)],
-  ['egress', ({ egress }) => JSON.stringify(egress)],
-  ['telemetry', ({ telemetry }) => JSON.stringify(telemetry)],
-  ['pseudonyms', ({ pseudonyms }) => JSON.stringify(pseudonyms)],
-  ['limits.memoryBytes', ({ limits }) => limits.memoryBytes],
-  ['limits.bodyBytes', ({ limits }) => limits.bodyBytes],
-  ['limits.processes', ({ limits }) => limits.processes],
-  ['limits.processesPerTenant', ({ limits }) => limits.processesPerTenant],
-  ['limits.processBytesPerTenant', ({ limits }) => limits.processBytesPerTenant]
-]
-
-/** @returns key paths of what `next` changes, but only a restart can */
-export const changedFixedSettings = (current: Snapshot, next: Snapshot): string[] =>
-  fixedSettings.filter(([, read]) => read(next) !== read(current)).map(([name]) => name)
-
-/**
- * `next` was checked against the address that it names itself, but the gateway listens where it did at its start.
- * @throws Error where `next` would let callers from beyond this machine in without authentication
- */
-export function refuseOpenTenants({ listen, publicUrl }: Snapshot, next: Snapshot): void {
-  const open = [...next.tenants.values()].find(({ auth }) => auth.mode === 'none')
-  if (open === undefined || (isLoopback(listen.host) && isOwnMachine(publicUrl))) return
-  throw new Error(
-    `Tenant ${open.id} has auth: none, but this gateway can be reached from beyond this machine. Restart it with ` +
-      'listen.host and publicUrl of this machine only, or give the tenant issuers or keys.'
-  )
 }

@@ -1,6 +1,7 @@
 // Every message between a worker and its primary: `serve --workers N` runs a primary process, which runs no gateway,
 // and workers, each of which runs a whole one.
 
+import type { FixedSettings } from '../config/reload/fixed-settings.ts'
 import type { MetricsForm } from '../observe/metrics/metrics-text.ts'
 import type { Channel } from './channel.ts'
 
@@ -16,6 +17,8 @@ export interface WorkerStart {
   readonly isSpeaker: boolean
   /** Whether what the store of the primary keeps outlives it; undefined: Redis, which each worker opens. */
   readonly lasting: boolean | undefined
+  /** What the gateway was started with: whatever the file says by now, all workers keep it. */
+  readonly fixed: FixedSettings
 }
 
 /** Why a call of the store failed. */

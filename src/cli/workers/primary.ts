@@ -3,6 +3,7 @@
 
 import cluster from 'node:cluster'
 import { fstatSync } from 'node:fs'
+import { fixedSettingsOf } from '../../config/reload/fixed-settings.ts'
 import type { Snapshot } from '../../config/snapshot.ts'
 import { cutMs } from '../../http/server.ts'
 import { limitCollectorThreads } from '../../limits/collector-threads.ts'
@@ -172,7 +173,7 @@ async function longestEnd({ limits }: Snapshot, current: () => Promise<Snapshot>
 /** @returns what starts a worker */
 function prepareStarts(
   count: number,
-  { limits }: Snapshot,
+  snapshot: Snapshot,
   store: Store | undefined,
   running: ReadonlyMap<number, RunningWorker>,
   log: Log
@@ -185,15 +186,16 @@ function prepareStarts(
   const storeServer = store && createStoreServer(store, log)
   const metrics = createMetricsCollector(running, log)
   const connections = createConnectionRelay()
-  const memoryBytes = memoryOfWorker(limits.memoryBytes, count)
+  const memoryBytes = memoryOfWorker(snapshot.limits.memoryBytes, count)
   const lasting = store?.lasting
+  const fixed = fixedSettingsOf(snapshot)
   if (memoryBytes < leastWorkerBytes)
     log.warn(
       { workers: count, memoryBytes },
       'each worker has little memory: start fewer of them, or raise limits.memoryBytes'
     )
   return (number: number, isSpeaker: boolean): RunningWorker => {
-    const one = startWorker({ number, count, memoryBytes, lasting, isSpeaker })
+    const one = startWorker({ number, count, memoryBytes, lasting, fixed, isSpeaker })
     storeServer?.serve(one.channel, number)
     metrics.serve(one)
     connections.serve(one.channel)
