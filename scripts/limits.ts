@@ -861,6 +861,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'worker',
       'they stay until a later request'
     ],
+    [
+      'workers/connection-relay.ts maxUnderWay',
+      'connections on their way to one worker, of all others',
+      'worker',
+      'they stay'
+    ],
     ['workers/connection-moves.ts takeMs', 'wait for the worker that is to take it', 'connection', 'it is closed'],
     [
       'http/sockets.ts maxClientConnections',

@@ -12,6 +12,9 @@ interface Move {
   readonly handle: SocketHandle
 }
 
+/** On their way to one worker. One that hangs takes none, and those beyond stay where they are. */
+const maxUnderWay = 64
+
 export function createConnectionRelay() {
   const nodes = new Map<string, PrimaryChannel>()
   const underWay = new Map<number, Move>()
@@ -30,6 +33,9 @@ export function createConnectionRelay() {
     move.from.send({ kind: 'given', id: move.id, isTaken })
   }
 
+  const isFull = (worker: PrimaryChannel): boolean =>
+    [...underWay.values()].filter(({ to }) => to === worker).length >= maxUnderWay
+
   return {
     serve(channel: PrimaryChannel): void {
       channel.on('node', ({ node }) => {
@@ -38,7 +44,7 @@ export function createConnectionRelay() {
       })
       channel.on('give', ({ id: given, to: node, connection }, handle) => {
         const to = nodes.get(node)
-        if (to === undefined || handle === undefined) {
+        if (to === undefined || handle === undefined || isFull(to)) {
           handle?.close()
           return channel.send({ kind: 'given', id: given, isTaken: false })
         }
