@@ -2,6 +2,13 @@
 // keeps listening on the one that it has.
 
 import t from 'tap'
+import { compileConfig } from '../../src/config/load.ts'
+import {
+  changedFixedSettings,
+  fixedSettingsOf,
+  type FixedSettings,
+  withFixedSettings
+} from '../../src/config/reload/fixed-settings.ts'
 import { jsonHeaders, send } from '../kit/client.ts'
 import { configOf, gateway, key } from '../kit/gateway.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -46,4 +53,17 @@ t.test('on a gateway of loopback only it can', async (t) => {
   t.equal((await call()).status, 401)
   acme.reload(configOf({ upstreams, auth: 'none' }))
   t.equal((await call()).status, 200)
+})
+
+t.test('a worker that starts later is judged by the address that the gateway has, not by that of the file', (t) => {
+  const context = { path: '/gatehouse.json', env: {} }
+  const compile = (top: Record<string, unknown>, auth?: 'none') =>
+    compileConfig(JSON.stringify(configOf({ upstreams: {}, top, ...(auth && { auth }) })), context)
+  const started = compile({ publicUrl: 'https://mcp.example.com' })
+  const fixed = JSON.parse(JSON.stringify(fixedSettingsOf(started))) as FixedSettings
+  t.throws(() => withFixedSettings(compile({}, 'none'), fixed), /auth: none.*beyond this machine/)
+  t.equal(withFixedSettings(compile({}), fixed).publicUrl, 'https://mcp.example.com')
+  t.equal(withFixedSettings(compile({}, 'none'), fixedSettingsOf(compile({}))).tenants.size, 1)
+  t.same(changedFixedSettings(started, withFixedSettings(compile({ limits: { bodyBytes: 2_048 } }), fixed)), [])
+  t.end()
 })

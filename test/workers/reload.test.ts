@@ -57,7 +57,7 @@ t.test('where what the gateway was started with is no more, a worker does not st
   const [victim = 0] = await gateway.pidsOfWorkers()
   signalAll([victim], 'SIGKILL')
   const { err } = await gateway.logged('why not', ({ msg }) => msg === 'a worker could not start')
-  t.match((err as Error).message, 'The configuration has no admin any more')
+  t.match((err as Error).message, 'The gateway was started with admin')
   t.equal((await modernRequest(gateway.mcp, 'tools/list', {}, { token: key })).status, 200, 'the other one goes on')
   await writeFile(file, good)
   await until('there are two again', () => gateway.log().filter(({ msg }) => msg === 'listening').length === 3)

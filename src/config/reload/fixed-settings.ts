@@ -38,7 +38,7 @@ export function withFixedSettings<Config extends Snapshot>(next: Config, fixed: 
   const { listen, store, publicUrl, audit, egress, telemetry, pseudonyms, 'admin.listen': adminListen } = fixed
   if (adminListen !== undefined && next.admin === undefined)
     throw new Error(
-      'The configuration has no admin any more, and the gateway was started with it. Restart the gateway, or put it back.'
+      'The gateway was started with admin, and the configuration has none any more. Restart it, or put that back.'
     )
   refuseOpenTenants(fixed, next)
   const admin = adminListen && next.admin && { ...next.admin, listen: adminListen }
