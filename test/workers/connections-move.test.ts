@@ -148,9 +148,14 @@ interface Talk {
 
 /**
  * Sends each request as soon as the one before is answered, in two parts, so that it comes while the connection moves.
- * @param ahead how many requests are sent at once
+ * @param options `ahead`: how many requests are sent at once; `onAnswer`: called for each part of an answer
  */
-async function talk(served: Workers, sessions: readonly string[], requests: number, ahead = 1): Promise<Talk> {
+async function talk(
+  served: Workers,
+  sessions: readonly string[],
+  requests: number,
+  { ahead = 1, onAnswer = () => {} } = {}
+): Promise<Talk> {
   const socket = dial(Number(new URL(served.url).port)).setNoDelay()
   let [sent, text] = [0, '']
   const sendNext = (): void => {
@@ -167,6 +172,7 @@ async function talk(served: Workers, sessions: readonly string[], requests: numb
   }
   socket.on('data', (part: string | Buffer) => {
     text += String(part)
+    onAnswer()
     if (idsIn(text).length === sent && sent < requests) sendNext()
   })
   sendNext()
@@ -178,7 +184,7 @@ t.test('what a client sends while its connection moves is answered, in order, wh
   const first = await connection(t, served).open()
   const second = await (await connectionBeside(t, served, first.worker)).open()
   const sessions = [first.session, second.session]
-  const talks = Array.from({ length: 8 }, (_, n) => talk(served, sessions, 24, n % 4 === 3 ? 2 : 1))
+  const talks = Array.from({ length: 8 }, (_, n) => talk(served, sessions, 24, { ahead: n % 4 === 3 ? 2 : 1 }))
   const all = Array.from({ length: 24 }, (_, id) => id)
   for (const { answered } of await Promise.all(talks)) t.same(answered, all)
 })
@@ -188,13 +194,18 @@ t.test('a worker that is killed while connections move to it takes none of them 
   const first = await connection(t, served).open()
   const second = await (await connectionBeside(t, served, first.worker)).open()
   const sessions = [first.session, second.session]
-  const talks = Array.from({ length: 16 }, () => talk(served, sessions, 36))
+  let answers = 0
+  const onAnswer = (): void => void answers++
+  const talks = Array.from({ length: 16 }, () => talk(served, sessions, 36, { onAnswer }))
   const all = descendants(served.pid)
   const pid = (await marked(`NODE_UNIQUE_ID=${second.worker}`)).find((each) => all.includes(each)) ?? 0
   process.kill(pid, 'SIGSTOP')
-  // What is sent to it from now on it does not take.
-  await new Promise((resolve) => {
-    setTimeout(resolve, 500)
+  // What is sent to it from now on it does not take, and sooner or later each client waits for it.
+  let [before, looks] = [answers, 0]
+  await until('nothing more is answered', () => {
+    looks = answers === before ? looks + 1 : 0
+    before = answers
+    return looks === 10
   })
   process.kill(pid, 'SIGKILL')
   // Resolves where the last request was answered, or the connection was closed.
