@@ -2363,7 +2363,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '-'
     ],
     [
-      'store/channel/channel-store.ts tickMs maxTicks',
+      'store/channel/channel-store.ts lookMs maxTicks',
       'time that a call of the embedded store waits, in looks at it and their interval',
       'worker',
       '`unavailable`'

@@ -189,7 +189,7 @@ t.test('a task that a session is told of counts for it until it is forgotten', a
   const one: Double = {
     capabilities: { tools: {}, tasks },
     tools: [tool('may', { execution: { taskSupport: 'optional' } })],
-    answer: async () => ({ task: { taskId: String(made++).padStart(1_000, '0'), status: 'working', ttl: 60_000 } })
+    answer: async () => ({ task: { taskId: String(made++).padStart(1_000, '0'), status: 'working', ttl: 3_600_000 } })
   }
   const setup = await relaySetup(t, { doubles: { one } })
   const ada = await setup.person()

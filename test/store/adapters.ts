@@ -49,8 +49,11 @@ async function onRedis(t: Test, url: string): Promise<Adapter> {
   return { store: await open(), other: await open(), pass: (_ms, condition) => until(condition) }
 }
 
-/** Two workers of one primary, which is a process of its own. */
-export async function ofPrimary(t: Test): Promise<Adapter & { readonly primary: ChildProcess }> {
+/**
+ * Two workers of one primary, which is a process of its own.
+ * @param tickMs a primary that stands still for five of them counts as away
+ */
+export async function ofPrimary(t: Test, tickMs = 6_000): Promise<Adapter & { readonly primary: ChildProcess }> {
   const primary = fork(new URL('./primary-process.ts', import.meta.url))
   t.teardown(async () => {
     const exit = once(primary, 'exit')
@@ -65,7 +68,7 @@ export async function ofPrimary(t: Test): Promise<Adapter & { readonly primary: 
     primary.on('message', (wrapped: Wrapped) => {
       if (wrapped.worker === worker) end.emit('message', wrapped.message)
     })
-    const store = createChannelStore(openChannel<ToWorker, ToPrimary>(end), false, quiet)
+    const store = createChannelStore(openChannel<ToWorker, ToPrimary>(end), false, quiet, tickMs)
     t.teardown(() => store.close())
     return store
   }
@@ -91,7 +94,7 @@ let cluster: Promise<RedisCluster> | undefined
 export const adapters: Record<string, (t: Test) => Promise<Adapter>> = {
   'sqlite in memory': (t) => sqlite(t, ':memory:'),
   'sqlite in a file': (t) => sqlite(t, join(t.testdir(), 'data', 'store.db')),
-  'the primary of workers': ofPrimary,
+  'the primary of workers': (t) => ofPrimary(t),
   Redis: async (t) => onRedis(t, sharedRedisUrl() ?? (await redis(t)).url),
   'Redis by Sentinel': async (t) => onRedis(t, (await (group ??= sentinelGroup(root))).url),
   'Redis Cluster': async (t) => onRedis(t, (await (cluster ??= redisCluster(root))).url)

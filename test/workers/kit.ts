@@ -49,7 +49,9 @@ export async function workers(
     async pidsOfWorkers() {
       const below = descendants(served.pid)
       const lines = await Promise.all(below.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
-      return below.filter((_, at) => lines[at]?.includes('gatehouse.mjs'))
+      // What a worker has just forked has its command line for a moment.
+      const deeper = new Set(below.flatMap((pid) => descendants(pid)))
+      return below.filter((pid, at) => !deeper.has(pid) && lines[at]?.includes('gatehouse.mjs'))
     }
   }
 }

@@ -9,7 +9,7 @@ import { type Store, createChannelListeners, guarded, unavailable, wholeMs } fro
 import { sizeOf } from './serve-store.ts'
 
 /** Between two looks at the calls that wait, in milliseconds. A stall of this process counts as one. */
-const tickMs = 150
+const lookMs = 150
 /** The looks that a call waits for its answer. */
 const maxTicks = 5
 /** What this process may have sent that the primary has not read, in bytes: beyond it, calls fail at once. */
@@ -21,8 +21,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** @param lasting whether what the store keeps outlives the primary */
-export function createChannelStore(channel: WorkerChannel, lasting: boolean, log: Log): Store {
+/** @param lasting whether what the store keeps outlives the primary. @param tickMs longer in tests */
+export function createChannelStore(channel: WorkerChannel, lasting: boolean, log: Log, tickMs = lookMs): Store {
   const listeners = createChannelListeners(log)
   const waiting = new Map<number, Waiting>()
   const lostListeners: Array<() => void> = []
