@@ -59,6 +59,7 @@ t.test('a port that is in use is said once, with exit code 1', async (t) => {
   const words = started.stderr.filter((line) => line.startsWith('gatehouse: '))
   t.equal(words.length, 1)
   t.match(words[0], `127.0.0.1:${port} is in use by another program.`)
+  t.notMatch(started.stderr.join('\n'), /uncaught|stopping|killed/, 'the start fails at once')
   t.same(started.stdout, [])
 })
 

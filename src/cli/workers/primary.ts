@@ -146,7 +146,9 @@ export async function runPrimary({
     if (!stopping) stdout.write(`gatehouse listening on ${url}\n`)
   } catch (error) {
     if (!stopping) {
-      stop()
+      // They serve nobody yet, and one that still waits for the port would not hear that it should stop.
+      stopping = true
+      for (const { kill } of running.values()) kill()
       await Promise.all(first.map(({ ended }) => ended))
       await store?.close()
       throw error
