@@ -106,15 +106,15 @@ export function putCall(line: LineBytes, call: ObservedCall, ended: CallOutcome,
 }
 
 /**
- * Reads what `putCall` reads. Since the call has ended others have displaced that from the caches of the core, and for
- * many calls in a row it comes from memory sooner than in the middle of each line.
+ * Reads what `putCall` will read. Other calls have displaced it from the caches of the processor since this one ended;
+ * to load it for many calls in a row takes less time than in the middle of each line.
  */
 export function fetchCall({ call: { request, record = noRecord }, ended: { ms } }: EndedCall): void {
   const { requestId = '', session = '', bodyBytes = 0, waitMs = 0, upstreamMs = 0, answerBytes = 0 } = record
   const read = ms + bodyBytes + waitMs + upstreamMs + answerBytes + requestId.charCodeAt(0) + session.length
   fetched[0] = isRetry(request) ? -read : read
 }
-/** No compiler leaves out what is kept. */
+/** The compiler would leave out reads whose values nobody keeps. */
 const fetched = new Float64Array(1)
 
 /** The same for the log, which has samples as well. */

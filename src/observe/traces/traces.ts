@@ -70,7 +70,7 @@ export function createTraces({ place, samplePercent, resource, version, losses }
       const parent = parentOf(request.params, record?.traceHeaders)
       // Spans that nobody gets cost half as much as those that are sent.
       if (parent === undefined && Math.random() * 100 >= samplePercent) return undefined
-      // One that there is not may be as long as the request.
+      // A method that does not exist may be as long as the request, and a slice would keep all of it in memory.
       const method = firstOf(request.method, 64)
       const attributes = {
         'mcp.method.name': method,
