@@ -154,10 +154,13 @@ export async function runGateway({
   return code
 }
 
-/** Signals that a terminal or a service manager sends to all processes count once: at the primary. */
+/**
+ * Signals that a terminal or a service manager sends to all processes count once: at the primary. It is told of them,
+ * since one may be for this process alone.
+ */
 function obeyPrimary({ channel }: WorkerProcess, stop: () => void, reload: () => void = () => {}): () => void {
   const endSignals = onSignals(
-    () => {},
+    () => channel.send({ kind: 'signalled' }),
     () => {}
   )
   channel.on('stop', stop)

@@ -35,6 +35,8 @@ export type ToPrimary =
   | { readonly kind: 'listening'; readonly url: string }
   /** It could not start: what is said of it. */
   | { readonly kind: 'failed'; readonly words: string }
+  /** It got a signal to end, and does not obey it: the primary may have got it, too. */
+  | { readonly kind: 'signalled' }
   /** A call of the store. @see Store */
   | { readonly kind: 'store'; readonly id: number; readonly operation: string; readonly args: readonly unknown[] }
   /** What this process is called among the processes of the gateway. */

@@ -77,6 +77,31 @@ t.test('a signal that all processes get, as of a terminal, counts once', async (
   t.same(await gateway.ended, { code: 0, signal: null })
 })
 
+t.test('a signal to a worker alone has that one drain, and another one takes its place', async (t) => {
+  const up = await startUpstream()
+  t.teardown(() => up.close())
+  const gateway = await workers(t, { upstreams: { up: { type: 'http', url: up.url } } })
+  const client = await legacyClient(gateway.mcp, key)
+  const calls = Array.from({ length: 4 }, () => client.request('tools/call', { name: 'up__slow', arguments: {} }))
+  await until('the calls run', () => up.server.calls('slow') === 4)
+  const [told = 0] = await gateway.pidsOfWorkers()
+  // A service manager may say it again.
+  for (let n = 0; n < 2; n++) signalAll([told], 'SIGTERM')
+  const stopping = await gateway.logged('it drains', ({ drainMs }) => drainMs !== undefined)
+  up.server.release()
+  for (const { text } of await Promise.all(calls)) t.match(text, 'slow is done')
+  t.match(await gateway.logged('its end', ({ afterMs }) => afterMs !== undefined), {
+    level: 30,
+    worker: stopping['worker'],
+    msg: 'a worker ended with code 0; another one takes its place'
+  })
+  await until('there are two again', () => gateway.log().filter(({ msg }) => msg === 'listening').length === 3)
+  t.notOk((await gateway.pidsOfWorkers()).includes(told))
+  t.equal(gateway.workersOf(({ drainMs }) => drainMs !== undefined).length, 1, 'the other one serves')
+  t.equal((await client.request('tools/list')).status, 200)
+  t.same(await gateway.stop(), { code: 0, signal: null })
+})
+
 t.test('a signal that all processes get while workers start ends all of it with 0', async (t) => {
   const gateway = await start(t, configOf(ownProcess), { args: ['--workers', '2'] })
   const pids = await until('two workers', () => {

@@ -70,7 +70,7 @@ export async function runPrimary({
   const stop = (): void => {
     stopping = true
     stopped.resolve()
-    for (const each of running.values()) each.stop()
+    for (const each of running.values()) each.drain()
     void longestEnd(snapshot, current).then((ms) => patientTimer(steadyClock, ms, killAll))
   }
   const killAll = (): void => {
@@ -117,7 +117,11 @@ export async function runPrimary({
       if (steadyClock.now() - began >= wellMs) failures = 0
       const afterMs = backoffMs(failures++, replaceDelay)
       if (ended !== undefined)
-        log.error({ worker, ...ended, afterMs }, `a worker ended ${howEnded(ended)}; another one takes its place`)
+        // With 0: somebody had it end.
+        log[ended.code === 0 ? 'info' : 'error'](
+          { worker, ...ended, afterMs },
+          `a worker ended ${howEnded(ended)}; another one takes its place`
+        )
       await waitUnless(stopped.promise, afterMs)
       if (stopping) return
     }

@@ -18,7 +18,9 @@ export interface RunningWorker {
   readonly ended: Promise<Ended>
   /** Undefined: it writes to that of the primary itself. */
   readonly standardError: NodeJS.ReadableStream | null
-  /** Has it drain and end. */
+  /** Has it drain and end. Once: to a worker that drains, it would say that it should end at once. */
+  drain(): void
+  /** Has it end at once where it drains. */
   stop(): void
   /** Ends it also where it hangs. */
   readonly kill: () => void
@@ -34,11 +36,20 @@ export function startWorker(start: WorkerStart): RunningWorker {
   let isGreeted = false
   let isStopped = false
 
+  function stop(): void {
+    isStopped = true
+    if (isGreeted) channel.send({ kind: 'stop' })
+  }
+  function drain(): void {
+    if (!isStopped) stop()
+  }
+
   channel.on('hello', () => {
     isGreeted = true
     channel.send({ kind: 'start', ...start })
     if (isStopped) channel.send({ kind: 'stop' })
   })
+  channel.on('signalled', drain)
   channel.on('listening', ({ url }) => resolve(url))
   channel.on('failed', ({ words }) => reject(new Error(words)))
   const ended = new Promise<Ended>((over) => {
@@ -61,10 +72,8 @@ export function startWorker(start: WorkerStart): RunningWorker {
     listens,
     ended,
     standardError: worker.process.stderr ?? null,
-    stop() {
-      isStopped = true
-      if (isGreeted) channel.send({ kind: 'stop' })
-    },
+    drain,
+    stop,
     kill: () => void worker.process.kill('SIGKILL')
   }
 }
