@@ -2350,9 +2350,9 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'cli/workers/collect-metrics.ts maxTextBytes bytes',
-      'metrics of one worker, for another',
+      'metrics of all other workers, for one answer',
       'worker',
-      'left out, and the log says so once'
+      'those with the most are left out, and the log says so once'
     ],
     ['gateway/worker-metrics.ts collectedMs', 'next part of the metrics of any other worker', 'worker', 'left out'],
     ['cli/run.ts maxWorkers', 'workers', 'gateway', 'refused at the start'],

@@ -42,6 +42,7 @@ export function metricsOfWorkers(
     collecting?.heard()
     collecting?.parts.set(worker, [...(collecting.parts.get(worker) ?? []), text])
   })
+  channel.on('leftOut', ({ id, worker }) => void asked.get(id)?.parts.delete(worker))
   channel.on('collected', ({ id, workers }) => asked.get(id)?.end(workers))
   channel.on('tellMetrics', ({ id, form }) => {
     const parts = told.get(id) ?? partsIn(form)

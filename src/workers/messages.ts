@@ -68,7 +68,9 @@ export type ToWorker =
   /** No more parts are asked for. */
   | { readonly kind: 'endMetrics'; readonly id: number }
   | { readonly kind: 'collectedPart'; readonly id: number; readonly worker: number; readonly text: string }
-  /** These workers have told all of theirs; what came of others is no good. */
+  /** What came of that worker is no good, and no more of it comes. */
+  | { readonly kind: 'leftOut'; readonly id: number; readonly worker: number }
+  /** These workers have told all of theirs. */
   | { readonly kind: 'collected'; readonly id: number; readonly workers: readonly number[] }
 
   /** What the other workers are called that live. */

@@ -98,6 +98,15 @@ t.test('a worker with more than 32 MiB is left out, and the log says so once', a
   t.equal(warned.length, 1)
 })
 
+t.test('of workers with more than 32 MiB together the one that tells the most is left out', async (t) => {
+  const long = series(300_000)
+  t.ok(long.length < 33_554_432, 'alone it is short enough')
+  const { warned, linesOf } = gateway([textOf(series(3)), textOf(series(100_000)), textOf(long)])
+  t.same(await linesOf(1), [3, 100_000, 0])
+  t.equal(warned.length, 1)
+  t.same(await linesOf(2), [3, 100_000, 300_000], 'its own counts for nobody')
+})
+
 t.test('a worker whose text breaks off is left out', async (t) => {
   const broken = () =>
     Readable.from(

@@ -8,13 +8,13 @@ import type { RunningWorker } from './running-worker.ts'
 
 /** How long a worker may take for a part of its text; one that is busy or stopped is left out. */
 const collectMs = 2_000
-/** Of the text of one worker, which whoever asks has in memory. */
+/** Of the texts of all of them, which whoever asks has in memory. */
 const maxTextBytes = 33_554_432
 
 type Asked = Pick<RunningWorker, 'number' | 'channel'>
 
-/** What passes parts on to the worker that asks. @returns whether it is written */
-type Pass = (worker: number, text: string) => Promise<true | undefined>
+/** Passes a part on to the worker that asks. @returns whether it is written; false where there is no room for it */
+type Pass = (worker: number, text: string) => Promise<boolean | undefined> | false
 
 /** @param running those that run now */
 export function createMetricsCollector(running: ReadonlyMap<number, Asked>, log: Log) {
@@ -22,25 +22,26 @@ export function createMetricsCollector(running: ReadonlyMap<number, Asked>, log:
   let lastId = 0
   let isTold = false
 
-  function tellTooLong(of: number): void {
+  /** @returns the worker that has told the most so far */
+  function most(bytes: ReadonlyMap<number, number>): number {
+    const [[of, own]] = [...bytes].toSorted(([, one], [, other]) => other - one) as [[number, number]]
     if (!isTold)
-      log.warn({ of, maxTextBytes }, 'the metrics of a worker are too long for the others; they are left out')
+      log.warn({ of, bytes: own, maxTextBytes }, 'the metrics of all workers are too long; some are left out')
     isTold = true
+    return of
   }
 
   /** @returns whether all of the text was passed on */
   async function collect({ number: worker, channel }: Asked, form: MetricsForm, pass: Pass): Promise<boolean> {
     const id = ++lastId
     try {
-      for (let bytes = 0; ;) {
+      for (;;) {
         const part = await inTime<string>((resolve) => {
           asked.set(id, resolve)
           channel.send({ kind: 'tellMetrics', id, form })
         })
         if (part === undefined || part === '') return part === ''
-        bytes += part.length
-        if (bytes > maxTextBytes) tellTooLong(worker)
-        if (bytes > maxTextBytes || !(await pass(worker, part))) return false
+        if (!(await pass(worker, part))) return false
       }
     } finally {
       asked.delete(id)
@@ -49,12 +50,29 @@ export function createMetricsCollector(running: ReadonlyMap<number, Asked>, log:
   }
 
   async function answer(to: Asked, asking: number, form: MetricsForm): Promise<void> {
-    const pass: Pass = (worker, text) =>
-      inTime((resolve) => to.channel.send({ kind: 'collectedPart', id: asking, worker, text }, 0, () => resolve(true)))
     const others = [...running.values()].filter((each) => each.number !== to.number)
-    const whole = await Promise.all(others.map((each) => collect(each, form, pass)))
-    const workers = others.filter((_, at) => whole[at]).map((each) => each.number)
-    to.channel.send({ kind: 'collected', id: asking, workers })
+    /** Passed on so far, by worker: those that are not left out. */
+    const bytes = new Map(others.map((each) => [each.number, 0]))
+    const leaveOut = (worker: number): void => {
+      if (bytes.delete(worker)) to.channel.send({ kind: 'leftOut', id: asking, worker })
+    }
+    const pass: Pass = (worker, text) => {
+      const before = bytes.get(worker)
+      if (before === undefined) return false
+      bytes.set(worker, before + text.length)
+      let all = 0
+      for (const each of bytes.values()) all += each
+      if (all > maxTextBytes) leaveOut(most(bytes))
+      if (!bytes.has(worker)) return false
+      return inTime((resolve) =>
+        to.channel.send({ kind: 'collectedPart', id: asking, worker, text }, 0, () => resolve(true))
+      )
+    }
+    const collectOf = async (each: Asked): Promise<void> => {
+      if (!(await collect(each, form, pass))) leaveOut(each.number)
+    }
+    await Promise.all(others.map(collectOf))
+    to.channel.send({ kind: 'collected', id: asking, workers: [...bytes.keys()] })
   }
 
   return {
