@@ -37,7 +37,7 @@ Ctrl+C stops it, and so does closing its terminal, with everything that it start
     ],
     text: `
 --workers runs so many gateways on the port, on Redis or the store in a file. Memory is divided among them; signals
-are for the process that was started. SIGTERM at one of the workers ends that one in order, and another one replaces it.
+are for the process that was started. SIGTERM at a worker has that one end in order, and it is replaced.
 
 --config is watched: a changed file is applied without a restart, an invalid one is refused and the old one stays in
 use. --mcp-json is served as tenant "demo", with an API key that is made once and kept in the data folder.
