@@ -847,6 +847,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`too_many`'
     ],
     [
+      'relay/catalog/cache/catalog-cache.ts bytesPerEntry bytes',
+      'counted beside its URI',
+      'entry of a catalog that is kept',
+      'built again for each call'
+    ],
+    ['relay/catalog/cache/catalog-cache.ts smallBytes', 'not counted up to this length', 'catalog that is kept', '-'],
+    [
       'limits/memory.ts bytesPerChar bytes',
       'counted for text that waits: events, messages to servers, results of parked calls',
       'character',
@@ -1669,7 +1676,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'caller',
       'shown what is shown without capabilities'
     ],
-    ['relay/catalog/client-catalogs.ts maxViewsPerEndpoint', 'cached catalogs of views', 'endpoint', 'built again'],
+    [
+      'relay/catalog/cache/bounded-listings.ts maxEntries',
+      'entries of all lists of its upstreams, offered or not',
+      'endpoint',
+      'the rest of the longest lists is left out'
+    ],
+    ['relay/catalog/cache/catalog-cache.ts maxViewsPerEndpoint', 'cached catalogs of views', 'endpoint', 'built again'],
     [
       'relay/legacy-relay.ts maxViewWaitMs',
       'wait of `initialize` for a view',

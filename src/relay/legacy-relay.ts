@@ -22,12 +22,8 @@ import {
   type LegacyCall,
   type Runtime
 } from './call/call.ts'
-import {
-  createCatalogCache,
-  createSessionCatalogs,
-  definitionsOf,
-  type DeclaringClient
-} from './catalog/client-catalogs.ts'
+import { createSessionCatalogs, definitionsOf, type DeclaringClient } from './catalog/client-catalogs.ts'
+import { createCatalogCache } from './catalog/cache/catalog-cache.ts'
 import { createListings } from './catalog/listings.ts'
 import { createOwnLists } from './catalog/own-lists.ts'
 import { tellListChanges, tellViewChanges } from './catalog/view-changes.ts'
@@ -88,7 +84,7 @@ export function createLegacyRelay({
   const clients = createSessionClients({ live, tasks, subscriptions, contextOf })
   const listings = createListings({ pool, store, clock, log, clientInfo, memory, events: clients.sharedEvents })
   const sessionLists = createOwnLists(listings, clock, log)
-  const catalogOf = createCatalogCache(listings, log)
+  const catalogOf = createCatalogCache(listings, log, memory)
   const catalogs = createSessionCatalogs(catalogOf, listings, sessionLists)
   const [levels, kept] = [createLogLevels(log), createKeptSessions(store, sealer, runtime, sessions.keepers)]
   const endedSessions = createEndedSessions({ ...runtime, pool, kept, contextOf: contextNow, sessions })

@@ -21,7 +21,7 @@ import {
 } from '../../src/protocol/messages.ts'
 import type { Client, HandshakeParams, LogLevel, Upstream, UpstreamEvents } from '../../src/protocol/seams.ts'
 import type { ContextOf, EndpointContext } from '../../src/relay/call/call.ts'
-import { createCatalogCache } from '../../src/relay/catalog/client-catalogs.ts'
+import { createCatalogCache } from '../../src/relay/catalog/cache/catalog-cache.ts'
 import { createLogLevels } from '../../src/relay/connections/log-level.ts'
 import { createListings, type Listings } from '../../src/relay/catalog/listings.ts'
 import { createResourceSubscriptions } from '../../src/relay/subscriptions/resource-subscriptions.ts'

@@ -5,7 +5,8 @@ import type { Static } from 'typebox'
 import { closedObject } from '../../config/schema/parts.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant, UpstreamDefinition } from '../../config/snapshot.ts'
-import { createCatalogCache, definitionsOf, type CatalogCache } from '../../relay/catalog/client-catalogs.ts'
+import { createCatalogCache, type CatalogCache } from '../../relay/catalog/cache/catalog-cache.ts'
+import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import type { ListingSource } from '../../relay/catalog/listings.ts'
 import {
   keptListings,

@@ -1,9 +1,7 @@
 // The catalog of an endpoint as one client sees it: the shared one, that of all who declare the same capabilities, or a
 // session's own, where its connections reported changes.
 
-import { LRUCache } from 'lru-cache'
 import type { Endpoint, UpstreamDefinition } from '../../config/snapshot.ts'
-import type { Log } from '../../observe/log.ts'
 import { canonicalJsonOf } from '../../protocol/json-text.ts'
 import type { ClientCapabilities, JsonObject, ServerCapabilities, UpstreamName } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/methods.ts'
@@ -13,14 +11,14 @@ import { type Clock, settledWithin } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { definitionOf, type EndpointContext, isModernCaller, type ModernViewer, quotaKeyOf } from '../call/call.ts'
 import { declaredCapabilities, declaredForCaller } from '../client/declared-capabilities.ts'
+import type { CatalogCache } from './cache/catalog-cache.ts'
 import { createCallerLists } from './caller-lists.ts'
-import { buildCatalog, capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
+import { capabilitiesOf, type Catalog, legacyCapabilitiesOf, type ListName } from './catalog.ts'
 import { remainingDiscoveryMs, remainingTtlMs } from './freshness.ts'
-import type { Listings, ListingSource } from './listings.ts'
-import { type OwnLists, type OwnListsByUpstream, withOwnLists } from './own-lists.ts'
-import { reportNames } from './public-names.ts'
+import type { Listings } from './listings.ts'
+import type { OwnLists } from './own-lists.ts'
 import type { ViewKey } from './view.ts'
-import { createVisibleCatalogs, type Viewer } from './visible.ts'
+import type { Viewer } from './visible.ts'
 
 export interface ClientCatalogs<C> {
   of(call: C): Catalog
@@ -42,90 +40,13 @@ export interface SessionViewer extends Viewer {
   readonly declaring?: DeclaringClient
 }
 
-interface Entry {
-  /** `Listings.changeCount` when the entry was last known to be current. */
-  readonly changeCount: number
-  readonly endpoint: Endpoint
-  readonly viewKey: string | undefined
-  /** The versions of the listings that the catalog was built from. */
-  readonly versions: readonly number[]
-  readonly catalog: Catalog
-}
-
-export type CatalogCache = ReturnType<typeof createCatalogCache>
 export type CallerCatalogs = ReturnType<typeof createCallerCatalogs>
 
-/** Beyond it, catalogs are built anew for each call. */
-const maxViewsPerEndpoint = 32
 // A server that looks at more than this has no view for it.
 const maxKeyLength = 2_048
 
 export const definitionsOf = ({ tenant, endpoint }: EndpointContext): UpstreamDefinition[] =>
   endpoint.members.flatMap(({ upstream }) => tenant.upstreams.get(upstream) ?? [])
-
-/** @returns the catalog, built anew only where a listing of the endpoint has changed */
-export function createCatalogCache(listings: ListingSource, log: Log) {
-  const shared = new WeakMap<Endpoint, Entry>()
-  const byView = new WeakMap<Endpoint, LRUCache<string, Entry>>()
-  const bySession = new WeakMap<OwnListsByUpstream, Entry>()
-  const visible = createVisibleCatalogs()
-
-  function build(context: EndpointContext, viewKey: ViewKey | undefined, own: OwnListsByUpstream | undefined): Catalog {
-    const { endpoint } = context
-    listings.catalogs.misses++
-    const known = new Map<UpstreamName, Listing>()
-    const away = new Map<UpstreamName, Listing>()
-    for (const definition of definitionsOf(context)) {
-      const last = listings.last(definition, viewKey)
-      const listing = withOwnLists(listings.peek(definition, viewKey), own?.get(definition.hash), last)
-      if (listing !== undefined) known.set(definition.name, listing)
-      else if (last !== undefined) away.set(definition.name, last)
-    }
-    const catalog = buildCatalog(endpoint, known, away)
-    reportNames(endpoint, catalog, log)
-    return catalog
-  }
-
-  function current<K>(
-    entries: { get(at: K): Entry | undefined; set(at: K, entry: Entry): unknown },
-    at: K,
-    context: EndpointContext,
-    viewKey?: ViewKey,
-    own?: OwnListsByUpstream
-  ): Catalog {
-    const { endpoint } = context
-    const known = entries.get(at)
-    const changeCount = listings.changeCount()
-    const isSame = known?.endpoint === endpoint && known.viewKey === viewKey?.key
-    listings.catalogs.asked++
-    if (isSame && known.changeCount === changeCount) return known.catalog
-    const versions = definitionsOf(context).map((definition) => listings.version(definition, viewKey))
-    const hasChanged = !isSame || versions.some((version, index) => version !== known.versions[index])
-    const catalog = hasChanged ? build(context, viewKey, own) : known.catalog
-    entries.set(at, { changeCount, endpoint, viewKey: viewKey?.key, versions, catalog })
-    return catalog
-  }
-
-  function whole(context: EndpointContext, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog {
-    const { endpoint } = context
-    if (own !== undefined) return current(bySession, own, context, viewKey, own)
-    if (viewKey === undefined) return current(shared, endpoint, context)
-    const views = byView.get(endpoint) ?? new LRUCache<string, Entry>({ max: maxViewsPerEndpoint })
-    byView.set(endpoint, views)
-    const changeCount = listings.changeCount()
-    const known = views.get(viewKey.id)
-    if (known?.changeCount === changeCount) return known.catalog
-    if (definitionsOf(context).some((each) => listings.last(each, viewKey) !== listings.last(each)))
-      return current(views, viewKey.id, context, viewKey)
-    const catalog = current(shared, endpoint, context)
-    views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, versions: [], catalog })
-    return catalog
-  }
-
-  /** Returns the part of the catalog that the viewer may use. */
-  return (viewer: Viewer, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog =>
-    visible(viewer, whole(viewer, viewKey, own))
-}
 
 export function createSessionCatalogs(
   catalogOf: CatalogCache,

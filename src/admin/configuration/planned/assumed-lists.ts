@@ -2,7 +2,8 @@
 // connected, so its present tools are assumed: a change of a timeout, for example, takes no tool away.
 
 import type { Snapshot, UpstreamDefinition } from '../../../config/snapshot.ts'
-import { createCatalogCache, definitionsOf } from '../../../relay/catalog/client-catalogs.ts'
+import { createCatalogCache } from '../../../relay/catalog/cache/catalog-cache.ts'
+import { definitionsOf } from '../../../relay/catalog/client-catalogs.ts'
 import type { Listing } from '../../../upstream/listing/listing.ts'
 import type { AdminServices } from '../../route.ts'
 import type { EndpointPlace } from '../rule-effects.ts'
