@@ -7,9 +7,17 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { promisify } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
+import { type LongText } from '../../src/protocol/json-text.ts'
+import { upstreamName } from '../../src/protocol/messages.ts'
+import { sendForStatus } from '../../src/upstream/http/post-queue.ts'
 import { type Exchange, type PooledSocket } from '../../src/upstream/http/pooled-socket.ts'
+import { type OpenRequest, sendRequest } from '../../src/upstream/http/request.ts'
 import { createSocketPool } from '../../src/upstream/http/socket-pool.ts'
+import type { HttpTarget } from '../../src/upstream/http/target.ts'
 import { handClock } from '../kit/connector.ts'
 import { until } from '../kit/until.ts'
 
@@ -35,11 +43,12 @@ const answering = (): Server => createServer((socket) => socket.on('data', () =>
 function ask({ send }: Pick<ReturnType<typeof createSocketPool>, 'send'>, more: Partial<Exchange> = {}) {
   const heard: { sent: boolean; got?: string; failed?: string | undefined; socket?: PooledSocket } = { sent: false }
   const over = new Promise<typeof heard>((resolve) =>
-    send('GET / HTTP/1.1\r\n\r\n', null, {
+    send('GET / HTTP/1.1\r\n\r\n', {
       owner: { tenant: 'acme', caller: 'ada' },
       start(socket) {
         heard.socket = socket
-        return (heard.sent = true)
+        heard.sent = true
+        return null
       },
       received(reader, body) {
         heard.got = (heard.got ?? '') + String(body ?? '')
@@ -70,8 +79,8 @@ t.test('a server with TLS is asked where its certificate is trusted, and not ask
   const script = `
     const { createSocketPool } = await import(${JSON.stringify(new URL('../../src/upstream/http/socket-pool.ts', import.meta.url))})
     const pool = createSocketPool(new URL('https://localhost:${port}'), 60000)
-    const ask = () => new Promise((resolve) => { let sent = false; let got = ''; pool.send('GET / HTTP/1.1\\r\\n\\r\\n', null, {
-      start: () => (sent = true),
+    const ask = () => new Promise((resolve) => { let sent = false; let got = ''; pool.send('GET / HTTP/1.1\\r\\n\\r\\n', {
+      start: () => { sent = true; return null },
       received({ complete }, body) { got += body ?? ''; if (complete) resolve({ got }) },
       failed: ({ code }) => resolve({ sent, code }),
       owner: { tenant: 'acme', caller: 'ada' }
@@ -115,8 +124,8 @@ t.test(
     const script = `
     const { createSocketPool } = await import(${JSON.stringify(new URL('../../src/upstream/http/socket-pool.ts', import.meta.url))})
     const pool = createSocketPool(new URL('https://localhost:${port}'), 60000)
-    const ask = (path) => new Promise((resolve) => { let got = ''; pool.send('GET ' + path + ' HTTP/1.1\\r\\n\\r\\n', null, {
-      owner: { tenant: 'acme', caller: 'ada' }, start: () => true,
+    const ask = (path) => new Promise((resolve) => { let got = ''; pool.send('GET ' + path + ' HTTP/1.1\\r\\n\\r\\n', {
+      owner: { tenant: 'acme', caller: 'ada' }, start: () => null,
       received({ complete }, body) { got += body ?? ''; if (complete) resolve(got === 'abcdefghij'.repeat(4000)) },
       failed: () => resolve('failed')
     }) })
@@ -185,7 +194,7 @@ t.test('what is no longer wanted before it was sent is not sent; afterwards its 
     ask(pool, {
       start() {
         resolve()
-        return false
+        return undefined
       }
     })
   })
@@ -211,7 +220,7 @@ t.test('a paused answer waits at the server, and the socket is read again for th
   ask(pool, {
     start(socket) {
       own = socket
-      return true
+      return null
     },
     received({ complete }, body) {
       if (got === 0) own?.pause()
@@ -235,4 +244,52 @@ t.test('a paused answer waits at the server, and the socket is read again for th
   })
   await again.promise
   t.equal(sockets.length, 1)
+})
+
+setFlagsFromString('--expose-gc')
+const gc = runInNewContext('gc') as () => void
+
+t.test('of requests that are given up while their socket is connected nothing is held', async (t) => {
+  // It takes the connection, and says nothing of TLS.
+  const { port, sockets } = await listening(t, createServer())
+  const { send, destroy } = createSocketPool(new URL(`https://127.0.0.1:${port}`), 60_000)
+  t.teardown(destroy)
+  const target: HttpTarget = {
+    name: upstreamName('up'),
+    origin: '',
+    path: '/',
+    maxBytes: 1_000,
+    memory: createMemoryAccount().share('acme', 'ada'),
+    headers: '',
+    credential: undefined,
+    send,
+    take: () => () => {},
+    release() {}
+  }
+  const requestOf = (body: LongText) => ({ method: 'POST', use: 'calls', headers: '', body }) as const
+  const caller = new AbortController()
+  const given = (one: (body: LongText) => void): WeakRef<LongText> => {
+    const body = { parts: [Buffer.alloc(100_000)], length: 100_000 }
+    one(body)
+    return new WeakRef(body)
+  }
+  const open: OpenRequest[] = []
+  const bodies = [
+    given((body) => open.push(sendRequest(target, requestOf(body), { message() {}, end() {} }))),
+    given((body) => void sendForStatus(target, requestOf(body), caller.signal))
+  ]
+  await until('both sockets are there', () => sockets.length === 2)
+  const isHeld = (): boolean[] => {
+    gc()
+    return bodies.map((body) => body.deref() !== undefined)
+  }
+  await new Promise(setImmediate)
+  t.same(isHeld(), [true, true], 'they wait for their sockets, the control')
+  open[0]?.abort()
+  caller.abort()
+  await until('nothing is held', () => !isHeld().includes(true))
+  t.notOk(
+    sockets.some(({ closed }) => closed),
+    'the sockets are still being connected'
+  )
 })

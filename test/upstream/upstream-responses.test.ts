@@ -49,9 +49,12 @@ async function scripted(t: Test): Promise<Scripted> {
         const parts: string[] = []
         let sent = false
         let begun: { status: number; type?: string } | undefined
-        pool.send('POST / HTTP/1.1\r\n\r\n', body, {
+        pool.send('POST / HTTP/1.1\r\n\r\n', {
           owner: { tenant: 'acme', caller: 'ada' },
-          start: () => (sent = true),
+          start: () => {
+            sent = true
+            return body
+          },
           received({ status, complete, contentType }, part) {
             if (status > 0) begun ??= { status, ...(contentType !== undefined && { type: contentType }) }
             if (part !== undefined) parts.push(part.toString())

@@ -14,8 +14,8 @@ import { turnShares } from '../../time/turn-shares.ts'
 export interface Exchange {
   /** The tenant and caller in whose turns of the event loop the response is read. */
   readonly owner: WorkOwner
-  /** Called before the request is written: an earlier failure means unsent. @returns false if it was cancelled */
-  start(socket: PooledSocket): boolean
+  /** Hands over the body, to be written now: an earlier failure means unsent. @returns undefined if it was cancelled */
+  start(socket: PooledSocket): JsonText | null | undefined
   /** The operating system has taken all of a body of `longRequestLength` or more. */
   written?(): void
   /**
@@ -37,7 +37,7 @@ const readBytes = 65_536
 const sharedBytes = Buffer.allocUnsafeSlow(readBytes)
 const bytesOfRead = (): Buffer => (process.platform === 'win32' ? Buffer.allocUnsafeSlow(readBytes) : sharedBytes)
 
-export type OwnRequest = readonly [head: string, body: JsonText | null, exchange: Exchange]
+export type OwnRequest = readonly [head: string, exchange: Exchange]
 
 export interface PoolContext {
   readonly event: 'connect' | 'secureConnect'
@@ -108,8 +108,9 @@ export class PooledSocket {
     // If the socket was destroyed meanwhile, its `close` event sends the request on another socket.
     if (request === undefined || this.socket.destroyed) return
     this.request = undefined
-    const [head, body, exchange] = request
-    if (!exchange.start(this)) return this.pool.released(this, this.reader.keepAliveMs)
+    const [head, exchange] = request
+    const body = exchange.start(this)
+    if (body === undefined) return this.pool.released(this, this.reader.keepAliveMs)
     this.exchange = exchange
     const isLong = body !== null && body.length >= longRequestLength
     const written = isLong ? (error?: Error | null) => void (error ?? exchange.written?.()) : undefined
@@ -201,7 +202,7 @@ export class PooledSocket {
     if (request === undefined) return
     // It was idle, and its server has closed it: not a byte of the request was written.
     if (this.connecting === undefined) this.pool.send(...request)
-    else request[2].failed(cause)
+    else request[1].failed(cause)
   }
 
   private giveUp(cause: Error): void {

@@ -27,13 +27,13 @@ export interface OpenRequest {
 }
 
 export function sendRequest(target: HttpTarget, request: HttpRequest, sink: HttpResponseSink): OpenRequest {
-  const { method, path = target.path, headers, body, statusOnly = false, lastEventId } = request
+  const { method, path = target.path, headers, body, lastEventId } = request
   const socket = target.take(request)
   if (typeof socket !== 'function') {
     sink.end(socket)
     return { abort() {} }
   }
-  const handler = new ResponseHandler(sink, target, statusOnly, socket)
+  const handler = new ResponseHandler(sink, target, request, socket)
   let head = `${method} ${path} HTTP/1.1\r\n${headers}${target.credential?.lines() ?? ''}`
   if (body !== null) head += `content-length: ${typeof body === 'string' ? Buffer.byteLength(body) : body.length}\r\n`
   try {
@@ -42,14 +42,15 @@ export function sendRequest(target: HttpTarget, request: HttpRequest, sink: Http
     handler.failed(cause as Error)
     return handler
   }
-  target.send(`${head}\r\n`, body, handler)
+  target.send(`${head}\r\n`, handler)
   return handler
 }
 
 /** A class, because there is one instance for each call: methods of a class are not made anew each time. */
 class ResponseHandler implements Exchange, OpenRequest, StepSource {
   readonly owner: WorkOwner
-  private readonly sink: HttpResponseSink
+  private sink: HttpResponseSink
+  private body: HttpRequest['body'] | undefined
   private readonly maxBytes: number
   private readonly incoming: IncomingMemory
   private readonly statusOnly: boolean
@@ -67,26 +68,29 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   /** The number of bytes that came on the socket and were not parsed yet. */
   private unread = 0
 
-  constructor(sink: HttpResponseSink, { maxBytes, memory }: HttpTarget, statusOnly: boolean, giveBack: () => void) {
+  constructor(sink: HttpResponseSink, { maxBytes, memory }: HttpTarget, request: HttpRequest, giveBack: () => void) {
     this.sink = sink
+    this.body = request.body
     this.maxBytes = maxBytes
     this.owner = memory
     this.incoming = new IncomingMemory(memory)
-    this.statusOnly = statusOnly
+    this.statusOnly = request.statusOnly === true
     this.giveBack = giveBack
   }
 
   abort(): void {
     if (this.over) return
     this.letGo()
+    // A socket that is still being connected refers to this: not to the caller, who has the body too.
+    this.sink = { message() {}, end() {} }
     this.leave()
   }
 
-  /** Whoever made the request may keep it for long, but nothing of a message that came in part. */
+  /** Whoever made the request may keep it for long, but neither its body nor a message that came in part. */
   private letGo(): void {
     this.over = true
     this.work?.close()
-    this.reader = this.bytes = undefined
+    this.reader = this.bytes = this.body = undefined
     this.incoming.fits(0)
   }
 
@@ -111,8 +115,8 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     else this.work.whenIdle(() => this.end(outcome))
   }
 
-  private giveUp(reason: string): void {
-    this.end({ kind: 'garbled', reason })
+  private giveUp(reason: string, code?: 'too_many'): void {
+    this.end({ kind: 'garbled', reason, code })
     this.leave()
   }
 
@@ -120,15 +124,16 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
   private fits(more: number): boolean {
     const bytes = (this.reader?.held ?? this.bytes?.size ?? 0) + this.unread + more
     if (this.incoming.fits(bytes)) return true
-    this.end({ kind: 'garbled', reason: this.incoming.reason(bytes), code: 'too_many' })
-    this.leave()
+    this.giveUp(this.incoming.reason(bytes), 'too_many')
     return false
   }
 
-  start(socket: PooledSocket): boolean {
+  start(socket: PooledSocket): HttpRequest['body'] | undefined {
+    const { body } = this
+    this.body = undefined
     if (this.over) this.giveBack()
     else this.socket = socket
-    return !this.over
+    return body
   }
 
   written(): void {
@@ -146,13 +151,8 @@ class ResponseHandler implements Exchange, OpenRequest, StepSource {
     if (reader.complete) this.ended()
   }
 
-  private begin({
-    status,
-    challenge,
-    contentEncoding = 'identity',
-    contentType = '',
-    sessionId
-  }: ResponseReader): void {
+  private begin(reader: ResponseReader): void {
+    const { status, challenge, contentEncoding = 'identity', contentType = '', sessionId } = reader
     this.status = status
     this.challenge = challenge
     if (status > 299 || this.statusOnly) return

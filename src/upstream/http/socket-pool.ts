@@ -6,7 +6,6 @@ import { type Guarded, openedEvent, openSocket } from '../../egress/sockets.ts'
 import { createQuota } from '../../limits/limits.ts'
 import { type Clock, type Timer, steadyClock } from '../../time/clock.ts'
 import { type Exchange, type PoolContext, PooledSocket } from './pooled-socket.ts'
-import type { JsonText } from '../../protocol/json-text.ts'
 import type { Request } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
@@ -193,15 +192,15 @@ export function createSocketPool(
   }
 
   /** @param head the request line and the headers, latin1, with the empty line at the end */
-  function send(head: string, body: JsonText | null, exchange: Exchange): void {
+  function send(head: string, exchange: Exchange): void {
     if (destroyed) return exchange.failed(new Error('the connection was closed'))
     for (let socket = idle.pop(); socket !== undefined; socket = idle.pop()) {
-      if (socket.idleUntil > clock.now()) return socket.begin([head, body, exchange])
+      if (socket.idleUntil > clock.now()) return socket.begin([head, exchange])
       socket.destroy()
     }
     const socket = new PooledSocket(context)
     all.add(socket)
-    socket.begin([head, body, exchange])
+    socket.begin([head, exchange])
   }
 
   const text = `not connected within ${connectMs / 1000} s (connectMs)`

@@ -64,7 +64,7 @@ export type HttpFailure =
   /** The connection broke after the request may have been sent. */
   | { readonly kind: 'broken'; readonly cause: Error }
   /** The response is invalid; `too_many`: there was no memory for it. */
-  | { readonly kind: 'garbled'; readonly reason: string; readonly code?: 'too_many' }
+  | { readonly kind: 'garbled'; readonly reason: string; readonly code?: 'too_many' | undefined }
 
 /**
  * The longest `message` and `data` of a server's error that are passed on, in characters: longer ones are stack traces.
