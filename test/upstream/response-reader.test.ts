@@ -4,6 +4,8 @@
 import fc from 'fast-check'
 import { createServer, type AddressInfo } from 'node:net'
 import { request } from 'node:http'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { ResponseReader } from '../../src/upstream/http/response-reader.ts'
 
@@ -192,4 +194,37 @@ t.test('whatever Node refuses of a response that was tampered with, ours refuses
     } else if (!alike(ours, node)) t.fail(`they read in two ways ${shown}`)
   })
   t.ok(refused > 100, `${refused} were refused by both`)
+})
+
+t.test('what is kept of a head keeps nothing of the rest of it', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const usedBytes = (): number => {
+    gc()
+    return process.memoryUsage().heapUsed
+  }
+  const value = 'v'.repeat(100)
+  const long = `x-long: ${'x'.repeat(30_000)}`
+  const count = 200
+  const held: unknown[] = []
+  const names = { sessionId: 'mcp-session-id', challenge: 'www-authenticate' } as const
+  for (const [member, name] of Object.entries(names)) {
+    const bytes = Buffer.from(`HTTP/1.1 200 OK\r\n${long}\r\n${name}: ${value}\r\ncontent-length: 0\r\n\r\n`)
+    const kept = (): unknown => {
+      const reader = new ResponseReader()
+      reader.begin()
+      let rest = Buffer.from(bytes)
+      while (rest.length > 0) {
+        reader.push(rest)
+        rest = rest.subarray(reader.taken)
+      }
+      return reader[member as keyof typeof names]
+    }
+    t.equal(kept(), value, name)
+    const before = usedBytes()
+    held.push(...Array.from({ length: count }, kept))
+    const each = (usedBytes() - before) / count
+    t.ok(each < long.length / 4, `${Math.round(each)} bytes for each`)
+  }
+  t.equal(held.length, 2 * count)
 })

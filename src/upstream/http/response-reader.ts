@@ -1,7 +1,7 @@
 // Reads HTTP/1.1 responses as they come on a socket (RFC 9112). It is strict, because bytes that two readers understand
 // differently can move one caller's response to another caller. It reads only the headers that the gateway uses.
 
-import { fieldValue, joined } from '../rpc/field-value.ts'
+import { fieldValue, joined, ownFieldValue } from '../rpc/field-value.ts'
 
 /** The longest status lines, headers and trailers of one response together, in bytes. */
 const maxHeadBytes = 32_768
@@ -164,9 +164,9 @@ export class ResponseReader {
     else if (name === 'content-encoding') {
       this.contentEncoding = joined(this.contentEncoding, fieldValue(line, colon + 1))
     } else if (name === 'mcp-session-id') {
-      this.sessionId = this.sessionIds++ === 0 ? fieldValue(line, colon + 1) : undefined
+      this.sessionId = this.sessionIds++ === 0 ? ownFieldValue(line, colon + 1) : undefined
     } else if (name === 'www-authenticate') {
-      this.challenge = joined(this.challenge, fieldValue(line, colon + 1))
+      this.challenge = joined(this.challenge, ownFieldValue(line, colon + 1))
     } else if (name === 'content-length') {
       const value = fieldValue(line, colon + 1)
       // RFC 9112 section 6.3: two Content-Length headers, even equal ones, are a sign of response splitting.

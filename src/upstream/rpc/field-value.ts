@@ -1,5 +1,7 @@
 // Values of header fields (RFC 9110 section 5).
 
+import { ownPart } from '../../protocol/own-text.ts'
+
 /** Joins the values of a field that occurs more than once (section 5.3). */
 export const joined = (before: string | undefined, value: string): string =>
   before === undefined ? value : `${before}, ${value}`
@@ -11,5 +13,8 @@ export function fieldValue(line: string, start: number): string {
   while (end > start && isSpace(line.charCodeAt(end - 1))) end--
   return line.slice(start, end)
 }
+
+/** The same for what outlives its head: it keeps nothing of the rest of that. */
+export const ownFieldValue = (line: string, start: number): string => ownPart(fieldValue(line, start), 0, line.length)
 
 const isSpace = (code: number): boolean => code === 32 || code === 9
