@@ -150,7 +150,7 @@ export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<
   const http = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => handle(request, response, Buffer.concat(chunks).toString()))
+    request.on('end', () => handle(request, response, Buffer.concat(chunks.splice(0)).toString()))
   })
   await new Promise<void>((resolve) => {
     http.listen(0, '127.0.0.1', resolve)

@@ -22,17 +22,22 @@ import { sseDefinition } from './http-sse-kit.ts'
 const sse = { 'content-type': 'text/event-stream' }
 const isResume = ({ method, headers }: Seen): boolean => method === 'GET' && headers['last-event-id'] !== undefined
 
-async function open(t: Test) {
+async function open(t: Test, capabilities = {}) {
   const peer = await startUpstream()
   t.teardown(peer.close)
   const definition = httpDefinition(peer.url, { connectMs: 60_000 })
-  const upstream = await testConnector().connector.connect(definition, handshake, recordingEvents())
+  const upstream = await testConnector().connector.connect(
+    definition,
+    { ...handshake, capabilities },
+    recordingEvents()
+  )
   t.teardown(() => upstream.close())
   const answer = (): string => {
     const id = peer.seen.find(isCall('echo'))?.message?.['id']
     return `data: ${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'at last' }] } })}\n\n`
   }
-  const call = (args = {}, signal = never) => upstream.request(callOf('echo', args), recordingClient(), signal)
+  const call = (args = {}, signal = never, client = recordingClient()) =>
+    upstream.request(callOf('echo', args), client, signal)
   return { peer, answer, call }
 }
 
@@ -75,6 +80,32 @@ t.test('of a call that was cancelled while its session is begun again nothing is
   caller.abort()
   t.match(await outcome, { code: 'cancelled' })
   await until(() => heldBytes('external') - before < bytes / 4, 'nothing of it is held')
+})
+
+t.test('of a call that its server asks about before it answers nothing is held', async (t) => {
+  const { peer, call } = await open(t, { elicitation: {} })
+  await until(peer.allListening, 'its GET stream is open')
+  const bytes = 4_000_000
+  const before = await settledBytes('external')
+  const client = recordingClient(() => new Promise(() => {}))
+  let answer: (() => void) | undefined
+  peer.override(isCall('echo'), (response) => {
+    answer = () => void response.writeHead(404).end()
+  })
+  const outcome = call({ text: 'x'.repeat(bytes) }, never, client).catch((error: unknown) => error)
+  await until(() => answer !== undefined, 'the call has come')
+  peer.seen.length = 0
+  peer.broadcast({ jsonrpc: '2.0', id: 'p', method: 'ping' })
+  await until(() => peer.seen.length > 0, 'it has answered a ping')
+  peer.seen.length = 0
+  t.ok(heldBytes('external') - before > bytes / 2, 'its text is held to be sent again, the control')
+  const params = { mode: 'form', message: 'who?', requestedSchema: { type: 'object', properties: {} } }
+  peer.broadcast({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params })
+  await until(() => client.asked.length === 1, 'its client is asked')
+  await until(() => heldBytes('external') - before < bytes / 4, 'nothing of it is held')
+  answer?.()
+  t.match(await outcome, { code: 'upstream_unavailable', message: /after it had asked something/ })
+  t.notOk(peer.seen.some(isCall('echo')), 'and it is not sent again')
 })
 
 t.test('a server that has a call come back at once, again and again, is asked with pauses', async (t) => {

@@ -56,7 +56,7 @@ export class StreamableCall implements HttpResponseSink {
   private readonly id: number
   private readonly session: HttpSession
   private readonly claim: SocketClaim
-  /** The body, until the server has begun to answer. */
+  /** The body, until the server has begun to answer, or has asked something about it. */
   private body: JsonText = ''
   private begun: ((sessionId: string | undefined) => void) | undefined
   private again = false
@@ -97,6 +97,11 @@ export class StreamableCall implements HttpResponseSink {
     this.timer?.close()
     this.request?.abort()
     this.body = ''
+  }
+
+  /** What waits for a person does not keep the text meanwhile: nobody may count it any more. */
+  asked(): void {
+    if (this.request !== undefined) this.body = ''
   }
 
   begin(sessionId: string | undefined, streamed: boolean): void {
@@ -185,14 +190,17 @@ export class StreamableCall implements HttpResponseSink {
   private forgotten(): void {
     const { id, connection, session, claim, again, traceHeaders } = this
     const { rpc, target, open } = connection
-    if (again) {
+    if (again || this.body === '') {
       connection.refused(session, 404)
-      const text = `Upstream ${target.name} forgot its session (HTTP 404) twice in a row; the request was not executed.`
+      const when = again ? ' twice in a row' : ' after it had asked something'
+      const text = `Upstream ${target.name} forgot its session (HTTP 404)${when}; the request was not executed.`
       const data = { upstream: target.name, status: 404 }
       return rpc.fail(id, new GatewayError('upstream_unavailable', text, { data }))
     }
     // So that a cancellation reaches it, and its text is not kept until there is a session.
     open.set(id, this)
+    // What the server asks in the new session is not about this: it is still to be sent there.
+    this.request = undefined
     connection.renew(session, id).then(
       (current) => {
         if (!rpc.isOpen(id)) return

@@ -68,6 +68,7 @@ export function openStreamable(
         else new StreamableCall(calls, id, session.current, claim, traceHeaderText(request)).post(body)
       },
       post: (body, lost) => session.queue.enqueue(body, ending.signal, lost),
+      asked: (id) => calls.open.get(id)?.asked(),
       drop(id) {
         const call = calls.open.get(id)
         calls.open.delete(id)

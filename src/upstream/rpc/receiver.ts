@@ -44,7 +44,7 @@ const maxNotificationBytes = 1024 * 1024
  * @returns a function that takes one decoded message; `from`: the call on whose stream it came. Never throws.
  */
 export function createReceiver(
-  { definition, link, streamPerCall = false, revision, codec: codecNow }: RpcClientOptions,
+  { definition, link, transport, streamPerCall = false, revision, codec: codecNow }: RpcClientOptions,
   calls: OpenTable<OpenCall>,
   settle: (id: number, outcomeOf: () => Result | Error) => boolean,
   serverRequests: ServerRequests,
@@ -107,6 +107,7 @@ export function createReceiver(
       id,
       body,
       (request, options) => {
+        if (call !== undefined && from === undefined) transport.asked?.(call.id)
         const answer =
           call === undefined
             ? events.ask(request, options)

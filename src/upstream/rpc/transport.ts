@@ -42,6 +42,8 @@ interface Transport {
   /** Sends a notification or a response. @param lost called if the server refuses it */
   post(body: JsonText, lost?: () => void): void
   drop(id: number): void
+  /** The server asked something about a request, elsewhere than in its answer: it is not sent again. */
+  asked?(id: number): void
   /** Changes each part of a long body before it is sent; short bodies are passed unchanged. */
   readonly changePart?: (part: string) => string
 }
