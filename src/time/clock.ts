@@ -118,17 +118,44 @@ export function pause(clock: Pick<Clock, 'timer'>, ms: number, signal?: AbortSig
   })
 }
 
-/** Resolves when the work has settled either way, or after `ms`. Never rejects. @returns whether the work came first */
+/** Those who wait for work. A promise itself holds whoever has ever waited for it, until it settles. */
+const waiting = new WeakMap<Promise<unknown>, Set<() => void>>()
+
+function waitersOf(work: Promise<unknown>): Set<() => void> {
+  const waiters = waiting.get(work) ?? new Set<() => void>()
+  if (waiting.has(work)) return waiters
+  waiting.set(work, waiters)
+  const settled = (): void => {
+    waiting.delete(work)
+    for (const done of waiters) done()
+  }
+  work.then(settled, settled)
+  return waiters
+}
+
+/**
+ * Resolves when the work has settled either way, or after `ms`. Never rejects. Work that others wait for as well holds
+ * nothing of those who have given up.
+ * @returns whether the work came first
+ */
 export function settledWithin(clock: Pick<Clock, 'timer'>, ms: number, work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
-    const timer = clock.timer(ms, () => resolve(false))
+    const waiters = waitersOf(work)
+    const timer = clock.timer(ms, () => {
+      waiters.delete(done)
+      resolve(false)
+    })
     const done = (): void => {
       timer.close()
       resolve(true)
     }
-    work.then(done, done)
+    waiters.add(done)
   })
 }
+
+/** The same for several; each may be waited for by others. */
+export const allSettledWithin = (clock: Pick<Clock, 'timer'>, ms: number, works: Array<Promise<unknown>>) =>
+  Promise.all(works.map((work) => settledWithin(clock, ms, work)))
 
 const cancelled = (): Error => new GatewayError('cancelled', 'The request was cancelled before it was sent.')
 

@@ -7,7 +7,7 @@ import type { ClientCapabilities, JsonObject, ServerCapabilities, UpstreamName }
 import { hasCapability } from '../../protocol/methods.ts'
 import type { LiveSession } from '../../session/live-sessions.ts'
 import type { SessionRecord } from '../../session/session-record.ts'
-import { type Clock, settledWithin } from '../../time/clock.ts'
+import { allSettledWithin, type Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { definitionOf, type EndpointContext, isModernCaller, type ModernViewer, quotaKeyOf } from '../call/call.ts'
 import { declaredCapabilities, declaredForCaller } from '../client/declared-capabilities.ts'
@@ -91,7 +91,7 @@ export function createCallerCatalogs(
       await shared.awaitListings(call)
       const pending = own.pending(call)
       const { coldStartMs } = call.snapshot.limits
-      if (pending.length > 0) await settledWithin(clock, coldStartMs, Promise.all(pending))
+      if (pending.length > 0) await allSettledWithin(clock, coldStartMs, pending)
     },
     /** Is an upstream of the endpoint unknown, so that what it offers can only be guessed? */
     isGuess: (context: EndpointContext): boolean =>

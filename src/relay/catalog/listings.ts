@@ -6,7 +6,7 @@ import type { Log } from '../../observe/log.ts'
 import type { Implementation, Notification, TenantId, UpstreamName } from '../../protocol/messages.ts'
 import { type HandshakeParams, type ListKind, noClient, type NoticedBy, type Upstream } from '../../protocol/seams.ts'
 import type { Store } from '../../store/port.ts'
-import { backoffMs, type Clock, settledWithin } from '../../time/clock.ts'
+import { allSettledWithin, backoffMs, type Clock } from '../../time/clock.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import type { Pool } from '../../upstream/pool/pool.ts'
 import { listingScopeOf } from '../call/call.ts'
@@ -174,7 +174,10 @@ export function createListings(options: ListingsOptions) {
       settled(clock, waitMs, definitions, (definition) => {
         const shared = watcherOf(definition)?.pending() ?? []
         // There can be no view before the shared listing is known.
-        return viewKey === undefined ? shared : afterAll(shared, () => views.pending(definition, viewKey, waitMs))
+        if (viewKey === undefined) return shared
+        const pending = (): Array<Promise<unknown>> => views.pending(definition, viewKey, waitMs)
+        if (shared.length === 0) return pending()
+        return [allSettledWithin(clock, waitMs, shared).then(() => allSettledWithin(clock, waitMs, pending()))]
       }),
     /** Waits for the views of upstreams that are known; at most `waitMs`. Never rejects. */
     awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
@@ -219,10 +222,6 @@ const namedListings = (
     .filter(({ definition }) => definition.tenant === tenant && definition.name === name)
     .flatMap(({ definition, last }) => [last() ?? [], views.all(definition)].flat())
 
-/** Waits for the first ones, and then for those that `next` returns. */
-const afterAll = (first: Array<Promise<unknown>>, next: () => Array<Promise<unknown>>): Array<Promise<unknown>> =>
-  first.length === 0 ? next() : [Promise.all(first).then(() => Promise.all(next()))]
-
 async function settled(
   clock: Clock,
   waitMs: number,
@@ -230,5 +229,5 @@ async function settled(
   pendingOf: (definition: UpstreamDefinition) => Array<Promise<unknown>>
 ): Promise<void> {
   const pending = definitions.flatMap(pendingOf)
-  if (pending.length > 0) await settledWithin(clock, waitMs, Promise.all(pending))
+  if (pending.length > 0) await allSettledWithin(clock, waitMs, pending)
 }
