@@ -136,14 +136,14 @@ function oncePerCall<C extends object>(wait: (call: C) => Promise<void>): (call:
 
 /** Remembers the key of each session at its endpoint: every call needs it. */
 function sessionViewKeys() {
-  const known = new WeakMap<DeclaringClient, { readonly endpoint: Endpoint; readonly viewKey: ViewKey | undefined }>()
+  // The endpoint first: an idle session must not keep one that a reload has replaced, and with it its catalogs.
+  const known = new WeakMap<Endpoint, WeakMap<DeclaringClient, { readonly viewKey: ViewKey | undefined }>>()
   return (client: DeclaringClient, endpoint: Endpoint, owner: ViewOwner): ViewKey | undefined => {
-    let entry = known.get(client)
-    if (entry?.endpoint !== endpoint) {
-      const declared = declaredCapabilities(client, endpoint, 'legacy')
-      entry = { endpoint, viewKey: createViewKey(declared, owner, false) }
-      known.set(client, entry)
-    }
+    const clients = known.get(endpoint) ?? new WeakMap<DeclaringClient, { readonly viewKey: ViewKey | undefined }>()
+    known.set(endpoint, clients)
+    const declared = (): ClientCapabilities => declaredCapabilities(client, endpoint, 'legacy')
+    const entry = clients.get(client) ?? { viewKey: createViewKey(declared(), owner, false) }
+    clients.set(client, entry)
     return entry.viewKey
   }
 }
