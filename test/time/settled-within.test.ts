@@ -1,5 +1,6 @@
 // Waits for work that others wait for as well, such as the first listing of an upstream: it may never end.
 
+import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
@@ -8,8 +9,12 @@ import { handClock } from '../kit/connector.ts'
 
 setFlagsFromString('--expose-gc')
 const gc = runInNewContext('gc') as () => void
-const usedBytes = (): number => {
-  gc()
+/** What watches promises (tap does) lets go of those that were collected a turn later. */
+async function usedBytes(): Promise<number> {
+  for (let turn = 0; turn < 3; turn++) {
+    gc()
+    await setImmediate()
+  }
   return process.memoryUsage().heapUsed
 }
 
@@ -20,15 +25,12 @@ t.test('work that never ends holds nothing of those who have given up', async (t
   const wait = async (): Promise<void> => {
     const all = Promise.all(Array.from({ length: count / 10 }, () => settledWithin(clock, 5, work)))
     clock.advance(5)
-    t.ok(
-      (await all).every((isFirst) => !isFirst),
-      'their time is over'
-    )
+    if ((await all).some((isFirst) => isFirst)) throw new Error('their time is over')
   }
   await wait()
-  const before = usedBytes()
+  const before = await usedBytes()
   for (let round = 0; round < 10; round++) await wait()
-  const each = (usedBytes() - before) / count
+  const each = ((await usedBytes()) - before) / count
   t.ok(each < 50, `${Math.round(each)} bytes for each`)
 })
 
