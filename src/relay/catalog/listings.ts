@@ -66,8 +66,7 @@ export function createListings(options: ListingsOptions) {
   const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
   /** The hashes of the upstreams of the configuration; undefined until it was reloaded. */
   let retained: Pick<ReadonlySet<string>, 'has'> | undefined
-  let isClosed = false
-  let changeCount = 0
+  let [isClosed, changeCount] = [false, 0]
   const sessionless = createSessionless()
 
   const report: ChangeListener = (change) => {
@@ -175,9 +174,7 @@ export function createListings(options: ListingsOptions) {
         const shared = watcherOf(definition)?.pending() ?? []
         // There can be no view before the shared listing is known.
         if (viewKey === undefined) return shared
-        const pending = (): Array<Promise<unknown>> => views.pending(definition, viewKey, waitMs)
-        if (shared.length === 0) return pending()
-        return [allSettledWithin(clock, waitMs, shared).then(() => allSettledWithin(clock, waitMs, pending()))]
+        return afterAll(clock, waitMs, shared, () => views.pending(definition, viewKey, waitMs))
       }),
     /** Waits for the views of upstreams that are known; at most `waitMs`. Never rejects. */
     awaitViews: (definitions: readonly UpstreamDefinition[], waitMs: number, viewKey: ViewKey): Promise<void> =>
@@ -221,6 +218,17 @@ const namedListings = (
   [...watchers]
     .filter(({ definition }) => definition.tenant === tenant && definition.name === name)
     .flatMap(({ definition, last }) => [last() ?? [], views.all(definition)].flat())
+
+/** Waits for the first ones, at most `waitMs`, and then as long for those that `next` returns. */
+function afterAll(
+  clock: Clock,
+  waitMs: number,
+  first: Array<Promise<unknown>>,
+  next: () => Array<Promise<unknown>>
+): Array<Promise<unknown>> {
+  if (first.length === 0) return next()
+  return [allSettledWithin(clock, waitMs, first).then(() => allSettledWithin(clock, waitMs, next()))]
+}
 
 async function settled(
   clock: Clock,

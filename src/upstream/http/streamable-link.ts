@@ -49,10 +49,7 @@ export function openStreamable(
   /** The latest handshake. `late`: it was cancelled; resolves when its session id has come, or after `endMs`. */
   let handshake: { id: number; identified: Promise<void>; late: Promise<void> | undefined } | undefined
   const { place, loan } = link.handshake
-  const series = {
-    secret: kept?.secret ?? randomBytes(16).toString('base64url'),
-    turn: kept === undefined ? 0 : kept.turn + 1
-  }
+  const series = { secret: kept?.secret ?? randomBytes(16).toString('base64url'), turn: (kept?.turn ?? -1) + 1 }
   const ids = createSessionIds(series, randomInt(maxStart))
 
   const rpc = createRpcClient({

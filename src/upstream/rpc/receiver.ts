@@ -127,9 +127,8 @@ export function createReceiver(
     if (codec !== undefined) return modernNotification(body, codec, from)
     if (method === 'notifications/cancelled') {
       const { requestId, reason } = params ?? {}
-      if (isRequestId(requestId))
-        serverRequests.cancelled(requestId, typeof reason === 'string' ? printable(reason, 200) : undefined)
-      return
+      if (!isRequestId(requestId)) return
+      return serverRequests.cancelled(requestId, typeof reason === 'string' ? printable(reason, 200) : undefined)
     }
     if (method !== 'notifications/message' && method !== 'notifications/elicitation/complete') return notifyOwner(body)
     const call = owner(from)

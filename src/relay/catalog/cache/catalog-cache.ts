@@ -1,5 +1,5 @@
-// The catalogs that are kept, each built anew only where a listing of its endpoint has changed. What they take is counted:
-// sessions whose servers list something else for each have a whole catalog each.
+// The catalogs that are kept, each built anew only where a listing of its endpoint has changed. What they take is
+// counted: sessions whose servers list something else for each have a whole catalog each.
 
 import { LRUCache } from 'lru-cache'
 import type { Endpoint, Tenant } from '../../../config/snapshot.ts'
