@@ -514,6 +514,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'those used before count as unused'
     ],
     [
+      'policy/call-limits.ts maxFound',
+      'callers and what they call, of which the limits are remembered',
+      'tenant',
+      'all are forgotten, and found anew'
+    ],
+    [
       'admin/live/running.ts lookMs',
       'time between two looks at calls that run',
       'process',
@@ -2264,6 +2270,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'endpoint',
       'sorted out anew'
     ],
+    ['policy/access.ts maxDecisions', 'remembered decisions of rules', 'tenant', 'all are forgotten, and made anew'],
     ['auth/claims.ts maxNames', 'groups, and as many roles', 'token', '401']
   ],
   'Limits of calls': [

@@ -45,20 +45,32 @@ export type Access = ReturnType<typeof accessOf>
 /** Principals that differ in what the rules look at, of one endpoint: beyond it, their rules are sorted out anew. */
 const maxPrincipals = 1_000
 
+/** Decisions of one tenant, some 200 bytes each: beyond it, all of them are forgotten, and made anew. */
+const maxDecisions = 200_000
+
+/** What is remembered for one tenant. */
+interface Remembered {
+  readonly byEndpoint: WeakMap<Endpoint, ReturnType<typeof endpointAccess>>
+  decisions: number
+}
+
 /** Creates the access of a process: it remembers decisions, as long as the configuration stands. */
 export function createAccess() {
-  const known = new WeakMap<Endpoint, ReturnType<typeof endpointAccess>>()
+  const byTenant = new WeakMap<Tenant, Remembered>()
   /** @returns undefined where neither the tenant nor the endpoint has a policy. Without a principal: of nobody */
   return (tenant: Tenant, endpoint: Endpoint, principal: Principal | undefined): Access | undefined => {
     if (tenant.policy === undefined && endpoint.policy === undefined) return undefined
     const { ofEverybody = endpoint } = endpoint
-    const own = known.get(ofEverybody) ?? endpointAccess(tenant, endpoint)
-    known.set(ofEverybody, own)
+    let remembered = byTenant.get(tenant)
+    if (remembered === undefined || remembered.decisions > maxDecisions)
+      byTenant.set(tenant, (remembered = { byEndpoint: new WeakMap(), decisions: 0 }))
+    const own = remembered.byEndpoint.get(ofEverybody) ?? endpointAccess(tenant, endpoint, remembered)
+    remembered.byEndpoint.set(ofEverybody, own)
     return principal === undefined ? own.nobody : own.of(principal)
   }
 }
 
-function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
+function endpointAccess(tenant: Tenant, endpoint: Endpoint, remembered: Remembered) {
   const policies = policiesOf(tenant, endpoint)
   const lookedAt = [...new Set(policies.flatMap(({ rules }) => rules.flatMap(({ who }) => Object.keys(who))))]
   /** The matchers, one for each `who` of a policy, which many rules may share. */
@@ -78,14 +90,15 @@ function endpointAccess(tenant: Tenant, endpoint: Endpoint) {
       byRules.get(key) ??
       accessOf(
         policies.map(({ rules, ...rest }) => ({ ...rest, rules: rules.filter(({ isAbout }) => about.get(isAbout)) })),
-        factsOf
+        factsOf,
+        remembered
       )
     byRules.set(key, access)
     return access
   }
 
   return {
-    nobody: accessOf([{ default: 'deny', rules: [], looksAt: (facts) => facts }], factsOf),
+    nobody: accessOf([{ default: 'deny', rules: [], looksAt: (facts) => facts }], factsOf, remembered),
     of(principal: Principal): Access {
       const known = byPrincipal.get(principal)
       if (known !== undefined) return known
@@ -117,7 +130,7 @@ const policiesOf = (tenant: Tenant, endpoint: Endpoint): LookingPolicy[] =>
   })
 
 /** @param policies only the rules that are about the principal */
-function accessOf(policies: readonly LookingPolicy[], factsOf: RouteFactsOf) {
+function accessOf(policies: readonly LookingPolicy[], factsOf: RouteFactsOf, remembered: Remembered) {
   const levels = policies.map(({ default: byDefault, rules, looksAt }) => ({
     byDefault,
     rulesFor: createRuleIndex(rules),
@@ -147,8 +160,11 @@ function accessOf(policies: readonly LookingPolicy[], factsOf: RouteFactsOf) {
   }
 
   return (kind: RouteKind, route: JudgedRoute): Decision => {
-    const decision = decisions[kind].get(route) ?? decide(kind, route)
+    const known = decisions[kind].get(route)
+    if (known !== undefined) return known
+    const decision = decide(kind, route)
     decisions[kind].set(route, decision)
+    remembered.decisions++
     return decision
   }
 }

@@ -39,6 +39,8 @@ interface Applied {
 /** Buckets that were used here last: what is told of limits is told of these. */
 const maxBucketsTold = 10_000
 type Used = LRUCache<string, Applied>
+/** Callers of one tenant and routes of which the limits are remembered: beyond it, all are forgotten and found anew. */
+const maxFound = 50_000
 
 /** The limits that a call has to be within. */
 interface Limits {
@@ -173,7 +175,8 @@ function createLimitsOf(tenant: Tenant, limits: CallLimitsConfig, wall: { now():
     covers: coveringMatcher(limit),
     counters: countersOf(tenant.id, name, limit)
   }))
-  const known = new WeakMap<Principal, ReturnType<typeof byKind>>()
+  let known = new WeakMap<Principal, ReturnType<typeof byKind>>()
+  let found = 0
 
   function find(principal: Principal, kind: RouteKind, route: JudgedRoute): Limits | undefined {
     const facts = factsOf(kind, route)
@@ -202,12 +205,13 @@ function createLimitsOf(tenant: Tenant, limits: CallLimitsConfig, wall: { now():
   }
 
   return (principal: Principal, kind: RouteKind, route: JudgedRoute): Limits | undefined => {
+    const routes = known.get(principal)?.[kind]
+    if (routes?.has(route) === true) return routes.get(route)
+    const limits = find(principal, kind, route)
+    if (++found > maxFound) [known, found] = [new WeakMap(), 1]
     const kinds = known.get(principal) ?? byKind()
     known.set(principal, kinds)
-    const routes = kinds[kind]
-    if (routes.has(route)) return routes.get(route)
-    const limits = find(principal, kind, route)
-    routes.set(route, limits)
+    kinds[kind].set(route, limits)
     return limits
   }
 }

@@ -267,3 +267,17 @@ t.test('a condition hides nothing that it may allow, and doubt denies the call',
   t.same(requiring?.decideCall?.(facts({})).scopes, ['a', 'b'])
   t.equal(decide('allow', { effect: 'deny', when: small, who: { subjects: ['bob'] } })?.decideCall, undefined)
 })
+
+t.test('beyond 200,000 decisions all of a tenant are forgotten, and made anew', async (t) => {
+  const { access, of } = judge({ default: 'deny', rules: [{ effect: 'allow', what: { names: ['get_*'] } }] })
+  const first = access(person)
+  const decide = (count: number): void => {
+    for (let at = 0; at < count; at++) access(person)?.('tool', { upstream: 'up', name: `get_${at}` })
+  }
+  decide(199_999)
+  t.equal(access(person), first, 'the same object for as long')
+  decide(2)
+  t.not(access(person), first)
+  t.ok(of('get_a')?.isListed)
+  t.notOk(of('put')?.isListed)
+})

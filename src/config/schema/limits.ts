@@ -77,26 +77,32 @@ export const LimitsSchema = closedObject(
       1,
       1_000_000,
       1_024,
-      'Requests that may run at once for one person (issuer and subject), over all sessions and clients.'
+      'Requests that may run at once for one person (issuer and subject) at one gateway process, over all sessions ' +
+        'and clients.'
     ),
-    callsPerTenant: integer(1, 1_000_000, 4_096, 'Requests that may run at once for all callers of one tenant.'),
+    callsPerTenant: integer(
+      1,
+      1_000_000,
+      4_096,
+      'Requests that may run at once for all callers of one tenant at one gateway process.'
+    ),
     batchMessages: integer(1, 10_000, 50, 'Messages in one JSON-RPC batch (revision 2025-03-26 only).'),
     processes: integer(
       1,
       100_000,
       256,
-      'stdio processes that may run at once, over all tenants. Half of them are kept for tenants that have ' +
-        'few: each is sure of an equal part of that half, but of one at least while there are any. Calls ' +
-        'leave an eighth to lists.'
+      'stdio processes that may run at once at one gateway process, over all tenants. Half of them are kept for ' +
+        'tenants that have few: each is sure of an equal part of that half, but of one at least while there are any. ' +
+        'Calls leave an eighth to lists.'
     ),
     processesPerTenant: integer(
       1,
       100_000,
       128,
-      'stdio processes that may run at once for the callers of one tenant. One caller (issuer and subject) may ' +
-        'have three quarters of them, but always at least one. Processes of upstreams with `isolation: shared` are ' +
-        'not counted, nor are those that lists are read from: one per upstream, and at most 64 per tenant for ' +
-        'clients that declare capabilities.'
+      'stdio processes that may run at once for the callers of one tenant at one gateway process. One caller ' +
+        '(issuer and subject) may have three quarters of them, but always at least one. Processes of upstreams with ' +
+        '`isolation: shared` are not counted, nor are those that lists are read from: one per upstream, and at most ' +
+        '64 per tenant for clients that declare capabilities.'
     ),
     processBytesPerTenant: Type.Optional(
       Type.Integer({
