@@ -6,7 +6,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { findCores } from './cpu.ts'
-import { median, quantile } from './figures.ts'
+import { costOf, estimateCells, pairsOf, type Cost } from './pairs.ts'
 import { shareOfProfile } from './profile.ts'
 import type { Section } from './report.ts'
 import { createStage, tenantAuth, type Stage } from './stage.ts'
@@ -61,7 +61,7 @@ async function measureSet(
       many.send({ config: JSON.stringify(config), logFile } satisfies GatewayOfMany)
       const url = `${await messageOf(many)}/t/bench/mcp`
       const target = { url, token: await stage.issuer.token(url), ...what, sessions: connections } as const
-      jobs.push({ target, connections, middle: [many.pid ?? 0] })
+      jobs.push({ targets: [target], connections, middle: [many.pid ?? 0] })
     }
     await stage.turns({ jobs, operations, rounds: Math.ceil(warmOperations / operations) })
     const us = await stage.turns({ jobs, operations, rounds })
@@ -82,19 +82,6 @@ async function messageOf(child: ChildProcess): Promise<string> {
   return message
 }
 
-/** Of one kind, in relation to the reference: each with the limits between which it is with a chance of 95 %. */
-interface Cost {
-  readonly us: number
-  /** Of the middle pair of turns. */
-  readonly middle: Estimate
-  /** Of all turns together, with whatever collections and disturbances fell into them. */
-  readonly whole: Estimate
-  /** The middle pair of each set. */
-  readonly sets: readonly number[]
-}
-
-type Estimate = readonly [ratio: number, from: number, to: number]
-
 export async function observeCosts(
   options: ObserveOptions
 ): Promise<{ section: Section; figures: Record<string, Cost> }> {
@@ -103,7 +90,6 @@ export async function observeCosts(
   const figures: Record<string, Cost> = {}
   for (const kind of Object.keys(kinds))
     figures[kind] = costOf(sets.map((each) => pairsOf(each.get(kind) ?? [], each.get('quiet') ?? [])))
-  const text = ([ratio, from, to]: Estimate): string[] => [ratio.toFixed(3), `${from.toFixed(3)}-${to.toFixed(3)}`]
   return {
     figures,
     section: {
@@ -111,8 +97,8 @@ export async function observeCosts(
       rows: Object.entries(figures).map(([kind, { us, middle, whole, sets: each }]) => [
         kind,
         us.toFixed(1),
-        ...text(middle),
-        ...text(whole),
+        ...estimateCells(middle),
+        ...estimateCells(whole),
         each.map((value) => value.toFixed(3)).join(' ')
       ]),
       notes: findCores() === undefined ? ['Not pinned: say nothing of these figures.'] : []
@@ -139,30 +125,4 @@ export async function observeShares(rounds: number, folder: string) {
   }
   const rows = Object.entries(figures).map(([kind, share]) => [kind, (share * 100).toFixed(2)])
   return { figures, section: { head: ['told of a call', '% of its CPU time'], rows, notes: [] } satisfies Section }
-}
-
-type Pair = readonly [own: number, reference: number]
-
-const pairsOf = (own: readonly number[], reference: readonly number[]): Pair[] =>
-  own.map((us, at) => [us, reference[at] ?? Number.NaN])
-
-const middleOf = (pairs: readonly Pair[]): number => median(pairs.map(([own, reference]) => own / reference))
-const wholeOf = (pairs: readonly Pair[]): number => sum(pairs.map(([own]) => own)) / sum(pairs.map(([, of]) => of))
-const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0)
-
-function costOf(sets: ReadonlyArray<readonly Pair[]>): Cost {
-  const pairs = sets.flat()
-  return {
-    us: median(pairs.map(([own]) => own)),
-    middle: estimated(pairs, middleOf),
-    whole: estimated(pairs, wholeOf),
-    sets: sets.map(middleOf)
-  }
-}
-
-/** By pairs that are drawn from those measured, again and again (bootstrap). */
-function estimated(pairs: readonly Pair[], statistic: (pairs: readonly Pair[]) => number): Estimate {
-  const drawn = (): Pair[] => pairs.map((pair) => pairs[Math.floor(Math.random() * pairs.length)] ?? pair)
-  const found = Array.from({ length: 1_000 }, () => statistic(drawn()))
-  return [statistic(pairs), quantile(found, 0.025), quantile(found, 0.975)]
 }

@@ -72,14 +72,6 @@ export function floorOfHop(measured: Measured): string | undefined {
   )
 }
 
-/** How much of its CPU time a worker process turns into calls, compared with a process that is alone. */
-export function yieldOfWorkers({ workload, ways }: Measured): string | undefined {
-  const several = ways.at(-1)
-  if (workload.workers === undefined || several === undefined) return undefined
-  const [from, to] = several.quartiles.map((value) => (1 / value).toFixed(2))
-  return `calls for each second of CPU time: ${(1 / several.ratio).toFixed(2)} (${to}-${from}) of those of one process`
-}
-
 export const startsHead = ['lifecycle', 'median', 'quartiles', 'aim', 'at least']
 
 export const startsRow = ({ what, unit, median, quartiles, aim, least }: Starts): string[] => [

@@ -122,8 +122,7 @@ async function startPeers(
   for (const [name, config] of Object.entries(configs)) {
     const file = `${workload.name}-${name}.cpuprofile`
     const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`, `--cpu-prof-name=${file}`]
-    const workers = workload.workers?.[name] ?? 1
-    peers.set(name, await stage.gateway(name, { ...config, ...store }, { flags, workers }))
+    peers.set(name, await stage.gateway(name, { ...config, ...store }, { flags }))
   }
   return peers
 }

@@ -20,7 +20,6 @@ import {
   ratioRow,
   startsHead,
   startsRow,
-  yieldOfWorkers,
   type Section
 } from './report.ts'
 import { neighbour } from './neighbour.ts'
@@ -28,9 +27,10 @@ import { measureWorkload, profileOf } from './rounds.ts'
 import { starts } from './starts.ts'
 import { swaps } from './swap.ts'
 import { telling } from './telling.ts'
+import { workerCosts } from './workers.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path', 'telling', 'observe', 'console', 'denied', 'neighbour', 'swap']
+const others = ['start', 'W7', 'memory', 'path', 'telling', 'observe', 'console', 'denied', 'neighbour', 'swap', 'workers']
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {
@@ -51,7 +51,7 @@ if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name
   process.exit(2)
 }
 /** They take minutes, or a browser, and answer other questions: only when asked for. */
-const rare = new Set(['memory', 'observe', 'console', 'denied', 'neighbour', 'swap'])
+const rare = new Set(['memory', 'observe', 'console', 'denied', 'neighbour', 'swap', 'workers'])
 const wanted = (name: string): boolean =>
   only === undefined ? !rare.has(name) : only.some((pattern) => matches(name, pattern))
 
@@ -71,7 +71,7 @@ if (measured.length > 0) {
     try {
       const result = await measureWorkload(workload, { rounds, profile: values.profile })
       rows.push(ratioRow(result))
-      for (const note of [addedLatency(result), floorOfHop(result), yieldOfWorkers(result)])
+      for (const note of [addedLatency(result), floorOfHop(result)])
         if (note !== undefined) notes.push(`${workload.name}: ${note}`)
       figures[workload.name] = result.ways
     } catch (error) {
@@ -113,6 +113,11 @@ if (wanted('observe')) {
       : await observeShares(rounds * 6, values.profile)
   figures['observe'] = told.figures
   print(told.section)
+}
+if (wanted('workers')) {
+  const yielded = await workerCosts({ rounds: rounds * 4, sets: 2, operations: 1_600 })
+  figures['workers'] = yielded.figures
+  print(yielded.section)
 }
 if (wanted('console')) {
   const seen = await consoleFigures()

@@ -35,8 +35,6 @@ export interface Workload {
   /** Open loop, at half of what the last way can do. */
   readonly open?: true
   readonly redis?: true
-  /** How many worker processes a gateway has, by its name; default: it is one process. */
-  readonly workers?: Readonly<Record<string, number>>
   /** Configurations by name; default: one gateway with all that the others need. */
   readonly gateways?: (stage: Stage, upstream: string) => Readonly<Record<string, Json>>
 }
@@ -171,30 +169,8 @@ export const workloads: readonly Workload[] = [
     // It is sent from there, in the session that the other one has.
     aim: 1.1,
     least: 1.4
-  },
-  severalProcesses('workers', 'W1', call),
-  severalProcesses('workers-modern', 'W6', modernCall, 'modern')
-]
-
-/** All on one core: what each core yields is what counts, not how many there are. */
-function severalProcesses(name: string, of: string, client: Way['client'], at?: string): Workload {
-  const way = { path: endpoint(at), client }
-  return {
-    name,
-    what: `${of} at two worker processes on one port, with the store of their primary; CPU of all three`,
-    connections: 32,
-    of,
-    ways: [
-      { ...way, via: 'one' },
-      { ...way, via: 'two' }
-    ],
-    workers: { two: 2 },
-    aim: 1.05,
-    // A worker yields at least 0.85 of what a process alone does with the same CPU time.
-    least: 1.17,
-    gateways: (stage, upstream) => ({ one: usual(stage, upstream), two: usual(stage, upstream) })
   }
-}
+]
 
 function acrossReplicas(name: string, what: string, client: Way['client'], between: readonly Way[] = []): Workload {
   return {

@@ -7,7 +7,9 @@ import { operationsFor, workerOf, type Worker } from './worker.ts'
 
 export interface Turns {
   readonly jobs: ReadonlyArray<{
-    readonly target: Target
+    /** Of several, each has some of the calls. */
+    readonly targets: readonly Target[]
+    /** To each of them. */
     readonly connections: number
     /** Whose CPU time is counted. */
     readonly middle: readonly number[]
@@ -54,12 +56,15 @@ async function playerOf(job: Turns['jobs'][number], fail: (error: unknown) => vo
     begun++
     worker.begin(performance.now())
   }
-  const workers = (await operationsFor(job)).map((operation) =>
-    workerOf(new URL(job.target.url), operation, fail, (worker) => {
-      if (begun < count) begin(worker)
-      else if (--open === 0) done?.()
-    })
-  )
+  const ended = (worker: Worker): void => {
+    if (begun < count) begin(worker)
+    else if (--open === 0) done?.()
+  }
+  const workers: Worker[] = []
+  for (const target of job.targets) {
+    for (const operation of await operationsFor({ target, connections: job.connections }))
+      workers.push(workerOf(new URL(target.url), operation, fail, ended))
+  }
   return {
     /** @returns CPU time for each operation */
     async turn(operations: number): Promise<number> {
