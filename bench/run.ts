@@ -30,7 +30,19 @@ import { telling } from './telling.ts'
 import { workerCosts } from './workers.ts'
 import { workloads } from './workloads.ts'
 
-const others = ['start', 'W7', 'memory', 'path', 'telling', 'observe', 'console', 'denied', 'neighbour', 'swap', 'workers']
+const others = [
+  'start',
+  'W7',
+  'memory',
+  'path',
+  'telling',
+  'observe',
+  'console',
+  'denied',
+  'neighbour',
+  'swap',
+  'workers'
+]
 const names = [...workloads.map(({ name }) => name), ...others]
 const { values } = parseArgs({
   options: {

@@ -11,8 +11,8 @@ import type { Section } from './report.ts'
 import { createStage, type Peer } from './stage.ts'
 import { usual } from './workloads.ts'
 
-/** Of each gateway until its code is hot. */
-const warmOperations = 12_000
+/** Of one process, or of two together, until their code is hot. */
+const warmOperations = 16_000
 const connections = 32
 
 interface Load {
@@ -48,7 +48,7 @@ async function measureSet({ path, client }: Load, { rounds, operations }: Observ
       }
       jobs.push({ targets, connections: each, middle: peers.flatMap(({ pids }) => pids) })
     }
-    await stage.turns({ jobs, operations, rounds: Math.ceil((warmOperations * 2) / operations) })
+    await stage.turns({ jobs, operations, rounds: Math.ceil(warmOperations / operations) })
     const [one = [], apart = [], workers = []] = await stage.turns({ jobs, operations, rounds })
     return { one, apart, workers } satisfies Record<Kind, readonly number[]>
   } finally {
