@@ -22,13 +22,9 @@ export function createMetricsCollector(running: ReadonlyMap<number, Asked>, log:
   let lastId = 0
   let isTold = false
 
-  /** @returns the worker that has told the most so far */
-  function most(bytes: ReadonlyMap<number, number>): number {
-    const [[of, own]] = [...bytes].toSorted(([, one], [, other]) => other - one) as [[number, number]]
-    if (!isTold)
-      log.warn({ of, bytes: own, maxTextBytes }, 'the metrics of all workers are too long; some are left out')
+  function tellTooLong(of: number, bytes: number): void {
+    if (!isTold) log.warn({ of, bytes, maxTextBytes }, 'the metrics of all workers are too long; some are left out')
     isTold = true
-    return of
   }
 
   /** @returns whether all of the text was passed on */
@@ -62,7 +58,11 @@ export function createMetricsCollector(running: ReadonlyMap<number, Asked>, log:
       bytes.set(worker, before + text.length)
       let all = 0
       for (const each of bytes.values()) all += each
-      if (all > maxTextBytes) leaveOut(most(bytes))
+      if (all > maxTextBytes) {
+        const [longest, own] = longestOf(bytes)
+        tellTooLong(longest, own)
+        leaveOut(longest)
+      }
       if (!bytes.has(worker)) return false
       return inTime((resolve) =>
         to.channel.send({ kind: 'collectedPart', id: asking, worker, text }, 0, () => resolve(true))
@@ -82,6 +82,10 @@ export function createMetricsCollector(running: ReadonlyMap<number, Asked>, log:
     }
   }
 }
+
+/** @returns the worker with the longest text, and its bytes. @param bytes not empty */
+const longestOf = (bytes: ReadonlyMap<number, number>): readonly [worker: number, bytes: number] =>
+  [...bytes].reduce((longest, each) => (each[1] > longest[1] ? each : longest))
 
 /** @returns what `begin` resolves with; undefined where it takes too long */
 function inTime<T>(begin: (resolve: (value: T | undefined) => void) => void): Promise<T | undefined> {

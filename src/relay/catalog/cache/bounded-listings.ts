@@ -12,18 +12,18 @@ const maxEntries = 20_000
 type ListingsByName = ReadonlyMap<UpstreamName, Listing>
 
 /**
- * Returns a function that shortens the listings of an endpoint's members: with more than `maxEntries` together, none
- * keeps more than all can keep, so that a long one takes no place of a short one. It returns the same object for the
- * same listing and length.
+ * Returns a function that shortens the listings of an endpoint's members, of those that are known and of those that are
+ * away: with more than `maxEntries` together, none keeps more than all can keep, so that a long one takes no place of a
+ * short one. It returns the same object for the same listing and length.
  */
 export function createBoundedListings(log: Log) {
-  const shortened = new WeakMap<Listing, { readonly length: number; readonly listing: Listing }>()
+  const made = new WeakMap<Listing, { readonly length: number; readonly listing: Listing }>()
   const reported = new WeakSet<Endpoint>()
 
   function shorten(listing: Listing, length: number): Listing {
     if (entriesOf(listing) <= length) return listing
-    const known = shortened.get(listing)
-    if (known?.length === length) return known.listing
+    const before = made.get(listing)
+    if (before?.length === length) return before.listing
     let left = length
     const some = <Entry>(list: readonly Entry[]): readonly Entry[] => {
       const kept = list.slice(0, left)
@@ -32,14 +32,18 @@ export function createBoundedListings(log: Log) {
     }
     const { tools, prompts, resources, templates } = listing
     const lists = { tools: some(tools), prompts: some(prompts), resources: some(resources), templates: some(templates) }
-    const made = { ...listing, ...lists }
-    shortened.set(listing, { length, listing: made })
-    return made
+    const short = { ...listing, ...lists }
+    made.set(listing, { length, listing: short })
+    return short
   }
 
-  return (endpoint: Endpoint, listings: ListingsByName): ListingsByName => {
-    const length = longestOf([...listings.values()].map(entriesOf))
-    if (length === Infinity) return listings
+  return (
+    endpoint: Endpoint,
+    known: ListingsByName,
+    away: ListingsByName
+  ): readonly [ListingsByName, ListingsByName] => {
+    const length = longestOf([...known.values(), ...away.values()].map(entriesOf))
+    if (length === Infinity) return [known, away]
     if (!reported.has(endpoint))
       log.warn(
         { tenant: endpoint.tenant, endpoint: endpoint.name, max: maxEntries, ofEachUpstream: length },
@@ -47,7 +51,9 @@ export function createBoundedListings(log: Log) {
           'them among several endpoints'
       )
     reported.add(endpoint)
-    return new Map([...listings].map(([name, listing]) => [name, shorten(listing, length)]))
+    const shortened = (listings: ListingsByName): ListingsByName =>
+      new Map([...listings].map(([name, listing]) => [name, shorten(listing, length)]))
+    return [shortened(known), shortened(away)]
   }
 }
 

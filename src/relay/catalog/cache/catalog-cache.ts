@@ -70,9 +70,7 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
       if (listing !== undefined) known.set(definition.name, listing)
       else if (last !== undefined) away.set(definition.name, last)
     }
-    const looked = bounded(endpoint, new Map([...known, ...away]))
-    const [up, down] = [known, away].map((all) => new Map([...looked].filter(([name]) => all.has(name))))
-    const catalog = buildCatalog(endpoint, up ?? known, down)
+    const catalog = buildCatalog(endpoint, ...bounded(endpoint, known, away))
     reportNames(endpoint, catalog, log)
     return catalog
   }
