@@ -78,7 +78,7 @@ export function banner(publicUrl: string, { tenants }: Snapshot, key: string): s
           2
         ).replaceAll(/^/gm, '    '),
         '',
-        '  Or try it here:',
+        '  Or try it here (the Inspector needs Node.js 22.19 or newer):',
         '',
         `    npx @modelcontextprotocol/inspector --cli ${url} --transport http ` +
           `--header "Authorization: Bearer ${key}" --method tools/list`,

@@ -202,6 +202,6 @@ export const hosts: Readonly<Record<string, Host>> = {
       `npx @modelcontextprotocol/inspector --cli ${word(url)} --transport http` +
       (key === undefined ? '' : ` --header ${quote(`Authorization: ${bearer(key)}`)}`) +
       ' --method tools/list',
-    notes: () => ['Without --cli and --method it opens a page in the browser.']
+    notes: () => ['It needs Node.js 22.19 or newer.', 'Without --cli and --method it opens a page in the browser.']
   }
 }
