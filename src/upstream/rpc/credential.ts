@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { type JsonObject, type Request, RpcError, rpcCodes } from '../../protocol/messages.ts'
-import type { Client, Upstream } from '../../protocol/seams.ts'
+import { type Client, noClient, type Upstream } from '../../protocol/seams.ts'
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { CredentialsRefusedError } from './errors.ts'
 
@@ -113,19 +113,28 @@ function explained(credential: UpstreamCredential, error: unknown): unknown {
 export const presentedRequest =
   (credential: UpstreamCredential, request: Upstream['request']): Upstream['request'] =>
   (outgoing, client, signal) => {
-    const { sent } = client
+    const { sent, ask } = client
     // The arguments of a call that waits for a person must be collectable once they are sent.
     let kept: Request | undefined = outgoing
     let sends = 0
+    // `noClient` is told by its identity, and is asked nothing.
     const watched: Client =
-      (sent && {
-        ...client,
-        sent(keptBytes) {
-          kept = undefined
-          sent(keptBytes)
-        }
-      }) ||
-      client
+      client === noClient
+        ? client
+        : {
+            ...client,
+            ...(sent && {
+              sent(keptBytes) {
+                kept = undefined
+                sent(keptBytes)
+              }
+            }),
+            // A server that asks something about a call has accepted its credential.
+            ask(serverRequest, options) {
+              kept = undefined
+              return ask(serverRequest, options)
+            }
+          }
     return presenting(
       credential,
       signal,

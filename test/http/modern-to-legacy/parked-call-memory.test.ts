@@ -1,6 +1,7 @@
 // What a call that waits for its client costs this process: what its upstream asks, and nothing of what the client has
 // sent.
 
+import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { queryObjects } from 'node:v8'
@@ -75,13 +76,17 @@ t.test('retained memory is seen by this test', async (t) => {
 t.test('a call that waits keeps nothing of its arguments, whatever carries it', async (t) => {
   const acme = await parkingGateway(t)
   const { url } = await forgetful(t)
+  const up = { type: 'http', url, era: 'legacy' }
   const other = await gateway(t, {
-    upstreams: { up: { type: 'http', url, era: 'legacy' } },
-    endpoints: { default: { upstreams: ['up'], prefix: '' } }
+    upstreams: { up, own: { ...up, auth: { type: 'signed' } } },
+    endpoints: Object.fromEntries(['up', 'own'].map((name) => [name, { upstreams: [name], prefix: '' }])),
+    top: { vault: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } }
   })
+  const ask = (): Json => ({ name: 'ask', arguments: { many: many() } })
   for (const [carrier, place, call] of [
     ['stdio', acme.url('stdio'), (): Json => asking(1)],
-    ['http', other.url(), (): Json => ({ name: 'ask', arguments: { many: many() } })]
+    ['http', other.url('up'), ask],
+    ['http with a credential of the caller', other.url('own'), ask]
   ] as const) {
     const first = await round(place, 'tools/call', call())
     t.ok(first.result?.['resultType'], 'what opens connections is not counted')
