@@ -1037,6 +1037,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'caller',
       'looked at again'
     ],
+    [
+      'session/unfinished.ts maxUnfinished',
+      'sessions and their places that are given up when the store is back',
+      'process',
+      'the newest stay until they idle out'
+    ],
+    ['session/unfinished.ts againMs', 'pause before that is tried again', 'process', 'tried again'],
     ['session/session-limit.ts maxFullOwners', 'callers remembered as full', 'process', 'the oldest are forgotten'],
     [
       'relay/connections/kept-sessions.ts maxKeptLength chars',

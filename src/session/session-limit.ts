@@ -6,6 +6,7 @@ import { GatewayError } from '../protocol/messages.ts'
 import { digest, principalSeatKey, tenantSeatKey } from '../store/keys.ts'
 import type { Store } from '../store/port.ts'
 import type { SessionRecord } from './session-record.ts'
+import type { Unfinished } from './unfinished.ts'
 
 /** Slots tried without a look at them: enough for all but those near their limit. */
 const guesses = 4
@@ -35,13 +36,19 @@ interface SessionCounts {
   readonly idleMs: number
 }
 
-export function createSessionSlots(store: Store, clock: { now(): number }, randomBytes: (size: number) => Buffer) {
+export function createSessionSlots(
+  store: Store,
+  clock: { now(): number },
+  randomBytes: (size: number) => Buffer,
+  unfinished: Pick<Unfinished, 'later'>
+) {
   /** When a row had no free slot: forgotten after `fullMs`, and when one of its sessions ends at this process. */
   const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
   const random = (): number => randomBytes(4).readUInt32BE()
 
   /** Atomic, also between processes. @returns the slot, a number below `max`; undefined where none is free */
-  async function takeIn({ name, keyOf }: Row, sessionKey: string, max: number, ttlMs: number) {
+  async function takeIn(row: Row, sessionKey: string, max: number, ttlMs: number) {
+    const { name, keyOf } = row
     const since = fullSince.get(name)
     // Math.abs: a clock that is set back must not prolong it.
     if (since !== undefined && Math.abs(clock.now() - since) < fullMs) return undefined
@@ -51,7 +58,8 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
         { length: Math.max(0, Math.min(end, max) - begin) },
         (_, at) => (max <= maxLooks ? from + begin + at : random()) % max
       )
-    const claim = (slot: number): Promise<boolean> => store.set(keyOf(slot), sessionKey, { ttlMs, when: 'absent' })
+    const claim = (slot: number): Promise<boolean> =>
+      store.set(keyOf(slot), sessionKey, { ttlMs, when: 'absent' }).catch(givenBack(row, slot, sessionKey))
     for (const slot of slots(0, guesses)) if (await claim(slot)) return slot
     const others = slots(guesses, maxLooks)
     const taken = await Promise.all(others.map((slot) => store.get(keyOf(slot))))
@@ -65,22 +73,27 @@ export function createSessionSlots(store: Store, clock: { now(): number }, rando
     fullSince.delete(name)
   }
 
+  /** For a slot that may be taken, by a session that there will not be. */
+  const givenBack = (row: Row, slot: number, sessionKey: string) =>
+    unfinished.later(`${row.keyOf(slot)} ${sessionKey}`, () => releaseIn(row, slot, sessionKey))
+
   const rowsOf = ({ seat, tenantSeat, ...holder }: Holder & Seats): Array<readonly [Row, number]> => [
     [rowOfPerson(holder), seat],
     ...(tenantSeat === undefined ? [] : [[rowOfTenant(holder), tenantSeat] as const])
   ]
 
   return {
-    /** @throws GatewayError too_many, which names the limit */
+    /** @throws GatewayError too_many, which names the limit; unavailable, and then nothing stays taken */
     async take(holder: Holder, sessionKey: string, counts: SessionCounts, ttlMs: number): Promise<Seats> {
       const { perPrincipal, perTenant, idleMs } = counts
       const person = rowOfPerson(holder)
       const seat = await takeIn(person, sessionKey, perPrincipal, ttlMs)
       if (seat === undefined) throw tooManySessions('This caller', 'limits.sessionsPerPrincipal', perPrincipal, idleMs)
       if (perTenant === undefined) return { seat }
-      const tenantSeat = await takeIn(rowOfTenant(holder), sessionKey, perTenant, ttlMs)
+      const failed = givenBack(person, seat, sessionKey)
+      const tenantSeat = await takeIn(rowOfTenant(holder), sessionKey, perTenant, ttlMs).catch(failed)
       if (tenantSeat !== undefined) return { seat, tenantSeat }
-      await releaseIn(person, seat, sessionKey)
+      await releaseIn(person, seat, sessionKey).catch(failed)
       throw tooManySessions('The tenant of this caller', 'resources.sessions', perTenant, idleMs)
     },
     async prolong(session: Holder & Seats, sessionKey: string, ttlMs: number): Promise<void> {

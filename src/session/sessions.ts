@@ -19,6 +19,7 @@ import {
   sameOwner,
   type SessionRecord
 } from './session-record.ts'
+import { createUnfinished } from './unfinished.ts'
 
 /** `key` (a digest) names it inside the gateway; the id is a secret of its client. */
 export interface Session {
@@ -50,7 +51,8 @@ interface SessionsOptions {
 
 export async function createSessions(options: SessionsOptions) {
   const { store, clock, randomBytes, snapshot, node, log } = options
-  const slots = createSessionSlots(store, clock, randomBytes)
+  const unfinished = createUnfinished(clock)
+  const slots = createSessionSlots(store, clock, randomBytes, unfinished)
   const epochs = createSessionEpochs(store, log)
   const index = createSessionIndex(options, epochs.current)
   const { copies, copy, write, find, outdate } = createSessionRecords(options, slots, epochs, index, ended)
@@ -86,6 +88,17 @@ export async function createSessions(options: SessionsOptions) {
     return sessionHandle(key).startsWith('-') ? newId(owner, endpoint) : { id, key }
   }
 
+  async function end(session: Session): Promise<void> {
+    const { key, record } = session
+    // Even where the store fails, it is not served from the copy any more.
+    copies.delete(key)
+    const isFirst = await store.delete(key)
+    ended(key, isFirst ? session : undefined)
+    await store.publish(sessionsChannel, `${await epochs.countEnd(record.owner.tenant)} ${record.owner.tenant} ${key}`)
+    await slots.release(record, key)
+    await index.remove(session)
+  }
+
   return {
     /** @throws GatewayError too_many, unavailable */
     async open(owner: Owner, endpoint: EndpointName, client: NegotiatedClient) {
@@ -98,10 +111,12 @@ export async function createSessions(options: SessionsOptions) {
       const seats = await slots.take({ owner, epoch }, key, { perPrincipal, perTenant, idleMs: sessionIdleMs }, ttlMs)
       const place = { owner, endpoint, epoch, home: node, firstHome: node, openedAt: clock.now() }
       const record: SessionRecord = { ...place, touchedAt: place.openedAt, ...seats, ...client, logLevel: undefined }
-      await store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
-      await index.add({ key, record })
+      const session = { key, record }
+      const taken = store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
+      await taken.catch(unfinished.later(key, () => end(session)))
+      await index.add(session)
       copy(key, record)
-      return { id, session: { key, record } }
+      return { id, session }
     },
 
     find,
@@ -128,18 +143,8 @@ export async function createSessions(options: SessionsOptions) {
       return updated
     },
 
-    /** Ends it at every process, and for good: see session-epochs.ts. @throws GatewayError unavailable */
-    async end(session: Session): Promise<void> {
-      const { key, record } = session
-      const { tenant } = record.owner
-      // Even where the store fails, it is not served from the copy any more.
-      copies.delete(key)
-      const isFirst = await store.delete(key)
-      ended(key, isFirst ? session : undefined)
-      await store.publish(sessionsChannel, `${await epochs.countEnd(tenant)} ${tenant} ${key}`)
-      await slots.release(record, key)
-      await index.remove(session)
-    },
+    /** Ends it at every process, and for good (session-epochs.ts). @throws GatewayError unavailable: it ends later */
+    end: (session: Session) => end(session).catch(unfinished.later(session.key, () => end(session))),
 
     /** Ends the sessions of removed tenants; to be called after each reload. Never rejects. */
     endRemovedTenants(): Promise<void> {
@@ -153,7 +158,7 @@ export async function createSessions(options: SessionsOptions) {
     },
 
     async close(): Promise<void> {
-      sweep.close()
+      for (const each of [sweep, unfinished]) each.close()
       await unsubscribe()
       copies.clear()
     }
@@ -240,8 +245,6 @@ function createSessionRecords(
     copy,
     write,
     find,
-    outdate(): void {
-      generation++
-    }
+    outdate: (): unknown => generation++
   }
 }

@@ -1,6 +1,7 @@
 // A gateway whose store is away when it starts, or has no usable key: it says so and asks to come back, and serves as
-// soon as it can.
+// soon as it can. What it refused meanwhile takes no place of anybody, although the store may have done it.
 
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { sealKeyKey } from '../../src/store/keys.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -71,3 +72,35 @@ t.test('the store is there, but not its key', async (t) => {
   await until('it is ready', async () => (await ready(acme)).status === 200)
   await everyDoorIsOpen(acme)
 })
+
+t.test(
+  'a session that was refused because the store did not answer takes no place, nor one whose end was',
+  async (t) => {
+    const server = await redis(t)
+    const other = new Redis(server.url)
+    t.teardown(() => other.disconnect())
+    const acme = await acmeGateway(t, { store: server.url, limits: { sessionsPerPrincipal: 1 } })
+    const initialize = (): Promise<Answer> => send(acme.url(), { headers, body: initializeBody() })
+    const end = ({ headers: { 'mcp-session-id': id } }: Answer): Promise<Answer> =>
+      send(acme.url(), { method: 'DELETE', headers: { ...headers, 'mcp-session-id': id } })
+    /** Redis does what is written when it goes on, for whoever has been told that it is away. */
+    async function whileNothingIsWritten(run: () => Promise<Answer>): Promise<void> {
+      await other.call('CLIENT', 'PAUSE', '600000', 'WRITE')
+      t.match(await run(), { status: 503, json: { error: { data: { reason: 'unavailable' } } } })
+      await other.call('CLIENT', 'UNPAUSE')
+    }
+    const opened = async (): Promise<Answer> =>
+      await until('the only place is free', async () => {
+        const answer = await initialize()
+        return answer.status === 200 ? answer : undefined
+      })
+    const first = await opened()
+    t.equal((await initialize()).status, 429, 'there is one place')
+    t.equal((await end(first)).status, 204)
+    await whileNothingIsWritten(initialize)
+    const second = await opened()
+    await whileNothingIsWritten(() => end(second))
+    await opened()
+    t.equal((await initialize()).status, 429, 'there still is one place')
+  }
+)

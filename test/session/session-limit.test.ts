@@ -3,15 +3,19 @@
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { createSessionSlots } from '../../src/session/session-limit.ts'
+import { createUnfinished } from '../../src/session/unfinished.ts'
 import { GatewayError, tenantId } from '../../src/protocol/messages.ts'
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { steadyClock } from '../../src/time/clock.ts'
 import { quiet } from '../store/kit.ts'
 import { ada as owner } from './kit.ts'
 import { clock, type TestClock } from './reader.ts'
 
 const ttlMs = 60_000
 const ada = { owner, epoch: 0 }
+/** The store is never away here. */
+const none = createUnfinished(steadyClock)
 
 /** @returns the seat in the limit of the caller; undefined where it has none left */
 function seatsOf({ take, prolong, release }: ReturnType<typeof createSessionSlots>) {
@@ -63,7 +67,7 @@ async function slotsInStore(t: Test): Promise<TestSlots> {
     set: (...all) => counting(() => store.set(...all)),
     delete: (key, when) => counting(() => store.delete(key, when))
   }
-  const make = (): SessionSlots => seatsOf(createSessionSlots(counted, time, randomBytes))
+  const make = (): SessionSlots => seatsOf(createSessionSlots(counted, time, randomBytes, none))
   return {
     slots: make(),
     elsewhere: make(),
@@ -87,10 +91,15 @@ t.test('a slot costs a few random numbers, however many a caller may have', asyn
   t.teardown(() => store.close())
   let draws = 0
   const slots = seatsOf(
-    createSessionSlots(store, clock(), (size) => {
-      draws++
-      return randomBytes(size)
-    })
+    createSessionSlots(
+      store,
+      clock(),
+      (size) => {
+        draws++
+        return randomBytes(size)
+      },
+      none
+    )
   )
   for (const max of [1, 100, 1_000_000]) {
     draws = 0
@@ -170,7 +179,7 @@ t.test('a session whose slot another one has by now neither frees nor takes it',
 t.test('the sessions of a tenant are counted over its callers, at all processes, and given back', async (t) => {
   const store = await createSqliteStore({ path: ':memory:', clock: clock(), log: quiet })
   t.teardown(() => store.close())
-  const [here, elsewhere] = [0, 1].map(() => createSessionSlots(store, clock(), randomBytes))
+  const [here, elsewhere] = [0, 1].map(() => createSessionSlots(store, clock(), randomBytes, none))
   if (here === undefined || elsewhere === undefined) return
   const counts = { perPrincipal: 5, perTenant: 2, idleMs: ttlMs }
   const full = /resources\.sessions/

@@ -36,7 +36,7 @@ export type HttpSseHandler = ReturnType<typeof createHttpSseHandler>
 /** Until `initialize` says who the client is. */
 const unknownClient: NegotiatedClient = { revision: '2024-11-05', clientInfo: undefined, capabilities: {} }
 
-const recordStays = 'the record of an ended session stays in the store until it expires'
+const recordStays = 'the store is away: an ended session is taken out of it when it is back'
 
 export function createHttpSseHandler(options: HttpSseOptions) {
   const { relay, sessions, live, revalidator, clock, calls, randomBytes, replicas, audit, observers } = options
