@@ -345,6 +345,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/catalog/past/past-listings.ts maxPastChars chars', 'the same, as JSON', 'upstream', 'the oldest goes'],
     [
+      'relay/catalog/past/past-listings.ts maxOrdered',
+      'entries whose members came in another order that are looked into',
+      'change of a listing',
+      'the rest counts as altered'
+    ],
+    [
       'admin/clients/catalog.ts maxListingWaitMs',
       'wait for upstreams whose lists are not known',
       'request',
@@ -2516,7 +2522,7 @@ cli/admin/transfer.ts tenantsAtOnce
 cli/admin/transfer.ts charsAtOnce
 admin/oidc/token-administrators.ts leewaySeconds
 admin/live/usage.ts dayMs
-admin/clients/catalog.ts charactersPerToken
+admin/clients/compared-catalogs.ts charactersPerToken
 admin/series/call-steps.ts stepMs
 admin/series/call-steps.ts stepsPerMinute
 admin/series/call-steps.ts ratio

@@ -3,6 +3,9 @@
 
 import t from 'tap'
 import pino from 'pino'
+import type { UpstreamDefinition } from '../../src/config/snapshot.ts'
+import { createMemoryAccount, holdMemory } from '../../src/limits/memory.ts'
+import type { Upstream } from '../../src/protocol/seams.ts'
 import { readBurst } from '../../src/relay/catalog/freshness.ts'
 import { createOwnLists } from '../../src/relay/catalog/own-lists.ts'
 import { listing } from '../kit/listing.ts'
@@ -121,6 +124,58 @@ t.test('a session with a list of its own sees the changes of the other lists', a
   )
   t.same(await prompts(), ['one__new'])
   t.same(await toolsOf(ada), ['one__x', 'one__hers'], 'the tools are those of her own connection')
+})
+
+t.test('a list of a session for which there is no memory is not kept', async (t) => {
+  const setup = await relaySetup(t, { doubles: { one: {} } })
+  const definition = [...setup.snapshot.tenants.values()][0]?.upstreams.values().next().value
+  if (definition === undefined) throw new Error('no upstream')
+  const account = createMemoryAccount(1024 * 1024)
+  const others = holdMemory(account.share('others', 'x'))
+  /** What others take as soon as the list was read. */
+  let taken = 0
+  const peek = () => {
+    others.set(taken)
+    return listing({ capabilities: { tools: {} } })
+  }
+  const told: unknown[] = []
+  const owner = {
+    key: 'a',
+    memory: { share: account.share('a', 'x') },
+    listsChanged: (kinds: Iterable<unknown>) => told.push([...kinds])
+  }
+  const lines: string[] = []
+  const ownLists = createOwnLists(
+    { recheckView() {}, peek, last: peek },
+    stillClock(),
+    pino({ level: 'warn' }, { write: (line) => void lines.push(line) })
+  )
+  let tools = [tool('x')]
+  const upstream = {
+    era: 'legacy',
+    capabilities: { tools: {} },
+    request: async () => ({ tools })
+  } as unknown as Upstream
+  async function change(): Promise<void> {
+    ownLists.changed(owner, undefined, definition as UpstreamDefinition, upstream, 'tools', 'server')
+    await Promise.all(ownLists.pending(owner.key))
+  }
+  const toolsOfOwner = () => ownLists.lists.get(owner.key)?.get(definition.hash)?.parts.get('tools')?.tools
+  await change()
+  t.same(toolsOfOwner(), [tool('x')])
+  const before = account.held
+  t.ok(before > 0)
+  tools = [tool('x'), tool('y')]
+  taken = 1024 * 1024
+  await change()
+  t.same(toolsOfOwner(), [tool('x')], 'it keeps the one before')
+  t.same(told, [['tools']])
+  t.match(lines.join(), /would need more memory/)
+  others.set((taken = 0))
+  await change()
+  t.same(toolsOfOwner(), tools)
+  ownLists.forget(owner.key)
+  t.equal(account.held, 0)
 })
 
 t.test('a list that is read while its session ends is forgotten', async (t) => {

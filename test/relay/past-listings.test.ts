@@ -1,6 +1,8 @@
 // What is kept of the past of a listing: each change, back to the oldest within the limits, and nothing that is guessed.
 
 import t from 'tap'
+import { finished } from '../../src/protocol/json-steps.ts'
+import { listingText } from '../../src/relay/catalog/past/listing-text.ts'
 import { keptListings, listingAt, notePast, pastOf } from '../../src/relay/catalog/past/past-listings.ts'
 import { listingKey } from '../../src/store/keys.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -8,6 +10,7 @@ import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { testConnector } from '../kit/connector.ts'
 
 const { log } = testConnector()
+const owner = { tenant: 'a', caller: 'lists of x' }
 
 const listingOf = (...tools: Array<readonly [name: string, description: string]>): Listing => ({
   tools: tools.map(([name, description]) => ({ name, description })),
@@ -27,11 +30,12 @@ async function kept() {
   return {
     store,
     async save(listing: Listing, at: number): Promise<void> {
-      await notePast(store, 'h', listing, at)
-      await store.set(listingKey('h'), JSON.stringify(listing))
+      const text = finished(listingText(listing))
+      await notePast({ store, hash: 'h', owner }, { listing, text }, at)
+      await store.set(listingKey('h'), text)
     },
     async toolsAt(at: number): Promise<unknown> {
-      const found = listingAt(await keptListings(store, 'h'), at)
+      const found = finished(listingAt(await keptListings(store, 'h'), at))
       return found?.tools.map(({ name, description }) => `${String(name)} ${String(description)}`).sort()
     }
   }
@@ -48,7 +52,7 @@ t.test('any moment since the first listing follows back from what is listed now'
   t.same(await toolsAt(199), ['a 1', 'b 1'])
   t.same(await toolsAt(299), ['a 2', 'c 1'])
   t.same(await toolsAt(300), ['b 3', 'c 2'])
-  t.equal(listingAt(await keptListings(store, 'h'), 150)?.resources.length, 1)
+  t.equal(finished(listingAt(await keptListings(store, 'h'), 150))?.resources.length, 1)
   t.equal(pastOf(await keptListings(store, 'h'))?.changes.length, 2, 'a listing that is the same is no change')
   await store.close()
 })

@@ -1,7 +1,11 @@
 // Listings read back from the store.
 
 import t from 'tap'
-import { parseListing } from '../../src/relay/catalog/past/listing-text.ts'
+import { finished } from '../../src/protocol/json-steps.ts'
+import { parseListing as parseSteps } from '../../src/relay/catalog/past/listing-text.ts'
+import type { Listing } from '../../src/upstream/listing/listing.ts'
+
+const parseListing = (text: string): Listing | undefined => finished(parseSteps(text))
 
 const whole = {
   tools: [{ name: 'x' }],

@@ -5,25 +5,23 @@ import { choice, closedObject, defaulted } from '../../config/schema/parts.ts'
 import { CallerSchema } from '../../config/schema/policy.ts'
 import { Type } from '../../config/schema/type.ts'
 import type { Tenant } from '../../config/snapshot.ts'
-import { canonicalJsonOf } from '../../protocol/json-text.ts'
-import { latestLegacy, legacyRevisions, modernRevisions, type JsonObject } from '../../protocol/messages.ts'
+import { latestLegacy, legacyRevisions, modernRevisions } from '../../protocol/messages.ts'
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { describedPrincipal } from '../../relay/methods/explain.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
+import { runSteps } from '../../time/turns.ts'
 import { checkRole } from '../checks.ts'
 import { catalogWithoutRules, listOfKind, readersOfRules } from '../configuration/rule-effects.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem } from '../problem.ts'
 import { asked, catalogKind } from './questions.ts'
 import { defineRoute, everyRole, type AdminRequest, type AdminServices } from '../route.ts'
+import { diffOf, tokensOf, tokensOfAll, type SeenEntry } from './compared-catalogs.ts'
 import { namedEndpoint } from './own-way.ts'
 import { catalogsThen, keptMoment, readingPast, type KeptMoment } from './past-catalogs.ts'
 
 /** The time that a question waits for upstreams whose lists are not known yet, in milliseconds. */
 export const maxListingWaitMs = 5_000
-/** An estimate, because hosts pass this JSON to the model. */
-const charactersPerToken = 4
-const tokensOf = (value: unknown): number => Math.ceil(JSON.stringify(value).length / charactersPerToken)
-
 const revision = choice(
   [...legacyRevisions, ...modernRevisions],
   latestLegacy,
@@ -77,12 +75,7 @@ const CatalogDiff = closedObject({
   unknown: unknownUpstreams
 })
 
-export interface SeenEntry {
-  readonly name: string
-  readonly upstream: string
-  readonly upstreamName: string
-  readonly definition: JsonObject
-}
+const ownerOf = ({ id }: Tenant): WorkOwner => ({ tenant: id, caller: 'admin' })
 
 /** @throws AdminProblem invalid_request */
 function momentOf(at: string): number {
@@ -128,7 +121,8 @@ async function seenBy(
   const context = { snapshot: services.snapshot(), tenant, endpoint: namedEndpoint(tenant, endpoint) }
   const principal = await asked(() => describedPrincipal(tenant, caller))
   const definitions = definitionsOf(context)
-  const { listings, catalogOf } = moment === undefined ? services : catalogsThen(moment, services)
+  const { listings, catalogOf } =
+    moment === undefined ? services : await catalogsThen(moment, services, ownerOf(tenant))
   const waitMs = Math.min(maxListingWaitMs, context.snapshot.limits.coldStartMs)
   if (moment === undefined) await services.listings.awaitListings(definitions, waitMs)
   const catalog = withoutRules
@@ -191,7 +185,7 @@ export const catalogRoutes = [
         })),
         nextCursor,
         count: entries.length,
-        tokens: tokensOf(entries.map((each) => each.definition)),
+        tokens: await runSteps(tokensOfAll(entries), ownerOf(tenant)),
         unknown
       }
     }
@@ -219,23 +213,7 @@ export const catalogRoutes = [
       const isOfNow = first.at === undefined && second.at === undefined
       const [from, to] = await (isOfNow ? see() : readingPast(tenant, see))
       const unknown = [...new Set([...from.unknown, ...to.unknown])]
-      return { ...diffOf(from.entries, to.entries), unknown }
+      return { ...(await runSteps(diffOf(from.entries, to.entries), ownerOf(tenant))), unknown }
     }
   )
 ] as const
-
-function diffOf(from: readonly SeenEntry[], to: readonly SeenEntry[]) {
-  const [before, after] = [from, to].map((each) => new Map(each.map(({ name, definition: told }) => [name, told])))
-  const both = from.flatMap(({ name, definition: told }) => {
-    const other = after?.get(name)
-    return other === undefined ? [] : [{ name, from: told, to: other }]
-  })
-  const changed = both.filter((each) => canonicalJsonOf(each.from) !== canonicalJsonOf(each.to))
-  return {
-    onlyFrom: from.map(({ name }) => name).filter((name) => after?.has(name) !== true),
-    onlyTo: to.map(({ name }) => name).filter((name) => before?.has(name) !== true),
-    changed,
-    same: both.length - changed.length,
-    tokens: { from: tokensOf(from.map((each) => each.definition)), to: tokensOf(to.map((each) => each.definition)) }
-  }
-}

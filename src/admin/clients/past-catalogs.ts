@@ -15,6 +15,8 @@ import {
   type KeptListings,
   type ListingChangeKept
 } from '../../relay/catalog/past/past-listings.ts'
+import type { WorkOwner } from '../../time/fair-queue.ts'
+import { runSteps } from '../../time/turns.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { AdminProblem } from '../problem.ts'
 import { defineRoute, everyRole, type AdminServices } from '../route.ts'
@@ -81,11 +83,13 @@ export async function keptMoment(now: Tenant, name: string, at: number, services
 }
 
 /** Catalogs over what upstreams listed then. Where that is not known, they are missing, as those that are away now. */
-export function catalogsThen(
+export async function catalogsThen(
   { at, listings: kept }: KeptMoment,
-  { log }: AdminServices
-): { readonly listings: Pick<ListingSource, 'peek'>; readonly catalogOf: CatalogCache } {
-  const known = new Map([...kept].map(([hash, each]): [string, Listing | undefined] => [hash, listingAt(each, at)]))
+  { log }: AdminServices,
+  owner: WorkOwner
+): Promise<{ readonly listings: Pick<ListingSource, 'peek'>; readonly catalogOf: CatalogCache }> {
+  const known = new Map<string, Listing | undefined>()
+  for (const [hash, each] of kept) known.set(hash, await runSteps(listingAt(each, at), owner))
   const peek = ({ hash }: UpstreamDefinition): Listing | undefined => known.get(hash)
   const counts = { asked: 0, misses: 0 }
   const listings = { catalogs: counts, peek, last: peek, version: () => 0, changeCount: () => 0 }

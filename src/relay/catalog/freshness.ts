@@ -7,6 +7,7 @@ import type { Listing, ListingPart } from '../../upstream/listing/listing.ts'
 import type { ListName } from './catalog.ts'
 import { backoffMs, type Clock, createDelay, pause } from '../../time/clock.ts'
 import type { ListKind } from '../../protocol/seams.ts'
+import { isSameJson } from './past/same-entries.ts'
 
 /** The longest time to live that clients get for a list: a client that caches it for longer misses a new policy. */
 export const maxTtlMs = 60 * 60 * 1000
@@ -149,13 +150,19 @@ const firstMs = 10_000
 /**
  * Decides for how long a view that equalled the shared listing is assumed to equal it still, so that it need not be
  * read: each reading of a view opens a connection.
- * @param isSame returns whether a view equals the shared listing; called once for each reading
+ * @param shared the shared listing
+ * @param isSame returns whether a view equals it; called once for each reading
  */
-export function createRedundancy(isSame: (listing: Listing) => boolean, clock: Clock) {
+export function createRedundancy(
+  shared: () => Listing | undefined,
+  isSame: (listing: Listing) => boolean,
+  clock: Clock
+) {
   let timesSame = 0
   let comparedAt = 0
   let isDoubtful = false
   return {
+    shared,
     /** Returns whether the view is assumed to equal the shared listing now. */
     holds(): boolean {
       if (timesSame === 0) return false
@@ -221,8 +228,5 @@ const namesOf = ({ tools, prompts, resources, templates }: Listing): Set<string>
     ...templates.map(({ uriTemplate }) => `template ${String(uriTemplate)}`)
   ])
 
-/** Returns whether two lists differ, by their JSON. Stops at the first difference. */
-const differ = (before: readonly unknown[] = [], after: readonly unknown[] = []): boolean =>
-  before !== after &&
-  (before.length !== after.length ||
-    before.some((each, at) => each !== after[at] && JSON.stringify(each) !== JSON.stringify(after[at])))
+/** Stops at the first difference; what is the same is mostly the same object (`keepSame`). */
+const differ = (before: readonly unknown[] = [], after: readonly unknown[] = []): boolean => !isSameJson(before, after)

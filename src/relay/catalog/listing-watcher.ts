@@ -2,15 +2,18 @@
 // is down, it is tried again in the background, and its listing is hidden after several failures.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
+import { jsonSizeSteps } from '../../limits/limits.ts'
 import type { MemoryShare } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import { GatewayError } from '../../protocol/messages.ts'
 import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import { type Clock, createDelay } from '../../time/clock.ts'
+import { runSteps } from '../../time/turns.ts'
 import { fetchList, fetchListing, type Listing, withListingParts } from '../../upstream/listing/listing.ts'
 import { createReadRate, entriesOf, isStale, mayRevalidate, type ReadRate, type Redundancy } from './freshness.ts'
 import type { Store } from '../../store/port.ts'
 import { createHeldListing, createStoredListing } from './last-listing.ts'
+import { keepSame } from './past/same-entries.ts'
 
 interface ListingWatcherOptions {
   readonly definition: UpstreamDefinition
@@ -78,18 +81,25 @@ export function createListingWatcher(options: ListingWatcherOptions) {
 
   const isRedundant = (): boolean => redundancy?.holds() === true
 
-  function accept(next: Listing): void {
-    if (signal.aborted) return
+  const sizeOf = async (listing: Listing): Promise<number> => await runSteps(jsonSizeSteps(listing), source.memory)
+
+  /** @returns the listing as it is held */
+  async function accept(read: Listing): Promise<Listing> {
+    const next = await runSteps(keepSame(read, [held.last(), redundancy?.shared()]), source.memory)
+    const size = await sizeOf(next)
+    if (signal.aborted) return next
     noteAnswered(options, next, held.failures() > 0, isRead ? undefined : startedAt)
     isRead = true
-    const hasChanged = held.read(next)
+    const hasChanged = held.read(next, size)
     redundancy?.compare(next)
     void stored?.save(next, hasChanged)
+    return next
   }
 
   async function read(): Promise<void> {
     const known = held.last() === undefined ? await stored?.load() : undefined
-    if (known !== undefined && !signal.aborted) held.restored(known)
+    const size = known === undefined ? 0 : await sizeOf(known)
+    if (known !== undefined && !signal.aborted) held.restored(known, size)
     await nextRead(signal, entriesOf(held.last()))
     if (signal.aborted) return
     const upstream = await source.connect()
@@ -97,8 +107,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
     changed.clear()
     const whole = await fetchListing(upstream, signal, clock.now, source.memory)
     warnOfPartial(whole, log, fields)
-    let current = withLastGood(whole, held.last())
-    accept(current)
+    let current = await accept(withLastGood(whole, held.last()))
     while (changed.size > 0) {
       await nextRead(signal, entriesOf(held.last()))
       if (signal.aborted) return
@@ -106,8 +115,7 @@ export function createListingWatcher(options: ListingWatcherOptions) {
       // Cleared before the requests: a change that is reported while a response is on its way may not be in it.
       changed.clear()
       const parts = await Promise.all(kinds.map((kind) => fetchList(upstream, kind, signal, clock.now, source.memory)))
-      current = withListingParts(current, parts)
-      accept(current)
+      current = await accept(withListingParts(current, parts))
     }
     if (!isRedundant()) return
     release.start(releaseAfterMs, () => {

@@ -3,15 +3,17 @@
 // rate allows, and the last change is always read.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { jsonSizeOf } from '../../limits/limits.ts'
+import { jsonSizeSteps } from '../../limits/limits.ts'
 import { holdMemory, type HeldMemory, type MemoryShare } from '../../limits/memory.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Era } from '../../protocol/messages.ts'
 import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import { type Clock, timeoutSignal } from '../../time/clock.ts'
+import { runSteps } from '../../time/turns.ts'
 import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
 import { changedKinds, createReadRate, entriesOf, type ReadRate } from './freshness.ts'
 import type { Listings } from './listings.ts'
+import { keepSame } from './past/same-entries.ts'
 import type { ViewKey } from './view.ts'
 
 /** The owner of the lists, such as a live session. */
@@ -67,17 +69,44 @@ export function withOwnLists(
   return own === undefined || shared === undefined ? listing : withListingParts(shared, [...own.parts.values()])
 }
 
+/** What the lists of owners take. The shared listing is counted for its upstream. */
+function createOwnMemory() {
+  const held = new Map<string, HeldMemory>()
+  /** In bytes. */
+  const sizes = new WeakMap<ListingPart, number>()
+  return {
+    /** To be called before it is counted. */
+    async measure(part: ListingPart, share: MemoryShare): Promise<void> {
+      sizes.set(part, await runSteps(jsonSizeSteps(part), share))
+    },
+    /** @throws GatewayError too_many: there is no memory for them */
+    count({ key, memory: { share } }: ListsOwner, lists: OwnListsByUpstream): void {
+      const parts = [...lists.values()].flatMap((own) => [...own.parts.values()])
+      const memory = held.get(key) ?? holdMemory(share)
+      const bytes = parts.reduce((sum, part) => sum + (sizes.get(part) ?? 0), 0)
+      if (!memory.fit(bytes)) throw share.refusal(bytes, 'Lists of a session')
+      if (bytes === 0) held.delete(key)
+      else held.set(key, memory)
+    },
+    forget(ownerKey: string): void {
+      held.get(ownerKey)?.set(0)
+      held.delete(ownerKey)
+    }
+  }
+}
+
 export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'recheckView'>, clock: Clock, log: Log) {
   const ownLists = new Map<string, OwnListsByUpstream>()
   // Owner -> hash of the definition, and kind -> reader.
   const readers = new Map<string, Map<string, Reader>>()
-  const held = new Map<string, HeldMemory>()
+  const memories = createOwnMemory()
 
   async function read(
     reader: Reader,
     definition: UpstreamDefinition,
     kind: ListKind,
     memory: MemoryShare,
+    known: () => ReadonlyArray<ListingPart | undefined>,
     apply: (part: ListingPart, isReported: boolean) => void
   ): Promise<void> {
     const { signal } = reader.stop
@@ -89,7 +118,9 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'reche
       reader.unread = undefined
       try {
         const within = AbortSignal.any([signal, timeoutSignal(readTimeoutMs)])
-        const part = await fetchList(upstream, kind, within, undefined, memory)
+        const read = await fetchList(upstream, kind, within, undefined, memory)
+        const part = await runSteps(keepSame(read, known()), memory)
+        await memories.measure(part, memory)
         reader.entries = entriesOf(part)
         // The owner may have gone as the response came: nothing would forget its lists any more.
         if (!signal.aborted) apply(part, isReported)
@@ -108,15 +139,6 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'reche
     reader.isRunning = false
   }
 
-  /** The shared listing is counted for its upstream. */
-  function count({ key, memory: { share } }: ListsOwner, lists: OwnListsByUpstream): void {
-    const parts = [...lists.values()].flatMap((own) => [...own.parts.values()])
-    const memory = held.get(key) ?? holdMemory(share)
-    held.set(key, memory)
-    memory.set(parts.length === 0 ? 0 : jsonSizeOf(parts))
-    if (parts.length === 0) held.delete(key)
-  }
-
   function replace(
     owner: ListsOwner,
     viewKey: ViewKey | undefined,
@@ -128,9 +150,9 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'reche
     const after = new Map(before)
     if (lists === undefined) after.delete(definition.hash)
     else after.set(definition.hash, lists)
+    memories.count(owner, after)
     if (after.size === 0) ownLists.delete(owner.key)
     else ownLists.set(owner.key, after)
-    count(owner, after)
     const listing = listings.peek(definition, viewKey)
     const last = listings.last(definition, viewKey)
     const [old, now] = [before, after].map((own) => withOwnLists(listing, own?.get(definition.hash), last))
@@ -196,9 +218,13 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'reche
       if (reader.isRunning) return
       reader.isRunning = true
       const { era } = upstream
-      void read(reader, definition, kind, owner.memory.share, (part, isReported) => {
+      const known = () => {
         const own = ownLists.get(owner.key)?.get(hash)
-        const shared = listings.peek(definition, viewKey) ?? (own && listings.last(definition, viewKey))
+        return { own, shared: listings.peek(definition, viewKey) ?? (own && listings.last(definition, viewKey)) }
+      }
+      const before = (): Array<ListingPart | undefined> => [known().own?.parts.get(kind), known().shared]
+      void read(reader, definition, kind, owner.memory.share, before, (part, isReported) => {
+        const { own, shared } = known()
         // The other lists are not known yet; the first reading of the shared listing will have this change.
         if (shared === undefined) return
         // Many servers register tools as soon as they know their client: then the shared listing has the change
@@ -212,8 +238,7 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'reche
     forget(ownerKey: string): void {
       stopReading(ownerKey)
       ownLists.delete(ownerKey)
-      held.get(ownerKey)?.set(0)
-      held.delete(ownerKey)
+      memories.forget(ownerKey)
     }
   }
 }

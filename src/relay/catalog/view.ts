@@ -115,14 +115,18 @@ export function createView(
     onChange(kinds) {
       if (!isShared) reportChange(kinds)
     },
-    redundancy: createRedundancy((listing) => {
-      const shared = sharedListing(definition)
-      // The server refused the older era, or nothing says that it has one.
-      eras.onlyModern = isModernRevision(listing.revision)
-      isShared = shared !== undefined && !replaces(listing, shared)
-      reportChange(new Set())
-      return isShared
-    }, clock)
+    redundancy: createRedundancy(
+      () => sharedListing(definition),
+      (listing) => {
+        const shared = sharedListing(definition)
+        // The server refused the older era, or nothing says that it has one.
+        eras.onlyModern = isModernRevision(listing.revision)
+        isShared = shared !== undefined && !replaces(listing, shared)
+        reportChange(new Set())
+        return isShared
+      },
+      clock
+    )
   })
 
   return {

@@ -15,6 +15,7 @@ import { paramHeadersOf } from '../../protocol/translate/param-headers.ts'
 import { jsonSizeOf } from '../../limits/limits.ts'
 import { holdMemory, type HeldMemory, type MemoryShare } from '../../limits/memory.ts'
 import { createListBudget, maxCursorLength, maxPages, printable } from '../rpc/decode-json.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
 import { type ListKind, noClient, type Upstream } from '../../protocol/seams.ts'
 import { upstreamError } from '../rpc/errors.ts'
 
@@ -180,6 +181,7 @@ async function fetchPages(
   const items: JsonObject[] = []
   const cursors = new Set<string>()
   const budget = createListBudget()
+  const owner = held?.share ?? { tenant: '', caller: upstream.name }
   /** The shortest time to live of all pages; undefined: no page had one. */
   let ttlMs: number | undefined
   let cursor: string | undefined
@@ -187,6 +189,21 @@ async function fetchPages(
     notes.push(`${member}: ${why}`)
     return { items, ttlMs }
   }
+
+  /** A step for each entry. @returns why it ended early */
+  function* takeItems(found: readonly unknown[]): Steps<string | undefined> {
+    for (const item of found) {
+      // Entries that are left out count too: they had to be read.
+      if (items.length >= maxItems || !budget(item)) return ', which is the limit'
+      if (held?.take(jsonSizeOf(item)) === false) return ': there is no memory for more (limits.memoryBytes)'
+      const fault = faultOf(item, spec, upstream.era)
+      if (fault === undefined) items.push(item as JsonObject)
+      else if (notes.length < maxEntryNotes) notes.push(`${member}: left out an entry ${fault}`)
+      yield
+    }
+    return undefined
+  }
+
   for (let page = 1; ; page++) {
     // "" is a cursor like any other: what counts is whether there is one (2025-11-25 server/utilities/pagination).
     const request = cursor === undefined ? { method } : { method, params: { cursor } }
@@ -201,16 +218,8 @@ async function fetchPages(
       const text = `Upstream ${upstream.name} answered ${method} without a list of ${resultMember}.`
       throw upstreamError(upstream.name, 'upstream_protocol', text)
     }
-    for (const item of found as unknown[]) {
-      // Entries that are left out count too: they had to be read.
-      if (items.length >= maxItems || !budget(item))
-        return endAt(`left out all after ${items.length} entries, which is the limit`)
-      if (held?.take(jsonSizeOf(item)) === false)
-        return endAt(`left out all after ${items.length} entries: there is no memory for more (limits.memoryBytes)`)
-      const fault = faultOf(item, spec, upstream.era)
-      if (fault === undefined) items.push(item as JsonObject)
-      else if (notes.length < maxEntryNotes) notes.push(`${member}: left out an entry ${fault}`)
-    }
+    const why = await runSteps(takeItems(found), owner)
+    if (why !== undefined) return endAt(`left out all after ${items.length} entries${why}`)
     if (typeof nextCursor !== 'string') return { items, ttlMs }
     if (nextCursor.length > maxCursorLength) return endAt('stopped at a cursor that is too long')
     if (cursors.has(nextCursor)) return endAt('stopped at a cursor that came twice')

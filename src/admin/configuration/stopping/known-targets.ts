@@ -86,7 +86,9 @@ async function* toolsOf(upstream: string, { tenant, services, charge }: Asked): 
     if (upstreams?.includes(upstream) === true) yield names.filter(isLiteral)
   for (const day of await services.usage.read(tenant.id, usageDays)) yield ofUpstream(day.tools.keys())
   const { hash } = tenant.upstreams.get(name) ?? {}
-  if (hash !== undefined) yield namesIn((await storedListing(services.store, hash, charge))?.tools ?? [])
+  if (hash === undefined) return
+  const owner = { tenant: tenant.id, caller: `lists of ${upstream}` }
+  yield namesIn((await storedListing({ store: services.store, hash, owner }, charge))?.tools ?? [])
 }
 
 const policiesOf = ({ policy, endpoints }: Tenant) =>
