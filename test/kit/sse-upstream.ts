@@ -101,6 +101,8 @@ export async function startSseUpstream(options: SseUpstreamOptions = {}): Promis
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => handle(request, response, Buffer.concat(chunks).toString()))
   })
+  let connections = 0
+  http.on('connection', () => connections++)
   await new Promise<void>((resolve) => {
     http.listen(0, '127.0.0.1', resolve)
   })
@@ -119,6 +121,7 @@ export async function startSseUpstream(options: SseUpstreamOptions = {}): Promis
       overrides.push({ match, answer, left: times })
     },
     streams: () => all.size,
+    connections: () => connections,
     allListening: () => all.size > 0,
     cut: () => http.closeAllConnections(),
     async close() {

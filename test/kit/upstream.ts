@@ -38,6 +38,8 @@ export interface HttpUpstream {
   broadcast(message: Json): void
   /** Open GET streams. */
   streams(): number
+  /** Connections that were opened so far. */
+  connections(): number
   /** Does every session have its GET stream, so that a broadcast reaches them all? */
   allListening(): boolean
   /** Cuts all sockets. */
@@ -152,6 +154,8 @@ export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => handle(request, response, Buffer.concat(chunks.splice(0)).toString()))
   })
+  let connections = 0
+  http.on('connection', () => connections++)
   await new Promise<void>((resolve) => {
     http.listen(0, '127.0.0.1', resolve)
   })
@@ -165,6 +169,7 @@ export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<
       overrides.push({ match, answer, left: times })
     },
     streams: () => streams.size,
+    connections: () => connections,
     allListening: () => sessions.size > 0 && new Set<unknown>(streams.values()).isSupersetOf(sessions),
     cut: () => http.closeAllConnections(),
     async close() {

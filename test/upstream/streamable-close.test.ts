@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { handClock, handshake, httpDefinition, recordingEvents, testConnector, until } from '../kit/connector.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { isMethod, startUpstream } from '../kit/upstream.ts'
 
 /** A connection that is being closed, and the answer for which its server lets it wait. */
 async function closing(t: Test) {
@@ -46,4 +46,35 @@ t.test('a server that never answers is not waited for', async (t) => {
   t.notOk(state.closed)
   clock.advance(3_000)
   await until(() => state.closed, 'it is closed')
+})
+
+t.test('messages that a server has not taken when its connection is closed are dropped: none is begun', async (t) => {
+  const peer = await startUpstream()
+  t.teardown(peer.close)
+  const clock = handClock()
+  const { connector } = testConnector({ clock })
+  const connect = () => connector.connect(httpDefinition(peer.url), handshake, recordingEvents())
+  // It has the same sockets, which are closed with the last one.
+  const other = await connect()
+  t.teardown(() => other.close())
+  const upstream = await connect()
+  const changed = 'notifications/roots/list_changed'
+  peer.override(isMethod(changed), () => {}, Infinity)
+  const taken = (): number => peer.seen.filter(isMethod(changed)).length
+  for (let sent = 0; sent < 300; sent++) upstream.notify({ method: changed })
+  await until(() => taken() === 64, 'as many as are sent at a time have come')
+  const before = peer.connections()
+  let closed = false
+  void upstream.close().then(() => {
+    closed = true
+  })
+  const isToldOfEnd = (): boolean => peer.seen.some(({ method }) => method === 'DELETE')
+  t.notOk(isToldOfEnd(), 'those that wait have some time')
+  clock.advance(3_000)
+  await until(() => closed && isToldOfEnd(), 'it is closed')
+  // Whatever was begun before reaches the server before this.
+  const last = await connect()
+  t.teardown(() => last.close())
+  t.equal(taken(), 64)
+  t.ok(peer.connections() - before < 64, `${peer.connections() - before} more connections`)
 })

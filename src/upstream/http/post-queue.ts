@@ -24,24 +24,26 @@ import type { UpstreamSession } from '../../protocol/seams.ts'
 import type { Egress } from './socket-pool.ts'
 import type { HttpSession } from './streamable-calls.ts'
 
-/** Sends one message once. Never rejects; an aborted request counts as `unsent`. */
+const givenUp = (): HttpOutcome => ({ kind: 'unsent', cause: new Error('given up') })
+
+/** Sends one message once. Never rejects; an aborted request counts as `unsent`, and is not begun. */
 export function sendForStatus(
   target: HttpTarget,
   request: Omit<HttpRequest, 'statusOnly' | 'use'>,
   signal: AbortSignal
 ): Promise<HttpOutcome> {
   return new Promise((resolve) => {
+    if (signal.aborted) return resolve(givenUp())
     const end = (outcome: HttpOutcome): void => {
       signal.removeEventListener('abort', giveUp)
       resolve(outcome)
     }
     const giveUp = (): void => {
       open.abort()
-      end({ kind: 'unsent', cause: new Error('given up') })
+      end(givenUp())
     }
     const open = sendRequest(target, { ...request, use: 'others', statusOnly: true }, { message() {}, end })
-    if (signal.aborted) giveUp()
-    else signal.addEventListener('abort', giveUp, { once: true })
+    signal.addEventListener('abort', giveUp, { once: true })
   })
 }
 
@@ -126,16 +128,24 @@ export function createPostQueue(
       .finally(() => {
         release()
         posts--
-        const next = waiting.shift()
-        if (next === undefined) {
-          if (posts > 0) return
-          empty?.resolve()
-          empty = undefined
-          return
-        }
-        waitingLength -= next[0].length
-        start(...next)
+        const next = nextWaiting()
+        if (next !== undefined) return start(...next)
+        if (posts > 0) return
+        empty?.resolve()
+        empty = undefined
       })
+  }
+
+  /** Without those of a connection that has ended: a thousand of them, one after the other, would fill a turn. */
+  function nextWaiting(): Parameters<typeof start> | undefined {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [body, signal, lost, release] = next
+      waitingLength -= body.length
+      if (!signal.aborted) return next
+      lost?.()
+      release()
+    }
+    return undefined
   }
 
   return {
