@@ -1524,13 +1524,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/subscriptions/listen-filter.ts maxEntries', 'URIs or task ids', 'listen stream', 'refused as invalid'],
     ['relay/subscriptions/listen-filter.ts maxLength chars', 'a URI or task id', 'listen stream', 'refused as invalid'],
     [
-      'relay/subscriptions/listen-stream.ts changedEveryMs',
+      'relay/subscriptions/listen-queue.ts changedEveryMs',
       'interval of messages about one list',
       'listen stream',
       'one message for all'
     ],
-    ['relay/subscriptions/listen-stream.ts maxQueued', 'updates before the acknowledgment', 'listen stream', 'dropped'],
-    ['relay/subscriptions/listen-stream.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
+    ['relay/subscriptions/listen-queue.ts maxQueued', 'updates before the acknowledgment', 'listen stream', 'dropped'],
+    ['relay/subscriptions/listen-queue.ts maxQueuedLength chars', 'size of these', 'listen stream', 'dropped'],
     ['relay/subscriptions/listen-upstream.ts maxMeta chars', '`_meta` of an update', 'message', 'left out'],
     ['relay/subscriptions/subscription-index.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
     ['relay/subscriptions/subscription-index.ts maxPerPerson', 'the same', 'caller and process', 'refused'],

@@ -1,6 +1,9 @@
 // What a listen stream says: what was asked for and granted, nothing else, and nothing before the acknowledgment.
 
 import t from 'tap'
+import { upstreamName } from '../../src/protocol/messages.ts'
+import type { Route } from '../../src/relay/catalog/catalog.ts'
+import { listenRoutes } from '../../src/relay/subscriptions/listen-filter.ts'
 import { until } from '../kit/until.ts'
 import { tool } from './kit.ts'
 import { ackOf, listenSetup, said } from './listen-kit.ts'
@@ -165,4 +168,25 @@ t.test('as long as somebody listens the upstreams of the endpoint are in use', a
   setup.clock.move(60_000)
   t.same(setup.used, [])
   t.same(setup.clock.waits, [], 'no timer is left')
+})
+
+t.test('where the resources of a stream lead is looked up one by one: many streams wait for the same lists', (t) => {
+  const uris = Array.from({ length: 100 }, (_, at) => `test://${at}`)
+  let lookups = 0
+  const view = {
+    resource(uri: string): Route {
+      lookups++
+      return { upstream: upstreamName('up'), name: uri }
+    }
+  }
+  const steps = listenRoutes(view, { kinds: new Set(), uris, taskIds: [] }, () => undefined)
+  const lookupsOfSteps: number[] = []
+  let step = steps.next()
+  for (; step.done !== true; step = steps.next()) {
+    lookupsOfSteps.push(lookups)
+    lookups = 0
+  }
+  t.equal(Math.max(...lookupsOfSteps), 1)
+  t.same([...(step.value[0]?.uris.keys() ?? [])], uris)
+  t.end()
 })

@@ -10,6 +10,7 @@ import {
 } from '../../protocol/messages.ts'
 import { hasCapability, tasksExtension } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
+import type { Steps } from '../../time/turns.ts'
 import { quotaKeyOf } from '../call/call.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TaskProcess, TaskRef } from '../tasks/caller-tasks.ts'
@@ -113,12 +114,15 @@ export interface ListenNames {
   readonly taskIds: Map<string, string>
 }
 
-/** Returns the part that each upstream serves; URIs and task ids without one are left out. */
-export function listenRoutes(
+/**
+ * Returns the part that each upstream serves; URIs and task ids without one are left out. In steps: many streams wait
+ * for the same lists, and a URI is compared with all templates.
+ */
+export function* listenRoutes(
   view: Pick<Catalog, 'resource'>,
   { uris, taskIds }: ListenFilter,
   openTask: (id: string) => TaskRef | undefined
-): ListenNames[] {
+): Steps<ListenNames[]> {
   const routes = new Map<string, ListenNames>()
   const namesAt = (upstream: UpstreamName, process?: TaskProcess): ListenNames => {
     const key = JSON.stringify([upstream, process?.connection])
@@ -132,12 +136,14 @@ export function listenRoutes(
     return names
   }
   for (const uri of uris) {
+    yield
     const route = view.resource(uri)
     if (route === undefined) continue
     const names = namesAt(route.upstream)
     names.uris.set(route.name, [...(names.uris.get(route.name) ?? []), uri])
   }
   for (const taskId of taskIds) {
+    yield
     const opened = openTask(taskId)
     if (opened === undefined) continue
     const { upstream, id, legacy, process } = opened

@@ -7,7 +7,7 @@ import { quotaKeyOf, type Runtime } from '../call/call.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { boundedMeta, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
-import { coversUri, personOf, type Subscriber } from './subscription-index.ts'
+import { coversUri, maxBackgroundRequests, personOf, type Subscriber } from './subscription-index.ts'
 
 /**
  * @param uris as the upstream knows them
@@ -81,7 +81,15 @@ export function openLegacyUpstreamPart(
       // A server that has become modern has listen streams, which the client's next stream will use.
       if (era !== 'legacy' || !hasCapability(capabilities, ['resources', 'subscribe'])) return
       const connection = lease
-      await Promise.all(uris.map((uri) => subscribe(connection, uri)))
+      const left = uris.values()
+      // As many at a time as are sent: streams take turns, and no more waits are given up when the stream ends.
+      async function subscribeToRest(): Promise<void> {
+        for (const uri of left) {
+          if (deadline.signal.aborted) return
+          await subscribe(connection, uri)
+        }
+      }
+      await Promise.all(Array.from({ length: maxBackgroundRequests }, subscribeToRest))
     } catch (err) {
       log.info({ err, upstream: definition.name, tenant: definition.tenant }, 'an upstream could not be listened to')
     } finally {

@@ -2,11 +2,18 @@
 // client did not ask for, and nothing before its acknowledgment.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { isModernRevision, latestModern, type Notification } from '../../protocol/messages.ts'
+import { isModernRevision, latestModern } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
-import { createDelay, type Clock } from '../../time/clock.ts'
-import type { ContextOf, EndpointContext, ModernCall, ModernViewer, Runtime } from '../call/call.ts'
+import { runSteps } from '../../time/turns.ts'
+import {
+  quotaKeyOf,
+  type ContextOf,
+  type EndpointContext,
+  type ModernCall,
+  type ModernViewer,
+  type Runtime
+} from '../call/call.ts'
 import type { Catalog, Route } from '../catalog/catalog.ts'
 import { definitionsOf, type ClientCatalogs } from '../catalog/client-catalogs.ts'
 import { readableRoute } from '../catalog/visible.ts'
@@ -16,6 +23,7 @@ import { taskForCaller, type SealedTaskIds } from '../tasks/caller-tasks.ts'
 import type { ProcessTasks } from '../tasks/process-tasks.ts'
 import { listenRoutes, notificationFilterOf, type ListenFilter, type ListenNames } from './listen-filter.ts'
 import { openLegacyUpstreamPart } from './listen-legacy-upstream.ts'
+import { createListenQueue } from './listen-queue.ts'
 import { openUpstreamPart, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 
@@ -156,7 +164,9 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     async run(): Promise<void> {
       signal.addEventListener('abort', () => over.resolve(), { once: true })
       try {
-        for (const names of listenRoutes({ resource: readable }, filter, (id) => taskIds.open(call, id))) {
+        const routes = listenRoutes({ resource: readable }, filter, (id) => taskIds.open(call, id))
+        const owner = { tenant: call.tenant.id, caller: quotaKeyOf(call.principal) }
+        for (const names of await runSteps(routes, owner)) {
           const definition = call.tenant.upstreams.get(names.upstream)
           if (definition !== undefined) open(definition, names)
         }
@@ -175,76 +185,5 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     },
     /** Ends the stream; an aborted call is told nothing more. */
     end: () => over.resolve()
-  }
-}
-
-/** Many changes are one change to a client that reads the list again. */
-const changedEveryMs = 100
-/**
- * Of the queue before the acknowledgment, when nothing is promised yet; in characters of JSON, where whole tasks
- * come.
- */
-const maxQueued = 1_000
-const maxQueuedLength = 128 * 1024
-
-/**
- * What a stream is still to send: nothing before its acknowledgment, and of many changes of a list one message in a
- * while.
- */
-function createListenQueue(notify: (notification: Notification) => void, clock: Clock) {
-  const queued = new Map<string, { readonly notification: Notification; readonly length: number }>()
-  let queuedLength = 0
-  const unsent = new Set<ListKind>()
-  let acknowledged = false
-  let ended = false
-  const pause = createDelay(clock)
-
-  function sendChanges(): void {
-    if (unsent.size === 0) return
-    for (const kind of unsent) notify({ method: `notifications/${kind}/list_changed` })
-    unsent.clear()
-    pause.start(changedEveryMs, sendChanges)
-  }
-
-  function end(): void {
-    ended = true
-    pause.close()
-  }
-
-  return {
-    /** Sends the acknowledgment, and what was queued before it. */
-    acknowledge(acknowledgment: Notification) {
-      if (ended) return
-      acknowledged = true
-      notify(acknowledgment)
-      for (const { notification } of queued.values()) notify(notification)
-      queued.clear()
-      sendChanges()
-    },
-    /** @param about the resource or task: before the acknowledgment, only the newest notification of each is queued */
-    send(about: string, notification: Notification) {
-      if (ended) return
-      if (acknowledged) return notify(notification)
-      const before = queued.get(about)
-      const length = JSON.stringify(notification).length
-      const total = queuedLength - (before?.length ?? 0) + length
-      if (total > maxQueuedLength || (before === undefined && queued.size >= maxQueued)) return
-      queued.set(about, { notification, length })
-      queuedLength = total
-    },
-    /** Sends list changes: at once, then at most every `changedEveryMs`. */
-    changed(kinds: Iterable<ListKind>) {
-      if (ended) return
-      for (const kind of kinds) unsent.add(kind)
-      if (acknowledged && !pause.pending) sendChanges()
-    },
-    /** Sends the list changes that are due later, and nothing after that. */
-    finish() {
-      if (ended) return
-      pause.close()
-      if (acknowledged) sendChanges()
-      end()
-    },
-    end
   }
 }

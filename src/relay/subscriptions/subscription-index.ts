@@ -68,7 +68,8 @@ export type SubscriptionIndex = ReturnType<typeof createSubscriptionIndex>
 const maxPerSubscriber = 1_000
 /** Over all sessions and listen streams of a person at this process. */
 const maxPerPerson = 10_000
-const maxBackgroundRequests = 8
+/** Of a connection, at once. */
+export const maxBackgroundRequests = 8
 
 /** The bytes of a subscription beside its URIs: its entries here and at the connection. */
 const subscriptionOverheadBytes = 2_048

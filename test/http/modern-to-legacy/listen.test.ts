@@ -8,7 +8,7 @@ import { gateway } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../../kit/modern-listen.ts'
 import { startSseUpstream } from '../../kit/sse-upstream.ts'
-import { startUpstream } from '../../kit/upstream.ts'
+import { isMethod, startUpstream } from '../../kit/upstream.ts'
 
 const updated = 'notifications/resources/updated'
 const ada = 'gh_key_of_ada_0123456789'
@@ -142,6 +142,43 @@ t.test('one subscription serves all streams of a caller; each caller has its own
   )
   for (const stream of [again, second, his]) stream.close()
   await until('all are ended', () => subscriptions(up).filter((line) => line === 'unsubscribe test://one').length === 3)
+})
+
+t.test('a stream with many resources takes turns with one that asks for another', async (t) => {
+  const up = await http(t)
+  const { listen } = await acme(t, { type: 'http', url: up.url })
+  const held: Array<() => void> = []
+  up.override(
+    isMethod('resources/subscribe'),
+    (response, { message }) =>
+      held.push(() => {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: {} }))
+      }),
+    Infinity
+  )
+  const asked = (): Array<string | undefined> =>
+    up.seen
+      .filter(isMethod('resources/subscribe'))
+      .map(({ message }) => (message as { params: { uri: string } } | undefined)?.params.uri)
+  const many = Array.from({ length: 40 }, (_, at) => `gatehouse://old/test://item/${at}`)
+  // Their heads come with the acknowledgments.
+  const first = listen(many)
+  await until('as many as are sent at a time are asked for', () => held.length === 8)
+  const second = listen([one])
+  await until('the other is asked for', () => {
+    held.shift()?.()
+    return asked().includes('test://one') || asked().length > many.length
+  })
+  t.ok(asked().length < many.length, `after ${asked().length} of ${many.length}`)
+  await until('all are answered', () => {
+    for (const answer of held.splice(0)) answer()
+    return asked().length === many.length + 1 && held.length === 0
+  })
+  t.same(
+    [await ack(await first), await ack(await second)],
+    [{ resourceSubscriptions: many }, { resourceSubscriptions: [one] }]
+  )
 })
 
 t.test('a process that dies is started again for those who listen, and what it had may have changed', async (t) => {
