@@ -1,7 +1,7 @@
 // Attack: a server of few tools lists something else for each session, at an endpoint where others list thousands. Each
 // session has a catalog of all of it to itself then, which has to count as memory and to be built in one short turn.
 
-import { setFlagsFromString } from 'node:v8'
+import { queryObjects, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
@@ -74,6 +74,34 @@ t.test('where there is no memory for them, they are made anew for each call', as
     t.ok(await isKnown(client, 'odd__mine'))
     t.ok(await isKnown(client, `w0__tool-${many - 1}`))
   }
+})
+
+t.test('lists that were replaced are kept by no endpoint that nobody asks any more', async (t) => {
+  const some = 2_000
+  const wide = await startUpstream({
+    tools: ['grow', ...Array.from({ length: some }, (_, at) => `t${at}`)].map(toolOf)
+  })
+  t.teardown(() => wide.close())
+  const names = Array.from({ length: 7 }, (_, at) => `e${at}`)
+  const made = await gateway(t, {
+    upstreams: { wide: { ...httpAt(wide), isolation: 'shared' } },
+    endpoints: Object.fromEntries(names.map((name) => [name, { upstreams: ['wide'], prefix: 'w' }]))
+  })
+  const clients: LegacyClient[] = []
+  for (const name of names) clients.push(await legacyClient(made.url(name), key))
+  const isKnown = async (client: LegacyClient, name: string): Promise<boolean> =>
+    !(await client.request('tools/call', { name, arguments: {} })).text.includes(`Unknown tool: ${name}`)
+  const alive = (): number => queryObjects(Object, { format: 'count' })
+  const [first, ...others] = clients
+  if (first === undefined) return
+  await until('the list is read', () => isKnown(first, 'w__t1'))
+  const before = alive()
+  for (const [at, client] of others.entries()) {
+    await client.request('tools/call', { name: 'w__grow', arguments: { name: `grown-${at}` } })
+    await until('the new list is read', () => isKnown(client, `w__grown-${at}`))
+  }
+  const grown = alive() - before
+  t.ok(grown < 3 * 2 * some, `${grown} objects more, of ${others.length} lists`)
 })
 
 t.test('of lists that are too long together, the rest of the longest is left out', async (t) => {

@@ -92,7 +92,7 @@ export async function catalogsThen(
   for (const [hash, each] of kept) known.set(hash, await runSteps(listingAt(each, at), owner))
   const peek = ({ hash }: UpstreamDefinition): Listing | undefined => known.get(hash)
   const counts = { asked: 0, misses: 0 }
-  const listings = { catalogs: counts, peek, last: peek, version: () => 0, changeCount: () => 0 }
+  const listings = { catalogs: counts, peek, last: peek, version: () => counts, changeCount: () => 0 }
   return { listings, catalogOf: createCatalogCache(listings, log) }
 }
 

@@ -58,12 +58,15 @@ const sharedSource = {
   readyMessage: 'upstream is ready'
 }
 
+/** Of an upstream of which nothing is known. */
+const noVersion = {}
+
 export function createListings(options: ListingsOptions) {
   const { pool, clock, clientInfo, events: sharedEvents } = options
   const handshake: HandshakeParams = { clientInfo, capabilities: {} }
   const watchers = new Map<string, ListingWatcher>()
   const listeners = new Array<ChangeListener>()
-  const [sharedVersions, viewVersions] = [new Map<string, number>(), new Map<string, number>()]
+  const [sharedVersions, viewVersions] = [new Map<string, object>(), new Map<string, object>()]
   /** The hashes of the upstreams of the configuration; undefined until it was reloaded. */
   let retained: Pick<ReadonlySet<string>, 'has'> | undefined
   let [isClosed, changeCount] = [false, 0]
@@ -78,7 +81,8 @@ export function createListings(options: ListingsOptions) {
     handshake,
     sharedListing: ({ hash }) => watchers.get(hash)?.peek(),
     onChange({ hash }, kinds, isAffected, view) {
-      viewVersions.set(hash, ++changeCount)
+      changeCount++
+      viewVersions.set(hash, {})
       report({ hash, kinds, isAffected, view, isFirst: false })
     }
   })
@@ -99,7 +103,8 @@ export function createListings(options: ListingsOptions) {
         memory: options.memory.share(definition.tenant, `lists of ${definition.name}`)
       },
       onChange(kinds, isFirst) {
-        sharedVersions.set(hash, ++changeCount)
+        changeCount++
+        for (const versions of [sharedVersions, viewVersions]) versions.set(hash, {})
         report({ hash, kinds, isAffected: views.sharedListingChanged(definition), view: undefined, isFirst })
       }
     })
@@ -156,11 +161,9 @@ export function createListings(options: ListingsOptions) {
     all: (definition: UpstreamDefinition): Listing[] =>
       [watchers.get(definition.hash)?.peek() ?? [], views.all(definition)].flat(),
     named: (tenant: TenantId, name: UpstreamName) => namedListings(watchers.values(), views, { tenant, name }),
-    /** Another number after each change of what `peek` returns. */
-    version({ hash }: UpstreamDefinition, viewKey?: ViewKey): number {
-      const shared = sharedVersions.get(hash) ?? 0
-      return viewKey === undefined ? shared : Math.max(shared, viewVersions.get(hash) ?? 0)
-    },
+    /** Another object after each change of what `peek` returns. */
+    version: ({ hash }: UpstreamDefinition, viewKey?: ViewKey): object =>
+      (viewKey === undefined ? sharedVersions : viewVersions).get(hash) ?? noVersion,
     /** Another number after each change of any listing. */
     changeCount: (): number => changeCount,
     /** Opens or keeps the connection that changes are reported on, and reads old lists again. Cheap. */

@@ -20,7 +20,10 @@ export function assumedLists(before: Snapshot, services: Pick<AdminServices, 'li
   }
   const peek = (definition: UpstreamDefinition): Listing | undefined => listings.peek(definition) ?? assumed(definition)
   const counts = { asked: 0, misses: 0 }
-  const ofPlan = createCatalogCache({ catalogs: counts, peek, last: peek, version: () => 0, changeCount: () => 0 }, log)
+  const ofPlan = createCatalogCache(
+    { catalogs: counts, peek, last: peek, version: () => counts, changeCount: () => 0 },
+    log
+  )
   const namesOf = (place: EndpointPlace | undefined, isMeant: (definition: UpstreamDefinition) => boolean): string[] =>
     place === undefined ? [] : definitionsOf(place).flatMap((each) => (isMeant(each) ? [String(each.name)] : []))
   return {

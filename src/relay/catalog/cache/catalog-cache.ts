@@ -22,9 +22,9 @@ interface Entry {
   readonly changeCount: number
   readonly endpoint: Endpoint
   readonly viewKey: string | undefined
-  /** The versions of the listings that the catalog was built from. */
-  readonly versions: readonly number[]
-  readonly catalog: Catalog
+  readonly catalog: WeakRef<Catalog>
+  /** Holds the catalog: see `heldBy`. */
+  readonly holder: object
   /** What is counted for the catalog; undefined: nothing, or it is counted with another entry. */
   readonly held: HeldMemory | undefined
 }
@@ -101,14 +101,18 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
     const known = entries.get(at) ?? uncountedAt(tenant, at)
     const changeCount = listings.changeCount()
     const isSame = known?.endpoint === endpoint && known.viewKey === viewKey?.key
+    const last = isSame ? known.catalog.deref() : undefined
     listings.catalogs.asked++
-    if (isSame && known.changeCount === changeCount) return known.catalog
+    if (last !== undefined && known?.changeCount === changeCount) return last
     const versions = definitionsOf(context).map((definition) => listings.version(definition, viewKey))
-    const hasChanged = !isSame || versions.some((version, index) => version !== known.versions[index])
-    if (hasChanged) known?.held?.set(0)
-    const catalog = hasChanged ? build(context, viewKey, own) : known.catalog
-    const held = hasChanged ? countedFor(tenant, catalog) : known.held
-    const entry = { changeCount, endpoint, viewKey: viewKey?.key, versions, catalog, held }
+    const kept = known !== undefined && last === heldFor(versions, known.holder) ? last : undefined
+    if (kept === undefined) known?.held?.set(0)
+    const catalog = kept ?? build(context, viewKey, own)
+    const { held, holder } =
+      kept === undefined || known === undefined
+        ? { held: countedFor(tenant, catalog), holder: heldBy(versions, catalog) }
+        : known
+    const entry = { changeCount, endpoint, viewKey: viewKey?.key, catalog: new WeakRef(catalog), holder, held }
     if (held !== undefined) entries.set(at, entry)
     else {
       entries.delete(at)
@@ -125,11 +129,13 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
     byView.set(endpoint, views)
     const changeCount = listings.changeCount()
     const known = views.get(viewKey.id)
-    if (known?.changeCount === changeCount) return known.catalog
+    const before = known?.changeCount === changeCount ? known.catalog.deref() : undefined
+    if (before !== undefined) return before
     if (definitionsOf(context).some((each) => listings.last(each, viewKey) !== listings.last(each)))
       return current(views, viewKey.id, context, viewKey)
     const catalog = current(shared, endpoint, context)
-    views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, versions: [], catalog, held: undefined })
+    const held = { holder: {}, held: undefined }
+    views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, catalog: new WeakRef(catalog), ...held })
     return catalog
   }
 
@@ -137,6 +143,19 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
   return (viewer: Viewer, viewKey: ViewKey | undefined, own?: OwnListsByUpstream): Catalog =>
     visible(viewer, whole(viewer, viewKey, own))
 }
+
+/**
+ * Returns what holds the catalog for as long as these versions of listings are there: a catalog holds the lists that it
+ * was built from, which nobody counts once there are newer ones, and nobody may ask for it again.
+ */
+const heldBy = (versions: readonly object[], catalog: Catalog): object =>
+  versions.reduceRight<object>((inner, version) => new WeakMap([[version, inner]]), catalog)
+
+const heldFor = (versions: readonly object[], holder: object): object | undefined =>
+  versions.reduce<object | undefined>(
+    (inner, version) => (inner instanceof WeakMap ? (inner as WeakMap<object, object>).get(version) : undefined),
+    holder
+  )
 
 /** Returns an estimate from above, in bytes. */
 const sizeOf = ({ tools, prompts, resources, templates }: Catalog): number =>
