@@ -1729,6 +1729,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'upstream',
       'no bare URI matches the rest'
     ],
+    [
+      'relay/catalog/resource-routes.ts maxMatchedInEndpoint',
+      'the same, of all upstreams together',
+      'endpoint',
+      'no bare URI matches the rest of those that list most'
+    ],
+    [
+      'relay/catalog/cache/catalog-reports.ts maxLines',
+      'lines of the log about names that two upstreams claim, or that are changed',
+      'endpoint',
+      'not logged until its configuration changes'
+    ],
     ['protocol/uri-template.ts maxExpressions', 'expressions of a template', 'template', 'no bare URI matches it']
   ],
   'Calls at upstreams': [
@@ -2498,7 +2510,7 @@ session/session-index.ts handleLength
 session/session-index.ts timeLength
 cli/try-out.ts maxNames
 relay/methods/report.ts charactersPerToken
-relay/catalog/public-names.ts maxReported
+relay/catalog/cache/catalog-reports.ts maxReported
 http/sockets.ts descriptorsPerConnection
 http/sockets.ts perNewcomer
 http/server.ts maxTurnsToClose

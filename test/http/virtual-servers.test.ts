@@ -175,3 +175,19 @@ t.test('of a name that two members without a prefix have, the first one has it, 
     )
   )
 })
+
+t.test('the log names a clash once, however often the lists change', async (t) => {
+  const { acme } = await filesAnd(
+    t,
+    { prefix: '' },
+    { tools: [...files.tools, { name: 'grow', inputSchema: { type: 'object' } }] }
+  )
+  const session = await legacyClient(acme.url(), key)
+  for (const name of ['first', 'second', 'third']) {
+    await session.request('tools/call', { name: 'grow', arguments: { name } })
+    await until('it is listed', async () => namesIn(await session.request('tools/list'), 'tools').includes(name))
+  }
+  const clashes = acme.log.filter(({ msg }) => String(msg).startsWith('two upstreams claim the same name'))
+  t.ok(clashes.length > 0)
+  t.equal(new Set(clashes.map(({ names }) => JSON.stringify(names))).size, clashes.length)
+})

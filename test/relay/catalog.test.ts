@@ -2,8 +2,10 @@
 
 import t from 'tap'
 import fc from 'fast-check'
+import pino from 'pino'
 import type { Endpoint } from '../../src/config/snapshot.ts'
 import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../src/protocol/messages.ts'
+import { createCatalogReports } from '../../src/relay/catalog/cache/catalog-reports.ts'
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { changedKinds } from '../../src/relay/catalog/freshness.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
@@ -282,3 +284,43 @@ t.test(
     t.same(execution(buildCatalog(endpoint([['poor', '']]), known({ poor }))), { job: { taskSupport: 'required' } })
   }
 )
+
+t.test(
+  'of many templates at an endpoint, a bare URI is tried on 1,000: the rest of the longest lists is left out',
+  async (t) => {
+    const long = Array.from({ length: 12 }, (_, at) => `long-${at}`)
+    const templates = (name: string, count: number) =>
+      Array.from({ length: count }, (_, at) => ({ uriTemplate: `${name}://${at}/{id}`, name: `${at}` }))
+    const listings = {
+      short: { templates: templates('short', 4) },
+      ...Object.fromEntries(long.map((name) => [name, { templates: templates(name, 150) }]))
+    }
+    const members = (names: string[]) => endpoint(names.map((name): [string, string] => [name, name]))
+    const all = buildCatalog(members(['short', ...long]), known(listings))
+    t.equal(all.matchedOfEach, 83)
+    t.match(all.resource('short://3/x'), { upstream: 'short' })
+    for (const name of ['long-0', 'long-11']) {
+      t.match(all.resource(`${name}://82/x`), { upstream: name })
+      t.equal(all.resource(`${name}://83/x`), undefined)
+      t.match(all.resource(`gatehouse://${name}/${name}://83/x`), { upstream: name }, 'in the form of the lists')
+    }
+    const few = buildCatalog(members(long.slice(0, 10)), known(listings))
+    t.equal(few.matchedOfEach, Infinity)
+    t.match(few.resource('long-9://99/x'), { upstream: 'long-9' })
+  }
+)
+
+t.test('the log says each thing of an endpoint once, and not more than a hundred', async (t) => {
+  const lines: Array<Record<string, unknown>> = []
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) })
+  const report = createCatalogReports(log)
+  const [one, other] = [endpoint([['a', '']]), endpoint([['b', '']])]
+  const clash = (name: string) => ({ clashes: [{ name, has: 'a/x', hasNot: 'b/x' }], shortened: [], matchedOfEach: 83 })
+  for (const at of [one, one, other]) report(at, clash('x'))
+  t.match(
+    lines.map(({ names, ofEachUpstream }) => names ?? ofEachUpstream),
+    [[{ name: 'x' }], 83, [{ name: 'x' }], 83]
+  )
+  for (let at = 0; at < 200; at++) report(one, clash(`x${at}`))
+  t.equal(lines.length, 102)
+})

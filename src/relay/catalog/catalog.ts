@@ -163,6 +163,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     /** Claimed by two upstreams: they lead to the one whose prefix they begin with, up or not, else to the first. */
     clashes: [...names.clashes.values()],
     shortened: [...names.shortened.values()],
+    matchedOfEach: routes.matchedOfEach(),
     /** Shaped once for each revision. */
     list(name: ListName, revision: Revision): readonly JsonObject[] {
       if (revision === latestLegacy && (name !== 'tools' || modernTools.size === 0)) return lists[name]

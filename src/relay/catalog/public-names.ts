@@ -2,12 +2,11 @@
 // the name of another would otherwise get its calls while that one is down.
 
 import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'
-import type { Log } from '../../observe/log.ts'
 import type { UpstreamName } from '../../protocol/messages.ts'
 import { anyMatcher } from '../../protocol/glob.ts'
 import { mayBeShortened, publicNameFor } from '../../protocol/naming.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
-import type { Catalog, Offer } from './catalog.ts'
+import type { Offer } from './catalog.ts'
 
 /** A name that two claim, as UPSTREAM/NAME, and who has it; undefined: whose name it would be, if it were there. */
 export interface NameClash {
@@ -171,22 +170,4 @@ export function orderedTools(
       .filter(fits)
       .map(({ name, offer }) => [name, offer] as const)
   )
-}
-
-/** The most names of one catalog in one line of the log. */
-const maxReported = 20
-
-export function reportNames(
-  { tenant, name: endpoint }: Endpoint,
-  { clashes, shortened }: Pick<Catalog, 'clashes' | 'shortened'>,
-  log: Log
-): void {
-  if (clashes.length > 0)
-    log.warn(
-      { tenant, endpoint, names: clashes.slice(0, maxReported) },
-      'two upstreams claim the same name: it is the one whose prefix it begins with, or that the endpoint names ' +
-        'first; give one of them another prefix, or rename the tool'
-    )
-  if (shortened.length > 0)
-    log.info({ tenant, endpoint, names: shortened.slice(0, maxReported) }, 'names that hosts would refuse are changed')
 }

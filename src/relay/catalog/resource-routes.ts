@@ -5,6 +5,7 @@ import type { JsonObject, UpstreamName } from '../../protocol/messages.ts'
 import { unwrapUri, wrapUri } from '../../protocol/naming.ts'
 import { withUri, type UriMap } from '../../protocol/translate/rewrite.ts'
 import { uriMatcher } from '../../protocol/uri-template.ts'
+import { longestOf } from './cache/bounded-listings.ts'
 import type { ListName, Offer, Route } from './catalog.ts'
 import type { offeredBy } from './offered.ts'
 
@@ -18,7 +19,7 @@ export function createResourceRoutes(
   const templates = new Map<string, Offer>()
   let matchers: TemplateMatcher[] | undefined
   const matching = (uri: string): TemplateMatcher[] =>
-    (matchers ??= matchersOf(templates)).filter(({ matches }) => matches(uri))
+    (matchers ??= matchersOf(byUpstream(templates))).filter(({ matches }) => matches(uri))
   const templateOwners = (uri: string): UpstreamName[] => [...new Set(matching(uri).map(({ upstream }) => upstream))]
 
   /** Finds the route of a URI, whether or not the caller may use it. */
@@ -40,6 +41,8 @@ export function createResourceRoutes(
   return {
     resources,
     templates,
+    /** How many templates of each upstream a bare URI is tried on, where it is not tried on all; else Infinity. */
+    matchedOfEach: (): number => matchedOfEach(byUpstream(templates)),
     add(upstream: UpstreamName, listing: Readonly<Record<ListName, readonly JsonObject[]>> | undefined): void {
       const map = uriMap(upstream)
       for (const [kind, key, into] of [
@@ -76,6 +79,8 @@ export function createResourceRoutes(
 
 /** Of an upstream: a bare URI that is not listed is compared with all of them at once, whatever their servers wrote. */
 const maxMatchedTemplates = 100
+/** Of all of an endpoint: of more, the rest of those that list most is left out. */
+export const maxMatchedInEndpoint = 1_000
 
 interface TemplateMatcher {
   readonly upstream: UpstreamName
@@ -83,15 +88,23 @@ interface TemplateMatcher {
   readonly matches: (uri: string) => boolean
 }
 
-type Offers = ReadonlyMap<string, { readonly route: Route }>
+type Templates = ReadonlyMap<UpstreamName, ReadonlyArray<Pick<Offer, 'route'>>>
 
-function matchersOf(templates: Offers): TemplateMatcher[] {
-  const perUpstream = new Map<UpstreamName, number>()
-  return [...templates.values()].flatMap(({ route: { upstream, name } }) => {
-    const count = perUpstream.get(upstream) ?? 0
-    const matches = count < maxMatchedTemplates ? uriMatcher(name) : undefined
-    if (matches === undefined) return []
-    perUpstream.set(upstream, count + 1)
-    return [{ upstream, template: name, matches }]
-  })
+const byUpstream = (templates: ReadonlyMap<string, Offer>): Templates =>
+  Map.groupBy(templates.values(), ({ route: { upstream } }) => upstream)
+
+const matchedOfEach = (templates: Templates): number =>
+  longestOf(
+    [...templates.values()].map(({ length }) => Math.min(length, maxMatchedTemplates)),
+    maxMatchedInEndpoint
+  )
+
+function matchersOf(templates: Templates): TemplateMatcher[] {
+  const length = Math.min(maxMatchedTemplates, matchedOfEach(templates))
+  return [...templates].flatMap(([upstream, offers]) =>
+    offers.slice(0, length).flatMap(({ route: { name } }) => {
+      const matches = uriMatcher(name)
+      return matches === undefined ? [] : [{ upstream, template: name, matches }]
+    })
+  )
 }

@@ -42,7 +42,7 @@ export function createBoundedListings(log: Log) {
     known: ListingsByName,
     away: ListingsByName
   ): readonly [ListingsByName, ListingsByName] => {
-    const length = longestOf([...known.values(), ...away.values()].map(entriesOf))
+    const length = longestOf([...known.values(), ...away.values()].map(entriesOf), maxEntries)
     if (length === Infinity) return [known, away]
     if (!reported.has(endpoint))
       log.warn(
@@ -57,9 +57,9 @@ export function createBoundedListings(log: Log) {
   }
 }
 
-/** Returns the length that longer listings are cut to, so that all together have `maxEntries`; Infinity: none is. */
-function longestOf(lengths: readonly number[]): number {
-  let left = maxEntries
+/** Returns the length that longer lists are cut to, so that all together have no more than `max`; Infinity: none is. */
+export function longestOf(lengths: readonly number[], max: number): number {
+  let left = max
   const sorted = lengths.toSorted((a, b) => a - b)
   for (const [at, length] of sorted.entries()) {
     const share = Math.floor(left / (sorted.length - at))

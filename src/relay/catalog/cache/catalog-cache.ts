@@ -12,10 +12,10 @@ import { buildCatalog, type Catalog } from '../catalog.ts'
 import { definitionsOf } from '../client-catalogs.ts'
 import type { ListingSource } from '../listings.ts'
 import { type OwnListsByUpstream, withOwnLists } from '../own-lists.ts'
-import { reportNames } from '../public-names.ts'
 import type { ViewKey } from '../view.ts'
 import { createVisibleCatalogs, type Viewer } from '../visible.ts'
 import { createBoundedListings } from './bounded-listings.ts'
+import { createCatalogReports } from './catalog-reports.ts'
 
 interface Entry {
   /** `Listings.changeCount` when the entry was last known to be current. */
@@ -57,6 +57,7 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
   // An entry may go without a word, with its endpoint or its session.
   const collected = new FinalizationRegistry<HeldMemory>((held) => held.set(0))
   const bounded = createBoundedListings(log)
+  const report = createCatalogReports(log)
   const visible = createVisibleCatalogs()
 
   function build(context: EndpointContext, viewKey: ViewKey | undefined, own: OwnListsByUpstream | undefined): Catalog {
@@ -71,7 +72,7 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
       else if (last !== undefined) away.set(definition.name, last)
     }
     const catalog = buildCatalog(endpoint, ...bounded(endpoint, known, away))
-    reportNames(endpoint, catalog, log)
+    report(endpoint, catalog)
     return catalog
   }
 
