@@ -1,4 +1,4 @@
-// What the store did not take, and nobody asks for again: it is done when the store is back. Whoever was refused because
+// What the store did not take, and nobody asks for again: it is done when the store is back. Whoever was refused while
 // the store was away keeps no session and no seat by that until they idle out.
 
 import { type Clock, createDelay } from '../time/clock.ts'

@@ -51,10 +51,10 @@ export function sendForStatus(
 const pingText = (): JsonText =>
   JSON.stringify(requestMessage(`still-there-${randomBytes(9).toString('base64url')}`, { method: 'ping' }))
 
-/**
- * Statuses of a ping that prove nothing about the session: the credential was refused, or the server is busy.
- */
+/** Statuses of a ping that prove nothing about the session: the credential was refused, or the server is busy. */
 const passing: ReadonlySet<number> = new Set([401, 403, 408, 429, 502, 503, 504])
+
+type Found = 'known' | 'gone' | 'unknown' | 'unclear'
 
 /** The time between a refused ping and the second one, in milliseconds. */
 const askAgainMs = 1_000
@@ -72,7 +72,7 @@ export async function askForSession(
   headers: string,
   clock: Clock,
   limit: ReturnType<typeof deadline>
-): Promise<'known' | 'gone' | 'unknown' | 'unclear'> {
+): Promise<Found> {
   try {
     const known = await askOnce(target, headers, limit)
     if (known !== 'unclear') return known
@@ -83,11 +83,7 @@ export async function askForSession(
   }
 }
 
-async function askOnce(
-  target: HttpTarget,
-  headers: string,
-  limit: ReturnType<typeof deadline>
-): Promise<'known' | 'gone' | 'unknown' | 'unclear'> {
+async function askOnce(target: HttpTarget, headers: string, limit: ReturnType<typeof deadline>): Promise<Found> {
   const ping = { method: 'POST' as const, headers, body: pingText() }
   const outcome = await sendForStatus(target, ping, limit.signal)
   if (limit.passed()) return 'unknown'
