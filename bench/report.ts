@@ -72,6 +72,15 @@ export function floorOfHop(measured: Measured): string | undefined {
   )
 }
 
+/** Of each other gateway that was measured in the same rounds. */
+export const othersOf = ({ ways }: Measured, names: readonly string[]): string[] =>
+  ways
+    .filter(({ way }) => names.includes(way.via))
+    .map(({ way, ratio, quartiles, middleUs, perSecond, p50Ms }) => {
+      const [from, to] = quartiles.map((value) => value.toFixed(2))
+      return `${way.via} ${ratio.toFixed(2)} (${from}-${to}), ${middleUs.toFixed(0)} us, ${perSecond.toFixed(0)} req/s, p50 ${p50Ms.toFixed(2)} ms`
+    })
+
 export const startsHead = ['lifecycle', 'median', 'quartiles', 'aim', 'at least']
 
 export const startsRow = ({ what, unit, median, quartiles, aim, least }: Starts): string[] => [

@@ -2,22 +2,22 @@
 // them alike.
 
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { connect } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../test/kit/free-port.ts'
 import { findRedis } from '../scripts/programs.ts'
 import { findCores } from './cpu.ts'
 import { median, quantile } from './figures.ts'
 import type { Job, Load } from './load/load.ts'
-import { apiKey, createStage, pinned, type Peer, type Stage } from './stage.ts'
+import { startOtherGateway, wayThrough, type OtherGateway } from './peers/other-gateway.ts'
+import { apiKey, createStage, pinned, untilListening, type Peer, type Stage } from './stage.ts'
 import { usual, type Way, type Workload } from './workloads.ts'
 
 export interface RoundsOptions {
   readonly rounds: number
   /** Where gateways write a CPU profile when they end. Figures of such a run are not comparable. */
   readonly profile?: string | undefined
+  /** Measured in turn with ours, where the reference is the bare proxy. */
+  readonly others?: readonly OtherGateway[]
 }
 
 export interface Measured {
@@ -50,10 +50,11 @@ const roundMs = 800
 const firstWarm = { operations: 10_000, leastMs: 2_500, mostMs: 8_000 }
 
 /** @throws Error that says what this machine lacks */
-export async function measureWorkload(workload: Workload, options: RoundsOptions): Promise<Measured> {
+export async function measureWorkload(given: Workload, options: RoundsOptions): Promise<Measured> {
   const stage = await createStage()
   try {
-    const peers = await startPeers(stage, workload, options.profile)
+    const workload = withOthers(given, options.others ?? [])
+    const peers = await startPeers(stage, workload, options)
     const jobs: Job[] = []
     for (const way of workload.ways) jobs.push(await jobOf(stage, workload, way, peers))
     let rate: number | undefined
@@ -69,6 +70,14 @@ export async function measureWorkload(workload: Workload, options: RoundsOptions
   } finally {
     await stage.close()
   }
+}
+
+/** Ours stays the last. */
+function withOthers(workload: Workload, others: readonly OtherGateway[]): Workload {
+  const [first, last] = [workload.ways[0], workload.ways.at(-1)]
+  if (first?.via !== 'bare' || last === undefined) return workload
+  const ways = others.flatMap((other) => wayThrough(other, last) ?? [])
+  return { ...workload, ways: [...workload.ways.slice(0, -1), ...ways, last] }
 }
 
 async function warm(stage: Stage, job: Job): Promise<void> {
@@ -101,7 +110,7 @@ function summary(way: Way, loads: readonly Load[][], at: number): MeasuredWay {
 async function startPeers(
   stage: Stage,
   workload: Workload,
-  profile: string | undefined
+  { profile, others = [] }: RoundsOptions
 ): Promise<ReadonlyMap<string, Peer>> {
   const upstream = await stage.peer('peers/upstream.ts', 'ends')
   const peers = new Map([['direct', upstream]])
@@ -110,6 +119,9 @@ async function startPeers(
     if (workload.ways.some(({ via }) => via === name))
       peers.set(name, await stage.peer(`peers/${name}-proxy.ts`, 'middle', [upstream.origin]))
   }
+  for (const other of others)
+    if (workload.ways.some(({ via }) => via === other.name))
+      peers.set(other.name, await startOtherGateway(stage, other, upstream.origin))
   const store = workload.redis === true ? { store: await startRedis(stage) } : {}
   for (const [name, other] of [bareBus, bareBus.toReversed()] as const) {
     if (name !== undefined && workload.ways.some(({ via, owner }) => via === name || owner === name))
@@ -162,18 +174,8 @@ async function startRedis(stage: Stage): Promise<string> {
   const serve = [program, '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', stage.folder]
   const [command, ...args] = pinned(findCores(), 'ends', serve)
   stage.own(spawn(command, args, { stdio: 'ignore' }))
-  for (let tries = 0; ; tries++) {
-    const socket = connect(port, '127.0.0.1')
-    try {
-      await once(socket, 'connect')
-      return `redis://127.0.0.1:${port}`
-    } catch (error) {
-      if (tries === 100) throw error // It does not start.
-      await wait(50)
-    } finally {
-      socket.destroy()
-    }
-  }
+  await untilListening(port)
+  return `redis://127.0.0.1:${port}`
 }
 
 export const profileOf = (folder: string, { name }: Workload, { via }: Way): string =>

@@ -10,11 +10,13 @@ import { table } from './figures.ts'
 import { memory } from './memory.ts'
 import { observeCosts, observeShares } from './observe.ts'
 import { pathOfACall } from './path.ts'
+import { readOtherGateway } from './peers/other-gateway.ts'
 import { topOfProfile } from './profile.ts'
 import {
   addedLatency,
   floorOfHop,
   machine,
+  othersOf,
   page,
   ratioHead,
   ratioRow,
@@ -30,7 +32,7 @@ import { telling } from './telling.ts'
 import { workerCosts } from './workers.ts'
 import { workloads } from './workloads.ts'
 
-const others = [
+const further = [
   'start',
   'W7',
   'memory',
@@ -43,22 +45,25 @@ const others = [
   'swap',
   'workers'
 ]
-const names = [...workloads.map(({ name }) => name), ...others]
+const names = [...workloads.map(({ name }) => name), ...further]
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '7' },
     only: { type: 'string' },
     profile: { type: 'string' },
+    peer: { type: 'string', multiple: true, default: [] },
     write: { type: 'boolean', default: false }
   }
 })
+const others = values.peer.map(readOtherGateway)
+const otherNames = others.map(({ name }) => name)
 const rounds = Number(values.rounds)
 const only = values.only?.split(',')
 /** `W1` stands for `W1-key`, too. */
 const matches = (name: string, pattern: string): boolean => name === pattern || name.startsWith(`${pattern}-`)
 if (!(rounds >= 1) || only?.some((pattern) => !names.some((name) => matches(name, pattern))) === true) {
   process.stderr.write(
-    `usage: node bench/run.ts [--only NAME,NAME] [--rounds N] [--profile DIR] [--write]\nnames: ${names.join(' ')}\n`
+    `usage: node bench/run.ts [--only NAME,NAME] [--rounds N] [--profile DIR] [--peer FILE] [--write]\nnames: ${names.join(' ')}\n`
   )
   process.exit(2)
 }
@@ -81,9 +86,9 @@ if (measured.length > 0) {
   for (const workload of measured) {
     process.stderr.write(`${workload.name}: ${workload.what}\n`)
     try {
-      const result = await measureWorkload(workload, { rounds, profile: values.profile })
+      const result = await measureWorkload(workload, { rounds, profile: values.profile, others })
       rows.push(ratioRow(result))
-      for (const note of [addedLatency(result), floorOfHop(result)])
+      for (const note of [addedLatency(result), floorOfHop(result), ...othersOf(result, otherNames)])
         if (note !== undefined) notes.push(`${workload.name}: ${note}`)
       figures[workload.name] = result.ways
     } catch (error) {

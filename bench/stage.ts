@@ -4,9 +4,11 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as wait } from 'node:timers/promises'
 import { childrenOf, findCores, type Cores } from './cpu.ts'
 import { startIssuer, type Issuer } from './issuer.ts'
 import type { Job, Load } from './load/load.ts'
@@ -77,6 +79,22 @@ export interface Stage {
 /** @returns the command line that keeps a program on its side, as far as this machine can */
 export function pinned(cores: Cores | undefined, side: Side, command: readonly string[]): [string, ...string[]] {
   return [...(cores === undefined ? [] : ['taskset', '-c', cores[side]]), ...command] as [string, ...string[]]
+}
+
+/** @throws Error of the last connection, where nothing takes any for 20 seconds */
+export async function untilListening(port: number): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const socket = connect(port, '127.0.0.1')
+    try {
+      await once(socket, 'connect')
+      return
+    } catch (error) {
+      if (tries === 400) throw error
+      await wait(50)
+    } finally {
+      socket.destroy()
+    }
+  }
 }
 
 /** Of the upstreams and issuers that the tenants of the benches share. */
