@@ -201,15 +201,6 @@ export function changesBetween(before: Listing | undefined, after: Listing | und
   return changed.size > 0 || differ(info(before), info(after)) ? changed : undefined
 }
 
-/** Returns the newer listing with the lists of the older one in place of equal ones. */
-export const withSameLists = (newer: Listing, older: Listing | undefined): Listing =>
-  older === undefined || newer === older
-    ? newer
-    : {
-        ...newer,
-        ...Object.fromEntries(names.flatMap((name) => (differ(older[name], newer[name]) ? [] : [[name, older[name]]])))
-      }
-
 /**
  * Returns whether a client should get the view in place of the shared listing. If the shared listing is of 2026-07-28,
  * the view must be of an older revision and offer at least as much. It is better then even if it offers nothing more:

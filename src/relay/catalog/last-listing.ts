@@ -11,7 +11,7 @@ import type { Clock } from '../../time/clock.ts'
 import { runSteps } from '../../time/turns.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { shareTools } from '../../vault/shared-tools.ts'
-import { changesBetween, withSameLists } from './freshness.ts'
+import { changesBetween } from './freshness.ts'
 import { listingText, parseListing } from './past/listing-text.ts'
 import { notePast } from './past/past-listings.ts'
 
@@ -45,8 +45,7 @@ export function createHeldListing(
   /** @returns whether `shown` returns something else than before */
   function update(next: Listing | undefined, nextFailures: number): boolean {
     const before = shown()
-    // Catalogs hold those that they were built from as long as nothing differs.
-    listing = next && withSameLists(next, listing)
+    listing = next
     failures = nextFailures
     const kinds = changesBetween(before, shown())
     if (kinds !== undefined || reported.size > 0) onChange(new Set([...(kinds ?? []), ...reported]), !hasAnswered)
