@@ -39,23 +39,26 @@ async function scene(t: { teardown(run: () => unknown): void }) {
     })
   const answers: JsonObject[] = []
   const upstream = { name: upstreamName('up'), request: async () => answers.shift() ?? {} } as unknown as Upstream
-  const callOf = (subject: string): LegacyCall =>
-    ({
+  /** @param who a person, and a client and an endpoint where those are not the usual ones, with spaces between */
+  const callOf = (who: string): LegacyCall => {
+    const [subject, clientId = 'c', endpoint = 'default'] = who.split(' ')
+    return {
       client,
       signal: new AbortController().signal,
       request: { method: 'tools/call' },
       session: {
         key: 'live',
-        endpoint: 'default',
+        endpoint,
         session: {
           record: {
             revision: '2025-11-25',
             capabilities: {},
-            owner: { tenant: 'acme', issuer: 'i', subject, clientId: 'c' }
+            owner: { tenant: 'acme', issuer: 'i', subject, clientId }
           }
         }
       }
-    }) as unknown as LegacyCall
+    } as unknown as LegacyCall
+  }
   const tasks = process()
   const end = async (result: Result, who = 'ada', by = tasks): Promise<string> =>
     ((await by.ended(callOf(who), upstream, result, {}))['task'] as { taskId: string }).taskId
@@ -88,6 +91,25 @@ t.test('a caller has its newest results, whichever process stored them; no other
   t.notOk(await there(bobs), 'an id of somebody else is none')
   t.equal(keys.size, 65)
 })
+
+t.test(
+  'a person has so many slots whatever the client and the endpoint, each of which sees only its own',
+  async (t) => {
+    const { keys, answers, end, ask, there } = await scene(t)
+    const ids: string[] = []
+    for (let n = 0; n < 100; n++) ids.push(await end(saying(String(n)), `ada client-${n} endpoint-${n % 3}`))
+    t.equal(keys.size, 64)
+    t.notOk(await there(ids[0] ?? '', 'ada client-0 endpoint-0'))
+    t.ok(await there(ids[99] ?? '', 'ada client-99 endpoint-0'))
+    t.notOk(await there(ids[99] ?? '', 'ada client-98 endpoint-0'), 'of another client')
+    t.notOk(await there(ids[99] ?? '', 'ada client-99 endpoint-1'), 'at another endpoint')
+    answers.push({ taskId: 'x', status: 'working', createdAt: 'c', lastUpdatedAt: 'l', ttlMs: 60_000 }, {})
+    await ask('tasks/cancel', 'as.x', 'ada one')
+    t.match(await ask('tasks/get', 'as.x', 'ada one'), { status: 'cancelled' })
+    answers.push({ taskId: 'x', status: 'working', createdAt: 'c', lastUpdatedAt: 'l', ttlMs: 60_000 })
+    t.match(await ask('tasks/get', 'as.x', 'ada two'), { status: 'working' }, 'another client asks the server')
+  }
+)
 
 t.test('many results at once take no more slots', async (t) => {
   const { keys, end, there } = await scene(t)

@@ -4,7 +4,14 @@
 
 import { hash } from 'node:crypto'
 import { parseOwnJson } from '../../protocol/json.ts'
-import { GatewayError, isObject, type JsonObject, type Request, type Result } from '../../protocol/messages.ts'
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type Request,
+  type Result,
+  type TenantId
+} from '../../protocol/messages.ts'
 import type { Client, Upstream } from '../../protocol/seams.ts'
 import { firstOf } from '../../protocol/own-text.ts'
 import { isTaskOver, legacyTask, readTask, statusMessageOf, withRelatedTask } from '../../protocol/translate/tasks.ts'
@@ -12,7 +19,7 @@ import { bridgedTaskCountKey, bridgedTaskCountTtlMs, bridgedTaskKey } from '../.
 import type { Store } from '../../store/port.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { ServerRequestQuotas } from '../../upstream/rpc/server-requests.ts'
-import { type LegacyCall, sessionStorePartsOf } from '../call/call.ts'
+import type { LegacyCall } from '../call/call.ts'
 import type { MonotonicProgress } from '../call/monotonic-progress.ts'
 import {
   cancelledTask,
@@ -29,15 +36,15 @@ const maxResultTtlMs = 10 * 60_000
 /** Bytes of JSON. As much as is held of a stream to a client. */
 const maxStoredBytes = 4 * 1024 * 1024
 /**
- * Of one caller at one endpoint by the size of the result, so that large results do not replace small ones: 36 MiB in
- * all.
+ * Of one person, whatever the client and the endpoint, by the size of the result, so that large results do not replace
+ * small ones: 36 MiB in all.
  */
 const slotsBySize = [
   { slots: 64, maxBytes: 64 * 1024 },
   { slots: 16, maxBytes: 1024 * 1024 },
   { slots: 4, maxBytes: maxStoredBytes }
 ]
-/** The most cancellations of tasks of one caller in the store; later ones replace earlier ones. */
+/** The most cancellations of tasks of one person in the store; later ones replace earlier ones. */
 const cancelledSlots = 1_024
 
 export function createModernTasks({
@@ -184,24 +191,29 @@ interface StoredTask {
 }
 
 /**
- * Results of calls that ended at the gateway and are told as tasks, in the store. Each caller has a fixed number of
+ * Results of calls that ended at the gateway and are told as tasks, in the store. Each person has a fixed number of
  * slots, which are used in turn: a new task replaces the oldest, whichever process stored it, so that nothing has to be
  * counted or cleared. All throw GatewayError unavailable.
  */
 function createResultStore(store: Store, newId: () => string) {
-  /**
-   * The id of a task of the gateway names its slot. One of a server has a slot that follows from its id, and may lose
-   * it to another.
-   */
-  function keyOf({ session }: LegacyCall, { name }: Upstream, id: string): string {
+  const personOf = ({ session: { record } }: LegacyCall['session']): [TenantId, string, string, string] => {
+    const { tenant, issuer, subject } = record.owner
+    return [tenant, String(record.epoch), issuer, subject]
+  }
+  /** Whoever else the person is, at another endpoint or by another client, does not see the task. */
+  const ownerOf = ({ session: { endpoint, session } }: LegacyCall, { name }: Upstream, id: string): string =>
+    JSON.stringify([endpoint, session.record.owner.clientId, name, id])
+
+  /** The id of a task of the gateway names its slot. Of one of a server it follows, and may be lost. */
+  function keyOf(call: LegacyCall, upstream: Upstream, id: string): string {
     const [, own] = ownId.exec(id) ?? []
-    const digits = hash('sha256', JSON.stringify([name, id])).slice(0, 8)
-    return bridgedTaskKey(...sessionStorePartsOf(session), own ?? `mark-${parseInt(digits, 16) % cancelledSlots}`)
+    const digits = hash('sha256', ownerOf(call, upstream, id)).slice(0, 8)
+    return bridgedTaskKey(...personOf(call.session), own ?? `mark-${parseInt(digits, 16) % cancelledSlots}`)
   }
 
   /** @param stored without a result: the end of a task that its server knows under `id` */
   async function put(call: LegacyCall, upstream: Upstream, id: string, stored: StoredTask, ttlMs: number) {
-    const entry = { ...stored, upstream: upstream.name, id }
+    const entry = { ...stored, owner: ownerOf(call, upstream, id) }
     await store.set(keyOf(call, upstream, id), JSON.stringify(entry), { ttlMs })
   }
 
@@ -213,7 +225,7 @@ function createResultStore(store: Store, newId: () => string) {
       const at = slotsBySize.findIndex(({ maxBytes }) => bytes <= maxBytes)
       const size = slotsBySize[at]
       if (size === undefined) return undefined
-      const countKey = bridgedTaskCountKey(...sessionStorePartsOf(call.session), String(at))
+      const countKey = bridgedTaskCountKey(...personOf(call.session), String(at))
       const turn = await store.count(countKey, 1, bridgedTaskCountTtlMs)
       const taskId = `own.${at}-${turn % size.slots}.${newId()}`
       const made = { taskId, ...task }
@@ -224,8 +236,8 @@ function createResultStore(store: Store, newId: () => string) {
     async find(call: LegacyCall, upstream: Upstream, id: string): Promise<StoredTask | undefined> {
       const text = await store.get(keyOf(call, upstream, id))
       if (text === undefined) return undefined
-      const entry = parseOwnJson(text) as StoredTask & { readonly upstream: string; readonly id: string }
-      return entry.id === id && entry.upstream === upstream.name ? entry : undefined
+      const entry = parseOwnJson(text) as StoredTask & { readonly owner: string }
+      return entry.owner === ownerOf(call, upstream, id) ? entry : undefined
     }
   }
 }
