@@ -1,9 +1,11 @@
 // Listings: all pages, only what is declared, and nothing that could hurt.
 
 import t, { type Test } from 'tap'
+import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { fetchList, fetchListing } from '../../src/upstream/listing/listing.ts'
 import { handshake, httpDefinition, never, recordingEvents, testConnector } from '../kit/connector.ts'
-import { startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
+import { isMethod, startUpstream, type HttpUpstream, type HttpUpstreamOptions } from '../kit/upstream.ts'
+import { until } from '../kit/until.ts'
 import type { Upstream } from '../../src/protocol/seams.ts'
 
 async function open(t: Test, options: HttpUpstreamOptions = {}): Promise<{ upstream: Upstream; peer: HttpUpstream }> {
@@ -257,4 +259,27 @@ t.test('what is left out is read too: it counts, and only so much is noted', asy
     12,
     'and no further than 1 MiB'
   )
+})
+
+t.test('where one list fails, the others are read no further, and the memory of all is given back', async (t) => {
+  const { upstream, peer } = await open(t, {
+    pageSize: 50,
+    resources: Array.from({ length: 5_000 }, (_, at) => ({ uri: `test://${at}` }))
+  })
+  const memory = createMemoryAccount()
+  const read = () => fetchList(upstream, 'resources', never, undefined, memory.share('a', 'lists of x'))
+  const pages = () => methods(peer).filter((method) => method === 'resources/list').length
+  peer.override(isMethod('resources/templates/list'), async (response, { message }) => {
+    await until('some resources are taken', () => memory.held > 0)
+    const error = { code: -32603, message: 'database down' }
+    response
+      .setHeader('Content-Type', 'application/json')
+      .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error }))
+  })
+  t.match(await read().catch((error: unknown) => error), { error: { code: -32603 } })
+  t.equal(memory.held, 0)
+  // As long as the rest of the first reading would take.
+  t.equal((await read()).resources?.length, 5_000, 'positive control')
+  t.equal(memory.held, 0)
+  t.ok(pages() < 2 * 100, `${pages()} pages`)
 })

@@ -91,18 +91,14 @@ export async function fetchListing(
   const declared = specs.filter(({ kind }) => isObject(upstream.capabilities[kind]))
   const partial: string[] = []
   const failures = new Map<ListMember, RpcError>()
-  const { hints, ...lists } = await fetchLists(upstream, declared, { signal, now, memory, notes: partial }, failures)
+  const lists = await fetchLists(upstream, declared, { signal, now, memory, notes: partial }, failures)
   const [first] = failures.values()
   if (first !== undefined && failures.size === declared.length) throw first
   const { capabilities, serverInfo, instructions, revision, discoveryTtlMs } = upstream
   const none = { tools: [], prompts: [], resources: [], templates: [] }
   const failed = [...failures.keys()]
   const listing = { ...none, ...lists, capabilities, serverInfo, instructions, revision, partial, failed }
-  return {
-    ...listing,
-    ...(discoveryTtlMs === undefined ? {} : { discoveryTtlMs }),
-    ...(hints === undefined ? {} : { hints })
-  }
+  return discoveryTtlMs === undefined ? listing : { ...listing, discoveryTtlMs }
 }
 
 /**
@@ -138,6 +134,10 @@ async function fetchLists(
   failures?: Map<ListMember, RpcError>
 ): Promise<ListingPart> {
   const held = memory && holdMemory(memory)
+  // Nothing is counted once it is released: where one list fails, another may still be taken in.
+  const release = held?.retain()
+  const over = new AbortController()
+  const within = AbortSignal.any([signal, over.signal])
   const lists: Partial<Record<ListMember, JsonObject[]>> = {}
   const hints: Partial<Record<ListMember, ListTtl>> = {}
   const fetchOne = async (spec: ListSpec): Promise<void> => {
@@ -145,7 +145,7 @@ async function fetchLists(
     // The time before the first page, so that no page is older than noted.
     const fetchedAt = upstream.era === 'modern' ? now?.() : undefined
     try {
-      const { items, ttlMs } = await fetchPages(upstream, spec, signal, notes, held)
+      const { items, ttlMs } = await fetchPages(upstream, spec, within, notes, held)
       lists[member] = items
       if (fetchedAt !== undefined && ttlMs !== undefined) hints[member] = { ttlMs, fetchedAt }
     } catch (error) {
@@ -154,7 +154,10 @@ async function fetchLists(
       notes.push(`${member}: the server answered with error ${error.error.code}`)
     }
   }
-  await Promise.all(wanted.map(fetchOne)).finally(() => held?.set(0))
+  await Promise.all(wanted.map(fetchOne)).finally(() => {
+    release?.()
+    over.abort()
+  })
   return Object.keys(hints).length === 0 ? lists : { ...lists, hints }
 }
 
@@ -170,13 +173,7 @@ export function withListingParts(listing: Listing, parts: readonly ListingPart[]
   )
 }
 
-async function fetchPages(
-  upstream: Upstream,
-  spec: ListSpec,
-  signal: AbortSignal,
-  notes: string[],
-  held: HeldMemory | undefined
-) {
+async function fetchPages(upstream: Upstream, spec: ListSpec, signal: AbortSignal, notes: string[], held?: HeldMemory) {
   const { member, method, resultMember } = spec
   const items: JsonObject[] = []
   const cursors = new Set<string>()
