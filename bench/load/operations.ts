@@ -133,7 +133,7 @@ const callOf = (name: string, tool: ToolName) =>
 async function findTool(tool: string, list: (params: Fields) => Promise<Answer>): Promise<string> {
   for (let params: Fields = {}; ;) {
     const text = (await list(params)).body.toString()
-    const [, name] = new RegExp(`"name":"((?:[^"]*__)?${tool})"`).exec(text) ?? []
+    const [, name] = new RegExp(`"name":"((?:[^"]*_)?${tool})"`).exec(text) ?? []
     if (name !== undefined) return name
     const [, cursor] = /"nextCursor":"([^"]+)"/.exec(text) ?? []
     if (cursor === undefined) throw new Error(`no tool ${tool} in ${text.slice(0, 500)}`)
