@@ -1468,7 +1468,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'shown with the next request'
     ],
     ['relay/tasks/modern-for-session.ts maxStoredBytes', 'a stored result of a task', 'task', 'an error that says so'],
-    ['relay/tasks/modern-for-session.ts cancelledSlots', 'stored cancellations', 'caller', 'the oldest are replaced'],
+    ['relay/tasks/modern-for-session.ts cancelledSlots', 'stored cancellations', 'person', 'the oldest are replaced'],
     [
       'relay/tasks/modern-for-session.ts maxResultTtlMs',
       'life of a result of a call that ended at once',

@@ -40,7 +40,7 @@ export function createSessionSlots(
   store: Store,
   clock: { now(): number },
   randomBytes: (size: number) => Buffer,
-  unfinished: Pick<Unfinished, 'later'>
+  unfinished: Pick<Unfinished, 'orLater'>
 ) {
   /** When a row had no free slot: forgotten after `fullMs`, and when one of its sessions ends at this process. */
   const fullSince = new LRUCache<string, number>({ max: maxFullOwners })
@@ -59,7 +59,7 @@ export function createSessionSlots(
         (_, at) => (max <= maxLooks ? from + begin + at : random()) % max
       )
     const claim = (slot: number): Promise<boolean> =>
-      store.set(keyOf(slot), sessionKey, { ttlMs, when: 'absent' }).catch(givenBack(row, slot, sessionKey))
+      orGivenBack(store.set(keyOf(slot), sessionKey, { ttlMs, when: 'absent' }), row, slot, sessionKey)
     for (const slot of slots(0, guesses)) if (await claim(slot)) return slot
     const others = slots(guesses, maxLooks)
     const taken = await Promise.all(others.map((slot) => store.get(keyOf(slot))))
@@ -73,9 +73,9 @@ export function createSessionSlots(
     fullSince.delete(name)
   }
 
-  /** For a slot that may be taken, by a session that there will not be. */
-  const givenBack = (row: Row, slot: number, sessionKey: string) =>
-    unfinished.later(`${row.keyOf(slot)} ${sessionKey}`, () => releaseIn(row, slot, sessionKey))
+  /** Where it fails, the slot may be taken by a session that there will not be. */
+  const orGivenBack = <T>(done: Promise<T>, row: Row, slot: number, sessionKey: string): Promise<T> =>
+    unfinished.orLater(done, `${row.keyOf(slot)} ${sessionKey}`, () => releaseIn(row, slot, sessionKey))
 
   const rowsOf = ({ seat, tenantSeat, ...holder }: Holder & Seats): Array<readonly [Row, number]> => [
     [rowOfPerson(holder), seat],
@@ -90,10 +90,10 @@ export function createSessionSlots(
       const seat = await takeIn(person, sessionKey, perPrincipal, ttlMs)
       if (seat === undefined) throw tooManySessions('This caller', 'limits.sessionsPerPrincipal', perPrincipal, idleMs)
       if (perTenant === undefined) return { seat }
-      const failed = givenBack(person, seat, sessionKey)
-      const tenantSeat = await takeIn(rowOfTenant(holder), sessionKey, perTenant, ttlMs).catch(failed)
+      const orSeatBack = <T>(done: Promise<T>): Promise<T> => orGivenBack(done, person, seat, sessionKey)
+      const tenantSeat = await orSeatBack(takeIn(rowOfTenant(holder), sessionKey, perTenant, ttlMs))
       if (tenantSeat !== undefined) return { seat, tenantSeat }
-      await releaseIn(person, seat, sessionKey).catch(failed)
+      await orSeatBack(releaseIn(person, seat, sessionKey))
       throw tooManySessions('The tenant of this caller', 'resources.sessions', perTenant, idleMs)
     },
     async prolong(session: Holder & Seats, sessionKey: string, ttlMs: number): Promise<void> {

@@ -51,7 +51,7 @@ interface SessionsOptions {
 
 export async function createSessions(options: SessionsOptions) {
   const { store, clock, randomBytes, snapshot, node, log } = options
-  const unfinished = createUnfinished(clock)
+  const unfinished = createUnfinished(clock, log)
   const slots = createSessionSlots(store, clock, randomBytes, unfinished)
   const epochs = createSessionEpochs(store, log)
   const index = createSessionIndex(options, epochs.current)
@@ -94,8 +94,8 @@ export async function createSessions(options: SessionsOptions) {
     copies.delete(key)
     const isFirst = await store.delete(key)
     ended(key, isFirst ? session : undefined)
-    await store.publish(sessionsChannel, `${await epochs.countEnd(record.owner.tenant)} ${record.owner.tenant} ${key}`)
     await slots.release(record, key)
+    await store.publish(sessionsChannel, `${await epochs.countEnd(record.owner.tenant)} ${record.owner.tenant} ${key}`)
     await index.remove(session)
   }
 
@@ -113,7 +113,7 @@ export async function createSessions(options: SessionsOptions) {
       const record: SessionRecord = { ...place, touchedAt: place.openedAt, ...seats, ...client, logLevel: undefined }
       const session = { key, record }
       const taken = store.set(key, JSON.stringify(record), { ttlMs, when: 'absent' })
-      await taken.catch(unfinished.later(key, () => end(session)))
+      await unfinished.orLater(taken, key, () => end(session))
       await index.add(session)
       copy(key, record)
       return { id, session }
@@ -144,7 +144,7 @@ export async function createSessions(options: SessionsOptions) {
     },
 
     /** Ends it at every process, and for good (session-epochs.ts). @throws GatewayError unavailable: it ends later */
-    end: (session: Session) => end(session).catch(unfinished.later(session.key, () => end(session))),
+    end: (session: Session) => unfinished.orLater(end(session), session.key, () => end(session)),
 
     /** Ends the sessions of removed tenants; to be called after each reload. Never rejects. */
     endRemovedTenants(): Promise<void> {
@@ -245,6 +245,6 @@ function createSessionRecords(
     copy,
     write,
     find,
-    outdate: (): unknown => generation++
+    outdate: (): void => void generation++
   }
 }

@@ -15,7 +15,7 @@ import { clock, type TestClock } from './reader.ts'
 const ttlMs = 60_000
 const ada = { owner, epoch: 0 }
 /** The store is never away here. */
-const none = createUnfinished(steadyClock)
+const none = createUnfinished(steadyClock, quiet)
 
 /** @returns the seat in the limit of the caller; undefined where it has none left */
 function seatsOf({ take, prolong, release }: ReturnType<typeof createSessionSlots>) {

@@ -200,20 +200,20 @@ function createResultStore(store: Store, newId: () => string) {
     const { tenant, issuer, subject } = record.owner
     return [tenant, String(record.epoch), issuer, subject]
   }
-  /** Whoever else the person is, at another endpoint or by another client, does not see the task. */
-  const ownerOf = ({ session: { endpoint, session } }: LegacyCall, { name }: Upstream, id: string): string =>
+  /** The same person does not see the task at another endpoint, or by another client. */
+  const bindingOf = ({ session: { endpoint, session } }: LegacyCall, { name }: Upstream, id: string): string =>
     JSON.stringify([endpoint, session.record.owner.clientId, name, id])
 
   /** The id of a task of the gateway names its slot. Of one of a server it follows, and may be lost. */
   function keyOf(call: LegacyCall, upstream: Upstream, id: string): string {
     const [, own] = ownId.exec(id) ?? []
-    const digits = hash('sha256', ownerOf(call, upstream, id)).slice(0, 8)
+    const digits = hash('sha256', bindingOf(call, upstream, id)).slice(0, 8)
     return bridgedTaskKey(...personOf(call.session), own ?? `mark-${parseInt(digits, 16) % cancelledSlots}`)
   }
 
   /** @param stored without a result: the end of a task that its server knows under `id` */
   async function put(call: LegacyCall, upstream: Upstream, id: string, stored: StoredTask, ttlMs: number) {
-    const entry = { ...stored, owner: ownerOf(call, upstream, id) }
+    const entry = { ...stored, binding: bindingOf(call, upstream, id) }
     await store.set(keyOf(call, upstream, id), JSON.stringify(entry), { ttlMs })
   }
 
@@ -236,8 +236,8 @@ function createResultStore(store: Store, newId: () => string) {
     async find(call: LegacyCall, upstream: Upstream, id: string): Promise<StoredTask | undefined> {
       const text = await store.get(keyOf(call, upstream, id))
       if (text === undefined) return undefined
-      const entry = parseOwnJson(text) as StoredTask & { readonly owner: string }
-      return entry.owner === ownerOf(call, upstream, id) ? entry : undefined
+      const entry = parseOwnJson(text) as StoredTask & { readonly binding: string }
+      return entry.binding === bindingOf(call, upstream, id) ? entry : undefined
     }
   }
 }

@@ -129,9 +129,9 @@ export const presentedRequest =
                 sent(keptBytes)
               }
             }),
-            // A server that asks something about a call has accepted its credential.
+            // A server that asks something about a call, on the stream of its answer, has accepted its credential.
             ask(serverRequest, options) {
-              kept = undefined
+              if (options?.outlivesCall !== true) kept = undefined
               return ask(serverRequest, options)
             }
           }
