@@ -9,7 +9,7 @@ import type { Upstream } from '../../src/protocol/seams.ts'
 import { changedKinds } from '../../src/relay/catalog/freshness.ts'
 import { createListingWatcher } from '../../src/relay/catalog/listing-watcher.ts'
 import { listingText } from '../../src/relay/catalog/past/listing-text.ts'
-import { keptListings, notePast, pastOf } from '../../src/relay/catalog/past/past-listings.ts'
+import { keptListings, listingAt, notePast, pastOf } from '../../src/relay/catalog/past/past-listings.ts'
 import { isSameJson, keepSame } from '../../src/relay/catalog/past/same-entries.ts'
 import { listingKey } from '../../src/store/keys.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -137,7 +137,34 @@ t.test('what has changed in a long listing is found in many turns', async (t) =>
   await store.close()
 })
 
-t.test('of members in another order, no more than 1,000 entries are looked into', async (t) => {
+t.test('what a long listing was is found in a step for each change of a list', async (t) => {
+  const lists = listsOf(many)
+  const [now, changes] = [finished(listingText(lists)), 32]
+  const change = (at: number) => {
+    const altered = (key: string) => ({
+      came: [],
+      gone: [],
+      altered: [{ ...entryOf(key, at, false), title: 'before' }]
+    })
+    const of = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' }
+    return { at: at + 2, lists: Object.fromEntries(Object.entries(of).map(([member, key]) => [member, altered(key)])) }
+  }
+  const past = JSON.stringify({ since: 1, changes: Array.from({ length: changes }, (_, at) => change(at)) })
+  const read = (at: number) => {
+    const steps = listingAt({ now, past }, at)
+    for (let count = 0; ; count++) {
+      const { done, value } = steps.next()
+      if (done === true) return { count, value }
+    }
+  }
+  const [last, first] = [read(changes + 2), read(1)]
+  t.same(last.value?.tools, lists.tools)
+  const titled = first.value?.templates.filter(({ title }) => title === 'before')
+  t.equal(titled?.length, changes)
+  t.ok(first.count - last.count >= 4 * changes, `${first.count - last.count} steps more`)
+})
+
+t.test('of members in another order, no more than 1,000 entries are sorted to be compared', async (t) => {
   const { store, note } = await keptStore(listsOf(300))
   await note(listsOf(300, true), 2)
   const [change, ...more] = pastOf(await keptListings(store, 'h'))?.changes ?? []

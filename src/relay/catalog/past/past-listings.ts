@@ -93,8 +93,12 @@ function* changesOf(before: EntryLists, after: EntryLists): Steps<ListingChangeK
 }
 
 /** The change before it was made. */
-function withoutChange(member: Member, list: readonly JsonObject[], change: ListChange | undefined): JsonObject[] {
-  if (change === undefined) return [...list]
+function withoutChange(
+  member: Member,
+  list: readonly JsonObject[],
+  change: ListChange | undefined
+): readonly JsonObject[] {
+  if (change === undefined) return list
   const came = new Set(change.came)
   const altered = byName(member, change.altered)
   const kept = list.filter((entry) => !came.has(nameIn(member, entry)))
@@ -180,7 +184,7 @@ export async function keptListings(store: Store, hash: string): Promise<KeptList
 }
 
 /**
- * What an upstream listed then; undefined where that is not known any more, or never was.
+ * What an upstream listed then, a step for each change of a list; undefined where that is not known any more, or never was.
  * @param at epoch ms
  */
 export function* listingAt({ now: text, past: changes }: KeptListings, at: number): Steps<Listing | undefined> {
@@ -188,9 +192,16 @@ export function* listingAt({ now: text, past: changes }: KeptListings, at: numbe
   const past = pastIn(changes)
   if (now === undefined || past === undefined || at < past.since) return undefined
   const later = past.changes.filter((change) => change.at > at).toReversed()
-  const listOf = (member: Member): JsonObject[] =>
-    later.reduce((list, { lists }) => withoutChange(member, list, lists[member]), [...now[member]])
-  return { ...now, ...Object.fromEntries(members.map((member) => [member, listOf(member)])) }
+  const then: Partial<Record<Member, readonly JsonObject[]>> = {}
+  for (const member of members) {
+    let list = now[member]
+    for (const { lists } of later) {
+      list = withoutChange(member, list, lists[member])
+      yield
+    }
+    then[member] = list
+  }
+  return { ...now, ...then }
 }
 
 /** The changes that are kept, the oldest first, and since when. */
