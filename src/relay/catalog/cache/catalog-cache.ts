@@ -19,12 +19,11 @@ import { createCatalogReports } from './catalog-reports.ts'
 
 interface Entry {
   /** `Listings.changeCount` when the entry was last known to be current. */
-  readonly changeCount: number
+  changeCount: number
   readonly endpoint: Endpoint
   readonly viewKey: string | undefined
+  /** Held by `Built`. */
   readonly catalog: WeakRef<Catalog>
-  /** Holds the catalog: see `heldBy`. */
-  readonly holder: object
   /** What is counted for the catalog; undefined: nothing, or it is counted with another entry. */
   readonly held: HeldMemory | undefined
 }
@@ -54,6 +53,7 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
   const bySession = new WeakMap<OwnListsByUpstream, Entry>()
   /** One call looks its catalog up several times. */
   const uncounted = new WeakMap<Tenant, { readonly at: unknown; readonly entry: Entry }>()
+  const root = new Built()
   // An entry may go without a word, with its endpoint or its session.
   const collected = new FinalizationRegistry<HeldMemory>((held) => held.set(0))
   const bounded = createBoundedListings(log)
@@ -105,15 +105,16 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
     const last = isSame ? known.catalog.deref() : undefined
     listings.catalogs.asked++
     if (last !== undefined && known?.changeCount === changeCount) return last
-    const versions = definitionsOf(context).map((definition) => listings.version(definition, viewKey))
-    const kept = known !== undefined && last === heldFor(versions, known.holder) ? last : undefined
-    if (kept === undefined) known?.held?.set(0)
-    const catalog = kept ?? build(context, viewKey, own)
-    const { held, holder } =
-      kept === undefined || known === undefined
-        ? { held: countedFor(tenant, catalog), holder: heldBy(versions, catalog) }
-        : known
-    const entry = { changeCount, endpoint, viewKey: viewKey?.key, catalog: new WeakRef(catalog), holder, held }
+    const { catalogs } = definitionsOf(context).reduce((built, each) => built.of(listings.version(each, viewKey)), root)
+    if (last !== undefined && known !== undefined && catalogs.has(known)) {
+      known.changeCount = changeCount
+      return last
+    }
+    known?.held?.set(0)
+    const catalog = build(context, viewKey, own)
+    const held = countedFor(tenant, catalog)
+    const entry = { changeCount, endpoint, viewKey: viewKey?.key, catalog: new WeakRef(catalog), held }
+    catalogs.set(entry, catalog)
     if (held !== undefined) entries.set(at, entry)
     else {
       entries.delete(at)
@@ -135,8 +136,7 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
     if (definitionsOf(context).some((each) => listings.last(each, viewKey) !== listings.last(each)))
       return current(views, viewKey.id, context, viewKey)
     const catalog = current(shared, endpoint, context)
-    const held = { holder: {}, held: undefined }
-    views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, catalog: new WeakRef(catalog), ...held })
+    views.set(viewKey.id, { changeCount, endpoint, viewKey: undefined, catalog: new WeakRef(catalog), held: undefined })
     return catalog
   }
 
@@ -146,17 +146,19 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
 }
 
 /**
- * Returns what holds the catalog for as long as these versions of listings are there: a catalog holds the lists that it
- * was built from, which nobody counts once there are newer ones, and nobody may ask for it again.
+ * Holds catalogs for as long as their entries and all versions of listings are there that they were built from: a catalog
+ * holds the lists, which nobody counts once there are newer ones, and nobody may ask for it again.
  */
-const heldBy = (versions: readonly object[], catalog: Catalog): object =>
-  versions.reduceRight<object>((inner, version) => new WeakMap([[version, inner]]), catalog)
+class Built {
+  readonly catalogs = new WeakMap<Entry, Catalog>()
+  private readonly next = new WeakMap<object, Built>()
 
-const heldFor = (versions: readonly object[], holder: object): object | undefined =>
-  versions.reduce<object | undefined>(
-    (inner, version) => (inner instanceof WeakMap ? (inner as WeakMap<object, object>).get(version) : undefined),
-    holder
-  )
+  of(version: object): Built {
+    const built = this.next.get(version) ?? new Built()
+    this.next.set(version, built)
+    return built
+  }
+}
 
 /** Returns an estimate from above, in bytes. */
 const sizeOf = ({ tools, prompts, resources, templates }: Catalog): number =>
