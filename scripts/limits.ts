@@ -346,7 +346,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/catalog/past/past-listings.ts maxPastChars chars', 'the same, as JSON', 'upstream', 'the oldest goes'],
     [
       'relay/catalog/past/past-listings.ts maxOrdered',
-      'entries whose members came in another order that are looked into',
+      'entries that are compared again with their members sorted',
       'change of a listing',
       'the rest counts as altered'
     ],
@@ -1730,8 +1730,14 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'no bare URI matches the rest'
     ],
     [
+      'relay/catalog/resource-routes.ts maxParsedTemplates',
+      'templates that are looked at for these',
+      'upstream',
+      'no bare URI matches the rest'
+    ],
+    [
       'relay/catalog/resource-routes.ts maxMatchedInEndpoint',
-      'the same, of all upstreams together',
+      'templates that a bare URI is tried on, of all upstreams together; at least one of each',
       'endpoint',
       'no bare URI matches the rest of those that list most'
     ],

@@ -307,20 +307,50 @@ t.test(
     const few = buildCatalog(members(long.slice(0, 10)), known(listings))
     t.equal(few.matchedOfEach, Infinity)
     t.match(few.resource('long-9://99/x'), { upstream: 'long-9' })
+    const wide = Array.from({ length: 1_001 }, (_, at) => `u-${at}`)
+    const each = known(Object.fromEntries(wide.map((name) => [name, { templates: templates(name, 2) }])))
+    const widest = buildCatalog(members(wide), each)
+    t.equal(widest.matchedOfEach, 1)
+    t.match(widest.resource('u-1000://0/x'), { upstream: 'u-1000' }, 'of more upstreams, it is tried on one of each')
+    t.equal(widest.resource('u-1000://1/x'), undefined)
   }
 )
 
-t.test('the log says each thing of an endpoint once, and not more than a hundred', async (t) => {
+t.test('templates that say too little take no place of others; of an upstream 1,000 are looked at', async (t) => {
+  const little = (count: number) => Array.from({ length: count }, (_, at) => ({ uriTemplate: `{x${at}}` }))
+  const last = { uriTemplate: 'own://{id}' }
+  const routeAfter = (count: number) =>
+    buildCatalog(
+      endpoint([
+        ['a', 'a'],
+        ['b', 'b']
+      ]),
+      known({ a: { templates: [...little(count), last] }, b: {} })
+    ).resource('own://x')
+  t.match(routeAfter(999), { upstream: 'a' })
+  t.equal(routeAfter(1_000), undefined)
+})
+
+t.test('the log says each thing of an endpoint once, and of names not more than a hundred', async (t) => {
   const lines: Array<Record<string, unknown>> = []
   const log = pino({}, { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) })
   const report = createCatalogReports(log)
   const [one, other] = [endpoint([['a', '']]), endpoint([['b', '']])]
-  const clash = (name: string) => ({ clashes: [{ name, has: 'a/x', hasNot: 'b/x' }], shortened: [], matchedOfEach: 83 })
+  const clash = (name: string, matchedOfEach = 83) => ({
+    clashes: [{ name, has: 'a/x', hasNot: 'b/x' }],
+    shortened: [],
+    matchedOfEach
+  })
   for (const at of [one, one, other]) report(at, clash('x'))
   t.match(
     lines.map(({ names, ofEachUpstream }) => names ?? ofEachUpstream),
     [[{ name: 'x' }], 83, [{ name: 'x' }], 83]
   )
   for (let at = 0; at < 200; at++) report(one, clash(`x${at}`))
-  t.equal(lines.length, 102)
+  t.equal(lines.length, 103)
+  const third = endpoint([['c', '']])
+  for (let at = 0; at < 200; at++) report(third, clash(`x${at}`, Infinity))
+  t.equal(lines.length, 203)
+  report(third, clash('x', 7))
+  t.match(lines.slice(203), [{ ofEachUpstream: 7 }], 'names hide no other line')
 })

@@ -81,6 +81,8 @@ export function createResourceRoutes(
 const maxMatchedTemplates = 100
 /** Of all of an endpoint: of more, the rest of those that list most is left out. */
 export const maxMatchedInEndpoint = 1_000
+/** Of an upstream: those that say too little are none of the above, but are looked at. */
+const maxParsedTemplates = 1_000
 
 interface TemplateMatcher {
   readonly upstream: UpstreamName
@@ -101,10 +103,14 @@ const matchedOfEach = (templates: Templates): number =>
 
 function matchersOf(templates: Templates): TemplateMatcher[] {
   const length = Math.min(maxMatchedTemplates, matchedOfEach(templates))
-  return [...templates].flatMap(([upstream, offers]) =>
-    offers.slice(0, length).flatMap(({ route: { name } }) => {
-      const matches = uriMatcher(name)
-      return matches === undefined ? [] : [{ upstream, template: name, matches }]
-    })
-  )
+  return [...templates].flatMap(([upstream, offers]) => {
+    const matchers = offers
+      .values()
+      .take(maxParsedTemplates)
+      .flatMap(({ route: { name } }) => {
+        const matches = uriMatcher(name)
+        return matches === undefined ? [] : [{ upstream, template: name, matches }]
+      })
+    return [...matchers.take(length)]
+  })
 }

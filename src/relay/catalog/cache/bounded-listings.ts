@@ -57,12 +57,15 @@ export function createBoundedListings(log: Log) {
   }
 }
 
-/** Returns the length that longer lists are cut to, so that all together have no more than `max`; Infinity: none is. */
+/**
+ * Returns the length that longer lists are cut to, at least 1, so that all together have no more than `max`, or one
+ * each; Infinity: none is cut.
+ */
 export function longestOf(lengths: readonly number[], max: number): number {
   let left = max
   const sorted = lengths.toSorted((a, b) => a - b)
   for (const [at, length] of sorted.entries()) {
-    const share = Math.floor(left / (sorted.length - at))
+    const share = Math.max(1, Math.floor(left / (sorted.length - at)))
     if (length > share) return share
     left -= length
   }

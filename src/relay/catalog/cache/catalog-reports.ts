@@ -9,11 +9,12 @@ import { maxMatchedInEndpoint } from '../resource-routes.ts'
 
 /** The most names of one catalog in one line of the log. */
 const maxReported = 20
-/** Of an endpoint: a server that lists other names each time fills no log. */
+/** Of names of an endpoint: a server that lists other ones each time fills no log, and hides nothing else. */
 const maxLines = 100
 
 export function createCatalogReports(log: Log) {
   const reported = new WeakMap<Endpoint, Set<string>>()
+  const withManyTemplates = new WeakSet<Endpoint>()
 
   return (
     endpoint: Endpoint,
@@ -21,11 +22,12 @@ export function createCatalogReports(log: Log) {
   ): void => {
     const lines = reported.get(endpoint) ?? new Set<string>()
     reported.set(endpoint, lines)
+    const where = { tenant: endpoint.tenant, endpoint: endpoint.name }
     function once(level: 'warn' | 'info', fields: object, message: string): void {
       const line = digest(JSON.stringify([message, fields]))
       if (lines.has(line) || lines.size >= maxLines) return
       lines.add(line)
-      log[level]({ tenant: endpoint.tenant, endpoint: endpoint.name, ...fields }, message)
+      log[level]({ ...where, ...fields }, message)
     }
     if (clashes.length > 0)
       once(
@@ -36,12 +38,12 @@ export function createCatalogReports(log: Log) {
       )
     if (shortened.length > 0)
       once('info', { names: shortened.slice(0, maxReported) }, 'names that hosts would refuse are changed')
-    if (matchedOfEach !== Infinity)
-      once(
-        'warn',
-        { max: maxMatchedInEndpoint, ofEachUpstream: matchedOfEach },
-        'the upstreams of an endpoint list more templates than a bare URI is tried on: it matches none of the rest; ' +
-          'divide them among several endpoints'
-      )
+    if (matchedOfEach === Infinity || withManyTemplates.has(endpoint)) return
+    withManyTemplates.add(endpoint)
+    log.warn(
+      { ...where, max: maxMatchedInEndpoint, ofEachUpstream: matchedOfEach },
+      'the upstreams of an endpoint list more templates than a bare URI is tried on: it matches none of the rest; ' +
+        'divide them among several endpoints'
+    )
   }
 }
