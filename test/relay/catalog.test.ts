@@ -331,6 +331,33 @@ t.test('templates that say too little take no place of others; of an upstream 1,
   t.equal(routeAfter(1_000), undefined)
 })
 
+t.test('a bare URI is compared with each template once, also where the endpoint takes some away', async (t) => {
+  const uriTemplate = 'alone://{id}'
+  const listings = { one: { templates: [{ uriTemplate, name: 'alone' }] }, two: {} }
+  const members: Array<[string, string]> = [
+    ['one', 'one'],
+    ['two', 'two']
+  ]
+  const catalog = buildCatalog({ ...endpoint(members), deny: { templates: ['one/secret://*'] } }, known(listings))
+  const strings = String.prototype
+  const original = Object.getOwnPropertyDescriptor(strings, 'startsWith') ?? {}
+  const startsWith = original.value as (start: string, at?: number) => boolean
+  let compared = 0
+  t.teardown(() => Object.defineProperty(strings, 'startsWith', original))
+  Object.defineProperty(strings, 'startsWith', {
+    ...original,
+    value(this: string, start: string, at?: number) {
+      if (start === 'alone://') compared++
+      return startsWith.call(this, start, at)
+    }
+  })
+  t.same(catalog.resource('alone://x'), { upstream: 'one', name: 'alone://x', listedAs: uriTemplate })
+  t.equal(compared, 1)
+  compared = 0
+  t.match(catalog.resource('gatehouse://one/alone://x'), { listedAs: uriTemplate }, 'in the form of the lists')
+  t.equal(compared, 1)
+})
+
 t.test('the log says each thing of an endpoint once, and of names not more than a hundred', async (t) => {
   const lines: Array<Record<string, unknown>> = []
   const log = pino({}, { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) })

@@ -20,10 +20,9 @@ export function createResourceRoutes(
   let matchers: TemplateMatcher[] | undefined
   const matching = (uri: string): TemplateMatcher[] =>
     (matchers ??= matchersOf(byUpstream(templates))).filter(({ matches }) => matches(uri))
-  const templateOwners = (uri: string): UpstreamName[] => [...new Set(matching(uri).map(({ upstream }) => upstream))]
 
-  /** Finds the route of a URI, whether or not the caller may use it. */
-  function routeOf(uri: string): Route | undefined {
+  /** Finds the route of a URI, whether or not the caller may use it. @param matched the templates that a URI is of */
+  function routeOf(uri: string, matched = matching): Route | undefined {
     if (single !== undefined) return { upstream: single.upstream, name: uri }
     const listed = resources.get(uri) ?? templates.get(uri)
     if (listed !== undefined) return listed.route
@@ -34,8 +33,9 @@ export function createResourceRoutes(
       return { upstream: unwrapped.upstream, name: unwrapped.uri }
     }
     const listing = members.map(({ upstream }) => upstream).filter((each) => resources.has(wrapUri(each, uri)))
-    const found = listing.length > 0 ? listing : templateOwners(uri)
-    return found.length === 1 && found[0] !== undefined ? { upstream: found[0], name: uri } : undefined
+    const found = new Set(listing.length > 0 ? listing : matched(uri).map(({ upstream }) => upstream))
+    const [upstream] = found
+    return found.size === 1 && upstream !== undefined ? { upstream, name: uri } : undefined
   }
 
   return {
@@ -58,13 +58,18 @@ export function createResourceRoutes(
       }
     },
     resource(uri: string): Route | undefined {
-      const route = routeOf(uri)
+      // Compared with all templates at most once: where a bare URI is, the route has it as its name.
+      let found: TemplateMatcher[] | undefined
+      const matched = (own: string): TemplateMatcher[] => (found ??= matching(own))
+      const route = routeOf(uri, matched)
       if (route === undefined) return undefined
       const { upstream, name } = route
+      const ofUpstream = (own: string): TemplateMatcher | undefined =>
+        matched(own).find((each) => each.upstream === upstream)
       const listed = resources.get(uriMap(upstream)(name))
       if (listed?.route.upstream === upstream) return listed.route
-      if (!offersUnlisted(route, (own) => templateOwners(own).includes(upstream))) return undefined
-      const template = matching(name).find((each) => each.upstream === upstream)?.template
+      if (!offersUnlisted(route, (own) => ofUpstream(own) !== undefined)) return undefined
+      const template = ofUpstream(name)?.template
       return template === undefined ? route : { ...route, listedAs: template }
     },
     reference(uri: string): Route | undefined {
