@@ -103,6 +103,15 @@ function takeWork(works: Work[], taken: number): Work | undefined {
 /** Runs steps in the turns of the process, because there is one event loop. */
 export const runSteps = createTurns(undefined, turnShares.long)
 
+/** Does the steps until the signal is aborted. @returns their result; undefined where they were given up */
+export function* untilAborted<T>(steps: Steps<T>, signal: AbortSignal): Steps<T | undefined> {
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value
+    yield
+    if (signal.aborted) return undefined
+  }
+}
+
 /** Resolves in the next turn, after work that the system does for a step, such as to take what was written. */
 export const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {

@@ -97,6 +97,8 @@ export interface ListenSetup {
   /** It breaks. */
   cut(upstream: string): void
   reload(change: (config: Config) => void): void
+  /** Is called before each look-up of where a resource leads. */
+  onLookUp(run: (uri: string) => void): void
 }
 
 export interface Config {
@@ -159,12 +161,22 @@ export async function listenSetup(
   }
   // As in the relay: the same object until something is listed anew.
   let catalogs = new WeakMap<object, Catalog>()
+  let lookedUp = (_uri: string): void => {}
+  function withLookUps(catalog: Catalog): Catalog {
+    const resource = (uri: string) => {
+      lookedUp(uri)
+      return catalog.resource(uri)
+    }
+    return { ...catalog, resource }
+  }
   const catalog = (place: EndpointContext): Catalog => {
     const known =
       catalogs.get(place.endpoint) ??
-      buildCatalog(
-        place.endpoint,
-        new Map(place.endpoint.members.map(({ upstream }) => [upstream, listingOf(upstream)]))
+      withLookUps(
+        buildCatalog(
+          place.endpoint,
+          new Map(place.endpoint.members.map(({ upstream }) => [upstream, listingOf(upstream)]))
+        )
       )
     catalogs.set(place.endpoint, known)
     return known
@@ -313,6 +325,9 @@ export async function listenSetup(
       const definition = snapshot.tenants.get(tenantId('acme'))?.upstreams.get(upstreamName(upstream))
       const change = { kinds: new Set(kinds), isAffected: () => true, view: undefined, isFirst: false }
       for (const listener of listeners) listener({ hash: definition?.hash ?? '', ...change })
+    },
+    onLookUp(run) {
+      lookedUp = run
     },
     reload(change) {
       change(config)

@@ -153,6 +153,26 @@ export function* listenRoutes(
   return [...routes.values()]
 }
 
+/**
+ * Returns whether all URIs that upstreams have granted lead to these still. In steps, as above.
+ * @param view the lists as they are at each step
+ */
+export function* leadAsGranted(
+  view: Pick<Catalog, 'resource'>,
+  parts: Iterable<readonly [ListenNames, { readonly granted: UpstreamFilter }]>
+): Steps<boolean> {
+  for (const [{ upstream, uris }, part] of parts) {
+    for (const uri of part.granted.uris) {
+      for (const shown of uris.get(uri) ?? []) {
+        yield
+        const route = view.resource(shown)
+        if (route?.upstream !== upstream || route.name !== uri) return false
+      }
+    }
+  }
+  return true
+}
+
 const maxStreams = 100
 /** URIs and task ids of one caller, over all of its streams. */
 const maxWatched = 10_000

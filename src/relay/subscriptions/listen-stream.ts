@@ -2,10 +2,10 @@
 // client did not ask for, and nothing before its acknowledgment.
 
 import type { UpstreamDefinition } from '../../config/snapshot.ts'
-import { isModernRevision, latestModern } from '../../protocol/messages.ts'
+import { type GatewayError, isModernRevision, latestModern } from '../../protocol/messages.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import type { ListKind } from '../../protocol/seams.ts'
-import { runSteps } from '../../time/turns.ts'
+import { runSteps, type Steps, untilAborted } from '../../time/turns.ts'
 import {
   quotaKeyOf,
   type ContextOf,
@@ -21,7 +21,13 @@ import type { Listings } from '../catalog/listings.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
 import { taskForCaller, type SealedTaskIds } from '../tasks/caller-tasks.ts'
 import type { ProcessTasks } from '../tasks/process-tasks.ts'
-import { listenRoutes, notificationFilterOf, type ListenFilter, type ListenNames } from './listen-filter.ts'
+import {
+  leadAsGranted,
+  listenRoutes,
+  notificationFilterOf,
+  type ListenFilter,
+  type ListenNames
+} from './listen-filter.ts'
 import { openLegacyUpstreamPart } from './listen-legacy-upstream.ts'
 import { createListenQueue } from './listen-queue.ts'
 import { openUpstreamPart, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
@@ -54,6 +60,12 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
   const queue = createListenQueue((notification) => given.client.notify(notification), clock)
   let call = given
   let view = catalogs.of(call)
+  const ended = new AbortController()
+  let refusal: GatewayError | undefined
+  /** A reload came after the last look at where the resources lead began. */
+  let isMoved = false
+  /** Until the acknowledgment, too: what comes before it is looked at then. */
+  let isLooking = true
   const readable = (uri: string): Route | undefined => readableRoute(call, view, uri, wall.now())
   const kinds = new Set([...filter.kinds].filter((kind) => hasCapability(view.capabilities, [kind, 'listChanged'])))
 
@@ -128,6 +140,34 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     timer.close()
   }
 
+  function end(why?: GatewayError): void {
+    ended.abort()
+    refusal ??= why
+    over.resolve()
+  }
+
+  /** Does it in the turns of the process. @returns undefined where the stream ended meanwhile */
+  async function lookUp<T>(steps: Steps<T>): Promise<T | undefined> {
+    isMoved = false
+    const owner = { tenant: given.tenant.id, caller: quotaKeyOf(given.principal) }
+    return await runSteps(untilAborted(steps, ended.signal), owner)
+  }
+
+  /** Looks them up again where a reload came meanwhile. */
+  async function routes(): Promise<ListenNames[] | undefined> {
+    const found = await lookUp(listenRoutes({ resource: readable }, filter, (id) => taskIds.open(call, id)))
+    return isMoved && !ended.signal.aborted ? routes() : found
+  }
+
+  /** Ends the stream where a resource leads elsewhere since a reload. */
+  async function check(): Promise<void> {
+    if (isLooking) return
+    isLooking = true
+    const now = { resource: (uri: string) => view.resource(uri) }
+    while (isMoved && !ended.signal.aborted) if ((await lookUp(leadAsGranted(now, parts))) !== true) end()
+    isLooking = false
+  }
+
   return {
     /** The client's call, where its endpoint stands now. */
     get call() {
@@ -144,29 +184,29 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
     },
     /** Moves the stream to a new configuration; to be called after a reload. */
     move(context: EndpointContext) {
+      isMoved ||= context.tenant !== call.tenant || context.endpoint !== call.endpoint
       call = { ...given, ...context }
     },
-    /** @returns whether all that the client was promised is still where it was */
-    holds(): boolean {
-      const members = definitionsOf(call)
-      return [...parts].every(
-        ([names, part]) =>
-          members.some(({ hash }) => hash === part.definition.hash) &&
-          part.granted.uris.every((uri) =>
-            names.uris.get(uri)?.every((shown) => {
-              const route = view.resource(shown)
-              return route?.upstream === names.upstream && route.name === uri
-            })
-          )
-      )
+    /**
+     * Ends the stream where something that the client was promised is not where it was: at once where an upstream is
+     * gone, else when it was looked up. To be called after `move` and `show`.
+     */
+    check() {
+      const hashes = new Set(definitionsOf(call).map(({ hash }) => hash))
+      if ([...parts.values()].some(({ definition }) => !hashes.has(definition.hash))) end()
+      check().catch(over.reject)
     },
-    /** Resolves when the stream has ended. */
+    /**
+     * Resolves when the stream has ended.
+     * @throws GatewayError where it was ended before anything was opened for it: what `end` was given
+     */
     async run(): Promise<void> {
-      signal.addEventListener('abort', () => over.resolve(), { once: true })
+      signal.addEventListener('abort', () => end(), { once: true })
       try {
-        const routes = listenRoutes({ resource: readable }, filter, (id) => taskIds.open(call, id))
-        const owner = { tenant: call.tenant.id, caller: quotaKeyOf(call.principal) }
-        for (const names of await runSteps(routes, owner)) {
+        const found = await routes()
+        if (signal.aborted) return
+        if (refusal !== undefined) throw refusal
+        for (const names of found ?? []) {
           const definition = call.tenant.upstreams.get(names.upstream)
           if (definition !== undefined) open(definition, names)
         }
@@ -176,14 +216,20 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
           method: 'notifications/subscriptions/acknowledged',
           params: { notifications: notificationFilterOf(granted()) }
         })
+        isLooking = false
+        check().catch(over.reject)
         await over.promise
         if (!signal.aborted) queue.finish()
       } finally {
+        ended.abort()
         queue.end()
         for (const part of parts.values()) part.end()
       }
     },
-    /** Ends the stream; an aborted call is told nothing more. */
-    end: () => over.resolve()
+    /**
+     * Ends the stream; an aborted call is told nothing more.
+     * @param why what the client is told where nothing was opened for it yet
+     */
+    end: (why: GatewayError) => end(why)
   }
 }

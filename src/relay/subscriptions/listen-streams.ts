@@ -95,7 +95,7 @@ export function createListenStreams(
     // A reload may have come meanwhile.
     const context = contextOf(call.tenant.id, call.endpoint.name, call.principal)
     if (closed) throw stopping()
-    if (context === undefined) throw new GatewayError('not_found', 'The endpoint is no longer configured.')
+    if (context === undefined) throw removed()
     if (call.signal.aborted) return
     const stream = createListenStream({ ...call, ...context }, filter, options)
     streams.add(stream)
@@ -132,17 +132,17 @@ export function createListenStreams(
         const context = contextOf(tenant.id, endpoint.name, principal)
         if (context === undefined) {
           streams.delete(stream)
-          stream.end()
+          stream.end(removed())
         } else stream.move(context)
       }
       tellListChanges(streams)
-      for (const stream of streams) if (!stream.holds()) stream.end()
+      for (const stream of streams) stream.check()
     },
     /** Ends all streams, and refuses new ones. */
     close() {
       closed = true
       keepAlive.close()
-      for (const stream of streams) stream.end()
+      for (const stream of streams) stream.end(stopping())
     }
   }
 }
@@ -151,5 +151,6 @@ export function createListenStreams(
 const readFilter = async ({ request, client }: ModernCall): Promise<ListenFilter> =>
   readListenFilter(request.params, client.capabilities)
 
+const removed = (): GatewayError => new GatewayError('not_found', 'The endpoint is no longer configured.')
 const stopping = (): GatewayError =>
   new GatewayError('shutting_down', 'The gateway is stopping. Retry; another process will answer.')

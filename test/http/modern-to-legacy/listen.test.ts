@@ -4,7 +4,7 @@
 import { type Teardown, until } from '../../kit/until.ts'
 import t from 'tap'
 import { legacyClient } from '../../kit/client.ts'
-import { gateway } from '../../kit/gateway.ts'
+import { configOf, gateway } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../../kit/modern-listen.ts'
 import { startSseUpstream } from '../../kit/sse-upstream.ts'
@@ -179,6 +179,43 @@ t.test('a stream with many resources takes turns with one that asks for another'
     [await ack(await first), await ack(await second)],
     [{ resourceSubscriptions: many }, { resourceSubscriptions: [one] }]
   )
+})
+
+t.test('a reload before a server has agreed: what leads elsewhere now ends its stream', async (t) => {
+  const up = await http(t)
+  const other = await http(t, { capabilities: { tools: {}, resources: {} } })
+  const options = (upstreams: string[]) => ({
+    upstreams: { old: { type: 'http', url: up.url }, plain: { type: 'http', url: other.url } },
+    endpoints: { default: { upstreams: ['old', 'plain'] }, only: { upstreams } },
+    auth: { keys: [{ name: 'ada', key: ada }] }
+  })
+  const made = await gateway(t, options(['old']))
+  const held: Array<() => void> = []
+  up.override(
+    isMethod('resources/subscribe'),
+    (response, { message }) =>
+      held.push(() => {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: {} }))
+      }),
+    Infinity
+  )
+  const listen = (endpoint: string, uri: string) =>
+    modernListen(made.url(endpoint), { resourceSubscriptions: [uri] }, { token: ada })
+  // Their heads come with the acknowledgments.
+  const [moved, staying] = [listen('only', 'test://nowhere'), listen('default', one)]
+  await until('the server is asked for both', () => held.length === 2)
+  made.reload(configOf(options(['old', 'plain'])))
+  for (const answer of held) answer()
+  const [gone, kept] = [await moved, await staying]
+  t.teardown(() => kept.close())
+  await until('it is ended', () => gone.closed)
+  t.same(
+    gone.messages.map(({ method, result }) => method ?? result.resultType),
+    ['notifications/subscriptions/acknowledged', 'notifications/cancelled', 'complete']
+  )
+  t.same(await ack(kept), { resourceSubscriptions: [one] })
+  t.notOk(kept.closed)
 })
 
 t.test('a process that dies is started again for those who listen, and what it had may have changed', async (t) => {
