@@ -146,8 +146,8 @@ export function createCatalogCache(listings: ListingSource, log: Log, memory = c
 }
 
 /**
- * Holds catalogs for as long as their entries and all versions of listings are there that they were built from: a catalog
- * holds the lists, which nobody counts once there are newer ones, and nobody may ask for it again.
+ * Holds catalogs for as long as their entries and all versions of listings are there that they were built from: a
+ * catalog holds the lists, which nobody counts once there are newer ones, and nobody may ask for it again.
  */
 class Built {
   readonly catalogs = new WeakMap<Entry, Catalog>()

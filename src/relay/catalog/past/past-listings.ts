@@ -184,7 +184,8 @@ export async function keptListings(store: Store, hash: string): Promise<KeptList
 }
 
 /**
- * What an upstream listed then, a step for each change of a list; undefined where that is not known any more, or never was.
+ * What an upstream listed then, a step for each change of a list; undefined where that is not known any more, or never
+ * was.
  * @param at epoch ms
  */
 export function* listingAt({ now: text, past: changes }: KeptListings, at: number): Steps<Listing | undefined> {
