@@ -1894,6 +1894,24 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'call',
       'raised or lowered to this'
     ],
+    [
+      'upstream/http/sessions/reconnects.ts streamRate',
+      'resumptions, whatever they bring (per second; at once)',
+      'call, GET stream',
+      'wait their turn'
+    ],
+    [
+      'upstream/http/sessions/reconnects.ts upstreamRate',
+      'the same of all calls and GET streams (per second; at once)',
+      'upstream',
+      'wait their turn'
+    ],
+    [
+      'upstream/http/sessions/reconnects.ts restMs',
+      'time without a resumption after which the next one does not wait for those of others',
+      'call, GET stream',
+      'waits its turn'
+    ],
     ['upstream/http/streamable-calls.ts lingerMs', 'wait for the end of a stream after its answer', 'call', 'closed'],
     [
       'upstream/http/modern-link.ts lingerMs',

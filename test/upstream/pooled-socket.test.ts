@@ -17,6 +17,7 @@ import { sendForStatus } from '../../src/upstream/http/post-queue.ts'
 import { type Exchange, type PooledSocket } from '../../src/upstream/http/pooled-socket.ts'
 import { type OpenRequest, sendRequest } from '../../src/upstream/http/request.ts'
 import { createSocketPool } from '../../src/upstream/http/socket-pool.ts'
+import { createReconnects } from '../../src/upstream/http/sessions/reconnects.ts'
 import type { HttpTarget } from '../../src/upstream/http/target.ts'
 import { handClock } from '../kit/connector.ts'
 import { until } from '../kit/until.ts'
@@ -262,6 +263,7 @@ t.test('of requests that are given up while their socket is connected nothing is
     memory: createMemoryAccount().share('acme', 'ada'),
     headers: '',
     credential: undefined,
+    reconnects: createReconnects(handClock()),
     send,
     take: () => () => {},
     release() {}

@@ -26,13 +26,14 @@ const minDelayMs = 50
 export function openGetStream(
   target: HttpTarget,
   sessionHeaders: string,
-  { clock, random, log }: LinkContext,
+  { random, log }: LinkContext,
   events: GetStreamEvents
 ): { readonly answered: Promise<void>; stop(): void } {
   const { name: upstream } = target
   const { promise: answered, resolve } = Promise.withResolvers<void>()
   let request: OpenRequest | undefined
-  let timer: Timer | undefined
+  const reconnect = target.reconnects.stream()
+  let timer: Pick<Timer, 'close'> | undefined
   let stopped = false
   let wasOpen = false
   let cut = false
@@ -87,8 +88,7 @@ export function openGetStream(
     failures++
     // 2025-11-25: the client MUST respect `retry`. A longer wait, after several failures, respects it too.
     const delay = failures > 5 ? Math.max(backoff, retryMs ?? 0) : (retryMs ?? backoff)
-    timer = clock.timer(Math.max(minDelayMs, Math.min(delay, maxRetryMs)), open)
-    timer.unref()
+    timer = reconnect(Math.max(minDelayMs, Math.min(delay, maxRetryMs)), open)
   }
 
   open()

@@ -10,6 +10,7 @@ import type { Request } from '../../protocol/messages.ts'
 import type { Client } from '../../protocol/seams.ts'
 import type { HttpDefinition } from '../../config/snapshot.ts'
 import type { HttpFailure } from '../rpc/errors.ts'
+import { createReconnects } from './sessions/reconnects.ts'
 import type { TargetContext } from './target.ts'
 
 /**
@@ -26,6 +27,8 @@ export interface SocketClaim {
 
 export interface SocketLease {
   readonly send: SocketPool['send']
+  /** Of the streams that all leases of the upstream have open. */
+  readonly reconnects: ReturnType<typeof createReconnects>
   /**
    * Takes a socket for one request.
    * @returns a function that releases the socket, to be called once; or the failure if all sockets are in use
@@ -86,7 +89,11 @@ export function createEgress(
 ) {
   const pools = new Map<
     string,
-    { readonly pool: SocketPool; readonly loggedAt: Map<SocketUse, number>; users: number }
+    Pick<SocketLease, 'reconnects'> & {
+      readonly pool: SocketPool
+      readonly loggedAt: Map<SocketUse, number>
+      users: number
+    }
   >()
   const sockets = createQuota()
   return {
@@ -97,7 +104,7 @@ export function createEgress(
         const url = new URL(definition.url)
         const guarded = definition.publicHosts?.includes(url.hostname) === true ? { guard, owner: tenant } : undefined
         const pool = createSocketPool(url, definition.connectMs, { guarded })
-        shared = { pool, loggedAt: new Map(), users: 0 }
+        shared = { pool, reconnects: createReconnects(clock), loggedAt: new Map(), users: 0 }
         pools.set(hash, shared)
       }
       const { pool } = shared
@@ -106,6 +113,7 @@ export function createEgress(
       let released = false
       return {
         send: pool.send,
+        reconnects: shared.reconnects,
         take({ use, person = handshake.quotaKey }) {
           const max = use === 'calls' ? maxCalls : maxSockets[use]
           const own = personShareOf(max)

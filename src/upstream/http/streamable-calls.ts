@@ -9,6 +9,7 @@ import { GatewayError, isObject } from '../../protocol/messages.ts'
 import { type HttpOutcome, noResponse } from './outcome.ts'
 import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import type { SocketClaim } from './socket-pool.ts'
+import type { Reconnect } from './sessions/reconnects.ts'
 import { type HttpTarget, streamHeaders } from './target.ts'
 import type { Clock, Timer } from '../../time/clock.ts'
 import type { RpcClient } from '../rpc/rpc-client.ts'
@@ -62,7 +63,8 @@ export class StreamableCall implements HttpResponseSink {
   private again = false
   private readonly traceHeaders: string
   private request: OpenRequest | undefined
-  private timer: Timer | undefined
+  private timer: Pick<Timer, 'close'> | undefined
+  private reconnect: Reconnect | undefined
   private streaming = false
   private answered = false
   private lastEventId: string | undefined
@@ -127,11 +129,12 @@ export class StreamableCall implements HttpResponseSink {
     if (this.answered || !this.streaming || rpc.isOpen(this.id)) return
     this.answered = true
     if (open.get(this.id) !== this) return
-    this.timer = clock.timer(lingerMs, () => {
+    const timer = clock.timer(lingerMs, () => {
       open.delete(this.id)
       this.abort()
     })
-    this.timer.unref()
+    timer.unref()
+    this.timer = timer
   }
 
   eventId(eventId: string): void {
@@ -220,12 +223,13 @@ export class StreamableCall implements HttpResponseSink {
    * executed twice.
    */
   private resume(): void {
-    const { clock, open, rpc } = this.connection
+    const { target, open, rpc } = this.connection
     this.resuming = true
     this.streaming = false
     this.resumes++
     open.set(this.id, this)
-    this.timer = clock.timer(this.retryMs, () => {
+    this.reconnect ??= target.reconnects.stream()
+    this.timer = this.reconnect(this.retryMs, () => {
       const { lastEventId } = this
       rpc.again(this.id, 'stream')
       this.send({
