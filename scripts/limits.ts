@@ -1637,6 +1637,13 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/catalog/freshness.ts readBurst', 'further readings at once', 'upstream', 'waits'],
     [
+      'relay/catalog/own-lists.ts readRate',
+      'readings of lists that sessions and conversations have to themselves (per second; at once)',
+      'upstream',
+      'wait their turn'
+    ],
+    ['time/pacer.ts maxPacers', 'upstreams for which these are counted', 'process', 'the least recent is forgotten'],
+    [
       'relay/catalog/freshness.ts reportEveryMs',
       'interval of reported changes',
       "a caller's connection",

@@ -1,11 +1,17 @@
 // Work at a limited rate: what is beyond the rate waits, in the order in which it came.
 
-import { type Clock, createDelay } from './clock.ts'
+import { abortable, type Clock, createDelay } from './clock.ts'
 
-export type Pacer = ReturnType<typeof createPacer>
+interface Rate {
+  readonly perSecond: number
+  /** How many run at once after a while without any. */
+  readonly burst: number
+}
 
-/** @param rate `burst`: how many run at once after a while without any; then `perSecond` */
-export function createPacer(clock: Clock, { perSecond, burst }: { perSecond: number; burst: number }) {
+/** Pacers that are kept; beyond, the least recent is forgotten. */
+const maxPacers = 1_000
+
+export function createPacer(clock: Clock, { perSecond, burst }: Rate) {
   const intervalMs = 1000 / perSecond
   const aheadMs = burst * intervalMs
   const waiting = new Set<() => void>()
@@ -26,16 +32,39 @@ export function createPacer(clock: Clock, { perSecond, burst }: { perSecond: num
     }
   }
 
+  /** Calls `run` once when it is its turn: at once where nothing waits and the rate allows it. */
+  function enter(run: () => void): void {
+    waiting.add(run)
+    if (!delay.pending) next()
+  }
+
+  /** It gives up its turn: it is not called after this. */
+  function leave(run: () => void): void {
+    waiting.delete(run)
+    if (waiting.size === 0) delay.close()
+  }
+
   return {
-    /** Calls `run` once when it is its turn: at once where nothing waits and the rate allows it. */
-    enter(run: () => void): void {
-      waiting.add(run)
-      if (!delay.pending) next()
-    },
-    /** It gives up its turn: it is not called after this. */
-    leave(run: () => void): void {
-      waiting.delete(run)
-      if (waiting.size === 0) delay.close()
+    enter,
+    leave,
+    /** Resolves when it is its turn, or when the signal is aborted. Never rejects. */
+    async turn(signal: AbortSignal): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      enter(resolve)
+      await abortable(promise, signal).catch(() => leave(resolve))
     }
+  }
+}
+
+/** @returns a function like `turn`, at the same rate for each key */
+export function createPacers(clock: Clock, rate: Rate): (key: string, signal: AbortSignal) => Promise<void> {
+  const pacers = new Map<string, ReturnType<typeof createPacer>>()
+  return async (key, signal) => {
+    const pacer = pacers.get(key) ?? createPacer(clock, rate)
+    pacers.delete(key)
+    pacers.set(key, pacer)
+    const [oldest] = pacers.size > maxPacers ? pacers.keys() : []
+    if (oldest !== undefined) pacers.delete(oldest)
+    await pacer.turn(signal)
   }
 }

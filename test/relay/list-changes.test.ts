@@ -178,6 +178,46 @@ t.test('a list of a session for which there is no memory is not kept', async (t)
   t.equal(account.held, 0)
 })
 
+t.test('changes that a server reports to many sessions at once are read at the rate of the upstream', async (t) => {
+  const clock = stillClock()
+  const nothing = listing({ capabilities: {} })
+  const ownLists = createOwnLists(
+    { recheckView() {}, peek: () => nothing, last: () => nothing },
+    clock,
+    pino({ level: 'silent' })
+  )
+  const { share } = createMemoryAccount()
+  const read: string[] = []
+  const report = (name: string, count: number): void => {
+    const definition = { hash: name, tenant: 'acme', name } as UpstreamDefinition
+    const upstream = {
+      era: 'legacy',
+      capabilities: { tools: {} },
+      request: async () => {
+        read.push(name)
+        return { tools: [tool('x')] }
+      }
+    } as unknown as Upstream
+    for (let n = 0; n < count; n++) {
+      const owner = { key: `${name}${n}`, memory: { share: share('acme', 'x') }, listsChanged() {} }
+      ownLists.changed(owner, undefined, definition, upstream, 'tools', 'server')
+    }
+  }
+  report('one', 500)
+  await until('the first are read', () => read.length >= 300)
+  report('two', 1)
+  await until('those of another upstream do not wait for them', () => read.includes('two'))
+  t.equal(read.filter((name) => name === 'one').length, 300)
+  ownLists.forget('one499')
+  clock.move(1_000)
+  await until('more are read', () => read.length >= 401)
+  clock.move(10_000)
+  await until('and all in the end', () => read.length >= 500)
+  t.notOk(clock.waits.length > 0, 'nothing waits any more')
+  t.notOk(ownLists.has('one499', 'one', 'tools'), 'but not for a session that has ended')
+  t.equal(read.length, 500)
+})
+
 t.test('a list that is read while its session ends is forgotten', async (t) => {
   const clock = stillClock()
   const setup = await relaySetup(t, { doubles: { one: { tools: [tool('x')] } }, clock })

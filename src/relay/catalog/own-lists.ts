@@ -9,6 +9,7 @@ import type { Log } from '../../observe/log.ts'
 import type { Era } from '../../protocol/messages.ts'
 import type { ListKind, NoticedBy, Upstream } from '../../protocol/seams.ts'
 import { type Clock, timeoutSignal } from '../../time/clock.ts'
+import { createPacers } from '../../time/pacer.ts'
 import { runSteps } from '../../time/turns.ts'
 import { fetchList, type Listing, type ListingPart, withListingParts } from '../../upstream/listing/listing.ts'
 import { changedKinds, createReadRate, entriesOf, type ReadRate } from './freshness.ts'
@@ -58,6 +59,8 @@ interface Reader {
 export type OwnLists = ReturnType<typeof createOwnLists>
 
 const readTimeoutMs = 30_000
+/** Of one upstream, for all owners: a server may report changes to each of a thousand sessions all the time. */
+const readRate = { perSecond: 100, burst: 300 }
 
 /** @param last what the upstream listed last: while it is away, an owner of some lists keeps the others, too */
 export function withOwnLists(
@@ -100,6 +103,7 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'reche
   // Owner -> hash of the definition, and kind -> reader.
   const readers = new Map<string, Map<string, Reader>>()
   const memories = createOwnMemory()
+  const turn = createPacers(clock, readRate)
 
   async function read(
     reader: Reader,
@@ -112,6 +116,7 @@ export function createOwnLists(listings: Pick<Listings, 'peek' | 'last' | 'reche
     const { signal } = reader.stop
     while (reader.unread !== undefined && !signal.aborted) {
       await reader.nextRead(signal, reader.entries)
+      await turn(`${definition.tenant} ${definition.name}`, signal)
       if (signal.aborted) return
       const { upstream, isReported, over } = (reader.reading = reader.unread)
       // Before the request: a change that is reported while the response is on its way may not be in it.
