@@ -1914,6 +1914,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'wait their turn'
     ],
     [
+      'upstream/http/sessions/reconnects.ts restedRate',
+      'first resumptions, and those after such a time (per second; at once)',
+      'upstream',
+      'wait their turn'
+    ],
+    [
       'upstream/http/sessions/reconnects.ts restMs',
       'time without a resumption after which the next one does not wait for those of others',
       'call, GET stream',

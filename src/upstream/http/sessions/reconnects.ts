@@ -8,9 +8,11 @@ import type { Clock, Timer } from '../../../time/clock.ts'
 /** Of one stream: quick at first, and then as often as a server has clients poll that says `retry: 1000`. */
 const streamRate = { perSecond: 1, burst: 5 }
 /** Of all streams to one upstream at this process. */
-const upstreamRate = { perSecond: 100, burst: 100 }
-/** A stream that was not opened again for this long does not wait for the others, in milliseconds. */
+const upstreamRate = { perSecond: 100, burst: 50 }
+/** A stream that was not opened again for this long does not wait for those others, in milliseconds. */
 const restMs = 10_000
+/** Of these, so that a thousand streams that are cut together are not opened in one turn of the event loop. */
+const restedRate = { perSecond: 1_000, burst: 50 }
 
 /** Opens one stream again, as `run` does, after `ms` or later. Closed, it is not opened. */
 export type Reconnect = (ms: number, run: () => void) => Pick<Timer, 'close'>
@@ -18,6 +20,7 @@ export type Reconnect = (ms: number, run: () => void) => Pick<Timer, 'close'>
 /** What the streams to one upstream share. */
 export function createReconnects(clock: Clock) {
   const all = createPacer(clock, upstreamRate)
+  const rested = createPacer(clock, restedRate)
   return {
     /** Of one stream, to be kept for as long as it is opened again. */
     stream(): Reconnect {
@@ -29,13 +32,13 @@ export function createReconnects(clock: Clock) {
           run()
         }
         // So that all come back soon to a server that was restarted, and a short call is not held up by others.
-        const enter = (): void => (clock.now() - openedAt >= restMs ? open() : all.enter(open))
+        const enter = (): void => (clock.now() - openedAt >= restMs ? rested : all).enter(open)
         const timer = clock.timer(ms, () => own.enter(enter))
         return {
           close() {
             timer.close()
             own.leave(enter)
-            all.leave(open)
+            for (const pacer of [all, rested]) pacer.leave(open)
           }
         }
       }
