@@ -48,6 +48,29 @@ t.test('a legacy upstream is subscribed to once for all who listen, and told whe
   await until('and the rest', () => sent(setup).includes('unsubscribe test://a'))
 })
 
+t.test('who wants what a legacy upstream was asked for already waits for none of its other requests', async (t) => {
+  const held = Promise.withResolvers<Result>()
+  const answer = ({ params }: Request): Result | Promise<Result> =>
+    String(params?.['uri']).includes('slow') ? held.promise : {}
+  const setup = await listenSetup(t, { one: old({ answer: async (request) => answer(request) }), two: {} })
+  const uri = 'gatehouse://one/test://a'
+  const ada = setup.listener({ resourceSubscriptions: [uri] })
+  await acked(ada)
+  const slow = Array.from({ length: 20 }, (_, n) => `gatehouse://one/test://slow-${n}`)
+  const bob = setup.listener({ resourceSubscriptions: slow })
+  await until('as many wait as are sent at a time', () => sent(setup).length === 1 + 8)
+  const eve = setup.listener({ resourceSubscriptions: [uri] })
+  await acked(eve)
+  t.same(ackOf(eve), { resourceSubscriptions: [uri] })
+  t.equal(sent(setup).length, 1 + 8)
+  setup.tell('one', updated, { uri: 'test://a' })
+  await until('she is told', () => said(eve).length === 1)
+  for (const each of [eve, ada]) each.leave()
+  held.resolve({})
+  await acked(bob)
+  await until('what nobody listens to is given up', () => sent(setup).includes('unsubscribe test://a'))
+})
+
 t.test('what a legacy upstream refuses, or is too slow to agree to, is not promised, and not kept', async (t) => {
   const slow = Promise.withResolvers<Result>()
   const answer = ({ params }: Request): Result | Promise<Result> => {

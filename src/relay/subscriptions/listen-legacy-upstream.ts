@@ -5,6 +5,7 @@ import type { UpstreamDefinition } from '../../config/snapshot.ts'
 import { hasCapability } from '../../protocol/methods.ts'
 import { quotaKeyOf, type Runtime } from '../call/call.ts'
 import type { CallerConnections, LeasedConnection } from '../connections/caller-connections.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
 import { boundedMeta, type ListenTarget, type UpstreamPart } from './listen-upstream.ts'
 import type { ResourceSubscriptions } from './resource-subscriptions.ts'
 import { coversUri, maxBackgroundRequests, personOf, type Subscriber } from './subscription-index.ts'
@@ -19,7 +20,7 @@ export function openLegacyUpstreamPart(
   target: ListenTarget,
   waitMs: number,
   connections: Pick<CallerConnections, 'watch'>,
-  subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>,
+  subscriptions: Pick<ResourceSubscriptions, 'join' | 'subscribe' | 'unsubscribe' | 'drop'>,
   { clock, log }: Pick<Runtime, 'clock' | 'log'>
 ): UpstreamPart {
   const granted: string[] = []
@@ -30,8 +31,9 @@ export function openLegacyUpstreamPart(
   let lease: LeasedConnection | undefined
   let over = false
 
+  const owner = { tenant: target.call.tenant.id, caller: quotaKeyOf(target.call.principal) }
   const subscriber: Subscriber = {
-    person: personOf({ tenant: target.call.tenant.id, caller: quotaKeyOf(target.call.principal) }),
+    person: personOf(owner),
     get over() {
       return over
     },
@@ -61,7 +63,16 @@ export function openLegacyUpstreamPart(
 
   async function subscribe(connection: LeasedConnection, uri: string): Promise<void> {
     const request = { subscriber, connection: { ...connection, definition, exclusive: false }, uri }
+    // A step: many streams may want what the server was asked for already, for which nothing is waited.
+    function* join(): Steps<boolean> {
+      if (deadline.signal.aborted || !subscriptions.join(request, uri)) return false
+      granted.push(uri)
+      yield
+      return true
+    }
     try {
+      if (await runSteps(join(), owner)) return
+      if (deadline.signal.aborted) return
       await subscriptions.subscribe({ ...request, signal: deadline.signal }, uri)
       if (deadline.signal.aborted) await subscriptions.unsubscribe(request)
       else granted.push(uri)

@@ -40,7 +40,7 @@ export interface ListenStreamsOptions {
   readonly processTasks: Pick<ProcessTasks, 'find'>
   readonly listings: Pick<Listings, 'markUsed' | 'peek' | 'onChange'>
   readonly connections: Pick<CallerConnections, 'watch'>
-  readonly subscriptions: Pick<ResourceSubscriptions, 'subscribe' | 'unsubscribe' | 'drop'>
+  readonly subscriptions: Pick<ResourceSubscriptions, 'join' | 'subscribe' | 'unsubscribe' | 'drop'>
   readonly runtime: Pick<Runtime, 'clock' | 'wall' | 'random' | 'log' | 'observers'>
 }
 

@@ -64,7 +64,30 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
       )
     })
 
+  /** Adds a subscriber. @throws GatewayError session_unknown, too_many */
+  function add(connection: SubscribedConnection, uri: string, subscriber: Subscriber, shown: string): void {
+    if (subscriber.over) throw endedSession()
+    const again = connection.uris.get(uri)?.subscribers.has(subscriber) === true
+    if (!again) index.checkRoom(subscriber, uri, shown)
+    index.add(connection, uri, subscriber, shown)
+    if (subscriber.listening) keepAlive.add(connection.definition.idleMs)
+  }
+
   return {
+    /**
+     * Subscribes where nothing has to be sent and nothing waited for: the server has been asked for this resource.
+     * @returns false where it has not
+     * @throws GatewayError session_unknown where the subscriber is over, too_many
+     */
+    join({ subscriber, connection: scope, uri }: SubscriptionRequest, shown: string): boolean {
+      const connection = index.find(scope)
+      const known = connection?.uris.get(uri)
+      const isAsked = known?.pending === 0 && known.upstream === scope.upstream && !scope.exclusive
+      if (connection === undefined || !isAsked) return false
+      add(connection, uri, subscriber, shown)
+      return true
+    },
+
     /**
      * Sends nothing where the server has been asked for this resource already.
      * @param shown the URI as the subscriber wrote it
@@ -77,12 +100,9 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
     ): Promise<Result> {
       const connection = index.at(scope)
       const run = async (subscription: Subscription): Promise<Result> => {
-        if (subscriber.over) throw endedSession()
         const again = subscription.subscribers.has(subscriber)
-        if (!again) index.checkRoom(subscriber, uri, shown)
         // Before the request: an update may overtake the answer.
-        index.add(connection, uri, subscriber, shown)
-        if (subscriber.listening) keepAlive.add(connection.definition.idleMs)
+        add(connection, uri, subscriber, shown)
         if (!connection.exclusive && subscription.upstream === upstream) return {}
         try {
           const result = await (send === undefined ? requestSubscription(upstream, 'resources/subscribe', uri) : send())
@@ -125,7 +145,9 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
     drop(subscriber: Subscriber) {
       for (const [connection, uris] of index.of(subscriber)) {
         for (const uri of [...uris]) {
-          if (index.remove(connection, uri, subscriber)) void connection.background(() => end(connection, uri))
+          if (!index.remove(connection, uri, subscriber)) continue
+          // Where others are subscribed there is nothing to end: many streams may have the same resources.
+          if (connection.uris.get(uri)?.subscribers.size === 0) void connection.background(() => end(connection, uri))
         }
       }
     },
