@@ -173,6 +173,20 @@ export function* leadAsGranted(
   return true
 }
 
+/** Returns what upstreams have granted, as the client wrote it in its filter. */
+export function grantedOf(
+  parts: Iterable<readonly [ListenNames, { readonly granted: UpstreamFilter }]>,
+  filter: Pick<ListenFilter, 'uris' | 'taskIds'>
+): Pick<ListenFilter, 'uris' | 'taskIds'> {
+  const uris = new Set<string>()
+  const taskIds = new Set<string>()
+  for (const [names, { granted }] of parts) {
+    for (const uri of granted.uris) for (const shown of names.uris.get(uri) ?? []) uris.add(shown)
+    for (const id of granted.taskIds) taskIds.add(names.taskIds.get(id) ?? '')
+  }
+  return { uris: filter.uris.filter((uri) => uris.has(uri)), taskIds: filter.taskIds.filter((id) => taskIds.has(id)) }
+}
+
 const maxStreams = 100
 /** URIs and task ids of one caller, over all of its streams. */
 const maxWatched = 10_000

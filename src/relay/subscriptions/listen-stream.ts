@@ -22,6 +22,7 @@ import type { CallerConnections, LeasedConnection } from '../connections/caller-
 import { taskForCaller, type SealedTaskIds } from '../tasks/caller-tasks.ts'
 import type { ProcessTasks } from '../tasks/process-tasks.ts'
 import {
+  grantedOf,
   leadAsGranted,
   listenRoutes,
   notificationFilterOf,
@@ -50,39 +51,33 @@ export type ListenStream = ReturnType<typeof createListenStream>
 const waitMsOf = ({ snapshot }: EndpointContext): number =>
   Math.min(Math.max(snapshot.limits.coldStartMs, 1_000), 10_000)
 
-/** @param given without its params, where its endpoint stands now */
-export function createListenStream(given: ModernCall, filter: ListenFilter, options: ListenStreamsOptions) {
-  const { catalogs, taskIds, processTasks, listings, connections, subscriptions, runtime } = options
-  const { clock, wall, log } = runtime
-  const { signal } = given
-  const parts = new Map<ListenNames, UpstreamPart>()
-  const over = Promise.withResolvers<void>()
-  const queue = createListenQueue((notification) => given.client.notify(notification), clock)
-  let call = given
-  let view = catalogs.of(call)
-  const ended = new AbortController()
-  let refusal: GatewayError | undefined
-  /** A reload came after the last look at where the resources lead began. */
-  let isMoved = false
-  /** Until the acknowledgment, too: what comes before it is looked at then. */
-  let isLooking = true
-  const readable = (uri: string): Route | undefined => readableRoute(call, view, uri, wall.now())
-  const kinds = new Set([...filter.kinds].filter((kind) => hasCapability(view.capabilities, [kind, 'listChanged'])))
+/** Where a stream stands now: its client's call in the configuration, and the lists as the client was told of them. */
+interface Standing {
+  call: ModernCall
+  view: Catalog
+}
 
-  const targetOf = ({ upstream: name, uris, taskIds: shownIds }: ListenNames): ListenTarget => ({
+function targetOf(
+  { upstream: name, uris, taskIds: shownIds }: ListenNames,
+  stand: Readonly<Standing>,
+  queue: ReturnType<typeof createListenQueue>,
+  { catalogs, runtime: { wall, log } }: Pick<ListenStreamsOptions, 'catalogs' | 'runtime'>
+): ListenTarget {
+  return {
     get call() {
-      return call
+      return stand.call
     },
     updated(uri, below, meta) {
       const own = below ? undefined : uris.get(uri)
-      for (const shown of own ?? [view.uriMap(name)(uri)]) {
+      for (const shown of own ?? [stand.view.uriMap(name)(uri)]) {
         // What the endpoint does not offer, or policy denies now, cannot be read either.
-        if (readable(shown)?.upstream !== name) continue
+        if (readableRoute(stand.call, stand.view, shown, wall.now())?.upstream !== name) continue
         const params = { uri: shown, ...(meta !== undefined && { _meta: meta }) }
         queue.send(shown, { method: 'notifications/resources/updated', params })
       }
     },
     taskChanged(taskId, task) {
+      const { call } = stand
       try {
         const shownId = shownIds.get(taskId) ?? taskId
         const params = taskForCaller(call, name, task, shownId, catalogs.of(call).uriMap(name))
@@ -94,20 +89,41 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
         )
       }
     }
-  })
+  }
+}
+
+/** @param given without its params, where its endpoint stands now */
+export function createListenStream(given: ModernCall, filter: ListenFilter, options: ListenStreamsOptions) {
+  const { catalogs, taskIds, processTasks, listings, connections, subscriptions, runtime } = options
+  const { clock, wall } = runtime
+  const { signal } = given
+  const parts = new Map<ListenNames, UpstreamPart>()
+  const over = Promise.withResolvers<void>()
+  const queue = createListenQueue((notification) => given.client.notify(notification), clock)
+  const stand: Standing = { call: given, view: catalogs.of(given) }
+  const ended = new AbortController()
+  let refusal: GatewayError | undefined
+  /** A reload came after the last look at where the resources lead began. */
+  let isMoved = false
+  /** Until the acknowledgment, too: what comes before it is looked at then. */
+  let isLooking = true
+  const readable = (uri: string): Route | undefined => readableRoute(stand.call, stand.view, uri, wall.now())
+  const kinds = new Set(
+    [...filter.kinds].filter((kind) => hasCapability(stand.view.capabilities, [kind, 'listChanged']))
+  )
 
   function open(definition: UpstreamDefinition, names: ListenNames): void {
     const asked = { uris: [...names.uris.keys()], taskIds: [...names.taskIds.keys()] }
-    const target = targetOf(names)
+    const target = targetOf(names, stand, queue, options)
     const { process } = names
-    const listing = listings.peek(definition, catalogs.viewKeyOf(call))
+    const listing = listings.peek(definition, catalogs.viewKeyOf(stand.call))
     if (process !== undefined || isModernRevision(listing?.revision ?? latestModern)) {
       const connect = async (): Promise<LeasedConnection | undefined> =>
         process === undefined ? connections.watch(definition, target.call) : processTasks.find(definition, process)
       parts.set(names, openUpstreamPart(definition, asked, target, connect, runtime))
     } else if (hasCapability(listing?.capabilities ?? {}, ['resources', 'subscribe'])) {
       // No connection is opened to learn what the listing says already.
-      const waitMs = waitMsOf(call)
+      const waitMs = waitMsOf(stand.call)
       const { uris } = asked
       parts.set(names, openLegacyUpstreamPart(definition, uris, target, waitMs, connections, subscriptions, runtime))
     }
@@ -115,27 +131,19 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
 
   /** Returns the filter that the upstreams have acknowledged by now, as the client wrote it. */
   function granted(): ListenFilter {
-    const uris = new Set<string>()
-    const taskIds = new Set<string>()
     for (const [names, part] of parts) {
-      for (const uri of part.granted.uris) for (const shown of names.uris.get(uri) ?? []) uris.add(shown)
-      for (const id of part.granted.taskIds) taskIds.add(names.taskIds.get(id) ?? '')
       if (part.granted.uris.length > 0 || part.granted.taskIds.length > 0) continue
       part.end()
       parts.delete(names)
     }
-    return {
-      kinds,
-      uris: filter.uris.filter((uri) => uris.has(uri)),
-      taskIds: filter.taskIds.filter((id) => taskIds.has(id))
-    }
+    return { ...grantedOf(parts, filter), kinds }
   }
 
   /** Resolves when all upstreams have answered or their time is over. */
   async function settled(): Promise<void> {
     if (parts.size === 0) return
     const late = Promise.withResolvers<void>()
-    const timer = clock.timer(waitMsOf(call), late.resolve)
+    const timer = clock.timer(waitMsOf(stand.call), late.resolve)
     await Promise.race([Promise.all([...parts.values()].map(({ settled: each }) => each)), late.promise, over.promise])
     timer.close()
   }
@@ -155,7 +163,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
 
   /** Looks them up again where a reload came meanwhile. */
   async function routes(): Promise<ListenNames[] | undefined> {
-    const found = await lookUp(listenRoutes({ resource: readable }, filter, (id) => taskIds.open(call, id)))
+    const found = await lookUp(listenRoutes({ resource: readable }, filter, (id) => taskIds.open(stand.call, id)))
     return isMoved && !ended.signal.aborted ? routes() : found
   }
 
@@ -163,7 +171,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
   async function check(): Promise<void> {
     if (isLooking) return
     isLooking = true
-    const now = { resource: (uri: string) => view.resource(uri) }
+    const now = { resource: (uri: string) => stand.view.resource(uri) }
     while (isMoved && !ended.signal.aborted) if ((await lookUp(leadAsGranted(now, parts))) !== true) end()
     isLooking = false
   }
@@ -171,28 +179,28 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
   return {
     /** The client's call, where its endpoint stands now. */
     get call() {
-      return call
+      return stand.call
     },
     /** The lists as the client was last told of them. */
     get view() {
-      return view
+      return stand.view
     },
     /** The client is told which of its lists differ from before. */
     show(now: Catalog, changed: Iterable<ListKind>) {
-      view = now
+      stand.view = now
       queue.changed([...changed].filter((kind) => kinds.has(kind)))
     },
     /** Moves the stream to a new configuration; to be called after a reload. */
     move(context: EndpointContext) {
-      isMoved ||= context.tenant !== call.tenant || context.endpoint !== call.endpoint
-      call = { ...given, ...context }
+      isMoved ||= context.tenant !== stand.call.tenant || context.endpoint !== stand.call.endpoint
+      stand.call = { ...given, ...context }
     },
     /**
      * Ends the stream where something that the client was promised is not where it was: at once where an upstream is
      * gone, else when it was looked up. To be called after `move` and `show`.
      */
     check() {
-      const hashes = new Set(definitionsOf(call).map(({ hash }) => hash))
+      const hashes = new Set(definitionsOf(stand.call).map(({ hash }) => hash))
       if ([...parts.values()].some(({ definition }) => !hashes.has(definition.hash))) end()
       check().catch(over.reject)
     },
@@ -207,7 +215,7 @@ export function createListenStream(given: ModernCall, filter: ListenFilter, opti
         if (signal.aborted) return
         if (refusal !== undefined) throw refusal
         for (const names of found ?? []) {
-          const definition = call.tenant.upstreams.get(names.upstream)
+          const definition = stand.call.tenant.upstreams.get(names.upstream)
           if (definition !== undefined) open(definition, names)
         }
         await settled()
