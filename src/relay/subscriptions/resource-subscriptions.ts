@@ -19,7 +19,8 @@ import {
   type SubscribedConnection,
   type SubscribedScope,
   type Subscriber,
-  type Subscription
+  type Subscription,
+  type SubscriptionIndex
 } from './subscription-index.ts'
 import { tellUpdated } from './updates.ts'
 
@@ -48,21 +49,8 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
     return Math.min(...used.map(({ definition }) => definition.idleMs))
   })
 
-  /** Ends a subscription without subscribers, unless one comes meanwhile. Never rejects. */
   const end = (connection: SubscribedConnection, uri: string): Promise<void> =>
-    index.runExclusive(connection, uri, async (subscription) => {
-      const { upstream, subscribers } = subscription
-      if (subscribers.size > 0 || upstream === undefined) return
-      subscription.upstream = undefined
-      // A connection of its own is closed with its subscriber.
-      if (closing.signal.aborted || connection.exclusive) return
-      await requestSubscription(upstream, 'resources/unsubscribe', uri).catch((err: unknown) =>
-        log.debug(
-          { err, upstream: upstream.name },
-          'a subscription without subscribers could not be ended; its updates are dropped'
-        )
-      )
-    })
+    endUnused(index, connection, uri, closing.signal, log)
 
   /** Adds a subscriber. @throws GatewayError session_unknown, too_many */
   function add(connection: SubscribedConnection, uri: string, subscriber: Subscriber, shown: string): void {
@@ -188,18 +176,7 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
      * Moves the subscriptions of removed definitions to the connections that take over; to be called after a reload.
      */
     retain(hashes: Pick<ReadonlySet<string>, 'has'>) {
-      for (const connection of index.all()) {
-        if (hashes.has(connection.definition.hash)) continue
-        for (const { uri, subscriber, shown } of index.clear(connection)) {
-          const scope = subscriber.successorOf(connection.definition)
-          if (scope === undefined) continue
-          const next = index.at(scope)
-          // Nobody knows what happens until the new connection is there.
-          index.add(next, uri, subscriber, shown).established = true
-          next.current = undefined
-          retryLater(next)
-        }
-      }
+      for (const moved of moveRemoved(index, hashes)) retryLater(moved)
     },
 
     close() {
@@ -208,4 +185,44 @@ export function createResourceSubscriptions(pool: Pick<Pool, 'touch'>, clock: Cl
       for (const { retry } of index.all()) retry.close()
     }
   }
+}
+
+/** Ends a subscription without subscribers, unless one comes meanwhile. Never rejects. */
+const endUnused = (
+  index: SubscriptionIndex,
+  connection: SubscribedConnection,
+  uri: string,
+  closing: AbortSignal,
+  log: Log
+): Promise<void> =>
+  index.runExclusive(connection, uri, async (subscription) => {
+    const { upstream, subscribers } = subscription
+    if (subscribers.size > 0 || upstream === undefined) return
+    subscription.upstream = undefined
+    // A connection of its own is closed with its subscriber.
+    if (closing.aborted || connection.exclusive) return
+    await requestSubscription(upstream, 'resources/unsubscribe', uri).catch((err: unknown) =>
+      log.debug(
+        { err, upstream: upstream.name },
+        'a subscription without subscribers could not be ended; its updates are dropped'
+      )
+    )
+  })
+
+/** Moves the subscriptions of removed definitions. @returns the connections that take over */
+function moveRemoved(index: SubscriptionIndex, hashes: Pick<ReadonlySet<string>, 'has'>): Set<SubscribedConnection> {
+  const moved = new Set<SubscribedConnection>()
+  for (const connection of index.all()) {
+    if (hashes.has(connection.definition.hash)) continue
+    for (const { uri, subscriber, shown } of index.clear(connection)) {
+      const scope = subscriber.successorOf(connection.definition)
+      if (scope === undefined) continue
+      const next = index.at(scope)
+      // Nobody knows what happens until the new connection is there.
+      index.add(next, uri, subscriber, shown).established = true
+      next.current = undefined
+      moved.add(next)
+    }
+  }
+  return moved
 }
