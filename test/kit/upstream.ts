@@ -154,6 +154,9 @@ export async function startUpstream(options: HttpUpstreamOptions = {}): Promise<
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => handle(request, response, Buffer.concat(chunks.splice(0)).toString()))
   })
+  // A server that stands still for seconds, on a busy machine, would close idle sockets with requests that it did not
+  // read yet. These are lost, because nothing is sent twice.
+  http.keepAliveTimeout = 0
   let connections = 0
   http.on('connection', () => connections++)
   await new Promise<void>((resolve) => {

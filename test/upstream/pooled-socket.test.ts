@@ -172,6 +172,84 @@ t.test('idle sockets are closed after four seconds, and one that is used is not'
   await until('it is closed', () => sockets[0]?.closed === true)
 })
 
+/** As the servers of Node.js name it. Only 3 s of that are used. */
+const answerFor5s = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok'
+
+async function serverOf5s(t: Test, clock: ReturnType<typeof handClock>) {
+  const server = createServer((socket) => socket.on('data', () => socket.write(answerFor5s)))
+  const { port, sockets } = await listening(t, server)
+  const pool = createSocketPool(new URL(`http://127.0.0.1:${port}`), 10_000, { clock })
+  t.teardown(pool.destroy)
+  return { pool, sockets }
+}
+
+t.test('a request that waited for its turn is not written to a socket that its server may close', async (t) => {
+  for (const [passedMs, opened] of [
+    [2_999, 1],
+    [3_000, 2]
+  ] as const) {
+    const clock = handClock()
+    const { pool, sockets } = await serverOf5s(t, clock)
+    await ask(pool).over
+    // In the turn in which the request is written, and after sockets were looked at.
+    setImmediate(() =>
+      setImmediate(() => {
+        clock.advance(passedMs)
+        if (passedMs === 3_000) sockets[0]?.destroy()
+      })
+    )
+    t.match(await ask(pool).over, { got: 'ok', failed: undefined })
+    t.equal(sockets.length, opened, `after ${passedMs} ms`)
+  }
+})
+
+t.test('a socket waits from when its answer came, not from when it was read', async (t) => {
+  for (const [passedMs, opened] of [
+    [2_999, 1],
+    [3_000, 2]
+  ] as const) {
+    const clock = handClock()
+    const { pool, sockets } = await serverOf5s(t, clock)
+    await new Promise<void>((resolve) => {
+      ask(pool, {
+        received({ complete }) {
+          if (!complete) return
+          // It came in one read, and its parsing took so long.
+          clock.advance(passedMs)
+          resolve()
+        }
+      })
+    })
+    t.match(await ask(pool).over, { got: 'ok' })
+    t.equal(sockets.length, opened, `after ${passedMs} ms`)
+  }
+})
+
+t.test('a request that was given up before it was written gives a socket no more time', async (t) => {
+  const clock = handClock()
+  const { pool, sockets } = await serverOf5s(t, clock)
+  const giveUp = (): Promise<void> =>
+    new Promise((resolve) => {
+      ask(pool, {
+        start() {
+          resolve()
+          return undefined
+        }
+      })
+    })
+  await ask(pool).over
+  clock.advance(2_000)
+  await giveUp()
+  clock.advance(999)
+  await ask(pool).over
+  t.equal(sockets.length, 1)
+  clock.advance(2_000)
+  await giveUp()
+  clock.advance(1_000)
+  await ask(pool).over
+  t.equal(sockets.length, 2)
+})
+
 t.test('a server that is not there, and one that does not let us connect in time, were sent nothing', async (t) => {
   const { port } = await listening(t, answering())
   const clock = handClock()

@@ -41,17 +41,20 @@ export type OwnRequest = readonly [head: string, exchange: Exchange]
 
 export interface PoolContext {
   readonly event: 'connect' | 'secureConnect'
+  now(): number
   open(onread: OnReadOpts): Socket
   send(...request: OwnRequest): void
   writeSoon(socket: PooledSocket): void
   connectTimer(late: (error: Error) => void): Timer
-  released(socket: PooledSocket, keepAliveMs: number | undefined): void
+  /** @param readAt when a response came, from which its server counts; undefined: no request was written */
+  released(socket: PooledSocket, readAt?: number, keepAliveMs?: number): void
   closed(socket: PooledSocket): void
 }
 
 export class PooledSocket {
-  /** For an idle socket: the time from which the server may close it, in milliseconds since the epoch. */
-  idleUntil = 0
+  /** The time from which the server may close it if no request comes before, in milliseconds since the epoch. */
+  idleUntil = Infinity
+  private readAt = 0
   private readonly pool: PoolContext
   private readonly socket: Socket
   private readonly reader = new ResponseReader()
@@ -84,9 +87,7 @@ export class PooledSocket {
     socket.on('end', () => this.whenRead(() => this.ended()))
     // Made only when needed: an Error keeps alive what its stack refers to.
     let cause: Error | undefined
-    socket.on('error', (error) => {
-      cause = error
-    })
+    socket.on('error', (error) => void (cause = error))
     socket.on('close', () => {
       this.connecting?.close()
       pool.closed(this)
@@ -105,12 +106,13 @@ export class PooledSocket {
   /** Writes head and body at once: the system call costs more than joining the two. */
   write(): void {
     const { request } = this
-    // If the socket was destroyed meanwhile, its `close` event sends the request on another socket.
+    // This turn may have been long. If the socket was destroyed, its `close` event sends the request on another one.
+    if (this.idleUntil <= this.pool.now()) this.destroy()
     if (request === undefined || this.socket.destroyed) return
     this.request = undefined
     const [head, exchange] = request
     const body = exchange.start(this)
-    if (body === undefined) return this.pool.released(this, this.reader.keepAliveMs)
+    if (body === undefined) return this.pool.released(this)
     this.exchange = exchange
     const isLong = body !== null && body.length >= longRequestLength
     const written = isLong ? (error?: Error | null) => void (error ?? exchange.written?.()) : undefined
@@ -141,6 +143,7 @@ export class PooledSocket {
       return false
     }
     this.unread += size
+    this.readAt = this.pool.now()
     // A copy, because the next read overwrites the shared buffer.
     let rest: Buffer | undefined = Buffer.from(shared.subarray(0, size))
     if (size <= smallSize && !this.behind && turnShares.take(exchange.owner.tenant))
@@ -190,7 +193,7 @@ export class PooledSocket {
       // The socket cannot be reused: a server that answers before it has read the request may never read the rest.
       if (!reader.reusable || unread > 0 || this.socket.writableLength > 0) return this.destroy()
       this.resume()
-      this.pool.released(this, reader.keepAliveMs)
+      this.pool.released(this, this.readAt, reader.keepAliveMs)
     } else if (reader.fault !== undefined) this.giveUp(new ResponseSyntaxError(reader.fault))
   }
 
@@ -216,9 +219,8 @@ export class PooledSocket {
   }
 
   resume(): void {
-    if (!this.paused) return
+    if (this.paused && !this.behind) this.socket.resume()
     this.paused = false
-    if (!this.behind) this.socket.resume()
   }
 
   private holdUp(behind: boolean): void {

@@ -221,13 +221,15 @@ export function createSocketPool(
       if (due.push(socket) === 1) setImmediate(() => setImmediate(writeDue))
     },
     event: openedEvent(url),
+    now: clock.now,
     connectTimer: (late) => clock.timer(connectMs, () => late(Object.assign(new Error(text), { code: 'ETIMEDOUT' }))),
-    released(socket, named) {
-      const ms = Math.min(keepAliveMs, (named ?? Infinity) - keepAliveMarginMs)
-      if (destroyed || ms <= 0) return socket.destroy()
-      socket.idleUntil = clock.now() + ms
+    released(socket, readAt, named = Infinity) {
+      const now = clock.now()
+      if (readAt === undefined) socket.idleUntil = Math.min(socket.idleUntil, now + keepAliveMs)
+      else socket.idleUntil = readAt + Math.min(keepAliveMs, named - keepAliveMarginMs)
+      if (destroyed || socket.idleUntil <= now) return socket.destroy()
       idle.push(socket)
-      watchIdle(ms)
+      watchIdle(socket.idleUntil - now)
     },
     closed(socket) {
       all.delete(socket)
