@@ -9,6 +9,7 @@ import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { unavailable } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { browser } from '../kit/browser.ts'
+import { heldTimers } from '../kit/held-time.ts'
 import { nameServer } from '../kit/name-server.ts'
 import { dial, untilClosed } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
@@ -64,9 +65,12 @@ t.test('requests for tokens make the gateway fetch no more metadata documents th
 })
 
 t.test('names of metadata documents that are slow keep nobody else from having names looked up', async (t) => {
+  // Lookups and connections are given up no sooner than the test likes: a busy machine takes as long for a hundred.
+  const letTimersRunOut = heldTimers(t, 4_000, 5_000)
   const server = await nameServer(t, (name) => (name.startsWith('slow') ? undefined : ['192.0.2.7']))
   const file = join(t.testdir(), 'audit.jsonl')
   const front = await loginGateway(t, {
+    login: { authorizationsPerMinute: 10_000 },
     overrides: { nameServers: [server.address] },
     top: { audit: { store: false, file } }
   })
@@ -78,14 +82,20 @@ t.test('names of metadata documents that are slow keep nobody else from having n
       { client_id: `https://${name}.example/`, grant_type: 'refresh_token' }
     )
   const outcomes = async (): Promise<string> => await readFile(file, 'utf8').catch(() => '')
-  const slow = Array.from({ length: 110 }, (_, n) => ask('acme', `slow-${n}`))
-  await until('four of them are asked for', () => new Set(server.asked).size >= 4)
+  const slow: Array<ReturnType<typeof ask>> = []
+  // The resolver itself gives up four of them every seven seconds, so that no number of them is always enough.
+  await until('the 101st name at once is refused', async () => {
+    for (let n = 0; n < 10; n++) slow.push(ask('acme', `slow-${slow.length}`))
+    return (await outcomes()).includes('100 names of acme are already')
+  })
+  t.ok(slow.length > 100)
+  t.ok(new Set(server.asked).size >= 4, 'four of them are asked for')
   t.equal((await ask('other', 'known')).status, 400)
-  for (const { status } of await Promise.all(slow)) t.equal(status, 400, 'and each of them is answered')
   await until('another tenant was kept waiting by nobody', async () =>
     (await outcomes()).includes('known.example (192.0.2.7) is no public address')
   )
-  t.match(await outcomes(), /100 names of acme are already/)
+  letTimersRunOut()
+  for (const { status } of await Promise.all(slow)) t.equal(status, 400, 'and each of them is answered')
 })
 
 t.test('bodies of strangers that do not end are counted, and given back', async (t) => {

@@ -5,10 +5,13 @@ import t from 'tap'
 import { acmeGateway, keyOf } from '../kit/acme-gateway.ts'
 import { scriptedStdio } from '../kit/server-request.ts'
 import { gateway } from '../kit/gateway.ts'
+import { stopSteadyClock } from '../kit/held-time.ts'
 import { accepted, answers, round, type Round } from '../kit/rounds.ts'
 import { until } from '../kit/until.ts'
 
 t.test('of a thousand server requests at once a few reach the client, and all others are refused', async (t) => {
+  // A second of time is ten more requests, and a busy machine takes a minute for a thousand of them.
+  stopSteadyClock(t)
   const acme = await acmeGateway(t)
   const ada = { url: acme.url(), token: keyOf.ada }
   const flood = { name: 'elicit', arguments: { count: 1_000 } }
@@ -20,7 +23,7 @@ t.test('of a thousand server requests at once a few reach the client, and all ot
     last = await round(ada, flood, answers(last, accepted()))
   }
   t.match(last.answer.json, { result: { resultType: 'complete' } }, 'the call itself comes to its end')
-  t.ok(asked >= 1 && asked < 100, `${asked} serverRequests`)
+  t.equal(asked, 20, 'as many as a call may ask at once')
   const refused = [...acme.upstream.server.answers.values()].filter(({ error }) => error !== undefined)
   t.equal(refused.length, 1_000 - asked)
   t.same(
