@@ -49,6 +49,24 @@ t.test('a flooded call takes nothing from the other calls on its connection', as
   })
 })
 
+t.test('a call whose server does not take a refusal of what it asked fails at once', async (t) => {
+  stopSteadyClock(t)
+  const acme = await acmeGateway(t)
+  const ada = { url: acme.url(), token: keyOf.ada }
+  // Twenty are asked, the 21st is refused.
+  const asking = { name: 'elicit', arguments: { count: 21 } }
+  acme.upstream.override(
+    ({ message }) => message?.['error'] !== undefined,
+    (response) => void response.writeHead(500).end()
+  )
+  const failed = async (): Promise<unknown> => {
+    for (let last = await round(ada, asking); ; last = await round(ada, asking, answers(last, accepted())))
+      if (last.state === undefined) return last.answer.json
+  }
+  t.match(await failed(), { error: { message: /asked something and refused the answer/ } })
+  t.match(await failed(), { result: { resultType: 'complete' } }, 'the control')
+})
+
 t.test('a server request that the client did not declare never reaches it, however often it is sent', async (t) => {
   const acme = await acmeGateway(t)
   const nothing = { url: acme.url(), token: keyOf.ada, capabilities: {} }

@@ -82,8 +82,8 @@ export function createServerRequests(
   }
 
   const refuse = (id: RequestId, code: number, message: string): void => send(errorMessage(id, { code, message }))
-  const refuseAs = (id: RequestId, code: 'cancelled' | 'too_many', message: string): void =>
-    send(errorMessage(id, errorObject(new GatewayError(code, message), '')))
+  const refuseAs = (id: RequestId, code: 'cancelled' | 'too_many', message: string, call?: OpenCall): void =>
+    send(errorMessage(id, errorObject(new GatewayError(code, message), '')), call)
 
   function withdraw(matches: (origin: Origin) => boolean): void {
     for (const [id, { withdrawn, origin }] of open) {
@@ -150,12 +150,12 @@ export function createServerRequests(
       const tally = origin?.certain === true ? (origin.call.serverRequestTally ??= newTally(clock)) : unnamed
       const full = tally.open >= limitOfCall.open || open.size >= limitOfConnection.open
       if (full || !tally.bucket.take() || !bucket.take())
-        return refuseAs(id, 'too_many', 'Too many requests to the client; ask less often.')
+        return refuseAs(id, 'too_many', 'Too many requests to the client; ask less often.', origin?.call)
       const release = quota.take(bytes)
       if (release === undefined) {
         warnings.warn({ method }, 'refused a request of the upstream: too much waits for clients to answer already')
         const tooMuch = 'Too much waits for clients to answer already; ask again later, or for less.'
-        return refuseAs(id, 'too_many', tooMuch)
+        return refuseAs(id, 'too_many', tooMuch, origin?.call)
       }
       forward(id, request, ask, { withdrawn: new AbortController(), origin, tally, release })
     },
