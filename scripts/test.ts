@@ -196,8 +196,9 @@ function failures(tap: string): string[] {
     if (!/^\s*not ok/.test(line) || lines[at + 1]?.trim() !== '---') return []
     const end = lines.findIndex((other, index) => index > at && other.trim() === '...')
     const block = lines.slice(at, end === -1 ? at + 40 : end)
+    // The end of a test, which has failed where one of its assertions has.
     const isOuter =
-      block.some((other) => /isToplevel: true|externalID:/.test(other)) &&
+      line.includes('# time=') &&
       !block.some((other) => /diff:|compare:|found:|stdio: .*|exitCode: [^01]|signal: [A-Z]/.test(other))
     return isOuter ? [] : [block.slice(0, 60).join('\n')]
   })

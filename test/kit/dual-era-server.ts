@@ -95,7 +95,7 @@ export async function startDualEra(options: DualEraOptions = {}): Promise<DualEr
     return transport
   }
 
-  const http = createServer((request, response) => {
+  const http = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {

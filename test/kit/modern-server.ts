@@ -116,7 +116,7 @@ export async function startModern(options: ModernHttpOptions = {}): Promise<Mode
     server.receive(message, peer, headers)
   }
 
-  const http = createServer((request, response) => {
+  const http = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {

@@ -96,7 +96,7 @@ export async function startSseUpstream(options: SseUpstreamOptions = {}): Promis
     else post(message, stream, response)
   }
 
-  const http = createServer((request, response) => {
+  const http = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => handle(request, response, Buffer.concat(chunks).toString()))

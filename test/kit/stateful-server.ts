@@ -89,7 +89,7 @@ export async function startStateful(t: Teardown, beforeGet = async (): Promise<v
     return transport
   }
 
-  const http = createServer((request, response) => {
+  const http = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {

@@ -127,7 +127,7 @@ export function createTaskServer(taskStore = new InMemoryTaskStore()): McpServer
 /** Over Streamable HTTP on a free port. @returns what an upstream is configured with */
 export async function httpTaskServer(t: Teardown): Promise<{ type: 'http'; url: string }> {
   const sessions = new Map<string, StreamableHTTPServerTransport>()
-  const http = createServer((request, response) => {
+  const http = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const known = sessions.get(String(request.headers['mcp-session-id']))
     if (known !== undefined) return void known.handleRequest(request, response)
     const transport = new StreamableHTTPServerTransport({
