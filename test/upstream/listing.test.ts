@@ -1,5 +1,6 @@
 // Listings: all pages, only what is declared, and nothing that could hurt.
 
+import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { createMemoryAccount } from '../../src/limits/memory.ts'
 import { fetchList, fetchListing } from '../../src/upstream/listing/listing.ts'
@@ -269,13 +270,12 @@ t.test('where one list fails, the others are read no further, and the memory of 
   const memory = createMemoryAccount()
   const read = () => fetchList(upstream, 'resources', never, undefined, memory.share('a', 'lists of x'))
   const pages = () => methods(peer).filter((method) => method === 'resources/list').length
-  peer.override(isMethod('resources/templates/list'), async (response, { message }) => {
+  const refuse = async (response: ServerResponse, id: unknown): Promise<void> => {
     await until('some resources are taken', () => memory.held > 0)
     const error = { code: -32603, message: 'database down' }
-    response
-      .setHeader('Content-Type', 'application/json')
-      .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], error }))
-  })
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, error }))
+  }
+  peer.override(isMethod('resources/templates/list'), (response, { message }) => void refuse(response, message?.['id']))
   t.match(await read().catch((error: unknown) => error), { error: { code: -32603 } })
   t.equal(memory.held, 0)
   // As long as the rest of the first reading would take.
