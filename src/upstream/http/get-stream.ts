@@ -1,7 +1,7 @@
 // The standalone stream of a Streamable HTTP session: opened by GET, opened again when it ends, for as long as the
 // session lives (2025-11-25 basic/transports "Listening for Messages from the Server").
 
-import { type Timer, backoffMs } from '../../time/clock.ts'
+import { backoffMs } from '../../time/clock.ts'
 import type { HttpOutcome } from './outcome.ts'
 import { type HttpResponseSink, type OpenRequest, sendRequest } from './request.ts'
 import { type HttpTarget, streamHeaders } from './target.ts'
@@ -33,7 +33,7 @@ export function openGetStream(
   const { promise: answered, resolve } = Promise.withResolvers<void>()
   let request: OpenRequest | undefined
   const reconnect = target.reconnects.stream()
-  let timer: Pick<Timer, 'close'> | undefined
+  let timer: ReturnType<typeof reconnect> | undefined
   let stopped = false
   let wasOpen = false
   let cut = false
@@ -89,6 +89,7 @@ export function openGetStream(
     // 2025-11-25: the client MUST respect `retry`. A longer wait, after several failures, respects it too.
     const delay = failures > 5 ? Math.max(backoff, retryMs ?? 0) : (retryMs ?? backoff)
     timer = reconnect(Math.max(minDelayMs, Math.min(delay, maxRetryMs)), open)
+    timer.unref()
   }
 
   open()

@@ -15,7 +15,7 @@ const restMs = 10_000
 const restedRate = { perSecond: 1_000, burst: 50 }
 
 /** Opens one stream again, as `run` does, after `ms` or later. Closed, it is not opened. */
-export type Reconnect = (ms: number, run: () => void) => Pick<Timer, 'close'>
+export type Reconnect = (ms: number, run: () => void) => Pick<Timer, 'close' | 'unref'>
 
 /** What the streams to one upstream share. */
 export function createReconnects(clock: Clock) {
@@ -35,6 +35,7 @@ export function createReconnects(clock: Clock) {
         const enter = (): void => (clock.now() - openedAt >= restMs ? rested : all).enter(open)
         const timer = clock.timer(ms, () => own.enter(enter))
         return {
+          unref: () => timer.unref(),
           close() {
             timer.close()
             own.leave(enter)
