@@ -8,7 +8,7 @@ import { configOf, gateway } from '../../kit/gateway.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { modernListen, type ModernStream } from '../../kit/modern-listen.ts'
 import { startSseUpstream } from '../../kit/sse-upstream.ts'
-import { isMethod, startUpstream } from '../../kit/upstream.ts'
+import { isMethod, startUpstream, type HttpUpstream } from '../../kit/upstream.ts'
 
 const updated = 'notifications/resources/updated'
 const ada = 'gh_key_of_ada_0123456789'
@@ -144,9 +144,8 @@ t.test('one subscription serves all streams of a caller; each caller has its own
   await until('all are ended', () => subscriptions(up).filter((line) => line === 'unsubscribe test://one').length === 3)
 })
 
-t.test('a stream with many resources takes turns with one that asks for another', async (t) => {
-  const up = await http(t)
-  const { listen } = await acme(t, { type: 'http', url: up.url })
+/** @returns what answers each subscription that the server was asked for, in the order in which they came */
+function holdSubscriptions(up: HttpUpstream): Array<() => void> {
   const held: Array<() => void> = []
   up.override(
     isMethod('resources/subscribe'),
@@ -157,6 +156,13 @@ t.test('a stream with many resources takes turns with one that asks for another'
       }),
     Infinity
   )
+  return held
+}
+
+t.test('a stream with many resources takes turns with one that asks for another', async (t) => {
+  const up = await http(t)
+  const { listen } = await acme(t, { type: 'http', url: up.url })
+  const held = holdSubscriptions(up)
   const asked = (): Array<string | undefined> =>
     up.seen
       .filter(isMethod('resources/subscribe'))
@@ -190,16 +196,7 @@ t.test('a reload before a server has agreed: what leads elsewhere now ends its s
     auth: { keys: [{ name: 'ada', key: ada }] }
   })
   const made = await gateway(t, options(['old']))
-  const held: Array<() => void> = []
-  up.override(
-    isMethod('resources/subscribe'),
-    (response, { message }) =>
-      held.push(() => {
-        response.writeHead(200, { 'content-type': 'application/json' })
-        response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: {} }))
-      }),
-    Infinity
-  )
+  const held = holdSubscriptions(up)
   const listen = (endpoint: string, uri: string) =>
     modernListen(made.url(endpoint), { resourceSubscriptions: [uri] }, { token: ada })
   // Their heads come with the acknowledgments.
