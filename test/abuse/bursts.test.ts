@@ -1,4 +1,4 @@
-// Attack: two thousand connections, on each of which a request comes at the same moment. In one turn of the event loop
+// Attack: up to two thousand connections, on each of which a request comes at the same moment. In one turn of the event loop
 // all of them can be ready.
 
 import type { Socket } from 'node:net'
@@ -12,6 +12,8 @@ import { attacked, keys } from './kit.ts'
 /** In one go, each of these takes several times as long. Node reads and parses all that is ready in one turn. */
 const maxTurnMs = 130
 const connections = 2_000
+/** A connection on which nothing comes for 10 s is answered 408: a slow machine opens no more than these in time. */
+const openingMs = 5_000
 
 const gateway = await attacked(t, {
   // None is refused because it waits: test/abuse/overload.test.ts.
@@ -66,7 +68,9 @@ const bursts: Record<string, Burst> = {
 /** @returns with which status codes they were answered */
 async function burst({ request }: Burst): Promise<Set<string>> {
   const all: Opened[] = []
-  while (all.length < connections) all.push(...(await Promise.all(Array.from({ length: 100 }, open))))
+  const began = performance.now()
+  while (all.length < connections && performance.now() - began < openingMs)
+    all.push(...(await Promise.all(Array.from({ length: 100 }, open))))
   await gateway.pause()
   all.forEach(({ socket }, id) => socket.write(request(id)))
   gateway.signal('SIGCONT')
@@ -76,7 +80,7 @@ async function burst({ request }: Burst): Promise<Set<string>> {
 }
 
 for (const [what, requests] of Object.entries(bursts))
-  t.test(`${connections} requests ${what} that come at once are answered, and stall nobody`, async (t) => {
+  t.test(`up to ${connections} requests ${what} that come at once are answered, and stall nobody`, async (t) => {
     await burst(requests)
     const ms = await gateway.longestTurnMs(maxTurnMs, async () =>
       t.same(await burst(requests), new Set([requests.status]))

@@ -104,7 +104,8 @@ t.test('answers that servers of one tenant do not take leave descriptors to its 
       const session = await legacyClient(gateway.url, key)
       session.request('tools/call', { name: `${name}__slow`, arguments: {} }, { signal }).catch(() => {})
     }
-  await until('as many are open as may be', () => untaken >= descriptors / 4 - 10)
+  // Calls and GET streams of the sessions have some of the sockets of the tenant.
+  await until('nearly as many are open as may be', () => untaken >= descriptors / 5)
   const calm = { name: 'calm__echo', arguments: {} }
   for (let n = 0; n < 3; n++) {
     const session = await legacyClient(gateway.neighbourUrl, keys.neighbour)
