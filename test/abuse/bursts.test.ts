@@ -1,5 +1,5 @@
-// Attack: up to two thousand connections, on each of which a request comes at the same moment. In one turn of the event loop
-// all of them can be ready.
+// Attack: up to two thousand connections, on each of which a request comes at the same moment. In one turn of the event
+// loop all of them can be ready.
 
 import type { Socket } from 'node:net'
 import t from 'tap'
@@ -12,7 +12,7 @@ import { attacked, keys } from './kit.ts'
 /** In one go, each of these takes several times as long. Node reads and parses all that is ready in one turn. */
 const maxTurnMs = 130
 const connections = 2_000
-/** A connection on which nothing comes for 10 s is answered 408: a slow machine opens no more than these in time. */
+/** The longest time that connections are opened, in milliseconds: one that is silent for 10 s is answered 408. */
 const openingMs = 5_000
 
 const gateway = await attacked(t, {

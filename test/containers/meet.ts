@@ -144,6 +144,14 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     assert.ok(client !== undefined, 'nobody has logged in')
     return client
   }
+  /** Calls until it is answered. @param check throws for an error after which it is not called again */
+  const echoed = (text: string, check: (error: string) => void): Promise<boolean> =>
+    until('a call of the session is answered', async () => {
+      const outcome = await says(host(), 'tickets__echo', { text }).catch((error: unknown) => ({ error }))
+      if (typeof outcome === 'object') check(String(outcome.error))
+      else assert.equal(outcome, text)
+      return typeof outcome === 'string'
+    })
   await step('a host logs a person in and lists the tools of both upstreams', async () => {
     client = await session(await logIn(url, 'alice'))
     const names = await until('both upstreams are listed', async () => {
@@ -202,16 +210,8 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     podman('kill', '--signal=KILL', name('gateway-1'))
     try {
       for (let count = 0; count < 12; count += 1)
-        await until('a call of the session is answered', () =>
-          says(host(), 'tickets__echo', { text: String(count) }).then(
-            (text) => text === String(count),
-            (error: unknown) => {
-              // The other gateways connect to the server for this session; a busy machine may need longer for it.
-              assert.match(String(error), /did not answer initialize .* Retry then\./)
-              return false
-            }
-          )
-        )
+        // The other gateways connect to the server for this session; a busy machine may need longer for it.
+        await echoed(String(count), (error) => assert.match(error, /did not answer initialize .* Retry then\./))
     } finally {
       podman('start', name('gateway-1'))
     }
@@ -221,28 +221,14 @@ export async function meetContainers(stack: Stack): Promise<Outcome[]> {
     podman('stop', '--time=20', name('redis'))
     podman('start', name('redis'))
     await allReady()
-    await until('the same session is served again', () =>
-      says(host(), 'tickets__echo', { text: 'kept' }).then(
-        (text) => text === 'kept',
-        (error: unknown) => {
-          // A session that was lost comes back under another id: the client would have to open it anew.
-          assert.doesNotMatch(String(error), /404|unknown session/i)
-          return false
-        }
-      )
-    )
+    // A session that was lost comes back under another id: the client would have to open it anew.
+    await echoed('kept', (error) => assert.doesNotMatch(error, /404|unknown session/i))
   })
   await step('SIGTERM drains: no request is refused meanwhile or after, and the gateway ends with code 0', async () => {
     const echo = async (text: string): Promise<void> =>
       assert.equal(await says(host(), 'tickets__echo', { text }), text)
     // Redis has just been away: every gateway has to have a connection of the session again.
-    for (let calls = 0; calls < 2 * gateways.length; calls += 1)
-      await until('a call after the restart of Redis', () =>
-        echo('again').then(
-          () => true,
-          () => false
-        )
-      )
+    for (let calls = 0; calls < 2 * gateways.length; calls += 1) await echoed('again', () => {})
     const end = new AbortController()
     const stopped = stack.podmanInBackground('stop', '--time=40', name('gateway-2')).finally(() => end.abort())
     let calls = 0
