@@ -111,22 +111,36 @@ export async function createGateway(initial: Snapshot, options: GatewayOptions):
   }
 
   await control.start(() => apply(control.snapshot()))
+  let opening: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | undefined
+
+  async function openPorts() {
+    const adminUrl = await admin?.listen()
+    const { address, family, port } = await server.listen(state.snapshot.listen)
+    const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+    const loopbackPort = address === '::1' || address.startsWith('127.') ? port : undefined
+    const publicUrl = state.snapshot.publicUrl ?? url
+    state.address = { url, publicUrl, loopbackPort }
+    return { url, publicUrl, adminUrl }
+  }
+
+  async function closeAll(): Promise<void> {
+    // Node never answers whoever waits for a port that is closed before it is open.
+    await opening.catch(() => {})
+    await shutDown()
+  }
+
   return {
     async listen() {
-      const adminUrl = await admin?.listen()
-      const { address, family, port } = await server.listen(state.snapshot.listen)
-      const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
-      const loopbackPort = address === '::1' || address.startsWith('127.') ? port : undefined
-      const publicUrl = state.snapshot.publicUrl ?? url
-      state.address = { url, publicUrl, loopbackPort }
-      return { url, publicUrl, adminUrl }
+      const ports = openPorts()
+      opening = ports
+      return await ports
     },
     warm: async () => void (await Promise.all(contextsOf(state.snapshot).map((context) => relay.warm(context)))),
     listenAdmin: async () => await admin?.listen(),
     report: () => Promise.all(contextsOf(state.snapshot).map(relay.report)),
     reload,
-    close: () => (closing ??= shutDown()),
+    close: () => (closing ??= closeAll()),
     killNow: () => supervisor.killAllNow()
   }
 }

@@ -109,7 +109,18 @@ t.test('a signal that all processes get while workers start ends all of it with 
     return below.length >= 2 ? below : undefined
   })
   signalAll([gateway.pid, ...pids], 'SIGINT')
+  t.same(await gateway.ended, { code: 0, signal: null }, { log: gateway.stderr })
+})
+
+t.test('a signal while a worker opens its port ends all of it with 0, and no worker is killed', async (t) => {
+  const signalled = new URL('signal-at-listen.mjs', import.meta.url)
+  const gateway = await start(t, configOf(ownProcess), {
+    args: ['--workers', '2'],
+    env: { NODE_OPTIONS: `--import=${signalled}` }
+  })
   t.same(await gateway.ended, { code: 0, signal: null })
+  t.notMatch(gateway.stderr.join('\n'), 'it is killed')
+  t.equal(gateway.log().filter(({ msg, worker }) => msg === 'stopped' && worker !== undefined).length, 2)
 })
 
 t.test('a worker that hangs is killed after a second signal, and the others end at once', async (t) => {
