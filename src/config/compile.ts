@@ -13,6 +13,7 @@ import { policyOfEndpoint, policyOfTenant } from './auth/required-scopes.ts'
 import type { InsertedText } from './references.ts'
 import { withinResources } from './resources.ts'
 import type { ConfigInput, TenantInput } from './schema/config.ts'
+import { defaultMaxTimeoutMs } from './schema/upstream.ts'
 import type { AuditConfig, Endpoint, Snapshot, StoreConfig, Tenant, UpstreamDefinition } from './snapshot.ts'
 
 /** Load balancers ask for readiness every few seconds. */
@@ -131,8 +132,10 @@ function compileTenant(
       const secrets = references.flatMap(({ tool, texts }) => (tool.startsWith(`${name}/`) ? texts : []))
       const argumentSecrets = [...new Set(secrets)].sort()
       const whole = { ...definition, ...(secrets.length > 0 && { argumentSecrets }), name, tenant: id }
-      // Left out: no connection depends on it, and the hash is the one of versions that do not know the key.
-      const connection = { ...whole, lendSessions: undefined }
+      // Left out, so that the hash is the one of versions that do not know the keys: what no connection depends on, and
+      // what is as usual.
+      const maxTimeoutMs = whole.maxTimeoutMs === defaultMaxTimeoutMs ? undefined : whole.maxTimeoutMs
+      const connection = { ...whole, lendSessions: undefined, maxTimeoutMs }
       const hash = createHash('sha256').update(canonicalJsonOf(connection)).digest('hex')
       return { ...whole, ...insertedInto(id, name, inserted, argumentSecrets), hash }
     }

@@ -23,6 +23,8 @@ interface UpstreamBase {
   readonly connectMs: number
   /** A call fails when its upstream sends nothing for this long. */
   readonly timeoutMs: number
+  /** A call fails when it has run for this long, whatever its upstream sends. */
+  readonly maxTimeoutMs: number
   /** Calls that may run at it at once, over all connections. */
   readonly maxCalls: number
   /** A connection without calls and without a listening client is closed after this time. */

@@ -89,6 +89,7 @@ t.test('every default is applied', async (t) => {
     isolation: 'session',
     era: 'auto',
     timeoutMs: 600_000,
+    maxTimeoutMs: 21_600_000,
     idleMs: 300_000,
     maxMessageBytes: 16_777_216,
     maxCalls: 1_024
@@ -192,6 +193,7 @@ t.test('the hash follows everything that defines the connection and nothing else
     ['era', 'modern'],
     ['connectMs', 100],
     ['timeoutMs', 100],
+    ['maxTimeoutMs', 100],
     ['idleMs', 100],
     ['maxMessageBytes', 1024]
   ]

@@ -306,6 +306,29 @@ t.test('an upstream that refuses its very handshake with 401 is left out, and th
   t.equal(textOf(await call(client, 'good__grow')), 'grown')
 })
 
+t.test('a call whose server sends progress without end ends after maxTimeoutMs, and is cancelled there', async (t) => {
+  const web = await upstream(t)
+  const acme = await gateway(t, {
+    upstreams: { web: { url: web.url, maxTimeoutMs: 1_500 }, other: { url: web.url } }
+  })
+  const client = await legacyClient(acme.url(), key)
+  const _meta = { progressToken: 1 }
+  const endless = (name: string): Promise<Answer> =>
+    client.request('tools/call', { name, arguments: { endless: true }, _meta })
+  const usual = endless('other__slow')
+  t.match((await endless('web__slow')).json.error, {
+    code: -32603,
+    message: 'did not answer within 1.5 s (maxTimeoutMs)',
+    data: { reason: 'upstream_timeout', outcome: 'unknown' }
+  })
+  await until('the cancellation at the upstream', () => web.seen.some(isMethod('notifications/cancelled')))
+  t.equal(sentTo(web, 'slow'), 2)
+  t.match((await call(client, 'web__echo', { a: 1 })).json.result.structuredContent.arguments, { a: 1 })
+  t.equal(web.seen.filter(isMethod('notifications/cancelled')).length, 1, 'the usual time is longer')
+  await client.end()
+  await usual
+})
+
 t.test(
   'an upstream that says nothing for timeoutMs: the call ends, the upstream is told, the next one works',
   async (t) => {

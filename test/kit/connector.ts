@@ -147,6 +147,7 @@ const common = {
   // As long as a busy machine needs: what a test does not set is no part of its behaviour.
   connectMs: 60_000,
   timeoutMs: 60_000,
+  maxTimeoutMs: 21_600_000,
   maxCalls: 1_024,
   idleMs: 60_000,
   maxMessageBytes: 4_194_304

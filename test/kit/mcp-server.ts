@@ -193,6 +193,15 @@ export function createMcpServer(script: Script = {}): McpServer {
     }
   }
 
+  /** @param isEndless every 20 ms until the call is over, by its cancellation too */
+  function reportProgress(id: Id, progressToken: unknown, peer: Peer, isEndless: boolean, progress = 0): void {
+    peer.reply({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress } })
+    const again = (): void => {
+      if (waiting.has(id)) reportProgress(id, progressToken, peer, true, progress + 1)
+    }
+    if (isEndless) setTimeout(again, 20)
+  }
+
   function call(id: Id, params: Json, peer: Peer): Json | undefined {
     const args = (params['arguments'] ?? {}) as Json
     const meta = (params['_meta'] ?? {}) as Json
@@ -205,12 +214,7 @@ export function createMcpServer(script: Script = {}): McpServer {
         return { ...text(args), structuredContent: { arguments: args, meta }, _meta: { 'test/kept': true } }
       case 'slow':
         waiting.set(id, () => peer.reply({ jsonrpc: '2.0', id, result: text('slow is done') }))
-        if (token !== undefined)
-          peer.reply({
-            jsonrpc: '2.0',
-            method: 'notifications/progress',
-            params: { progressToken: token, progress: 0 }
-          })
+        if (token !== undefined) reportProgress(id, token, peer, args['endless'] === true)
         return undefined
       case 'release':
         release()

@@ -37,7 +37,7 @@ export function testRpcClient(
   }
   const { log, logged } = testConnector()
   const rpc = createRpcClient({
-    definition: { name: upstreamName('files'), timeoutMs: 60_000, isolation: 'session' },
+    definition: { name: upstreamName('files'), timeoutMs: 60_000, maxTimeoutMs: 3_600_000, isolation: 'session' },
     link: {
       handshake: { ...handshake, capabilities: declared, exclusive },
       events,

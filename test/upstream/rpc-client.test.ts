@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { noClient } from '../../src/protocol/seams.ts'
 import { callOf, never, recordingClient } from '../kit/connector.ts'
-import { testRpcClient } from '../kit/rpc-client.ts'
+import { serverRequest, testRpcClient } from '../kit/rpc-client.ts'
 import { until } from '../kit/until.ts'
 
 const progress = (progressToken: unknown, n: number) => ({
@@ -28,6 +28,40 @@ t.test('silence ends a call after its timeout, whatever the server sends for oth
   rpc.receive({ jsonrpc: '2.0', id: 2, result: { ok: true } })
   t.same(await lively, { ok: true })
   t.same(talkative.notified, [{ method: 'notifications/progress', params: { progressToken: 'x', progress: 1 } }])
+})
+
+t.test('a call ends after its longest time, whatever the server sends for it', async (t) => {
+  const { clock, rpc, sent, call } = testRpcClient()
+  const client = recordingClient()
+  const lively = call(client, { progressToken: 'x' })
+  for (let n = 1; n <= 61; n++) {
+    clock.advance(59_000)
+    rpc.receive(progress(1, n))
+  }
+  const later = call(recordingClient(), { progressToken: 'y' })
+  rpc.receive(progress(2, 1))
+  const ended = t.rejects(lively, { code: 'upstream_timeout', message: 'maxTimeoutMs', data: { outcome: 'unknown' } })
+  clock.advance(59_000)
+  rpc.receive(progress(1, 62))
+  rpc.receive(progress(2, 2))
+  await ended
+  t.match(sent.at(-1), { method: 'notifications/cancelled', params: { requestId: 1 } })
+  rpc.receive(progress(1, 63))
+  t.equal(client.notified.length, 62, 'nothing comes after the end')
+  rpc.receive({ jsonrpc: '2.0', id: 2, result: { ok: true } })
+  t.same(await later, { ok: true }, 'each call has a time of its own')
+})
+
+t.test('a call whose server asks its client all the time ends after its longest time, too', async (t) => {
+  const { clock, rpc, call } = testRpcClient()
+  const asked = recordingClient(() => new Promise(() => {}))
+  const ended = t.rejects(call(asked), { code: 'upstream_timeout', message: 'maxTimeoutMs' })
+  rpc.receive(serverRequest('s'))
+  clock.advance(3_599_000)
+  const later = call()
+  clock.advance(61_000)
+  await ended
+  await t.rejects(later, { code: 'upstream_timeout', message: 'sent nothing for 60 s' }, 'the control')
 })
 
 t.test('a long request that is given up while it is written is neither sent nor cancelled at the server', async (t) => {

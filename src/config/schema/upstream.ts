@@ -22,6 +22,9 @@ const tagName = {
   patternErrorMessage: 'must be letters, digits, "_", "." and "-", start with a letter, and have at most 63 characters'
 }
 
+/** The hash of a connection leaves it out: it is then the one of versions that do not know the key. */
+export const defaultMaxTimeoutMs = 6 * hourMs
+
 const common = (connectMs: number) => ({
   isolation: choice(
     ['session', 'principal', 'shared'],
@@ -44,6 +47,13 @@ const common = (connectMs: number) => ({
     24 * hourMs,
     10 * minuteMs,
     'A call fails when the upstream sends nothing for it for this long.'
+  ),
+  maxTimeoutMs: integer(
+    100,
+    7 * 24 * hourMs,
+    defaultMaxTimeoutMs,
+    'A call fails when it has run for this long and the upstream still sends something for it, such as progress, or ' +
+      'asks its client.'
   ),
   maxCalls: integer(
     1,

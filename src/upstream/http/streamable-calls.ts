@@ -140,7 +140,7 @@ export class StreamableCall implements HttpResponseSink {
   eventId(eventId: string): void {
     this.lastEventId = eventId
     this.resumes = 0
-    this.connection.rpc.refreshTimeout(this.id)
+    this.connection.rpc.heard(this.id)
   }
 
   retry(ms: number): void {

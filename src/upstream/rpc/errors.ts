@@ -96,6 +96,15 @@ export const timeoutError = (name: UpstreamName, timeoutMs: number): GatewayErro
       'Whether it took effect is unknown.'
   )
 
+/** 2025-11-25 basic/lifecycle "Timeouts": there is a maximum whatever progress a server reports. */
+export const tooLongError = (name: UpstreamName, maxTimeoutMs: number): GatewayError =>
+  uncertainError(
+    name,
+    'upstream_timeout',
+    `Upstream ${name} did not answer within ${maxTimeoutMs / 1000} s (maxTimeoutMs), so the request was cancelled ` +
+      'there. Whether it took effect is unknown.'
+  )
+
 /** The end of the message about a request that was sent and whose outcome is unknown. */
 export const uncertainty = ' The request is not sent again; whether it took effect is unknown.'
 

@@ -19,7 +19,6 @@ import { relatedTaskKey } from '../../protocol/translate/tasks.ts'
 import { printable } from './decode-json.ts'
 import { boundedError, isRpcError, uncertainError } from './errors.ts'
 import { createConnectionNotifications, type ProgressListener, type TaskListeners } from './notifications.ts'
-import type { Timer } from '../../time/clock.ts'
 import type { ServerRequests, Tally } from './server-requests.ts'
 import type { MessageCodec, NotificationFilter, RpcClientOptions } from './transport.ts'
 
@@ -27,8 +26,8 @@ export interface OpenCall extends ProgressListener {
   readonly id: number
   readonly client: Client
   readonly filter: NotificationFilter | undefined
-  /** The timeout of the call. While server requests are open it starts again: the server waits for the client. */
-  readonly timer: Timer
+  /** Restarts the timeout of the call, or gives the call up where it has run for the longest time. */
+  heard(): void
   openServerRequests: number
   /** Counts the server requests that came on the stream of the call. */
   serverRequestTally: Tally | undefined
@@ -146,8 +145,8 @@ export function createReceiver(
     const listener = call ?? taskListeners.get(id)
     if (listener?.token === undefined)
       return log.debug({ upstream }, 'dropped progress of a call that is not in flight')
-    call?.timer.refresh()
     listener.notifications().notify({ ...body, params: { ...body.params, progressToken: listener.token } })
+    call?.heard()
   }
 
   /** In 2026-07-28 every notification belongs to a request. */
@@ -161,8 +160,8 @@ export function createReceiver(
   }
 
   function notifyClient(call: OpenCall, body: Notification): void {
-    call.timer.refresh()
     call.notifications().notify(body)
+    call.heard()
   }
 
   /**
@@ -184,7 +183,7 @@ export function createReceiver(
       over = true
       for (const call of paused) {
         call.openServerRequests--
-        if (calls.has(call.id)) call.timer.refresh()
+        if (calls.has(call.id)) call.heard()
       }
     }
     withdrawn.addEventListener('abort', resume, { once: true })

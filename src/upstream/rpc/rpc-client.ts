@@ -4,7 +4,7 @@
 import { metaOf, type Notification, notificationMessage, type Request, type Result } from '../../protocol/messages.ts'
 import { withProgressToken } from '../../protocol/envelope.ts'
 import { printable } from './decode-json.ts'
-import { cancelledError, endedError, noIdsError, timeoutError, uncertainError } from './errors.ts'
+import { cancelledError, endedError, noIdsError, timeoutError, tooLongError, uncertainError } from './errors.ts'
 import { type CallNotifications, createCallNotifications, createTaskListeners } from './notifications.ts'
 import { createReceiver, type OpenCall } from './receiver.ts'
 import { createRequestIds } from './request-ids.ts'
@@ -27,7 +27,7 @@ const once = { once: true }
 
 export function createRpcClient(options: RpcClientOptions) {
   const { link, transport } = options
-  const [{ name, timeoutMs }, { clock, warnings }] = [options.definition, link]
+  const [{ name, timeoutMs, maxTimeoutMs }, { clock, warnings }] = [options.definition, link]
   const calls = createOpenTable<OpenCall>()
   const taskListeners = createTaskListeners(clock)
   const sender = createTextSender(options, calls)
@@ -63,6 +63,7 @@ export function createRpcClient(options: RpcClientOptions) {
     const codec = options.codec?.()
     const mapped = token === undefined ? request : withProgressToken(request, id)
     const outgoing = codec?.encode(mapped, client) ?? mapped
+    const endsAt = clock.now() + maxTimeoutMs
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     let notifications: CallNotifications | undefined
     // A call may wait long for a person: these closures must not keep the sent request alive.
@@ -81,23 +82,28 @@ export function createRpcClient(options: RpcClientOptions) {
       const reason: unknown = signal.reason
       giveUp(typeof reason === 'string' ? printable(reason, 200) : 'cancelled by the caller', cancelledError(name))
     }
+    // While server requests are open the timeout starts again: the server waits for the client.
+    const timer = clock.timer(timeoutMs, () => {
+      if (call.openServerRequests > 0 || isHandshake || call.filter?.endless === true) call.heard()
+      else giveUp('timeout', timeoutError(name, timeoutMs))
+    })
     const call: OpenCall = {
       id,
       client,
       token,
       filter: codec?.notificationFilter(id, outgoing),
-      timer: clock.timer(timeoutMs, () => {
-        if (call.openServerRequests > 0 || isHandshake || call.filter?.endless === true) call.timer.refresh()
-        else giveUp('timeout', timeoutError(name, timeoutMs))
-      }),
       openServerRequests: 0,
       serverRequestTally: undefined,
       // A method, not a getter: V8 makes a hidden class for each object literal with a getter, in the old generation,
       // and it keeps the call alive until the next major garbage collection.
       notifications: () => (notifications ??= createCallNotifications(client, clock, warnings)),
+      heard() {
+        if (clock.now() < endsAt || isHandshake || call.filter?.endless === true) timer.refresh()
+        else giveUp('timeout', tooLongError(name, maxTimeoutMs))
+      },
       settle(outcome) {
         if (!calls.delete(id)) return
-        call.timer.close()
+        timer.close()
         signal.removeEventListener('abort', onAbort)
         if (call.serverRequestTally !== undefined) serverRequests.ended(call)
         notifications?.end()
@@ -145,10 +151,8 @@ export function createRpcClient(options: RpcClientOptions) {
       return drained.promise
     },
     receive: createReceiver(options, calls, settle, serverRequests, taskListeners),
-    /** Restarts the timeout of a call: bytes came on its stream that are no message. */
-    refreshTimeout(id: number): void {
-      calls.get(id)?.timer.refresh()
-    },
+    /** Bytes came on the stream of a call that are no message. */
+    heard: (id: number): void => calls.get(id)?.heard(),
     /** The request was sent. @param keptBytes of it stay in memory until the server begins to answer */
     written: (id: number, keptBytes = 0): void => calls.get(id)?.client.sent?.(keptBytes),
     /** The transport sends the request once more, or resumes the stream of its response. */

@@ -76,7 +76,7 @@ export interface NotificationFilter {
 }
 
 export interface RpcClientOptions {
-  readonly definition: Pick<UpstreamDefinition, 'name' | 'timeoutMs' | 'isolation'>
+  readonly definition: Pick<UpstreamDefinition, 'name' | 'timeoutMs' | 'maxTimeoutMs' | 'isolation'>
   readonly link: LinkContext
   readonly transport: Transport
   /** Returns the next request id; undefined: none is left. Default: ids of this connection alone. */
