@@ -203,8 +203,8 @@ export const errorTable = {
   ),
   upstream_timeout: rpc(
     'internalError',
-    'The upstream server sent nothing within its timeout. The call was cancelled there; whether it took effect is ' +
-      'unknown.'
+    'The upstream server sent nothing for its `timeoutMs`, or no answer within its `maxTimeoutMs`. The call was ' +
+      'cancelled there; whether it took effect is unknown.'
   ),
   upstream_lost: rpc(
     'internalError',

@@ -105,6 +105,14 @@ export const tooLongError = (name: UpstreamName, maxTimeoutMs: number): GatewayE
       'there. Whether it took effect is unknown.'
   )
 
+export const refusedAnswerError = (name: UpstreamName): GatewayError =>
+  uncertainError(
+    name,
+    'upstream_unavailable',
+    `Upstream ${name} asked something and refused the answer, so the request was given up. ` +
+      'Whether it took effect is unknown.'
+  )
+
 /** The end of the message about a request that was sent and whose outcome is unknown. */
 export const uncertainty = ' The request is not sent again; whether it took effect is unknown.'
 

@@ -4,7 +4,7 @@
 import { metaOf, type Notification, notificationMessage, type Request, type Result } from '../../protocol/messages.ts'
 import { withProgressToken } from '../../protocol/envelope.ts'
 import { printable } from './decode-json.ts'
-import { cancelledError, endedError, noIdsError, timeoutError, tooLongError, uncertainError } from './errors.ts'
+import { cancelledError, endedError, noIdsError, refusedAnswerError, timeoutError, tooLongError } from './errors.ts'
 import { type CallNotifications, createCallNotifications, createTaskListeners } from './notifications.ts'
 import { createReceiver, type OpenCall } from './receiver.ts'
 import { createRequestIds } from './request-ids.ts'
@@ -36,15 +36,7 @@ export function createRpcClient(options: RpcClientOptions) {
   let drained: PromiseWithResolvers<void> | undefined
   const serverRequests = createServerRequests(link, (message, call) => {
     // The server did not accept an answer. Its call would wait until the timeout, so it fails at once.
-    const refused = (): void =>
-      call?.settle(
-        uncertainError(
-          name,
-          'upstream_unavailable',
-          `Upstream ${name} asked something and refused the answer, so the request was given up. ` +
-            'Whether it took effect is unknown.'
-        )
-      )
+    const refused = (): void => call?.settle(refusedAnswerError(name))
     sender.post(message, call === undefined ? undefined : refused)
   })
   const nextId = options.nextId ?? createRequestIds(link.random)
