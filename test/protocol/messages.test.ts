@@ -5,12 +5,14 @@ import t from 'tap'
 import {
   classifyMessage,
   errorMessage,
+  GatewayError,
   isObject,
   isRequestId,
   metaOf,
   notificationMessage,
   requestMessage,
-  responseMessage
+  responseMessage,
+  RpcError
 } from '../../src/protocol/messages.ts'
 import { parseJson } from '../../src/protocol/json.ts'
 import { runs } from '../kit/runs.ts'
@@ -118,4 +120,15 @@ t.test('the metadata of what has none is empty', async (t) => {
   t.same(metaOf({ _meta: [] }), {})
   t.same(metaOf({ _meta: parseJson(Buffer.from('12345678901234567890')) }), {})
   t.same(metaOf({ _meta: { progressToken: 0 } }), { progressToken: 0 })
+})
+
+t.test('what is an answer has no stack, and what is a fault has one', (t) => {
+  const cause = new Error('the store')
+  const refused = new GatewayError('unavailable', 'Retry in a second.', { cause })
+  t.notMatch(refused.stack, /\n\s+at /)
+  t.notMatch(new RpcError({ code: -32050, message: 'refused' }).stack, /\n\s+at /)
+  t.match(cause.stack, /\n\s+at /)
+  t.match(new Error('a later fault').stack, /\n\s+at /)
+  t.match(refused, { message: 'Retry in a second.', code: 'unavailable', cause })
+  t.end()
 })
