@@ -345,6 +345,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['relay/catalog/past/past-listings.ts maxPastChars chars', 'the same, as JSON', 'upstream', 'the oldest goes'],
     [
+      'relay/catalog/offered.ts entriesOfStep',
+      'entries of a list to clients that are made in one step',
+      'step',
+      'the rest in later ones'
+    ],
+    [
       'relay/catalog/past/past-listings.ts maxOrdered',
       'entries that are compared again with their members sorted',
       'change of a listing',

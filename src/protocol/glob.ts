@@ -27,5 +27,6 @@ export function anyMatcher(patterns: readonly string[] | undefined): (text: stri
   // However many literal ones there are, they cost one look-up.
   const literals = new Set(patterns.filter(isLiteral))
   const globs = patterns.filter((pattern) => !isLiteral(pattern)).map(globMatcher)
-  return (text) => literals.has(text) || globs.some((matches) => matches(text))
+  // A look-up looks at the whole text, also where there is nothing to be found.
+  return (text) => (literals.size > 0 && literals.has(text)) || globs.some((matches) => matches(text))
 }

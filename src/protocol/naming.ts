@@ -8,6 +8,15 @@ export const maxNameLength = 64
 
 const hashLength = 8
 
+const unsafe = /[^A-Za-z0-9_.-]/
+
+/**
+ * Do hosts accept the name behind this prefix and its separator as it is? Looks at the parts: V8 copies what was put
+ * together as soon as it is looked at.
+ */
+export const isSafeName = (start: string, name: string): boolean =>
+  start.length + name.length <= maxNameLength && !unsafe.test(name) && !unsafe.test(start)
+
 /**
  * The name that clients see for a tool or prompt. With an empty prefix the name is untouched. Otherwise characters
  * outside `A-Za-z0-9_.-` become `_`, and a hash of the original tells such names apart. One that is too long loses the
@@ -15,9 +24,10 @@ const hashLength = 8
  */
 export function publicNameFor(prefix: string, separator: string, name: string): PublicName {
   if (prefix === '') return publicName(name)
-  const full = prefix + separator + name
-  const safe = /[^A-Za-z0-9_.-]/.test(full) ? full.replace(/[^A-Za-z0-9_.-]/g, '_') : full
-  if (safe === full && full.length <= maxNameLength) return publicName(full)
+  const start = prefix + separator
+  const full = start + name
+  if (isSafeName(start, name)) return publicName(full)
+  const safe = full.replace(/[^A-Za-z0-9_.-]/g, '_')
   const hash = shortHash(full)
   if (full.length + 1 + hashLength <= maxNameLength) return publicName(`${safe}_${hash}`)
   const end = safe.slice(prefix.length)

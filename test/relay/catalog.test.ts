@@ -8,6 +8,7 @@ import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../s
 import { createCatalogReports } from '../../src/relay/catalog/cache/catalog-reports.ts'
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { changedKinds } from '../../src/relay/catalog/freshness.ts'
+import { finished } from '../../src/time/turns.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { listing } from '../kit/listing.ts'
 import { tool } from './kit.ts'
@@ -35,14 +36,32 @@ t.test('a name that two upstreams claim is that of the first, up or not, and bot
   const a = { tools: [tool('x'), tool('y')], prompts: [{ name: 'w' }] }
   const others = { b: { tools: [tool('x')], prompts: [{ name: 'x' }] }, c: { tools: [tool('z'), tool('x')] } }
   const catalog = buildCatalog(members, known({ a, ...others }))
-  t.same(names(catalog.tools), ['x', 'y', 'b__z', 'b__x'])
+  t.same(names(catalog.lists.tools), ['x', 'y', 'b__z', 'b__x'])
   t.same(catalog.tool('x'), { upstream: 'a', name: 'x' })
   t.same(catalog.clashes, [{ name: 'x', has: 'a/x', hasNot: 'b/x' }])
   t.same(catalog.tool('b__x'), { upstream: 'c', name: 'x' })
   t.same(catalog.prompt('x'), { upstream: 'b', name: 'x' }, 'a prompt is no tool')
   const down = buildCatalog(members, known(others), known({ a }))
-  t.same(names(down.tools), ['b__z', 'b__x'])
+  t.same(names(down.lists.tools), ['b__z', 'b__x'])
   t.same(down.tool('x'), { upstream: 'a', name: 'x' }, 'nobody else gets its calls')
+})
+
+t.test('entries are made when their list is asked for, in steps', async (t) => {
+  let looks = 0
+  const watched = (_: unknown, at: number): object =>
+    Object.defineProperty({ ...tool(`x${at}`) }, '_meta', { enumerable: true, get: () => void looks++ })
+  const tools = Array.from({ length: 200 }, watched) as Array<ReturnType<typeof tool>>
+  const catalog = buildCatalog(endpoint([['a', 'a']]), known({ a: { tools } }))
+  t.same(catalog.tool('a__x199'), { upstream: 'a', name: 'x199' })
+  t.equal(looks, 0)
+  const [one, other] = [catalog.listSteps('tools', '2025-06-18'), catalog.listSteps('tools', '2025-06-18')]
+  t.same(one.next(), { done: false, value: undefined })
+  const looksOfOne = looks
+  t.ok(looksOfOne > 0 && looksOfOne < tools.length * 2, `${looksOfOne} looks at some of ${tools.length} entries`)
+  const list = finished(other)
+  t.equal(list.length, tools.length)
+  t.equal(finished(one), list, 'it is one list, whoever began it')
+  t.equal(catalog.list('tools', '2025-06-18'), list)
 })
 
 t.test('where the listing of one member changes, the entries of the others are not made again', async (t) => {
@@ -53,10 +72,10 @@ t.test('where the listing of one member changes, the entries of the others are n
   const before = known({ a: { tools: [tool('x')] }, b: { tools: [tool('y')] } })
   const after = new Map([...before, ...known({ b: { tools: [tool('z')] } })])
   const [first, second] = [buildCatalog(members, before), buildCatalog(members, after)]
-  t.same(names(second.tools), ['a__x', 'b__z'])
-  t.equal(second.tools[0], first.tools[0])
+  t.same(names(second.lists.tools), ['a__x', 'b__z'])
+  t.equal(second.lists.tools[0], first.lists.tools[0])
   const others = endpoint([['a', 'other']])
-  t.same(names(buildCatalog(others, before).tools), ['other__x'], 'each endpoint has its own')
+  t.same(names(buildCatalog(others, before).lists.tools), ['other__x'], 'each endpoint has its own')
 })
 
 t.test("a name under the prefix of another upstream is that one's, whether it is up or not", async (t) => {
@@ -75,7 +94,7 @@ t.test("a name under the prefix of another upstream is that one's, whether it is
     const down = buildCatalog(endpoint(order), known({ evil }))
     t.equal(down.tool('files__read'), undefined)
     t.equal(down.prompt('files__ask'), undefined)
-    t.same(names(down.tools), ['filesystem'], 'what only resembles it stays')
+    t.same(names(down.lists.tools), ['filesystem'], 'what only resembles it stays')
     t.same(down.clashes.map(({ name }) => name).sort(), ['files__ask', 'files__read'])
     const up = buildCatalog(endpoint(order), known({ evil, files }))
     t.same(up.tool('files__read'), { upstream: 'files', name: 'read' })
@@ -91,14 +110,14 @@ t.test('a name in the form of a shortened one is not taken by an upstream withou
     ['warehouse', 'warehouse-of-the-north']
   ])
   const warehouse = { tools: [tool(long), tool(`${long}_that_happened`)] }
-  const shown = names(buildCatalog(members, known({ warehouse })).tools).map(String)
+  const shown = names(buildCatalog(members, known({ warehouse })).lists.tools).map(String)
   t.match(shown, [
     /^warehouse_?.*_[0-9a-v]{8}__create_a_very_detailed_report_of_everything$/,
     /^[0-9a-v]{8}_.*_happened$/
   ])
   const evil = { tools: [...shown, 'harmless'].map((name) => tool(name)) }
   const down = buildCatalog(members, known({ evil }))
-  t.same(names(down.tools), ['harmless'])
+  t.same(names(down.lists.tools), ['harmless'])
   for (const name of shown) t.equal(down.unlistedOwnerOfName('tool', name), 'warehouse')
   const up = buildCatalog(members, known({ evil, warehouse }))
   t.same(
@@ -118,9 +137,9 @@ t.test('of two prefixes that a name begins with, the longer one counts', async (
   ])
   const a = { tools: [tool('b__x'), tool('c')] }
   t.equal(buildCatalog(members, known({ a })).tool('a__b__x'), undefined)
-  t.same(names(buildCatalog(members, known({ a })).tools), ['a__c'])
+  t.same(names(buildCatalog(members, known({ a })).lists.tools), ['a__c'])
   const both = buildCatalog(members, known({ a, ab: { tools: [tool('x'), tool('y')] } }))
-  t.same(names(both.tools), ['a__c', 'a__b__x', 'a__b__y'])
+  t.same(names(both.lists.tools), ['a__c', 'a__b__x', 'a__b__y'])
   t.same(both.tool('a__b__x'), { upstream: 'ab', name: 'x' })
 })
 
@@ -129,7 +148,7 @@ t.test('a name that its own upstream lists twice is there once', async (t) => {
     endpoint([['a', 'a']]),
     known({ a: { tools: [tool('x', { title: 'first' }), tool('x', { title: 'second' })] } })
   )
-  t.match(catalog.tools, [{ name: 'a__x', title: 'first' }])
+  t.match(catalog.lists.tools, [{ name: 'a__x', title: 'first' }])
   t.same(catalog.clashes, [])
 })
 
@@ -141,7 +160,7 @@ t.test('an upstream that is not known is left out of the lists, and may still of
     ]),
     known({ a: { tools: [tool('x')] } })
   )
-  t.same(names(catalog.tools), ['a__x'])
+  t.same(names(catalog.lists.tools), ['a__x'])
   t.match(catalog.capabilities, { tools: {}, prompts: {}, resources: {}, logging: {} })
   t.equal(catalog.tool('down__x'), undefined)
   t.same(
@@ -169,7 +188,7 @@ t.test('http URIs are shared, and the first upstream that lists one serves it', 
     })
   )
   t.same(
-    catalog.resources.map(({ uri, name }) => [uri, name]),
+    catalog.lists.resources.map(({ uri, name }) => [uri, name]),
     [
       ['https://h/x', 'of a'],
       ['https://h/y', 'of b'],
@@ -227,7 +246,7 @@ t.test('every public name leads back to its upstream and its own name', async ()
             )
           )
         )
-        const shown = names(catalog.tools).map(String)
+        const shown = names(catalog.lists.tools).map(String)
         const total = Object.values(parts).reduce((sum, { tools }) => sum + tools.length, 0)
         return (
           shown.length >= total - catalog.clashes.length &&
@@ -236,7 +255,7 @@ t.test('every public name leads back to its upstream and its own name', async ()
             const route = catalog.tool(name)
             return route !== undefined && parts[route.upstream]?.tools.includes(route.name) === true
           }) &&
-          catalog.resources.every(({ uri }) => {
+          catalog.lists.resources.every(({ uri }) => {
             const route = catalog.resource(String(uri))
             return route !== undefined && parts[route.upstream]?.resources.includes(route.name) === true
           })
@@ -268,7 +287,7 @@ t.test(
       { tools: [job] }
     ]
     const execution = (catalog: ReturnType<typeof buildCatalog>) =>
-      Object.fromEntries(catalog.tools.map((shown) => [shown['name'], shown['execution']]))
+      Object.fromEntries(catalog.lists.tools.map((shown) => [shown['name'], shown['execution']]))
     t.same(
       execution(
         buildCatalog(

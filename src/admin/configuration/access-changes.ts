@@ -116,7 +116,7 @@ export function offeredAt(place: EndpointPlace | undefined, services: Pick<Admin
     routeKinds.map((kind) => {
       const [list, member] = listOfKind[kind]
       const routes = catalog.routes(list)
-      return [kind, new Map(catalog[list].map((entry, at) => [String(entry[member]), routes[at] as Route]))]
+      return [kind, new Map(catalog.lists[list].map((entry, at) => [String(entry[member]), routes[at] as Route]))]
     })
   )
 }

@@ -149,7 +149,7 @@ export const ruleEffectsRoute = defineRoute(
     const catalog = catalogWithoutRules(at, services)
     const factsOf = createRouteFacts(tenant.tags)
     const routes = catalog.routes('tools')
-    const tools = catalog.tools.flatMap(({ name }, index) => {
+    const tools = catalog.lists.tools.flatMap(({ name }, index) => {
       const route = routes[index]
       return route === undefined ? [] : [{ name: String(name), facts: factsOf('tool', route) }]
     })

@@ -160,9 +160,11 @@ function shapeBlock(block: unknown, revision: Revision): unknown {
 }
 
 function without(entry: JsonObject, since: Since, revision: Revision): JsonObject {
-  const unknown = Object.entries(since).filter(([member, first]) => member in entry && !atLeast(revision, first))
-  if (unknown.length === 0) return entry
-  const shaped = { ...entry }
-  for (const [member] of unknown) delete shaped[member]
-  return shaped
+  let shaped: JsonObject | undefined
+  for (const member in since) {
+    if (!(member in entry) || atLeast(revision, since[member] ?? revision)) continue
+    shaped ??= { ...entry }
+    delete shaped[member]
+  }
+  return shaped ?? entry
 }

@@ -18,16 +18,16 @@ import {
   tasksExtension
 } from '../../protocol/methods.ts'
 import { wrapUri } from '../../protocol/naming.ts'
-import { changedTool, changesResults, type ToolChange } from '../../protocol/translate/change-tool.ts'
-import { rewriteTool, type UriMap } from '../../protocol/translate/rewrite.ts'
+import { changesResults, type ToolChange } from '../../protocol/translate/change-tool.ts'
+import type { UriMap } from '../../protocol/translate/rewrite.ts'
 import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.ts'
-import { withoutTaskSupport } from '../../protocol/translate/tasks.ts'
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
 import { allowed, type Decision } from '../../policy/access.ts'
 import type { RouteKind } from '../../policy/rules.ts'
+import { finished, type Steps } from '../../time/turns.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
-import { offeredBy } from './offered.ts'
-import { createPublicNames, mayUseLike, namedOnce, type NamedOffer, orderedTools, type MayUse } from './public-names.ts'
+import { createMemberOffers, entriesOfStep, lazily, listNames, type Offer, offeredBy } from './offered.ts'
+import { createPublicNames, mayUseLike, orderedTools, type MayUse } from './public-names.ts'
 import { createResourceRoutes } from './resource-routes.ts'
 
 /** The route of a public name: an upstream and its own name. */
@@ -43,11 +43,6 @@ export interface Route {
   readonly change?: ToolChange
   /** The annotations of a tool, as its server lists them. */
   readonly annotations?: JsonObject
-}
-
-export interface Offer {
-  readonly entry: JsonObject
-  readonly route: Route
 }
 
 export type ListName = 'tools' | 'prompts' | 'resources' | 'templates'
@@ -68,68 +63,51 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     single === undefined ? (uri) => wrapUri(upstream, uri) : (uri) => uri
   const offered = offeredBy(endpoint)
   const { offers } = offered
-  const changes = new Map(Object.entries(endpoint.tools ?? {}))
   const names = createPublicNames(endpoint)
-  const modernTools = new Map<JsonObject, { readonly tasks: boolean }>()
+  const routes = createResourceRoutes(endpoint, uriMap, offered)
+  const offersOf = createMemberOffers(endpoint, offered, names, uriMap)
+  const listingOf = (upstream: UpstreamName): Listing | undefined => listings.get(upstream) ?? away.get(upstream)
+  /** The tools of members of 2026-07-28, and whether calls of them may become tasks. */
+  const modernTools = new Map<UpstreamName, { readonly tasks: boolean }>()
 
   // A name belongs to the member that stands first, up or not.
   for (const member of members) {
-    const { upstream } = member
-    const listing = listings.get(upstream) ?? away.get(upstream)
+    const listing = listingOf(member.upstream)
     if (listing === undefined) continue
-    const map = uriMap(upstream)
-    const tasks = single !== undefined || hasCapability(listing.capabilities, ['tasks', 'requests', 'tools', 'call'])
-    const toolsOfMember = namedOnce(endpoint, member, listing, () =>
-      listing.tools.flatMap((tool): NamedOffer[] => {
-        const name = String(tool['name'])
-        if (!offers('tools', upstream, name)) return []
-        const change = changes.get(`${upstream}/${name}`)
-        const { annotations } = tool
-        const route = { upstream, name, ...(change && { change }), ...(isObject(annotations) && { annotations }) }
-        const own = change === undefined ? tool : changedTool(tool, change)
-        const shared = tasks && !changesResults(change) ? own : withoutTaskSupport(own)
-        return [
-          names.named(member, name, (shown) => ({ entry: rewriteTool(shared, shown, map), route }), change?.rename)
-        ]
-      })
-    )
-    const isModern = isModernRevision(listing.revision)
-    const modern = { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) }
-    for (const named of toolsOfMember) {
-      const { entry, route } = named.offer
-      if (isModern) modernTools.set(entry, changesResults(route.change) ? { tasks: false } : modern)
-      names.tools.add(member, named)
-    }
-    for (const prompt of listing.prompts) {
-      const name = String(prompt['name'])
-      if (!offers('prompts', upstream, name)) continue
-      names.prompts.add(member, names.named(member, name, offerOfPrompt(prompt, { upstream, name })))
-    }
+    const { tools, prompts } = offersOf(member, listing)
+    if (isModernRevision(listing.revision) && tools.length > 0)
+      modernTools.set(member.upstream, { tasks: hasCapability(listing.capabilities, ['extensions', tasksExtension]) })
+    for (const offer of tools) names.tools.add(member, offer)
+    for (const offer of prompts) names.prompts.add(member, offer)
   }
   const tools = orderedTools(names.tools.offers, endpoint)
   const known = members.map(({ upstream }) => listings.get(upstream))
-  const routes = createResourceRoutes(endpoint, uriMap, offered)
   // Only http(s) URIs are not wrapped, and mean the same wherever they are listed: the first upstream serves them, of
   // those that are up.
-  for (const { upstream } of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])])
-    routes.add(upstream, listings.get(upstream) ?? away.get(upstream))
+  for (const member of [...members.filter((_, at) => known[at]), ...members.filter((_, at) => !known[at])]) {
+    const listing = listingOf(member.upstream)
+    if (listing !== undefined) routes.add(offersOf(member, listing))
+  }
 
   /** Shapes a modern tool for legacy clients: the gateway makes a task of any call of it that asks for one. */
-  function asLegacy(tool: JsonObject): JsonObject {
-    const modern = modernTools.get(tool)
-    if (modern === undefined) return tool
-    const whole = wrapOutputSchema(tool)
-    return modern.tasks ? { ...whole, execution: { taskSupport: 'optional' } } : whole
+  function asLegacy({ entry, route }: Offer): JsonObject {
+    const modern = modernTools.get(route.upstream)
+    if (modern === undefined) return entry
+    const whole = wrapOutputSchema(entry)
+    return modern.tasks && !changesResults(route.change) ? { ...whole, execution: { taskSupport: 'optional' } } : whole
   }
 
-  const offersOf = {
-    tools: [...tools.values()],
-    prompts: [...names.prompts.offers.values()],
-    resources: [...routes.resources.values()],
-    templates: [...routes.templates.values()]
+  /** Members that are down are left out of lists. */
+  const listedOf = (offers: ReadonlyMap<string, Offer>): readonly Offer[] =>
+    away.size === 0 ? [...offers.values()] : [...offers.values()].filter(({ route }) => listings.has(route.upstream))
+  const listed = {
+    tools: listedOf(tools),
+    prompts: listedOf(names.prompts.offers),
+    resources: listedOf(routes.resources),
+    templates: listedOf(routes.templates)
   }
-  const lists = listed(offersOf, listings, ({ entry }) => entry)
-  const routesOf = listed(offersOf, listings, ({ route }) => route)
+  const routesOf = lazily((name) => listed[name].map(({ route }) => route))
+  const lists = lazily((name) => listed[name].map(({ entry }) => entry))
   const instructionsOf = (isKnown: (upstream: UpstreamName) => boolean): string | undefined =>
     mergeInstructions(
       endpoint.instructions,
@@ -139,8 +117,35 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
       separator
     )
   const shaped = new Map<string, readonly JsonObject[]>()
+
+  /** Shaped once for each revision. Who needs it now may make it while it is made in steps: the first to end counts. */
+  function* listSteps(name: ListName, revision: Revision): Steps<readonly JsonObject[]> {
+    const key = `${name} ${revision}`
+    const before = shaped.get(key)
+    if (before !== undefined) return before
+    const isPlain = revision === latestLegacy && (name !== 'tools' || modernTools.size === 0)
+    const shape =
+      name === 'tools'
+        ? (offer: Offer) => shapeTool(isModernRevision(revision) ? offer.entry : asLegacy(offer), revision)
+        : ({ entry }: Offer) => shapeEntry(entry, revision)
+    const list: JsonObject[] = []
+    for (const offer of listed[name]) {
+      list.push(shape(offer))
+      if (list.length % entriesOfStep === 0) yield
+    }
+    const made = shaped.get(key) ?? (isPlain ? lists[name] : list)
+    shaped.set(key, made)
+    return made
+  }
+
   return {
-    ...lists,
+    /** The entries of each list, as a client of the latest revision before 2026-07-28 sees them. */
+    lists,
+    /** The number of their entries, and of the characters of their URIs. */
+    size: {
+      entries: listNames.reduce((sum, name) => sum + listed[name].length, 0),
+      uriChars: charsOf(listed.resources) + charsOf(listed.templates)
+    },
     capabilities: mergeCapabilities(known.map((listing) => listing && legacyCapabilitiesOf(listing))),
     /** The capabilities for 2026-07-28. */
     modernCapabilities: mergeModernCapabilities(
@@ -164,26 +169,13 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
     clashes: [...names.clashes.values()],
     shortened: [...names.shortened.values()],
     matchedOfEach: routes.matchedOfEach(),
-    /** Shaped once for each revision. */
-    list(name: ListName, revision: Revision): readonly JsonObject[] {
-      if (revision === latestLegacy && (name !== 'tools' || modernTools.size === 0)) return lists[name]
-      const key = `${name} ${revision}`
-      let list = shaped.get(key)
-      if (list === undefined) {
-        const shape =
-          name === 'tools'
-            ? (tool: JsonObject): JsonObject => shapeTool(isModernRevision(revision) ? tool : asLegacy(tool), revision)
-            : (entry: JsonObject): JsonObject => shapeEntry(entry, revision)
-        list = lists[name].map(shape)
-        shaped.set(key, list)
-      }
-      return list
-    },
+    listSteps,
+    list: (name: ListName, revision: Revision) => finished(listSteps(name, revision)),
     tool: (name: string): Route | undefined => tools.get(name)?.route,
     /** Do legacy clients see another `outputSchema` of the tool, so that its results have to be wrapped? */
     wrapsStructuredContent(name: string): boolean {
-      const entry = tools.get(name)?.entry
-      return entry !== undefined && modernTools.has(entry) && needsWrapping(entry)
+      const offer = tools.get(name)
+      return offer !== undefined && modernTools.has(offer.route.upstream) && needsWrapping(offer.entry)
     },
     /** `inputSchema` of a tool. */
     schemaOf(name: string): JsonObject | undefined {
@@ -211,19 +203,7 @@ export function buildCatalog(endpoint: Endpoint, listings: ListingsByName, away:
   }
 }
 
-const offerOfPrompt =
-  (prompt: JsonObject, route: Route) =>
-  (shown: string): Offer => ({ entry: route.name === shown ? prompt : { ...prompt, name: shown }, route })
-
-/** Returns the entries of a list; members that are down are left out. */
-function listed<T>(
-  offers: Readonly<Record<ListName, readonly Offer[]>>,
-  up: ListingsByName,
-  part: (offer: Offer) => T
-): Readonly<Record<ListName, readonly T[]>> {
-  const of = (name: ListName): readonly T[] => offers[name].filter(({ route }) => up.has(route.upstream)).map(part)
-  return { tools: of('tools'), prompts: of('prompts'), resources: of('resources'), templates: of('templates') }
-}
+const charsOf = (offers: readonly Offer[]): number => offers.reduce((sum, { shown }) => sum + shown.length, 0)
 
 /** 2024-11-05 had completion, but no capability to declare it by. */
 export const capabilitiesOf = ({ capabilities, revision, prompts, templates }: Listing): ServerCapabilities =>

@@ -2,11 +2,11 @@
 // the name of another would otherwise get its calls while that one is down.
 
 import type { Endpoint, EndpointMember } from '../../config/snapshot.ts'
-import type { UpstreamName } from '../../protocol/messages.ts'
+import type { JsonObject, UpstreamName } from '../../protocol/messages.ts'
 import { anyMatcher } from '../../protocol/glob.ts'
-import { mayBeShortened, publicNameFor } from '../../protocol/naming.ts'
-import type { Listing } from '../../upstream/listing/listing.ts'
-import type { Offer } from './catalog.ts'
+import { isSafeName, mayBeShortened, publicNameFor } from '../../protocol/naming.ts'
+import type { Route } from './catalog.ts'
+import { type MakeEntry, Offer } from './offered.ts'
 
 /** A name that two claim, as UPSTREAM/NAME, and who has it; undefined: whose name it would be, if it were there. */
 export interface NameClash {
@@ -22,19 +22,10 @@ export interface ShortenedName {
 }
 
 /** An offer of a member under a name, whatever other members have. */
-export interface NamedOffer {
-  readonly shown: string
-  /** Does the endpoint give it its whole public name? */
-  readonly isRenamed: boolean
-  /** Does it begin with the prefix of another member? */
-  readonly isElsewhere: boolean
-  readonly offer: Offer
-}
-
 export interface PublicNames {
   readonly offers: ReadonlyMap<string, Offer>
   /** The first to come has a name. */
-  add(member: EndpointMember, named: NamedOffer): void
+  add(member: EndpointMember, offer: Offer): void
 }
 
 /** May a name of an upstream be used, if the upstream has it? */
@@ -67,30 +58,41 @@ export function createPublicNames({ members, separator, tools = {} }: Endpoint) 
     const offers = new Map<string, Offer>()
     return {
       offers,
-      add({ upstream, prefix }, { shown, isRenamed, isElsewhere: isOfAnother, offer }) {
+      add({ upstream, prefix }, offer) {
+        const { shown, naming } = offer
         const { name } = offer.route
         const taken = offers.get(shown)?.route
         const owner = reserved.get(shown)
         if (taken?.upstream === upstream && taken.name === name) return
-        if (taken !== undefined || (!isRenamed && (owner !== undefined || isOfAnother))) {
+        if (taken !== undefined || naming === 'elsewhere' || (naming !== 'given' && owner !== undefined)) {
           const own = `${upstream}/${name}`
           const has = taken === undefined ? owner : `${taken.upstream}/${taken.name}`
           clashes.set(`${shown} ${own}`, { name: shown, has, hasNot: own })
           return
         }
         offers.set(shown, offer)
-        const whole = startOf(prefix) + name
-        if (!isRenamed && shown !== whole) shortened.set(shown, { whole, shown })
+        if (naming === 'changed') shortened.set(shown, { whole: startOf(prefix) + name, shown })
       }
     }
   }
 
   return {
-    /** @param rename the whole public name, if the endpoint gives it one */
-    named({ prefix }: EndpointMember, name: string, offerFor: (shown: string) => Offer, rename?: string): NamedOffer {
-      const shown = rename ?? publicNameFor(prefix, separator, name)
-      const isRenamed = rename !== undefined
-      return { shown, isRenamed, isElsewhere: !isRenamed && isElsewhere(shown, prefix), offer: offerFor(shown) }
+    /** @returns what names the tools and prompts of a member */
+    namesOf({ prefix }: EndpointMember) {
+      const start = startOf(prefix)
+      const longer = starts.filter((each) => each.prefix.length > prefix.length && each.start.startsWith(start))
+      /** What its own name begins with where the whole name begins with a longer prefix. */
+      const rests = longer.map((each) => each.start.slice(start.length))
+      return (item: JsonObject, route: Route, make: MakeEntry): Offer => {
+        const { name, change } = route
+        if (change?.rename !== undefined) return new Offer(change.rename, route, item, make, 'given')
+        const isWhole = prefix === '' || isSafeName(start, name)
+        const shown = isWhole ? start + name : publicNameFor(prefix, separator, name)
+        // Whole names are not looked at themselves: V8 copies what was put together as soon as it is looked at.
+        const isOfAnother =
+          isWhole && prefix !== '' ? rests.some((rest) => name.startsWith(rest)) : isElsewhere(shown, prefix)
+        return new Offer(shown, route, item, make, isOfAnother ? 'elsewhere' : isWhole ? 'whole' : 'changed')
+      }
     },
     tools: namesOf(renamed),
     prompts: namesOf(new Map()),
@@ -122,28 +124,6 @@ export function createPublicNames({ members, separator, tools = {} }: Endpoint) 
   }
 }
 
-interface NamedTools {
-  readonly member: EndpointMember
-  readonly tools: readonly NamedOffer[]
-}
-const namedTools = new WeakMap<Endpoint, WeakMap<Listing, NamedTools>>()
-
-/** The tools of a member: where the listing of another has changed, they are not made again. */
-export function namedOnce(
-  endpoint: Endpoint,
-  member: EndpointMember,
-  listing: Listing,
-  make: () => readonly NamedOffer[]
-): readonly NamedOffer[] {
-  const ofEndpoint = namedTools.get(endpoint) ?? new WeakMap<Listing, NamedTools>()
-  namedTools.set(endpoint, ofEndpoint)
-  const known = ofEndpoint.get(listing)
-  if (known?.member === member) return known.tools
-  const tools = make()
-  ofEndpoint.set(listing, { member, tools })
-  return tools
-}
-
 /** The tools in the order of the endpoint, and no more than it wants. */
 export function orderedTools(
   offers: ReadonlyMap<string, Offer>,
@@ -151,23 +131,20 @@ export function orderedTools(
 ): ReadonlyMap<string, Offer> {
   if (order.length === 0 && offers.size <= max && maxBytes === Infinity) return offers
   const ranks = order.map((each) => anyMatcher([each]))
+  const byRank: Offer[][] = [...ranks.map(() => []), []]
+  for (const offer of offers.values()) {
+    const text = `${offer.route.upstream}/${offer.route.name}`
+    const rank = ranks.findIndex((matches) => matches(text))
+    byRank.at(rank)?.push(offer)
+  }
+  const kept = new Map<string, Offer>()
   let bytes = 0
-  const fits = ({ offer }: { offer: Offer }): boolean => {
-    if (maxBytes === Infinity) return true
+  for (const offer of byRank.flat()) {
+    if (kept.size >= max) break
     // One that does not fit ends the list: a shorter one after it would jump the queue.
-    bytes += Buffer.byteLength(JSON.stringify(offer.entry)) + 1
-    return bytes <= maxBytes
+    if (maxBytes !== Infinity) bytes += Buffer.byteLength(JSON.stringify(offer.entry)) + 1
+    if (bytes > maxBytes) break
+    kept.set(offer.shown, offer)
   }
-  const rankOf = ({ route: { upstream, name } }: Offer): number => {
-    const rank = ranks.findIndex((matches) => matches(`${upstream}/${name}`))
-    return rank === -1 ? ranks.length : rank
-  }
-  const ranked = [...offers].map(([name, offer]) => ({ name, offer, rank: rankOf(offer) }))
-  return new Map(
-    ranked
-      .sort((a, b) => a.rank - b.rank)
-      .slice(0, max)
-      .filter(fits)
-      .map(({ name, offer }) => [name, offer] as const)
-  )
+  return kept
 }

@@ -1,18 +1,18 @@
 // The resources of an endpoint and their templates: which are listed, and where a URI leads, listed or not.
 
 import type { Endpoint } from '../../config/snapshot.ts'
-import type { JsonObject, UpstreamName } from '../../protocol/messages.ts'
+import type { UpstreamName } from '../../protocol/messages.ts'
 import { unwrapUri, wrapUri } from '../../protocol/naming.ts'
-import { withUri, type UriMap } from '../../protocol/translate/rewrite.ts'
+import type { UriMap } from '../../protocol/translate/rewrite.ts'
 import { uriMatcher } from '../../protocol/uri-template.ts'
 import { longestOf } from './cache/bounded-listings.ts'
-import type { ListName, Offer, Route } from './catalog.ts'
-import type { offeredBy } from './offered.ts'
+import type { Route } from './catalog.ts'
+import type { MemberOffers, Offer, offeredBy } from './offered.ts'
 
 export function createResourceRoutes(
   { members }: Endpoint,
   uriMap: (upstream: UpstreamName) => UriMap,
-  { offers, offersUnlisted, offersReference }: ReturnType<typeof offeredBy>
+  { offersUnlisted, offersReference }: ReturnType<typeof offeredBy>
 ) {
   const single = members.length === 1 ? members[0] : undefined
   const resources = new Map<string, Offer>()
@@ -43,19 +43,10 @@ export function createResourceRoutes(
     templates,
     /** How many templates of each upstream a bare URI is tried on, where it is not tried on all; else Infinity. */
     matchedOfEach: (): number => matchedOfEach(byUpstream(templates)),
-    add(upstream: UpstreamName, listing: Readonly<Record<ListName, readonly JsonObject[]>> | undefined): void {
-      const map = uriMap(upstream)
-      for (const [kind, key, into] of [
-        ['resources', 'uri', resources],
-        ['templates', 'uriTemplate', templates]
-      ] as const) {
-        for (const item of listing?.[kind] ?? []) {
-          const name = String(item[key])
-          const shown = map(name)
-          if (!into.has(shown) && offers(kind, upstream, name))
-            into.set(shown, { entry: withUri(item, key, map), route: { upstream, name, listedAs: name } })
-        }
-      }
+    /** The first to come has a URI. */
+    add(offers: Pick<MemberOffers, 'resources' | 'templates'>): void {
+      for (const offer of offers.resources) if (!resources.has(offer.shown)) resources.set(offer.shown, offer)
+      for (const offer of offers.templates) if (!templates.has(offer.shown)) templates.set(offer.shown, offer)
     },
     resource(uri: string): Route | undefined {
       // Compared with all templates at most once: where a bare URI is, the route has it as its name.

@@ -122,7 +122,7 @@ function createViewChanges(catalogs: Pick<ClientCatalogs<SessionViewer>, 'of'>) 
     if (difference === 'none') return []
     const [old, now] = [catalogs.of({ ...viewer, snapshot: before, tenant, endpoint }), catalogs.of(viewer)]
     const known = compared.get(old)
-    const change = known?.now === now ? known : { now, kinds: changedKinds(old, now) }
+    const change = known?.now === now ? known : { now, kinds: changedKinds(old.lists, now.lists) }
     compared.set(old, change)
     return change.kinds
   }

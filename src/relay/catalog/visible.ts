@@ -7,8 +7,10 @@ import { createAccess, type Access, type Verdict } from '../../policy/access.ts'
 import { factsOf, type RouteKind } from '../../policy/rules.ts'
 import type { JsonObject, Revision, UpstreamName } from '../../protocol/messages.ts'
 import { isPlainUri } from '../../protocol/plain-uri.ts'
+import type { Steps } from '../../time/turns.ts'
 import type { Call, EndpointContext } from '../call/call.ts'
 import type { Catalog, ListName, NamedKind, Route } from './catalog.ts'
+import { entriesOfStep, lazily, listNames } from './offered.ts'
 import type { MayUse } from './public-names.ts'
 
 /** The viewer of an endpoint. Without a principal: nobody in particular, who sees only what no policy guards. */
@@ -24,7 +26,6 @@ const kindOf: Readonly<Record<ListName, RouteKind>> = {
   resources: 'resource',
   templates: 'template'
 }
-const listNames = Object.keys(kindOf) as ListName[]
 
 /** Sets of scopes whose lists are kept, of one catalog. */
 const maxScopeSets = 100
@@ -69,7 +70,7 @@ function listedByScopes(view: Catalog, access: Access) {
 
 /** @param base everything but its lists: those of `catalog`, of what is shown */
 function withLists(
-  base: Omit<Catalog, ListName | 'list' | 'routes'>,
+  base: Omit<Catalog, 'lists' | 'list' | 'listSteps' | 'routes'>,
   catalog: Catalog,
   isShown: (kind: RouteKind, route: Route) => boolean
 ): Catalog {
@@ -90,31 +91,34 @@ function withLists(
     filtered.set(list, entries)
     return entries
   }
+  function* listSteps(name: ListName, revision: Revision): Steps<readonly JsonObject[]> {
+    const list = yield* catalog.listSteps(name, revision)
+    // What is decided of a route is remembered.
+    if (!masks.has(name))
+      for (const [at, route] of catalog.routes(name).entries()) {
+        isShown(kindOf[name], route)
+        if (at % entriesOfStep === entriesOfStep - 1) yield
+      }
+    return visible(name, list)
+  }
   const routes = (name: ListName): readonly Route[] => catalog.routes(name).filter((_, at) => maskOf(name)[at])
 
   /** Is the upstream one of which the principal may use something, or which has nothing? */
   function isKnown(upstream: UpstreamName): boolean {
     const has = (route: Route): boolean => route.upstream === upstream
-    return listNames.some((name) => routes(name).some(has)) || !listNames.some((name) => catalog.routes(name).some(has))
+    return (
+      listNames.some((name) => catalog.routes(name).some((route, at) => has(route) && maskOf(name)[at])) ||
+      !listNames.some((name) => catalog.routes(name).some(has))
+    )
   }
 
   return {
     ...base,
-    get tools() {
-      return visible('tools', catalog.tools)
-    },
-    get prompts() {
-      return visible('prompts', catalog.prompts)
-    },
-    get resources() {
-      return visible('resources', catalog.resources)
-    },
-    get templates() {
-      return visible('templates', catalog.templates)
-    },
+    lists: lazily((name) => visible(name, catalog.lists[name])),
     get instructions() {
       return catalog.instructionsOf(isKnown)
     },
+    listSteps,
     list: (name: ListName, revision: Revision) => visible(name, catalog.list(name, revision)),
     routes
   }

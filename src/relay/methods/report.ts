@@ -40,7 +40,8 @@ export async function reportEndpoint(
       return { upstream: definition.name, reason }
     })
   )
-  const { tools, prompts, resources, templates, clashes, shortened } = catalog
+  const { clashes, shortened } = catalog
+  const { tools, prompts, resources, templates } = catalog.lists
   return {
     path: context.endpoint.path,
     counts: {
@@ -78,7 +79,7 @@ function partsOf(catalog: Catalog): EndpointReport['parts'] {
   const byUpstream = Map.groupBy(places, ([, { upstream }]) => upstream)
   if (byUpstream.size < 2) return []
   const parts = [...byUpstream].map(([upstream, each]) => {
-    const tools = each.map(([at]) => catalog.tools[at] ?? {})
+    const tools = each.map(([at]) => catalog.lists.tools[at] ?? {})
     return { upstream, tools: tools.length, tokens: tokensOf(tools) }
   })
   return parts.toSorted((a, b) => b.tokens - a.tokens)

@@ -67,7 +67,7 @@ export function createListenStreams(
       const now = catalogs.of(stream.call)
       let change = compared.get(view)
       if (change?.now !== now) {
-        change = { now, kinds: changedKinds(view, now) }
+        change = { now, kinds: changedKinds(view.lists, now.lists) }
         compared.set(view, change)
       }
       stream.show(now, [...change.kinds, ...reportedTo(stream)])

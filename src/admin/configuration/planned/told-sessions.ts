@@ -69,7 +69,7 @@ export function* toldSessions(
     yield
     const [principal] = each.callers
     const [old, now] = places.map((place) => place && services.catalogOf({ ...place, principal }, undefined))
-    if (!spend(left, looks) || changedKinds(old, now).size > 0) tell(own)
+    if (!spend(left, looks) || changedKinds(old?.lists, now?.lists).size > 0) tell(own)
   }
   if (difference === 'policy') tell(all.filter((session) => !judged.has(session)))
   return [...told]

@@ -161,9 +161,4 @@ class Built {
 }
 
 /** Returns an estimate from above, in bytes. */
-const sizeOf = ({ tools, prompts, resources, templates }: Catalog): number =>
-  (tools.length + prompts.length) * bytesPerEntry +
-  [...resources, ...templates].reduce(
-    (sum, { uri, uriTemplate }) => sum + bytesPerEntry + bytesPerChar * String(uri ?? uriTemplate).length,
-    0
-  )
+const sizeOf = ({ size: { entries, uriChars } }: Catalog): number => entries * bytesPerEntry + uriChars * bytesPerChar
