@@ -2393,17 +2393,30 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the last result counts'
     ],
     ['store/health.ts writeCheckBytes', 'what such a check writes', 'check', '-'],
-    ['store/sqlite-file.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
-    ['store/sqlite-file.ts checkpointPages', 'pages of 4 KiB in the write-ahead log', 'file', 'written into the file'],
+    ['store/sqlite/file.ts busyMs', 'wait for another process to close the file', 'start', 'the start fails'],
+    ['store/sqlite/file.ts checkpointPages', 'pages of 4 KiB in the write-ahead log', 'file', 'written into the file'],
     [
-      'store/sqlite-turns.ts syncMs',
+      'store/sqlite/turns.ts syncMs',
       'time after a commit until the write-ahead log is given to the disk',
       'file',
       'lost if the machine dies'
     ],
+    [
+      'store/sqlite/turns.ts checkpointBytes bytes',
+      'values longer than a page, after which the same is done in a turn of its own',
+      'file',
+      'done'
+    ],
+    [
+      'store/sqlite/pieces.ts pieceLength chars',
+      'a value that is written and read in one piece',
+      'value',
+      'in pieces, in turns of the event loop of their own'
+    ],
+    ['store/sqlite/pieces.ts sweepPieces', 'pieces deleted at a time', 'process', 'deleted later'],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later'],
-    ['store/sqlite-logs.ts maxHeads', 'logs whose head is in memory', 'process', 'read from the file'],
-    ['store/sqlite-logs.ts spare', 'part of its time to live that a log in the file may live longer', 'log', '-'],
+    ['store/sqlite/logs.ts maxHeads', 'logs whose head is in memory', 'process', 'read from the file'],
+    ['store/sqlite/logs.ts spare', 'part of its time to live that a log in the file may live longer', 'log', '-'],
     [
       'cli/demo-servers.ts fetchMs',
       'fetching of the demo servers of the quickstart',
@@ -2493,8 +2506,10 @@ cli/client/tail.ts maxSeen
 control/document/judge-in-worker.ts shortChars
 limits/open-table.ts leastBuckets
 session/random-bytes.ts blockBytes
-store/sqlite-turns.ts lazyMs
-store/sqlite-turns.ts commitsPerSync
+store/sqlite/turns.ts lazyMs
+store/sqlite/turns.ts pageBytes
+store/channel/channel-store.ts longCall
+store/sqlite/turns.ts commitsPerSync
 observe/metrics/known-series.ts maxTools
 observe/metrics/runtime.ts delayResolution
 observe/call-text.ts loggedSessionChars
@@ -2569,7 +2584,7 @@ protocol/json-text.ts levelsWithSources
 http/request-memory.ts largeAnswerBytes
 limits/limits.ts stepBytes
 upstream/rpc/mask.ts stepSize
-store/sqlite-logs.ts pageBytes
+store/sqlite/logs.ts pageBytes
 session/event-copies.ts memoryPart
 audit/audit.ts retryMs
 audit/audit.ts dayMs
@@ -2630,9 +2645,9 @@ store/seal.ts proofBytes
 store/seal.ts proofChars
 store/seal.ts proofsInBlock
 store/seal.ts tagBytes
-store/sqlite-file.ts layout
-store/sqlite-file.ts sqliteBusy
-store/sqlite-file.ts sqliteNotADatabase
+store/sqlite/file.ts layout
+store/sqlite/file.ts sqliteBusy
+store/sqlite/file.ts sqliteNotADatabase
 time/thread.ts idleMs
 time/clock.ts waitSteps
 time/turns.ts smallSize

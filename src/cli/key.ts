@@ -5,7 +5,7 @@ import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Snapshot } from '../config/snapshot.ts'
 import { latestLegacy } from '../protocol/messages.ts'
-import { makeFolder } from '../store/sqlite-file.ts'
+import { makeFolder } from '../store/sqlite/file.ts'
 
 /** @returns the key in `DIR/api-key`, which is created if absent, readable for its owner only */
 export const localApiKey = (dataDir: string): Promise<string> =>

@@ -31,9 +31,9 @@ export interface PublishOptions {
 }
 
 /**
- * Every call settles within a second in which this process can run: with its answer, or with GatewayError `unavailable`
- * where the store cannot be reached. An implementation never hangs, never queues calls for a store that is away, and
- * heals by itself.
+ * Every call settles within a second in which this process can run, or later where many long values are under way:
+ * with its answer, or with GatewayError `unavailable` where the store cannot be reached. An implementation never hangs,
+ * never queues calls for a store that is away, and heals by itself.
  */
 export interface Store {
   get(key: string): Promise<string | undefined>

@@ -1,16 +1,18 @@
 // The embedded store on node:sqlite: a file that one gateway process owns, or memory. Messages stay in the process.
 // It refuses a file that another process has open: the two would not get each other's messages.
 
-import type { StatementSync } from 'node:sqlite'
 import type { Log } from '../observe/log.ts'
 import { leaseTokens, readBucketState } from './lease.ts'
 import { type Store, createChannelListeners, wholeMs } from './port.ts'
 import { every, steadyClock } from '../time/clock.ts'
 import { nextTurn } from '../time/turns.ts'
-import { openDatabase } from './sqlite-file.ts'
-import { createLogs } from './sqlite-logs.ts'
-import { createSortedSets } from './sqlite-sets.ts'
-import { attempt, createTransactions } from './sqlite-turns.ts'
+import { openDatabase } from './sqlite/file.ts'
+import { createKeyOrder } from './sqlite/key-order.ts'
+import { createLogs } from './sqlite/logs.ts'
+import { createPieces, inRow, isLong, type Stored } from './sqlite/pieces.ts'
+import { createSortedSets } from './sqlite/sets.ts'
+import { attempt, createTransactions } from './sqlite/turns.ts'
+import { createValues, isLongCondition } from './sqlite/values.ts'
 
 // Expiry of what is kept for good: one comparison serves every row.
 const never = Number.MAX_SAFE_INTEGER
@@ -41,40 +43,26 @@ export async function createSqliteStore({
   const logs = createLogs(database)
   const sets = createSortedSets(database)
   const turns = createTransactions(database, path, logs.rolledBack)
-  const get = database.prepare('SELECT value FROM entry WHERE key = ? AND expires_at > ?')
-  const insert = 'INSERT INTO entry (key, value, expires_at) VALUES (?1, ?2, ?3)'
-  const update = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at'
-  const put = database.prepare(`${insert} ${update}`)
-  const add = database.prepare(`${insert} ${update} WHERE entry.expires_at <= ?4`)
-  const replace = database.prepare('UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4')
-  const exchange = database.prepare(
-    'UPDATE entry SET value = ?2, expires_at = ?3 WHERE key = ?1 AND expires_at > ?4 AND value = ?5'
-  )
-  const remove = database.prepare('DELETE FROM entry WHERE key = ? RETURNING expires_at')
-  const removeSame = database.prepare('DELETE FROM entry WHERE key = ? AND value = ? AND expires_at > ?')
-  const touch = database.prepare('UPDATE entry SET expires_at = ? WHERE key = ? AND expires_at > ?')
+  const pieces = createPieces(database, turns)
+  const values = createValues(database, turns, pieces, clock)
+  const order = createKeyOrder()
   // A counter keeps the end of the window that it began with.
   const count = database.prepare(`
     INSERT INTO entry (key, value, expires_at) VALUES (?1, CAST(?2 AS TEXT), ?3) ON CONFLICT (key) DO UPDATE SET
       value = iif(entry.expires_at <= ?4, excluded.value, CAST(CAST(entry.value AS INTEGER) + ?2 AS TEXT)),
       expires_at = iif(entry.expires_at <= ?4, excluded.expires_at, entry.expires_at)
     RETURNING value`)
-  const sweep = database.prepare(
-    'DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry WHERE expires_at <= ? LIMIT ?)'
-  )
   const one = database.prepare('SELECT 1')
 
   const expiry = (ttlMs: number | undefined): number =>
     ttlMs === undefined ? never : Math.min(never, Math.ceil(clock.now()) + wholeMs(ttlMs))
-  const wrote = (statement: StatementSync, ...values: Array<string | number>): boolean =>
-    Number(statement.run(...values).changes) > 0
 
   function sweepStep(): void {
     if (!database.isOpen) return
     try {
-      const isMore = wrote(sweep, clock.now(), sweepRows)
-      const isMoreLogged = logs.sweep(clock.now(), sweepRows)
-      if (sets.sweep(clock.now(), sweepRows) || isMoreLogged || isMore) setImmediate(sweepStep).unref()
+      const now = clock.now()
+      const isMore = [values, logs, sets].map((each) => each.sweep(now, sweepRows)).includes(true)
+      if (pieces.sweep() || isMore) setImmediate(sweepStep).unref()
     } catch (err) {
       // Only disk space is lost: expired rows are never returned, and the next round tries again.
       log.warn({ err }, 'expired rows of the store could not be swept')
@@ -83,28 +71,27 @@ export async function createSqliteStore({
   const sweeper = every(steadyClock, sweepMs, sweepStep)
 
   return {
-    async get(key) {
-      const row = attempt(() => get.get(key, clock.now()))
-      return row === undefined ? undefined : String(row['value'])
-    },
+    get: (key) => order.short(key, () => values.read(key)),
     async set(key, value, { ttlMs, when } = {}) {
       const expiresAt = expiry(ttlMs)
-      if (when === undefined) return turns.write(() => wrote(put, key, value, expiresAt))
-      if (typeof when === 'object')
-        return turns.write(() => wrote(exchange, key, value, expiresAt, clock.now(), when.is))
-      return turns.write(() => wrote(when === 'absent' ? add : replace, key, value, expiresAt, clock.now()))
+      const run = (): Promise<boolean> => values.write(key, value, expiresAt, when)
+      return await (isLong(value) || isLongCondition(when) ? order.long(key, run) : order.short(key, run))
     },
-    delete: (key, when) =>
-      turns.write(() => {
-        if (when !== undefined) return wrote(removeSame, key, when.is, clock.now())
-        const row = remove.get(key)
-        const logged = logs.remove(key, clock.now())
-        const listed = sets.drop(key, clock.now())
-        return logged || listed || (row !== undefined && Number(row['expires_at']) > clock.now())
-      }),
+    async delete(key, when) {
+      if (when !== undefined) {
+        const run = (): Promise<boolean> => values.removeSame(key, when.is)
+        return await (isLong(when.is) ? order.long(key, run) : order.short(key, run))
+      }
+      return await order.short(key, () =>
+        turns.write(() => {
+          const now = clock.now()
+          return [values.remove(key, now), logs.remove(key, now), sets.drop(key, now)].includes(true)
+        })
+      )
+    },
     async touch(key, ttlMs) {
       const expiresAt = expiry(ttlMs)
-      return turns.write(() => wrote(touch, expiresAt, key, clock.now()))
+      return order.short(key, () => turns.write(() => values.touch(key, expiresAt, clock.now())))
     },
     async count(key, by, ttlMs) {
       const expiresAt = expiry(ttlMs)
@@ -114,26 +101,30 @@ export async function createSqliteStore({
     async lease(key, request) {
       return turns.write(() => {
         const now = clock.now()
-        const row = get.get(key, now)
-        const before = row === undefined ? undefined : readBucketState(String(row['value']))
+        const stored = values.get(key, now)
+        const before = stored === undefined ? undefined : readBucketState(stored.value)
         const { state, lease } = leaseTokens(before, request, now)
-        put.run(key, JSON.stringify(state), expiry(request.ttlMs))
+        values.put(key, JSON.stringify(state), expiry(request.ttlMs))
         return lease
       })
     },
-    async append(key, entry, { ttlMs, keep, isLazy }) {
+    async append(key, entry, { ttlMs, keep, isLazy = false }) {
       const expiresAt = expiry(ttlMs)
-      await turns.write(() => logs.append(key, entry, clock.now(), expiresAt, keep), isLazy)
+      const push = (stored: Stored): boolean => logs.append(key, stored, clock.now(), expiresAt, keep)
+      if (isLong(entry)) await order.long(key, () => pieces.write(entry, isLazy, push))
+      else await order.short(key, () => turns.write(() => push(inRow(entry)), { isLazy, value: entry }))
     },
-    async entries(key) {
-      let page = attempt(() => logs.entries(key, clock.now()))
-      while (!page.isWhole) {
-        await nextTurn()
-        const before = page
-        page = attempt(() => logs.entries(key, clock.now(), before))
-      }
-      return page.entries
-    },
+    entries: (key) =>
+      order.short(key, async () => {
+        let page = attempt(() => logs.entries(key, clock.now()))
+        while (!page.isWhole) {
+          const long = page.long === undefined ? await nextTurn() : await pieces.read(page.long)
+          if (long !== undefined) page.entries.push(long)
+          const before = page
+          page = attempt(() => logs.entries(key, clock.now(), before))
+        }
+        return page.entries
+      }),
     async addMember(key, member, { ttlMs, from }) {
       const expiresAt = expiry(ttlMs)
       await turns.write(() => sets.add(key, member, clock.now(), expiresAt, from))
@@ -162,6 +153,7 @@ export async function createSqliteStore({
     },
     async close() {
       sweeper.close()
+      await order.idle()
       turns.close()
       if (database.isOpen) database.close()
     }

@@ -60,6 +60,30 @@ t.test('a call counts by all of its texts', async (t) => {
   t.equal(sent.length, 1, 'the control')
 })
 
+t.test('a long value may take the primary longer, as long as it answers', async (t) => {
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  const end = new EventEmitter()
+  const answer = (id: number): void => void setImmediate(() => end.emit('message', { kind: 'stored', id }))
+  let long = 0
+  let pings = 0
+  const send = ({ id, operation }: { id: number; operation: string }): boolean => {
+    if (operation === 'append') long = id
+    if (operation === 'ping' && ++pings === 20) answer(long)
+    if (operation === 'ping') answer(id)
+    return true
+  }
+  const channel = openChannel<ToWorker, ToPrimary>(Object.assign(end, { send }) as never)
+  const store = createChannelStore(channel, false, quiet, 20)
+  t.teardown(() => store.close())
+  let lost = 0
+  store.onLost(() => lost++)
+  await store.append('log', 'x'.repeat(2 ** 20), { ttlMs: 60_000, keep: 10 })
+  t.equal(lost, 0)
+  t.equal(pings, 20)
+  await t.rejects(store.append('log', 'short', { ttlMs: 60_000, keep: 10 }), { code: 'unavailable' }, 'the control')
+})
+
 t.test('messages to a worker that does not read are bounded, and it is told that some were left out', async (t) => {
   const store = await createSqliteStore({ path: ':memory:', clock: { now: () => 1_000 }, log: quiet })
   t.teardown(() => store.close())

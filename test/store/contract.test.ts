@@ -219,6 +219,37 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.same(await store.entries(key), ['anew'])
     })
 
+    t.test('long entries and values keep their place among what is asked meanwhile', async (t) => {
+      const [log, deleted, key, another] = [fresh(), fresh(), fresh(), fresh()]
+      // Two units of UTF-16 for each, an odd number of units in all.
+      const [first, second] = ['a', 'b'].map((letter) => letter + '😀'.repeat(250_000)) as [string, string]
+      const options = { ttlMs, keep: 4 }
+      const add = (to: string, ...entries: string[]): Array<Promise<void>> =>
+        entries.map((entry) => store.append(to, entry, options))
+      const answers = [
+        ...add(log, '1', first, '2', second, '3'),
+        ...add(deleted, '1', first),
+        store.delete(deleted),
+        ...add(deleted, '2'),
+        store.set(key, first),
+        store.set(key, 'short', { when: { is: second } }),
+        store.set(key, second, { when: { is: first } }),
+        store.set(another, second),
+        store.set(another, 'short')
+      ]
+      const entries = await store.entries(log)
+      t.ok(entries.length === 4 && entries[0] === first && entries[2] === second, 'whole, and the last four')
+      t.same([entries[1], entries[3]], ['2', '3'])
+      t.same(await store.entries(deleted), ['2'])
+      t.equal(await store.get(another), 'short')
+      t.ok((await store.get(key)) === second)
+      t.same((await Promise.all(answers)).slice(7), [true, undefined, true, false, true, true, true])
+      t.equal(await store.set(key, '1', { when: 'absent' }), false)
+      t.equal(await store.delete(key, { is: first }), false)
+      t.equal(await store.delete(key, { is: second }), true)
+      t.equal(await store.get(key), undefined)
+    })
+
     t.test('a log can be deleted as a value can', async (t) => {
       const key = fresh()
       await Promise.all(['first', 'second'].map((entry) => store.append(key, entry, { ttlMs, keep: 10 })))

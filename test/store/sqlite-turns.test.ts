@@ -134,6 +134,32 @@ t.test('a log lives while it is added to, is swept as a whole, and begins anew u
   t.equal(rows(path, 'log_entry'), 0)
 })
 
+t.test(
+  'a log that is written to again after it was swept has nothing to do with those that began meanwhile',
+  async (t) => {
+    let now = 0
+    const path = join(t.testdir(), 'store.db')
+    const store = await opened(t, path, { now: () => now }, 5)
+    const options = { ttlMs: 100, keep: 10 }
+    await store.append('first', 'old', options)
+    now += 1_000
+    // A moment before, it would still be there: it is swept once this finds nothing.
+    await until(async () => {
+      now -= 1_000
+      const entries = await store.entries('first')
+      now += 1_000
+      return entries.length === 0
+    })
+    await store.append('other', 'a', options)
+    await store.append('first', 'new', options)
+    await store.append('other', 'b', options)
+    t.same(await store.entries('other'), ['a', 'b'])
+    t.same(await store.entries('first'), ['new'])
+    await store.delete('first')
+    t.same(await store.entries('other'), ['a', 'b'])
+  }
+)
+
 t.test('a file of the version before keeps its values and logs', async (t) => {
   const path = join(t.testdir(), 'store.db')
   const before = new DatabaseSync(path)

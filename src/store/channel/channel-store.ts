@@ -15,8 +15,12 @@ const maxTicks = 5
 /** What this process may have sent that the primary has not read, in bytes: beyond it, calls fail at once. */
 const maxUnsentBytes = 33_554_432
 
+/** From this length of its texts on, a call takes the primary several turns, and waits while it answers others. */
+const longCall = 131_072
+
 interface Waiting {
   ticks: number
+  readonly isLong: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -28,6 +32,7 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
   const lostListeners: Array<() => void> = []
   let lastId = 0
   let isAnswered = true
+  let ticksWithoutAnswer = 0
   let isBeating = false
   let closed = false
 
@@ -46,7 +51,7 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
       return Promise.reject(away('the primary does not read what this worker sends'))
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const id = ++lastId
-    waiting.set(id, { ticks: 0, resolve, reject })
+    waiting.set(id, { ticks: 0, isLong: bytes > longCall || operation === 'entries', resolve, reject })
     channel.send({ kind: 'store', id, operation, args: args.filter((each) => each !== undefined) }, bytes)
     return promise
   }
@@ -74,13 +79,14 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
   const subscribeTo = (name: string): Promise<unknown> => ask('subscribe', name).catch(silent)
 
   function tick(): void {
+    ticksWithoutAnswer++
     for (const [id, call] of waiting) {
-      if (++call.ticks < maxTicks) continue
+      if (++call.ticks < maxTicks || (call.isLong && ticksWithoutAnswer < maxTicks)) continue
       waiting.delete(id)
       call.reject(away('the primary did not answer in time'))
       silent()
     }
-    if (waiting.size > 0 || isBeating) return
+    if (isBeating) return
     isBeating = true
     ask('ping').then(
       () => (isBeating = false),
@@ -92,6 +98,7 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
   channel.on('stored', ({ id, value, fault }) => {
     const call = waiting.get(id)
     waiting.delete(id)
+    ticksWithoutAnswer = 0
     if (!isAnswered) restored()
     if (fault === undefined) call?.resolve(value)
     else call?.reject(errorOf(fault))

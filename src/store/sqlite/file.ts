@@ -3,12 +3,13 @@
 import { DatabaseSync } from 'node:sqlite'
 import { chmod, mkdir, open, readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { GatewayError } from '../protocol/messages.ts'
+import { GatewayError } from '../../protocol/messages.ts'
 
 // Kept in the file; a file of a later layout is refused rather than misread.
-const layout = 2
+const layout = 3
 // Pages of the write-ahead log, 16 MiB of it, after which SQLite writes them into the file, without yielding. Rarely,
-// as most of what is written is deleted or written again soon; sqlite-turns.ts has most of it on the disk by then.
+// as most of what is written is deleted or written again soon; turns.ts has most of it on the disk by then, and does it
+// itself where long values make new pages.
 const checkpointPages = 4_000
 // How long to wait for a predecessor that is just closing the file. SQLite waits without yielding, so only at the
 // start.
@@ -45,6 +46,20 @@ const logsOfLayout1 = `
     FROM log JOIN log_head ON log_head.key = log.key AND log_head.expires_at = log.expires_at;
   DROP TABLE log;`
 
+const valuesOfLayout2 = 'ALTER TABLE entry ADD COLUMN pieces INTEGER;'
+
+// Not on the table of log entries: a trigger makes a deletion take half as much again, of which each addition has one.
+const noLonger = 'BEGIN INSERT INTO unused_pieces (id) VALUES (old.pieces); END'
+const piecesOfValues = `
+  CREATE TABLE IF NOT EXISTS piece
+    (id INTEGER NOT NULL, part INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (id, part)) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS long_entry
+    (log INTEGER NOT NULL, at INTEGER NOT NULL, pieces INTEGER NOT NULL, PRIMARY KEY (log, at)) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS unused_pieces (id INTEGER PRIMARY KEY NOT NULL) STRICT;
+  CREATE TRIGGER IF NOT EXISTS entry_deleted AFTER DELETE ON entry WHEN old.pieces IS NOT NULL ${noLonger};
+  CREATE TRIGGER IF NOT EXISTS entry_changed AFTER UPDATE OF pieces ON entry WHEN old.pieces IS NOT NULL ${noLonger};
+  CREATE TRIGGER IF NOT EXISTS long_entry_deleted AFTER DELETE ON long_entry ${noLonger};`
+
 function prepared(database: DatabaseSync, path: string): DatabaseSync {
   database.exec('BEGIN IMMEDIATE')
   const found = Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
@@ -57,7 +72,7 @@ function prepared(database: DatabaseSync, path: string): DatabaseSync {
   }
   database.exec(`
     CREATE TABLE IF NOT EXISTS entry
-      (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT;
+      (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, expires_at INTEGER NOT NULL, pieces INTEGER) STRICT;
     CREATE INDEX IF NOT EXISTS entry_by_expiry ON entry (expires_at);
     CREATE TABLE IF NOT EXISTS log_head
       (id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, expires_at INTEGER NOT NULL) STRICT;
@@ -69,6 +84,8 @@ function prepared(database: DatabaseSync, path: string): DatabaseSync {
     CREATE TABLE IF NOT EXISTS member_set (key TEXT PRIMARY KEY NOT NULL, expires_at INTEGER NOT NULL) STRICT;
     CREATE INDEX IF NOT EXISTS member_set_by_expiry ON member_set (expires_at);
     ${found === 1 ? logsOfLayout1 : ''}
+    ${found === 1 || found === 2 ? valuesOfLayout2 : ''}
+    ${piecesOfValues}
     PRAGMA user_version = ${layout};
     COMMIT`)
   return database

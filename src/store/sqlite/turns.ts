@@ -4,11 +4,17 @@
 
 import { closeSync, fdatasync, openSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
-import { createDelay, steadyClock, type Timer } from '../time/clock.ts'
-import { unavailable } from './port.ts'
+import { createDelay, steadyClock, type Timer } from '../../time/clock.ts'
+import { unavailable } from '../port.ts'
 
 /** The time until a transaction ends that holds only writes for which nobody waits, in milliseconds. */
 const lazyMs = 20
+/** Bytes of values that do not fit into a page, after which the write-ahead log is written into the file. */
+const checkpointBytes = 2_097_152
+/** Bytes of a page. Shorter values are beside others, in pages that are written again soon. */
+const pageBytes = 4_096
+
+export type Transactions = ReturnType<typeof createTransactions>
 
 /**
  * @param path of the file, or `:memory:`
@@ -17,8 +23,11 @@ const lazyMs = 20
 export function createTransactions(database: DatabaseSync, path: string, rolledBack: () => void) {
   const toDisk = path === ':memory:' ? undefined : createLogSync(`${path}-wal`)
   const [begin, commit] = [database.prepare('BEGIN'), database.prepare('COMMIT')]
+  const writeBack = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+  let bytes = 0
+  let nextCheckpoint: NodeJS.Immediate | undefined
   let open: PromiseWithResolvers<void> | undefined
-  let endsSoon = false
+  let soon: NodeJS.Immediate | undefined
   let later: Timer | undefined
 
   function start(): PromiseWithResolvers<void> {
@@ -30,9 +39,7 @@ export function createTransactions(database: DatabaseSync, path: string, rolledB
   }
 
   function endWithTurn(): void {
-    if (endsSoon) return
-    endsSoon = true
-    setImmediate(end)
+    soon ??= setImmediate(end)
   }
 
   function endLater(): void {
@@ -41,7 +48,8 @@ export function createTransactions(database: DatabaseSync, path: string, rolledB
 
   function end(): void {
     const turn = open
-    endsSoon = false
+    clearImmediate(soon)
+    soon = undefined
     later?.close()
     later = undefined
     if (turn === undefined) return
@@ -50,6 +58,7 @@ export function createTransactions(database: DatabaseSync, path: string, rolledB
       attempt(() => commit.run())
       turn.resolve()
       toDisk?.committed()
+      if (bytes >= checkpointBytes) nextCheckpoint ??= setImmediate(checkpoint)
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
       rolledBack()
@@ -57,13 +66,28 @@ export function createTransactions(database: DatabaseSync, path: string, rolledB
     }
   }
 
+  /** Now and then, SQLite makes one itself in a commit: of all pages that were written, in one turn. */
+  function checkpoint(): void {
+    nextCheckpoint = undefined
+    if (!database.isOpen) return
+    bytes = 0
+    end() // There is none within a transaction.
+    try {
+      writeBack.get()
+    } catch {
+      // What is in the log stays there until the next one.
+    }
+  }
+
   return {
     /**
      * Runs at once, so that reads see it; settles when it is in the file.
      * @param isLazy nobody waits for it
+     * @param value that it writes, where it may be longer than a page
      * @throws GatewayError unavailable where it is not
      */
-    async write<Answer>(work: () => Answer, isLazy = false): Promise<Answer> {
+    async write<Answer>(work: () => Answer, { isLazy = false, value = '' } = {}): Promise<Answer> {
+      if (value.length > pageBytes) bytes += Buffer.byteLength(value)
       const turn = (open ??= start())
       if (isLazy) endLater()
       else endWithTurn()

@@ -1,7 +1,8 @@
 // The logs of the embedded store: a head for each, and its entries beside each other under the number of the head, so
 // that an addition costs the same however long the log is.
 
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { type Stored, textOf } from './pieces.ts'
 
 /** Heads in memory, for the logs that are written to now. No other process has the file. */
 const maxHeads = 2_000
@@ -18,6 +19,8 @@ interface Head {
   /** The number of its last entry. */
   last: number
   expiresAt: number
+  /** Whether it has, or had, entries in pieces. */
+  hasLong: boolean
   /** The end of the log in the file: never earlier than the true one. */
   storedUntil: number
 }
@@ -25,32 +28,46 @@ interface Head {
 interface LogPage {
   readonly log: number | undefined
   readonly entries: string[]
-  /** The number of the last of them. */
-  readonly last: number
-  readonly isWhole: boolean
+  /** An entry in pieces that comes next. */
+  long?: Stored
+  /** The number of the last of all these. */
+  last: number
+  isWhole: boolean
 }
 
 export function createLogs(database: DatabaseSync) {
   const find = database.prepare(
-    `SELECT id, expires_at, (SELECT max(at) FROM log_entry WHERE log = log_head.id) AS last FROM log_head WHERE key = ?`
+    `SELECT id, expires_at, (SELECT max(at) FROM log_entry WHERE log = log_head.id) AS last,
+      EXISTS (SELECT 1 FROM long_entry WHERE log = log_head.id) AS has_long FROM log_head WHERE key = ?`
   )
   const begin = database.prepare('INSERT INTO log_head (key, expires_at) VALUES (?, ?) RETURNING id')
   const prolong = database.prepare('UPDATE log_head SET expires_at = ? WHERE id = ?')
   const push = database.prepare('INSERT INTO log_entry (log, at, value) VALUES (?, ?, ?)')
+  const pushLong = database.prepare('INSERT INTO long_entry (log, at, pieces) VALUES (?, ?, ?)')
   const trim = database.prepare('DELETE FROM log_entry WHERE log = ? AND at <= ?')
-  // As bytes: the text that node:sqlite makes of them takes it ten times as long where it is not ASCII.
-  const read = database.prepare(
-    'SELECT at, CAST(value AS BLOB) AS value FROM log_entry WHERE log = ? AND at > ? ORDER BY at'
-  )
+  const trimLong = database.prepare('DELETE FROM long_entry WHERE log = ? AND at <= ?')
+  const reading = (pieces: string): StatementSync =>
+    database.prepare(
+      `SELECT at, CAST(value AS BLOB) AS value, ${pieces} AS pieces FROM log_entry AS e
+      WHERE log = ? AND at > ? ORDER BY at`
+    )
+  const read = reading('NULL')
+  const readLong = reading('(SELECT pieces FROM long_entry AS l WHERE l.log = e.log AND l.at = e.at)')
   const removeEntries = database.prepare('DELETE FROM log_entry WHERE log = ?')
   const removeHead = database.prepare('DELETE FROM log_head WHERE id = ?')
   const sweepEntries = database.prepare(
     `DELETE FROM log_entry WHERE (log, at) IN (SELECT log, at FROM log_head
     JOIN log_entry ON log_entry.log = log_head.id WHERE expires_at <= ? LIMIT ?)`
   )
+  // After the entries, which would else be taken for what stands in their rows.
+  const sweepLong = database.prepare(
+    `DELETE FROM long_entry WHERE (log, at) IN (SELECT log, at FROM log_head
+    JOIN long_entry ON long_entry.log = log_head.id WHERE expires_at <= ? LIMIT ?)`
+  )
   const sweepHeads = database.prepare(
     `DELETE FROM log_head WHERE id IN (SELECT id FROM log_head
-    WHERE expires_at <= ? AND NOT EXISTS (SELECT 1 FROM log_entry WHERE log = log_head.id) LIMIT ?)`
+    WHERE expires_at <= ? AND NOT EXISTS (SELECT 1 FROM log_entry WHERE log = log_head.id)
+      AND NOT EXISTS (SELECT 1 FROM long_entry WHERE log = log_head.id) LIMIT ?)`
   )
   const heads = new Map<string, Head>()
 
@@ -60,7 +77,13 @@ export function createLogs(database: DatabaseSync) {
     const row = find.get(key)
     if (row === undefined) return undefined
     const expiresAt = Number(row['expires_at'])
-    return remember(key, { id: Number(row['id']), last: Number(row['last']), expiresAt, storedUntil: expiresAt })
+    return remember(key, {
+      id: Number(row['id']),
+      last: Number(row['last']),
+      expiresAt,
+      hasLong: row['has_long'] === 1,
+      storedUntil: expiresAt
+    })
   }
 
   function remember(key: string, head: Head): Head {
@@ -75,24 +98,39 @@ export function createLogs(database: DatabaseSync) {
     if (head === undefined) return false
     heads.delete(key)
     removeEntries.run(head.id)
+    if (head.hasLong) trimLong.run(head.id, head.last)
     removeHead.run(head.id)
     return head.expiresAt > now
   }
 
   return {
-    append(key: string, entry: string, now: number, expiresAt: number, keep: number): void {
+    append(key: string, { value, pieces }: Stored, now: number, expiresAt: number, keep: number): true {
       let head = headOf(key)
       if (head !== undefined && head.expiresAt <= now) head = void remove(key, now)
       const until = Math.min(expiresAt + Math.ceil((expiresAt - now) * spare), Number.MAX_SAFE_INTEGER)
-      head ??= remember(key, { id: Number(begin.get(key, until)?.['id']), last: 0, expiresAt, storedUntil: until })
-      push.run(head.id, ++head.last, entry)
+      head ??= remember(key, {
+        id: Number(begin.get(key, until)?.['id']),
+        last: 0,
+        expiresAt,
+        hasLong: false,
+        storedUntil: until
+      })
+      push.run(head.id, ++head.last, value)
+      if (pieces !== null) {
+        pushLong.run(head.id, head.last, pieces)
+        head.hasLong = true
+      }
       head.expiresAt = expiresAt
       // Too early would lose it, much later would keep what is of no use.
       if (expiresAt > head.storedUntil || until < head.storedUntil) {
         head.storedUntil = until
         prolong.run(until, head.id)
       }
-      if (head.last > keep) trim.run(head.id, head.last - keep)
+      if (head.last > keep) {
+        trim.run(head.id, head.last - keep)
+        if (head.hasLong) trimLong.run(head.id, head.last - keep)
+      }
+      return true
     },
     /**
      * @param page what was read so far
@@ -101,14 +139,15 @@ export function createLogs(database: DatabaseSync) {
     entries(key: string, now: number, page?: LogPage): LogPage {
       const head = headOf(key)
       const { log = head?.id, entries = [], last = 0 } = page ?? {}
-      const next = { log, entries, last, isWhole: true }
+      const next: LogPage = { log, entries, last, isWhole: true }
       if (head === undefined || head.id !== log || head.expiresAt <= now) return next
       let bytes = 0
-      for (const row of read.iterate(head.id, last)) {
-        const value = row['value'] as Uint8Array
-        entries.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString())
+      for (const row of (head.hasLong ? readLong : read).iterate(head.id, last)) {
+        const { value, pieces } = row as { value: Uint8Array; pieces: number | null }
         next.last = Number(row['at'])
-        if ((bytes += value.byteLength) < pageBytes) continue
+        if (pieces === null) entries.push(textOf(value))
+        else next.long = { value: textOf(value), pieces }
+        if (pieces === null && (bytes += value.byteLength) < pageBytes) continue
         next.isWhole = false
         break
       }
@@ -118,7 +157,11 @@ export function createLogs(database: DatabaseSync) {
     remove,
     /** @returns whether there may be more to sweep than these rows */
     sweep(now: number, rows: number): boolean {
-      return [sweepEntries, sweepHeads].some((statement) => Number(statement.run(now, rows).changes) === rows)
+      // The number of a head that is gone may be given to another log.
+      for (const [key, { storedUntil }] of heads) if (storedUntil <= now) heads.delete(key)
+      return [sweepEntries, sweepLong, sweepHeads].some(
+        (statement) => Number(statement.run(now, rows).changes) === rows
+      )
     },
     /** The file has what it had before this turn. */
     rolledBack: () => heads.clear()
