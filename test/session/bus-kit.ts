@@ -19,7 +19,7 @@ export interface Wire {
   /** The processes hear that messages may have been lost. */
   tellLost(): void
   /** Messages for which this is true are lost. */
-  lose: (channel: string) => boolean
+  lose: (channel: string, message: string) => boolean
   /**
    * The store is away for messages for which this says something, whether it takes them or not; a promise: it takes
    * them, and is away when that resolves.
@@ -91,7 +91,8 @@ export async function wire(
       await failure
       if (failure !== undefined) throw new GatewayError('unavailable', 'the store is away')
       let listening = 1
-      for (let n = 0; n < made.times; n++) if (!made.lose(channel)) listening = await store.publish(channel, message)
+      for (let n = 0; n < made.times; n++)
+        if (!made.lose(channel, message)) listening = await store.publish(channel, message)
       return made.uncounted ? 0 : listening
     }
   }

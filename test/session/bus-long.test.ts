@@ -8,6 +8,8 @@ import { until } from '../kit/until.ts'
 import { ada, call, never, wire, type Wire } from './bus-kit.ts'
 
 const mebibyte = 1024 * 1024
+/** A busy machine takes seconds for each part of ten MiB. */
+const patient = { ackMs: 60_000, silenceMs: 90_000 }
 const long = 'x'.repeat(900_000)
 const isLong = (text: string): boolean => text.length > long.length
 const countLong = ({ published }: Wire): number => published.filter(([, text]) => isLong(text)).length
@@ -106,7 +108,7 @@ t.test('who answers refuses what it has no memory for, before it is begun', asyn
 
 t.test('a question that is longer than a message arrives whole, in parts', async (t) => {
   const [mine, its] = [createMemoryAccount(600 * mebibyte), createMemoryAccount(600 * mebibyte)]
-  const setup = await wire(t, { memory: mine }, { memory: its })
+  const setup = await wire(t, { ...patient, memory: mine }, { memory: its })
   setup.two.serve('modern', async (question) => ((question as { text: string }).text === text ? 'whole' : 'changed'))
   const text = odd(10 * mebibyte)
   t.ok(JSON.stringify(text).length > 8 * mebibyte)
@@ -116,15 +118,12 @@ t.test('a question that is longer than a message arrives whole, in parts', async
 })
 
 t.test('where a part is lost and not kept the question is refused, and not begun', async (t) => {
-  const setup = await wire(t)
+  const setup = await wire(t, patient)
   let begun = 0
   setup.two.serve('modern', async () => ++begun)
   const text = 'y'.repeat(10 * mebibyte)
   let parts = 0
-  setup.lose = (channel) => {
-    const isPart = channel === 'node:two' && (setup.published.at(-1)?.[1].length ?? 0) > mebibyte
-    return isPart && ++parts === 2
-  }
+  setup.lose = (channel, message) => channel === 'node:two' && message.length > mebibyte && ++parts === 2
   await t.rejects(setup.one.request('two', 'modern', ada, { text }), {
     code: 'unavailable',
     message: /was not begun/,
@@ -136,14 +135,14 @@ t.test('where a part is lost and not kept the question is refused, and not begun
 
 t.test('nothing is begun of a long question that its caller gives up on its way, or that has no room', async (t) => {
   const memory = createMemoryAccount(64 * mebibyte)
-  const setup = await wire(t, {}, { memory })
+  const setup = await wire(t, patient, { memory })
   let begun = 0
   setup.two.serve('modern', async () => ++begun)
   const text = 'y'.repeat(10 * mebibyte)
   const refused = { code: 'too_many', message: /^The request would need more memory/ }
   await t.rejects(setup.one.request('two', 'modern', ada, { text }), refused)
   t.ok(longest(setup) < mebibyte, 'before any of it is sent')
-  const roomy = await wire(t)
+  const roomy = await wire(t, patient)
   roomy.two.serve('modern', async () => ++begun)
   const stop = new AbortController()
   roomy.hold = (sealed) => {
@@ -159,7 +158,7 @@ t.test('nothing is begun of a long question that its caller gives up on its way,
 })
 
 t.test('where the process that answers stops between two parts the caller hears that nothing was begun', async (t) => {
-  const setup = await wire(t)
+  const setup = await wire(t, patient)
   let begun = 0
   setup.two.serve('modern', async () => ++begun)
   let parts = 0
@@ -176,7 +175,7 @@ t.test('where the process that answers stops between two parts the caller hears 
 })
 
 t.test('a third process does not get the text of a long question', async (t) => {
-  const setup = await wire(t)
+  const setup = await wire(t, patient)
   const { promise, resolve } = Promise.withResolvers<void>()
   setup.two.serve('modern', async () => 'done')
   setup.hold = (sealed) => (sealed.length > mebibyte ? promise : undefined)
