@@ -103,14 +103,6 @@ function takeWork(works: Work[], taken: number): Work | undefined {
 /** Runs steps in the turns of the process, because there is one event loop. */
 export const runSteps = createTurns(undefined, turnShares.long)
 
-/** Does all of the steps at once. */
-export function finished<T>(steps: Steps<T>): T {
-  for (;;) {
-    const step = steps.next()
-    if (step.done === true) return step.value
-  }
-}
-
 /** Does the steps until the signal is aborted. @returns their result; undefined where they were given up */
 export function* untilAborted<T>(steps: Steps<T>, signal: AbortSignal): Steps<T | undefined> {
   for (let step = steps.next(); ; step = steps.next()) {

@@ -10,6 +10,7 @@ import {
   type ServerCapabilities,
   type UpstreamName
 } from '../../protocol/messages.ts'
+import { finished } from '../../protocol/json-steps.ts'
 import {
   hasCapability,
   mergeCapabilities,
@@ -24,7 +25,7 @@ import { shapeEntry, shapeTool } from '../../protocol/translate/revision-shape.t
 import { needsWrapping, wrapOutputSchema } from '../../protocol/translate/wrap-structured.ts'
 import { allowed, type Decision } from '../../policy/access.ts'
 import type { RouteKind } from '../../policy/rules.ts'
-import { finished, type Steps } from '../../time/turns.ts'
+import type { Steps } from '../../time/turns.ts'
 import type { Listing } from '../../upstream/listing/listing.ts'
 import { createMemberOffers, entriesOfStep, lazily, listNames, type Offer, offeredBy } from './offered.ts'
 import { createPublicNames, mayUseLike, orderedTools, type MayUse } from './public-names.ts'
