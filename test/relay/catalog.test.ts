@@ -8,7 +8,7 @@ import { endpointName, tenantId, upstreamName, type UpstreamName } from '../../s
 import { createCatalogReports } from '../../src/relay/catalog/cache/catalog-reports.ts'
 import { buildCatalog } from '../../src/relay/catalog/catalog.ts'
 import { changedKinds } from '../../src/relay/catalog/freshness.ts'
-import { finished } from '../../src/time/turns.ts'
+import { finished } from '../../src/protocol/json-steps.ts'
 import type { Listing } from '../../src/upstream/listing/listing.ts'
 import { listing } from '../kit/listing.ts'
 import { tool } from './kit.ts'
