@@ -218,6 +218,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the oldest without a right key is closed, else one of the key that has most'
     ],
     ['admin/server.ts maxAdminBody bytes', 'a body', 'request', '413'],
+    [
+      'admin/answering/answer-text.ts longAnswerBytes bytes',
+      'an answer that is sent whole, and does not count for the tenant of its administrator',
+      'answer',
+      'it is written in steps, and counts'
+    ],
     ['admin/changes.ts maxTargetLength chars', 'the path of a refused change in its record', 'record', 'cut off'],
     ['admin/server.ts maxParamLength chars', 'a name in a path', 'request', '404'],
     [
@@ -545,8 +551,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'the others are counted'
     ],
     [
-      'admin/audit/exported.ts stalledMs pieceBytes',
-      'time in which so much of an export is read on',
+      'admin/answering/exported.ts stalledMs pieceBytes',
+      'time in which so much of an export, or of a long answer, is read on',
       'answer',
       'it is cut off'
     ],

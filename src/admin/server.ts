@@ -8,6 +8,7 @@ import { Readable } from 'node:stream'
 import { isLoopback } from '../config/formats.ts'
 import { createEgressGuard, type EgressLimits } from '../egress/guard.ts'
 import { createFetchFor } from '../egress/fetch.ts'
+import { createStrangerLines } from '../observe/lines/stranger-lines.ts'
 import { parseJson } from '../protocol/json.ts'
 import type { Sealer } from '../store/seal.ts'
 import type { Clock } from '../time/clock.ts'
@@ -15,6 +16,7 @@ import { createAdminAccess, type Administrator } from './access.ts'
 import { checkContentType, checkRepeatedMembers, checkRole, checkTarget, mergePatchType } from './checks.ts'
 import { conditionsOf } from './configuration/conditions.ts'
 import { handledOnce } from './configuration/once.ts'
+import { answerText } from './answering/answer-text.ts'
 import { addConsole } from './console/routes.ts'
 import { createProviderSignIn } from './console/provider-sign-in.ts'
 import { createConsoleSessions } from './console/sessions.ts'
@@ -71,6 +73,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
   const access = createAdminAccess(own)
   const consoleSessions = createConsoleSessions({ store, wall, access })
   const eventStreams = createEventStreams({ clock, isLetIn: consoleSessions.isLetIn })
+  const lines = createStrangerLines(clock, log)
   let ownHosts: ReadonlySet<string> = new Set()
   const server = fastify({
     ...adminSocketLimits,
@@ -92,7 +95,10 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
     const { method, routeOptions, ip } = request
     const fields = { method, path: routeOptions.url, address: ip, administrator: request.administrator?.name }
     if (problem === undefined) log.error({ err: error, ...fields }, 'an admin request failed by a fault of the gateway')
-    else log.info({ reason: problem.code, ...fields }, 'an admin request is refused')
+    else {
+      const level = request.administrator === undefined ? lines.levelOf('info', ip) : 'info'
+      log[level]({ reason: problem.code, ...fields }, 'an admin request is refused')
+    }
     const told = problem ?? new AdminProblem('internal', 'The request failed.', 'The log of the gateway says why.')
     // Not parsed: a target may be anything that begins with a slash, and some of that is no URL.
     const [path = ''] = request.url.split('?', 1)
@@ -180,7 +186,7 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
           eventStreams.serve(reply.raw, securityHeaders, administrator, answer)
           return void reply.hijack()
         }
-        return await sendAnswer(reply, route, answer)
+        return await sendAnswer(reply, route, answer, { administrator, tenant: params['tenant'], ...options.held })
       }
     })
   }
@@ -213,17 +219,20 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
   }
 }
 
-async function sendAnswer(reply: FastifyReply, { response }: AdminRoute, answer: unknown): Promise<unknown> {
-  void reply.headers(securityHeaders)
-  if (response === undefined)
-    return await reply
-      .code(204)
-      .headers(answer instanceof AdminReply ? answer.headers : {})
-      .send()
+async function sendAnswer(
+  reply: FastifyReply,
+  { response }: AdminRoute,
+  answer: unknown,
+  whose: Parameters<typeof answerText>[1]
+): Promise<unknown> {
   const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
-  void reply.code(status).headers(headers)
-  if (body instanceof Readable) return await reply.send(body)
-  return await reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+  if (response === undefined) return await reply.headers(securityHeaders).code(204).headers(headers).send()
+  const isWhole = body instanceof Readable
+  const written = isWhole ? { text: body } : await answerText(body, whose)
+  void reply.headers(securityHeaders).code(status).headers(headers)
+  if ('length' in written) void reply.header('Content-Length', written.length)
+  if (!isWhole) void reply.type('application/json; charset=utf-8')
+  return await reply.send(written.text)
 }
 
 const urlOf = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')

@@ -30,7 +30,7 @@ export interface RefusalOptions extends RefusalObservers {
 }
 
 export function createRequestRefusals(options: RefusalOptions) {
-  const { state, log, requestId, audit, maxHeaderBytes } = options
+  const { state, log, requestId, audit, maxHeaderBytes, strangers } = options
 
   const known = (tenant: string | undefined): string | undefined =>
     tenant !== undefined && state.snapshot.tenants.has(tenantId(tenant)) ? tenant : undefined
@@ -50,7 +50,11 @@ export function createRequestRefusals(options: RefusalOptions) {
         const refused = { ...refusedRequest(request, clientAddressOf(request.raw, state.snapshot)), stopped }
         noteRefused(options, refused, tenant, error)
         if (tenant !== undefined) audit?.refused(tenant, endpoint, refused, error.code)
-      } else log.error({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
+      } else {
+        const address = clientAddressOf(request.raw, state.snapshot)
+        const level = request.context === undefined ? (strangers?.levelOf('error', address) ?? 'error') : 'error'
+        log[level]({ err: error, requestId: request.id }, 'a request failed by a fault of the gateway')
+      }
       // Nobody who was not let in keeps a connection, and with it a descriptor, for the next request.
       const close: ReplyHeaders = request.context === undefined ? { Connection: 'close' } : {}
       sendError(reply.raw, error, request.id, { ...corsHeadersOf(reply), ...close }, id)

@@ -23,7 +23,7 @@ import { createLoginKeys, withOwnKeys } from './keys.ts'
 import { createLoginEvents, type LoginAuditor } from './login-events.ts'
 import { createProvider } from './provider.ts'
 import { createLoginRecords } from './records.ts'
-import { checkFrontUrl } from './strangers/own-paths.ts'
+import { frontUrlOf } from './strangers/own-paths.ts'
 import { errorPage, sendPage, tooOften } from './pages.ts'
 import { createSignIn } from './people/sign-in.ts'
 import { createStrangerLimits } from './strangers/stranger-limits.ts'
@@ -157,8 +157,7 @@ export async function createLogin(
       origins.set(request, origin)
       const found = frontFor(tenant)
       if (found === undefined) return false
-      const url = new URL(path, found.config.issuer)
-      checkFrontUrl(url, found.config.issuer)
+      const url = frontUrlOf(path, found.config.issuer)
       try {
         await serve(found, url, request, response)
       } catch (error) {

@@ -398,3 +398,20 @@ t.test('a body that has a member twice is refused by its name, however that is w
   t.equal(made.status, 201, `equal names of several objects, and texts that look like members: ${made.text}`)
   t.equal((await call('DELETE', path, { headers: { 'If-Match': '*' } })).status, 204)
 })
+
+t.test('refused strangers have some lines of the log, and whoever has a key has each', async (t) => {
+  const { call, log } = await adminGateway(t, { upstreams: {} })
+  const linesOf = (level: number, administrator?: string): number =>
+    log
+      .filter((each) => each['msg'] === 'an admin request is refused' && each['level'] === level)
+      .filter((each) => each['administrator'] === administrator).length
+  const [debug, info] = [20, 30]
+  let asked = 0
+  // So many at once, and half of them of one address.
+  for (; linesOf(debug) === 0 && asked < 2_000; asked++)
+    t.ok([401, 429].includes((await call('GET', '/v1/limits', { key: null })).status))
+  t.ok(linesOf(info) >= 400, `${linesOf(info)} lines`)
+  t.ok(asked < 2_000, 'then they are left out')
+  t.equal((await call('DELETE', '/v1/tenants/acme', { key: adminKeys.viewer })).status, 403)
+  t.equal(linesOf(info, 'viewer'), 1)
+})

@@ -3,7 +3,7 @@
 
 import t from 'tap'
 import type { Readable } from 'node:stream'
-import { exported } from '../../src/admin/audit/exported.ts'
+import { exported } from '../../src/admin/answering/exported.ts'
 import { tellRunningCalls, type RunningCalls } from '../../src/admin/live/running.ts'
 import { createWatch } from '../../src/admin/live/watch.ts'
 import { createLiveEvents } from '../../src/observe/live.ts'

@@ -11,7 +11,7 @@ import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { browser } from '../kit/browser.ts'
 import { heldTimers } from '../kit/held-time.ts'
 import { nameServer } from '../kit/name-server.ts'
-import { dial, untilClosed } from '../kit/raw-http.ts'
+import { dial, rawExchange, untilClosed } from '../kit/raw-http.ts'
 import { until } from '../kit/until.ts'
 import { quiet } from '../store/kit.ts'
 import { begin, logIn, loginGateway, redirectUri, refresh, register, tokens } from './kit.ts'
@@ -33,6 +33,17 @@ t.test('no other spelling of a path gets around the limits of strangers', async 
   t.equal(await get('/session/end'), 200, 'it leaves a session in the store')
   for (let n = 0; n < 2; n++) t.equal(await get('/session/end'), 200)
   t.equal(await get('/session/end'), 429, 'and is counted with what is begun')
+})
+
+t.test('a path that is no URL is not found, and no fault of the gateway that has a line with a stack', async (t) => {
+  const front = await loginGateway(t)
+  const get = async (path: string): Promise<number> => {
+    const head = `GET /login/acme${path} HTTP/1.1\r\nHost: 127.0.0.1:${front.port}\r\nConnection: close\r\n\r\n`
+    return (await rawExchange(front.port, head)).status
+  }
+  for (const path of ['//[', '//x:99999/auth', '//%zz']) t.equal(await get(path), 404, path)
+  t.equal(await get('/jwks'), 200)
+  t.notOk(front.log.some(({ level }) => Number(level) >= 50))
 })
 
 t.test('what a stranger says is kept only where it is short', async (t) => {

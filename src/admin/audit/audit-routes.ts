@@ -13,13 +13,13 @@ import { Type } from '../../config/schema/type.ts'
 import { tenantId } from '../../protocol/messages.ts'
 import { tenantsKey } from '../../store/keys.ts'
 import type { Administrator } from '../access.ts'
+import { exported } from '../answering/exported.ts'
 import { createPlaces } from '../clients/own-way.ts'
 import { foreignCursor, page, pageQuery, pageSchema } from '../paging.ts'
 import { AdminProblem, noSuch } from '../problem.ts'
 import { AdminStream, defineRoute, maySee, type AdminRequest, type AdminRoute, type AdminServices } from '../route.ts'
 import { perEvent, streamOf } from '../live/routes.ts'
 import { Heads, Trails, Verification, verificationEvents } from './answers.ts'
-import { exported } from './exported.ts'
 
 /** The most concurrent verifications in a process, by administrators of tenants, and by those of all tenants. */
 const maxVerifications = 8

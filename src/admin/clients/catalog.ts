@@ -9,7 +9,7 @@ import { latestLegacy, legacyRevisions, modernRevisions } from '../../protocol/m
 import { definitionsOf } from '../../relay/catalog/client-catalogs.ts'
 import { describedPrincipal } from '../../relay/methods/explain.ts'
 import type { WorkOwner } from '../../time/fair-queue.ts'
-import { runSteps } from '../../time/turns.ts'
+import { runSteps, type Steps } from '../../time/turns.ts'
 import { checkRole } from '../checks.ts'
 import { catalogWithoutRules, listOfKind, readersOfRules } from '../configuration/rule-effects.ts'
 import { page, pageQuery, pageSchema } from '../paging.ts'
@@ -140,6 +140,16 @@ async function seenBy(
   return { entries, unknown }
 }
 
+/** A step for each entry: it may be as long as a whole list. */
+function* shownOf(entries: readonly SeenEntry[], withDefinitions: boolean): Steps<Array<Static<typeof CatalogEntry>>> {
+  const shown: Array<Static<typeof CatalogEntry>> = []
+  for (const { definition: told, ...entry } of entries) {
+    shown.push({ ...entry, tokens: tokensOf(told), ...(withDefinitions && { definition: told }) })
+    yield
+  }
+  return shown
+}
+
 export const catalogRoutes = [
   defineRoute(
     {
@@ -178,11 +188,7 @@ export const catalogRoutes = [
       const { entries, unknown } = await (body.at === undefined ? see() : readingPast(tenant, see))
       const { items, nextCursor } = page(entries, ({ name, upstream }) => `${name}\n${upstream}`, body)
       return {
-        items: items.map(({ definition: told, ...entry }) => ({
-          ...entry,
-          tokens: tokensOf(told),
-          ...(body.definitions && { definition: told })
-        })),
+        items: await runSteps(shownOf(items, body.definitions), ownerOf(tenant)),
         nextCursor,
         count: entries.length,
         tokens: await runSteps(tokensOfAll(entries), ownerOf(tenant)),

@@ -20,13 +20,19 @@ const ownPaths = new RegExp(
 /** The most parameters of a query: the time in which the library reads one grows with the square of their number. */
 const maxParameters = 100
 
-/** @throws GatewayError not_found for what a front does not serve; invalid_request for too many parameters */
-export function checkFrontUrl({ pathname, search }: URL, issuer: string): void {
-  if (!ownPaths.test(pathname)) throw noPage(issuer)
+/**
+ * @param path what follows the path of the front, with its query; two slashes at its begin name another host, or none
+ * @throws GatewayError not_found for what a front does not serve; invalid_request for too many parameters
+ */
+export function frontUrlOf(path: string, issuer: string): URL {
+  const url = URL.parse(path, issuer)
+  if (url === null || !ownPaths.test(url.pathname)) throw noPage(issuer)
+  const { search } = url
   let parameters = 1
   for (let at = search.indexOf('&'); at !== -1; at = search.indexOf('&', at + 1))
     if (++parameters > maxParameters)
       throw new GatewayError('invalid_request', `The query has more than ${maxParameters} parameters.`)
+  return url
 }
 
 const noPage = (issuer: string): GatewayError =>

@@ -1,4 +1,4 @@
-// Streams lines as a response of any length, as fast as the client reads, and ends it if the client stops reading.
+// Streams a response of any length as fast as the client reads, and ends it if the client stops reading.
 
 import { Readable } from 'node:stream'
 import { type Clock, createDelay, steadyClock } from '../../time/clock.ts'
@@ -9,17 +9,18 @@ const stalledMs = 60_000
 /** The bytes of one write. With the time above it gives the lowest speed of a client. */
 const pieceBytes = 65_536
 
-/** @param free called once when the answer is over, however it ends */
-export function exported(
-  lines: AsyncIterable<string>,
-  fileName: string,
+/**
+ * @param free called once when the answer is over, however it ends
+ * @returns the body of a response
+ */
+export function streamed(
+  texts: AsyncIterable<Buffer> | Iterable<Buffer>,
   free: () => void,
   clock: Pick<Clock, 'timer'> = steadyClock
-): AdminReply {
+): Readable {
   const stalled = createDelay(clock)
   async function* read(): AsyncGenerator<Buffer, void, undefined> {
-    for await (const text of lines) {
-      const bytes = Buffer.from(text)
+    for await (const bytes of texts) {
       for (let at = 0; at < bytes.length; at += pieceBytes) {
         stalled.start(stalledMs, () => body.destroy())
         yield bytes.subarray(at, at + pieceBytes)
@@ -32,8 +33,25 @@ export function exported(
     stalled.close()
     free()
   })
+  return body
+}
+
+async function* bytesOf(lines: AsyncIterable<string>): AsyncGenerator<Buffer, void, undefined> {
+  for await (const text of lines) yield Buffer.from(text)
+}
+
+/**
+ * A file of JSON Lines.
+ * @param free as of `streamed`
+ */
+export function exported(
+  lines: AsyncIterable<string>,
+  fileName: string,
+  free: () => void,
+  clock?: Pick<Clock, 'timer'>
+): AdminReply {
   const name = encodeURIComponent(fileName)
-  return new AdminReply(body, {
+  return new AdminReply(streamed(bytesOf(lines), free, clock), {
     'Content-Type': 'application/jsonl; charset=utf-8',
     'Content-Disposition': `attachment; filename*=UTF-8''${name}`
   })
