@@ -16,7 +16,7 @@ import { createAdminAccess, type Administrator } from './access.ts'
 import { checkContentType, checkRepeatedMembers, checkRole, checkTarget, mergePatchType } from './checks.ts'
 import { conditionsOf } from './configuration/conditions.ts'
 import { handledOnce } from './configuration/once.ts'
-import { answerText } from './answering/answer-text.ts'
+import { adminAnswerText } from './answering/answer-text.ts'
 import { addConsole } from './console/routes.ts'
 import { createProviderSignIn } from './console/provider-sign-in.ts'
 import { createConsoleSessions } from './console/sessions.ts'
@@ -92,18 +92,16 @@ export function createAdminServer(options: AdminServerOptions): AdminListener {
     // The client hung up while it was sending, or was refused meanwhile: nobody is there to read.
     if (error === request.raw.errored) return void reply.hijack()
     const problem = problemOf(error)
-    const { method, routeOptions, ip } = request
-    const fields = { method, path: routeOptions.url, address: ip, administrator: request.administrator?.name }
+    const { method, routeOptions, ip, administrator } = request
+    const fields = { method, path: routeOptions.url, address: ip, administrator: administrator?.name }
+    const level = administrator === undefined ? lines.levelOf('info', ip) : 'info'
     if (problem === undefined) log.error({ err: error, ...fields }, 'an admin request failed by a fault of the gateway')
-    else {
-      const level = request.administrator === undefined ? lines.levelOf('info', ip) : 'info'
-      log[level]({ reason: problem.code, ...fields }, 'an admin request is refused')
-    }
+    else log[level]({ reason: problem.code, ...fields }, 'an admin request is refused')
     const told = problem ?? new AdminProblem('internal', 'The request failed.', 'The log of the gateway says why.')
     // Not parsed: a target may be anything that begins with a slash, and some of that is no URL.
     const [path = ''] = request.url.split('?', 1)
     // Whoever was not let in keeps no connection.
-    const close = request.administrator === undefined ? { Connection: 'close' } : {}
+    const close = administrator === undefined ? { Connection: 'close' } : {}
     void reply
       .code(told.status)
       .headers({ ...securityHeaders, ...told.headers, ...close, 'Content-Type': 'application/problem+json' })
@@ -223,12 +221,12 @@ async function sendAnswer(
   reply: FastifyReply,
   { response }: AdminRoute,
   answer: unknown,
-  whose: Parameters<typeof answerText>[1]
+  whose: Parameters<typeof adminAnswerText>[1]
 ): Promise<unknown> {
   const { body, headers, status } = answer instanceof AdminReply ? answer : new AdminReply(answer, {})
   if (response === undefined) return await reply.headers(securityHeaders).code(204).headers(headers).send()
   const isWhole = body instanceof Readable
-  const written = isWhole ? { text: body } : await answerText(body, whose)
+  const written = isWhole ? { text: body } : await adminAnswerText(body, whose)
   void reply.headers(securityHeaders).code(status).headers(headers)
   if ('length' in written) void reply.header('Content-Length', written.length)
   if (!isWhole) void reply.type('application/json; charset=utf-8')

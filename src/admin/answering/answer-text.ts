@@ -26,7 +26,7 @@ interface AnswerOptions {
  * @returns text of JSON; of a long one a body of `length` bytes
  * @throws AdminProblem rate_limited where answers that are not read yet leave no memory for it
  */
-export async function answerText(
+export async function adminAnswerText(
   body: unknown,
   { administrator: { tenants }, tenant, memory }: AnswerOptions
 ): Promise<{ readonly text: string } | { readonly text: Readable; readonly length: number }> {
