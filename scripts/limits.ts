@@ -1004,6 +1004,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['http/legacy/streams.ts quietMs', 'silence before a call is answered by a stream', 'call', 'the stream begins'],
     ['http/reply.ts usualRetryMs', '`retry` for a stream that was cut', 'stream', 'the client comes back'],
+    [
+      'session/streams.ts maxEnded',
+      'sessions whose end is remembered, so that nobody who read one of them before brings it back',
+      'process',
+      'the longest ago is forgotten'
+    ],
     ['session/streams.ts leaveRetryMs', '`retry` when the gateway stops', 'stream', 'the client comes back'],
     [
       'session/replay.ts firstWaitMs longestWaitMs',
@@ -2166,7 +2172,18 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'forgotten'
     ],
     ['login/keys.ts maxAgeMs', 'age of what a process knows of the keys', 'tenant', 'read again'],
-    ['login/people/sign-in.ts metadataMs', "age of the metadata of a tenant's provider", 'tenant', 'asked for again'],
+    [
+      'login/people/remembered-metadata.ts metadataMs',
+      "age of the metadata of a tenant's provider",
+      'tenant',
+      'asked for again'
+    ],
+    [
+      'login/people/remembered-metadata.ts failedMs',
+      'time for which a provider is not asked again for metadata that it did not give',
+      'tenant',
+      'asked at the next sign-in'
+    ],
     [
       'login/redirect-guard.ts allowedMs',
       'time for which an address that somebody allowed is told of errors without a page',
@@ -2514,7 +2531,6 @@ limits/open-table.ts leastBuckets
 session/random-bytes.ts blockBytes
 store/sqlite/turns.ts lazyMs
 store/sqlite/turns.ts pageBytes
-store/channel/channel-store.ts longCall
 store/sqlite/turns.ts commitsPerSync
 observe/metrics/known-series.ts maxTools
 observe/metrics/runtime.ts delayResolution

@@ -202,7 +202,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
     /**
      * The live part of a session, made where there is none.
      * @param share of its owner; default: without limits
-     * @throws GatewayError too_many
+     * @throws GatewayError too_many; session_unknown where it has ended since it was read
      */
     use(session: Session, share: MemoryShare = unlimited): LiveSession {
       let entry = entries.get(session.key)

@@ -19,6 +19,9 @@ export function endedSession(): GatewayError {
   return new GatewayError('session_unknown', 'The session of the client ended.')
 }
 
+export const endedMeanwhile = (): GatewayError =>
+  new GatewayError('session_unknown', 'The session ended meanwhile. Send a new initialize without Mcp-Session-Id.')
+
 /** Runs every step, even where one throws: the others release connections and files. @throws the first failure */
 export function runAll(steps: ReadonlyArray<() => void>): void {
   const failures: unknown[] = []

@@ -97,10 +97,14 @@ export function createSessionSlots(
       throw tooManySessions('The tenant of this caller', 'resources.sessions', perTenant, idleMs)
     },
     async prolong(session: Holder & Seats, sessionKey: string, ttlMs: number): Promise<void> {
-      for (const [{ keyOf }, slot] of rowsOf(session)) {
-        const key = keyOf(slot)
+      for (const [row, slot] of rowsOf(session)) {
+        const key = row.keyOf(slot)
+        if (await store.touch(key, ttlMs)) continue
         // Claimed again where the store lost it; never taken from the session that has it now.
-        if (!(await store.touch(key, ttlMs))) await store.set(key, sessionKey, { ttlMs, when: 'absent' })
+        if (!(await store.set(key, sessionKey, { ttlMs, when: 'absent' }))) continue
+        // Not lost, but given back: the session ended meanwhile, maybe at another process.
+        if ((await store.get(sessionKey)) === undefined)
+          await orGivenBack(releaseIn(row, slot, sessionKey), row, slot, sessionKey)
       }
     },
     async release(session: Holder & Seats, sessionKey: string): Promise<void> {

@@ -17,7 +17,7 @@ import { createValues, isLongCondition } from './sqlite/values.ts'
 // Expiry of what is kept for good: one comparison serves every row.
 const never = Number.MAX_SAFE_INTEGER
 // Rows deleted at a time, which takes some milliseconds at most: SQLite blocks the whole process meanwhile.
-const sweepRows = 500
+const sweepRows = 50
 
 /**
  * @param path of a file, whose folder is made where it is missing; or `:memory:`

@@ -4,6 +4,7 @@
 import { hash } from 'node:crypto'
 import { createServer } from 'node:http'
 import t from 'tap'
+import type { Administrator } from '../../src/admin/access.ts'
 import { createEventStreams } from '../../src/admin/live/event-streams.ts'
 import { AdminStream } from '../../src/admin/route.ts'
 import { compileConfig } from '../../src/config/load.ts'
@@ -39,6 +40,14 @@ async function start(t: Parameters<typeof adminGateway>[0], more: { readonly top
 
 const isCall = ({ event, data }: { event: string; data: Record<string, unknown> }): boolean =>
   event === 'call' && data['method'] === 'tools/call'
+
+/** An administrator with a key. */
+function anyone(): Administrator {
+  const config = configOf({ upstreams: {}, tenants: other, top: { admin: adminSection } })
+  const [by] = compileConfig(JSON.stringify(config), { path: 'x', env: {} }).admin?.keys ?? []
+  if (by === undefined) throw new Error('there is a key')
+  return { name: 'ops', role: 'viewer', tenants: undefined, by, charge() {}, chargeBody() {} }
+}
 
 t.test('calls are told as they end, without arguments, to whoever the tenant is for', async (t) => {
   const { adminUrl, ada, gus, echo } = await start(t)
@@ -244,18 +253,7 @@ t.test('a reader that does not read is let go of, hears why once it reads, and o
       senders.add(send)
       return () => void senders.delete(send)
     })
-    const [by] =
-      compileConfig(JSON.stringify(configOf({ upstreams: {}, tenants: other, top: { admin: adminSection } })), {
-        path: 'x',
-        env: {}
-      }).admin?.keys ?? []
-    if (by === undefined) throw new Error('there is a key')
-    streams.serve(
-      response,
-      {},
-      { name: 'ops', role: 'viewer', tenants: undefined, by, charge() {}, chargeBody() {} },
-      stream
-    )
+    streams.serve(response, {}, anyone(), stream)
   })
   const origin = await listen(t, server)
   const [slow, good] = await Promise.all([adminEvents(t, origin, '/'), adminEvents(t, origin, '/')])
@@ -274,6 +272,27 @@ t.test('a reader that does not read is let go of, hears why once it reads, and o
   t.notOk(good.ended)
   streams.close()
   t.match(await good.next('it ends', ({ event }) => event === 'end'), { data: { reason: 'closing' } })
+})
+
+t.test('a stream that begins with more than its reader can take ends, and hears why', async (t) => {
+  const streams = createEventStreams({ clock: steadyClock, isLetIn: () => true })
+  let stopped = 0
+  const origin = await listen(
+    t,
+    createServer((_request, response) => {
+      const all = new AdminStream((send) => {
+        send('call', JSON.stringify('first'))
+        send('call', JSON.stringify('x'.repeat(1_100_000)))
+        return () => void stopped++
+      })
+      streams.serve(response, {}, anyone(), all)
+    })
+  )
+  const reader = await adminEvents(t, origin, '/')
+  t.match(await reader.next('the beginning', ({ event }) => event === 'call'), { data: 'first' })
+  t.match(await reader.next('it hears why', ({ event }) => event === 'end'), { data: { reason: 'slow' } })
+  await until('it is closed', () => reader.ended)
+  t.equal(stopped, 1)
 })
 
 t.test('the administrators of one tenant leave event streams to others', async (t) => {

@@ -36,6 +36,7 @@ function seatsOf({ take, prolong, release }: ReturnType<typeof createSessionSlot
 type SessionSlots = ReturnType<typeof seatsOf>
 
 interface TestSlots {
+  readonly store: Store
   readonly slots: SessionSlots
   readonly time: TestClock
   /** Another process on the same store. */
@@ -69,6 +70,7 @@ async function slotsInStore(t: Test): Promise<TestSlots> {
   }
   const make = (): SessionSlots => seatsOf(createSessionSlots(counted, time, randomBytes, none))
   return {
+    store,
     slots: make(),
     elsewhere: make(),
     time,
@@ -174,6 +176,20 @@ t.test('a session whose slot another one has by now neither frees nor takes it',
   t.equal(await slots.take(ada, 'third', 1, ttlMs), undefined, 'the second has it')
   await slots.release(first, 'second')
   t.equal(await slots.take(ada, 'third', 1, ttlMs), first.seat)
+})
+
+t.test('a session that is used at the moment of its end takes no slot from then on', async (t) => {
+  const { slots, elsewhere, store } = await slotsInStore(t)
+  const first = { ...ada, seat: (await slots.take(ada, 'first', 1, ttlMs)) ?? -1 }
+  await elsewhere.release(first, 'first')
+  await slots.prolong(first, 'first', ttlMs)
+  t.equal(await slots.take(ada, 'second', 1, ttlMs), first.seat, 'its record is gone')
+  await slots.release(first, 'second')
+  await store.set('third', 'its record', { ttlMs })
+  const third = { ...ada, seat: (await slots.take(ada, 'third', 1, ttlMs)) ?? -1 }
+  await elsewhere.release(third, 'third')
+  await slots.prolong(third, 'third', ttlMs)
+  t.equal(await slots.take(ada, 'fourth', 1, ttlMs), undefined, 'the store has lost the slot of one that lives')
 })
 
 t.test('the sessions of a tenant are counted over its callers, at all processes, and given back', async (t) => {

@@ -2,8 +2,11 @@
 
 import t from 'tap'
 import { endpointName, tenantId } from '../../src/protocol/messages.ts'
+import { createLiveSessions } from '../../src/session/live-sessions.ts'
 import { sessionHandle } from '../../src/session/session-index.ts'
+import { dropWithSessions } from '../../src/session/streams.ts'
 import type { Store } from '../../src/store/port.ts'
+import { steadyClock } from '../../src/time/clock.ts'
 import { until } from '../kit/until.ts'
 import { ada, client, endpoint, sessionsInStore } from './kit.ts'
 
@@ -256,3 +259,25 @@ t.test(
     }
   }
 )
+
+t.test('a session that has ended at another process is not brought back by whoever read it before', async (t) => {
+  const { sessions, another } = await sessionsInStore(t)
+  const elsewhere = await another()
+  const live = createLiveSessions(steadyClock, 'test')
+  t.teardown(async () => {
+    live.close()
+    await elsewhere.close()
+  })
+  const forgotten: string[] = []
+  dropWithSessions(sessions, live, { drop: (key) => void forgotten.push(key) })
+  const { session } = await sessions.open(ada, endpoint, client)
+  t.equal(live.use(session).session, session)
+  live.drop(session.key)
+  t.equal(live.use(session).session, session, 'what was idle begins anew')
+  live.drop(session.key)
+  forgotten.length = 0
+  await elsewhere.end(session)
+  await until('its end is heard', () => forgotten.length > 0)
+  t.throws(() => live.use(session), { code: 'session_unknown' })
+  t.equal(live.size, 0)
+})

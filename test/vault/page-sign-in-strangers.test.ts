@@ -1,7 +1,9 @@
 // Strangers before the sign-in to the page of one's connections: they keep nobody out, and hold up nobody; and whom the
 // provider knows and the tenant does not want stays out.
 
+import { moveClock } from '../kit/moving-clock.ts'
 import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { keyOf } from '../kit/acme-gateway.ts'
 import { browser } from '../kit/browser.ts'
@@ -9,6 +11,7 @@ import { linkToSignIn } from '../kit/connect-page.ts'
 import { freePort } from '../kit/free-port.ts'
 import { configOf, gateway } from '../kit/gateway.ts'
 import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import { listen } from '../kit/listen.ts'
 import { until } from '../kit/until.ts'
 import { loginGateway } from '../login/kit.ts'
 
@@ -28,7 +31,7 @@ async function rig(t: Test, signIn: object = {}) {
     upstreams: { up },
     auth: {
       keys: [{ name: 'ada', key: keyOf.ada }],
-      issuers: [{ issuer: provider.url }, { issuer: other.url }],
+      issuers: [...new Set([provider.url, other.url, issuer])].map((each) => ({ issuer: each })),
       signIn: { issuer, ...providerClient, ...signIn }
     },
     // As from behind a proxy, which says where a request comes from.
@@ -114,6 +117,26 @@ t.test('a provider that hangs is asked by eight at a time; the others wait, and 
   resolve()
   for (const [n, { html }] of (await Promise.all(entering)).entries())
     t.match(html, new RegExp(`You are <strong>person-${n}@example\\.com<`))
+})
+
+t.test('while a provider is away, strangers have it asked, and told in the log, once in two seconds', async (t) => {
+  t.teardown(() => moveClock(0))
+  const { log, page, provider, signInAt } = await rig(t)
+  let asked = 0
+  const away = createServer((_request, response) => {
+    asked++
+    response.writeHead(503).end()
+  })
+  signInAt(await listen(t, away))
+  const begin = async () => (await fetch(`${page}/sign-in`, { redirect: 'manual' })).status
+  const told = () => log.filter(({ msg }) => msg === 'a sign-in to the page of connections failed').length
+  for (let n = 0; n < 5; n++) t.equal(await begin(), 400)
+  t.same([asked, told()], [2, 1], 'for its metadata by both names')
+  moveClock(2_100)
+  t.equal(await begin(), 400)
+  t.same([asked, told()], [4, 2])
+  signInAt(provider.url)
+  t.equal(await begin(), 303)
 })
 
 t.test('a sign-in that was begun at one provider is finished at no other one', async (t) => {

@@ -62,6 +62,7 @@ export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
       // Its end was told while the route was busy, and is not told again.
       if (raw.destroyed) return stream.unopened()
       let hasEnded = false
+      let stop: (() => void) | undefined
       const lastWord = createDelay(clock)
       function end(reason: End): void {
         if (hasEnded) return
@@ -75,8 +76,9 @@ export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
         raw.write(`event: ${event}\ndata: ${data}\n\n`)
       }
       function finish(): void {
+        if (hasEnded) return
         hasEnded = true
-        stop()
+        stop?.()
         keepAlive.close()
         recheck.close()
         open.delete(close)
@@ -95,18 +97,19 @@ export function createEventStreams({ clock, isLetIn }: EventStreamsOptions) {
       })
       raw.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream; charset=utf-8' })
       raw.write('retry: 3000\n\n')
-      const stop = stream.open(
+      stop = stream.open(
         (event, data) => {
           if (!check()) return
           if (raw.writableLength + data.length > maxUnreadBytes) end('slow')
           else write(event, data)
         },
         () => {
-          if (hasEnded) return
           finish()
           raw.end()
         }
       )
+      // What it told at once was too long for the reader.
+      if (hasEnded) stop()
     },
     close(): void {
       isClosing = true

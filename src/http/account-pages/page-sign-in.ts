@@ -63,6 +63,7 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
   const known = new WeakMap<LoginConfig['provider'], ReturnType<typeof createSignIn>>()
   /** States that have come back: each has the provider asked once, whatever codes are made up for it. */
   const used = new Set<string>()
+  const told = new WeakSet<object>()
 
   function signInAt(tenant: Tenant, provider: LoginConfig['provider']) {
     const uris = { redirectUri: `${publicUrl()}${connectionsPath(tenant.id)}/signed-in`, signedOutUri: '' }
@@ -93,6 +94,13 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
     }
   }
 
+  function isTold(error: unknown): boolean {
+    if (typeof error !== 'object' || error === null) return false
+    const isKnown = told.has(error)
+    told.add(error)
+    return isKnown
+  }
+
   function noteUse(state: string): void {
     used.add(state)
     const [oldest] = used.size > maxUsed ? used : []
@@ -108,7 +116,9 @@ export function createPageSignIn({ vault, login, publicUrl, isSecure }: PageSign
       return await work()
     } catch (error) {
       if (error instanceof GatewayError || error instanceof ConnectRefused) throw error
-      log.warn({ tenant: tenant.id, reason: saidByProvider(error) }, 'a sign-in to the page of connections failed')
+      // Once for all sign-ins that one failure to ask the provider ends: strangers begin them.
+      if (!isTold(error))
+        log.warn({ tenant: tenant.id, reason: saidByProvider(error) }, 'a sign-in to the page of connections failed')
       if (error instanceof SignInRefused && error.error === 'access_denied')
         throw new ConnectRefused(
           'You were not let in: your identity provider said no, or not all of its people may come in here. Ask those ' +

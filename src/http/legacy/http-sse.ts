@@ -101,8 +101,10 @@ export function createHttpSseHandler(options: HttpSseOptions) {
     const [first] = given
     if (entry.phase === 'new' && first !== undefined && isRequest(first, 'initialize')) {
       entry.phase = 'initializing'
+      // It waits for lists of upstreams, with all that the client has sent.
+      const held = [stream.hold(), context.hold()]
       accepted()
-      return await initializeHttpSse(options, context, entry, first).finally(stream.hold())
+      return await initializeHttpSse(options, context, entry, first).finally(() => held.forEach((release) => release()))
     }
     // Clients of 2026-07-28 send server/discover first. After an error on the stream they try initialize; a refused
     // POST they take for a broken connection.

@@ -18,6 +18,7 @@ import type { ServedCall } from '../../session/bus/bus-server.ts'
 import { sayInParts } from '../../session/bus/long-questions.ts'
 import type { LiveSession, LiveSessions } from '../../session/live-sessions.ts'
 import type { SessionBus } from '../../session/elsewhere/session-bus.ts'
+import { endedMeanwhile } from '../../session/session-end.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import { sessionHomeKey } from '../../store/keys.ts'
 import type { Store } from '../../store/port.ts'
@@ -89,7 +90,7 @@ export function createSessionHomes(options: SessionHomesOptions, { becameHome }:
     const home = isOurs ? node : ((await store.get(key)) ?? node)
     // Also where another process won: a copy that was out of date may have brought back the home before.
     const now = await sessions.update(session.session, { home })
-    if (now === undefined) throw sessionGone()
+    if (now === undefined) throw endedMeanwhile()
     session.session = now
     if (isOurs) becameHome(session)
     log.info({ tenant: session.tenant, gone, home }, 'the process of a session is gone; another one takes over')
@@ -208,7 +209,7 @@ async function runForwarded(
   const { principal } = came
   const place = await contextOf.load(tenant, endpoint, principal)
   const found = place === undefined ? undefined : await sessions.find(key, principal, endpoint)
-  if (place === undefined || found === undefined) throw sessionGone()
+  if (place === undefined || found === undefined) throw endedMeanwhile()
   const person = quotaKeyOf(principal)
   held.require(requestOverheadBytes, 'The request')
   try {
@@ -228,9 +229,6 @@ async function runForwarded(
     held.set(0)
   }
 }
-
-const sessionGone = (): GatewayError =>
-  new GatewayError('session_unknown', 'The session ended meanwhile. Send a new initialize without Mcp-Session-Id.')
 
 const partLost = (): GatewayError =>
   new GatewayError(

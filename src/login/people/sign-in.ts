@@ -3,7 +3,7 @@
 
 import * as oauth from 'oauth4webapi'
 import { claimAt } from '../../auth/claims.ts'
-import { discoverProvider, providerUrl } from '../../auth/provider-metadata.ts'
+import { providerUrl } from '../../auth/provider-metadata.ts'
 import type { Fetch } from '../../egress/fetch.ts'
 import type { LoginConfig } from '../../config/auth/login-config.ts'
 import { maxLoggedChars } from '../../observe/calls.ts'
@@ -11,10 +11,10 @@ import type { JsonObject } from '../../protocol/messages.ts'
 import { firstOf } from '../../protocol/own-text.ts'
 import type { Clock } from '../../time/clock.ts'
 import { identityOf, SignInRefused, type Identity } from './identity.ts'
+import { rememberedMetadata } from './remembered-metadata.ts'
 
 /** The longest reason of a failure, which may name two URLs, in characters. */
 const maxReasonChars = 500
-const metadataMs = 10 * 60_000
 
 /** The state of a sign-in between the redirect to the provider and the way back. */
 export interface PendingSignIn {
@@ -36,18 +36,7 @@ export function createSignIn(config: SignInConfig, fetch: Fetch, clock: Pick<Clo
   const client: oauth.Client = { client_id: provider.clientId }
   // Whether the provider may be plain http was decided when the configuration was compiled.
   const options = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true } as const
-  let known: { readonly server: oauth.AuthorizationServer; readonly at: number } | undefined
-  let asked: Promise<oauth.AuthorizationServer> | undefined
-
-  async function metadata(): Promise<oauth.AuthorizationServer> {
-    const now = clock.now()
-    if (known !== undefined && now >= known.at && now < known.at + metadataMs) return known.server
-    // Once for all who wait: strangers begin sign-ins, and the provider may hang.
-    asked ??= discoverProvider(provider, fetch).finally(() => (asked = undefined))
-    const server = await asked
-    known = { server, at: now }
-    return server
-  }
+  const metadata = rememberedMetadata(provider, fetch, clock)
 
   const authentication = ({ token_endpoint_auth_methods_supported: methods }: oauth.AuthorizationServer) =>
     methods === undefined || methods.includes('client_secret_basic')

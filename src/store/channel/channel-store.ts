@@ -6,6 +6,7 @@ import { every, steadyClock } from '../../time/clock.ts'
 import type { StoreFault, WorkerChannel } from '../../workers/messages.ts'
 import type { TokenLease } from '../lease.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from '../port.ts'
+import { pieceLength } from '../sqlite/pieces.ts'
 import { sizeOf } from './serve-store.ts'
 
 /** Between two looks at the calls that wait, in milliseconds. A stall of this process counts as one. */
@@ -15,11 +16,9 @@ const maxTicks = 5
 /** What this process may have sent that the primary has not read, in bytes: beyond it, calls fail at once. */
 const maxUnsentBytes = 33_554_432
 
-/** From this length of its texts on, a call takes the primary several turns, and waits while it answers others. */
-const longCall = 131_072
-
 interface Waiting {
   ticks: number
+  /** It takes the primary several turns, and waits while it answers others. */
   readonly isLong: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
@@ -51,7 +50,7 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
       return Promise.reject(away('the primary does not read what this worker sends'))
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const id = ++lastId
-    waiting.set(id, { ticks: 0, isLong: bytes > longCall || operation === 'entries', resolve, reject })
+    waiting.set(id, { ticks: 0, isLong: bytes > pieceLength || operation === 'entries', resolve, reject })
     channel.send({ kind: 'store', id, operation, args: args.filter((each) => each !== undefined) }, bytes)
     return promise
   }

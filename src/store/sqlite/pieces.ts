@@ -6,7 +6,7 @@ import { createTurns, type Steps } from '../../time/turns.ts'
 import { attempt, type Transactions } from './turns.ts'
 
 /** Characters of a piece, of one to three bytes each. A value of no more stands in its row. */
-const pieceLength = 131_072
+export const pieceLength = 131_072
 /** Pieces deleted in one turn of the event loop. */
 const sweepPieces = 4
 

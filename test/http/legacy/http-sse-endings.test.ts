@@ -1,8 +1,10 @@
 // How a stream of HTTP+SSE ends, and with it the session: nothing is left running for nobody.
 
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { moveClock } from '../../kit/moving-clock.ts'
+import { createMemoryAccount } from '../../../src/limits/memory.ts'
 import { acmeGateway, keyOf } from '../../kit/acme-gateway.ts'
 import { send } from '../../kit/client.ts'
 import { heldSocketTimeouts } from '../../kit/faster-sockets.ts'
@@ -10,6 +12,7 @@ import { dial } from '../../kit/raw-http.ts'
 import { redis, sharedRedisUrl } from '../../kit/redis.ts'
 import { httpSseClient, openSse, sseUrl, type HttpSseClient } from '../../kit/http-sse-client.ts'
 import { until } from '../../kit/until.ts'
+import { isMethod } from '../../kit/upstream.ts'
 
 const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' }
 const slow = {
@@ -156,6 +159,30 @@ t.test('another process on the same store sends a POST on to the one that holds 
   await client.next('its answer', ({ id }) => id === ping.id)
   const invented = client.messagesUrl.replace(acme.publicUrl, other.publicUrl).replace(/.{43}$/, 'A'.repeat(43))
   t.equal((await send(invented, { headers: client.headers, body: JSON.stringify(ping) })).status, 404)
+  client.close()
+})
+
+t.test('an initialize that came to another process is counted while it waits for lists of upstreams', async (t) => {
+  const store = sharedRedisUrl() ?? (await redis(t)).url
+  const memory = createMemoryAccount(1024 * 1024 * 1024)
+  const [acme, other] = await Promise.all([acmeGateway(t, { store, overrides: { memory } }), acmeGateway(t, { store })])
+  const held: ServerResponse[] = []
+  acme.upstream.override(isMethod('initialize'), (response) => void held.push(response), Infinity)
+  const client = await openSse(sseUrl(acme.url()), keyOf.ada)
+  const atRest = memory.held
+  const text = 'x'.repeat(1_000_000)
+  const params = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'a', version: '1' }, text }
+  const { status } = await send(client.messagesUrl.replace(acme.publicUrl, other.publicUrl), {
+    headers: client.headers,
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+  })
+  t.equal(status, 202)
+  await until('the server is asked', () => held.length > 0)
+  t.ok(memory.held - atRest >= text.length, `${memory.held - atRest} bytes are counted`)
+  acme.upstream.override(isMethod('initialize'), (response) => response.writeHead(503).end(), Infinity)
+  for (const response of held) response.writeHead(503).end()
+  await client.next('the answer', ({ id }) => id === 1)
+  await until('all of it is given back', () => memory.held - atRest < text.length / 2)
   client.close()
 })
 

@@ -2,9 +2,12 @@
 
 import t from 'tap'
 import { moveClock } from '../../kit/moving-clock.ts'
+import type { Store } from '../../../src/store/port.ts'
+import { createSqliteStore } from '../../../src/store/sqlite.ts'
 import { acmeGateway, initializeBody, keyOf } from '../../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, open, send, type Answer } from '../../kit/client.ts'
 import { until } from '../../kit/until.ts'
+import { quiet } from '../../store/kit.ts'
 
 const auth = { ...jsonHeaders, authorization: `Bearer ${keyOf.ada}` }
 const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -152,4 +155,40 @@ t.test('sessions of one endpoint are unknown at another', async (t) => {
   const response = await open(acme.url(), { headers: { ...client.headers, accept: 'text/event-stream' } })
   t.equal(response.statusCode, 200)
   response.destroy()
+})
+
+t.test('a session that is used at the moment of its end keeps no place', async (t) => {
+  t.teardown(() => moveClock(0))
+  const inner = await createSqliteStore({ path: ':memory:', clock: { now: Date.now }, log: quiet })
+  const begun = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<void>()
+  let isFirst = true
+  const store = new Proxy(inner, {
+    get: (target, name: keyof Store) =>
+      name === 'touch'
+        ? async (key: string, ttlMs: number) => {
+            // The first one is on its way until the session has ended.
+            const isHeld = isFirst
+            isFirst = false
+            if (isHeld) begun.resolve()
+            if (isHeld) await ended.promise
+            return await target.touch(key, ttlMs)
+          }
+        : target[name]
+  })
+  const limits = { sessionsPerPrincipal: 1 }
+  const acme = await acmeGateway(t, { overrides: { store }, limits, resources: { sessions: 1 } })
+  const client = await legacyClient(acme.url(), keyOf.ada)
+  const initialize = (who: 'ada' | 'bob') =>
+    send(acme.url(), { headers: { ...jsonHeaders, authorization: `Bearer ${keyOf[who]}` }, body: initializeBody() })
+  t.equal((await initialize('bob')).status, 429, 'it is the one of the tenant')
+  // It is written with the first request after a while.
+  moveClock(120_000)
+  const used = client.request('ping')
+  await begun.promise
+  t.equal((await client.end()).status, 204)
+  ended.resolve()
+  await used
+  moveClock(125_000)
+  t.equal((await initialize('bob')).status, 200, 'its places are free')
 })
