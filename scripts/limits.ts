@@ -1552,6 +1552,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['relay/subscriptions/listen-upstream.ts maxMeta chars', '`_meta` of an update', 'message', 'left out'],
     ['relay/subscriptions/subscription-index.ts maxPerSubscriber', 'subscribed URIs', 'session', 'refused'],
     ['relay/subscriptions/subscription-index.ts maxPerPerson', 'the same', 'caller and process', 'refused'],
+    ['relay/subscriptions/subscription-index.ts maxPerTenant', 'the same', 'tenant and process', 'refused'],
     ['relay/methods/legacy.ts maxUriLength chars', 'a subscribed URI', 'request', 'refused'],
     [
       'upstream/modern/listen-streams.ts maxSubscriptions',

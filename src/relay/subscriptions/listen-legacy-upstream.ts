@@ -34,6 +34,7 @@ export function openLegacyUpstreamPart(
   const owner = { tenant: target.call.tenant.id, caller: quotaKeyOf(target.call.principal) }
   const subscriber: Subscriber = {
     person: personOf(owner),
+    tenant: owner.tenant,
     get over() {
       return over
     },

@@ -46,6 +46,7 @@ export function createSessionSubscribers(
   const subscriberOf = ({ key, memory }: LiveSession): Subscriber => ({
     memory,
     person: personOf(memory.share),
+    tenant: memory.share.tenant,
     get over() {
       return live.get(key) === undefined
     },

@@ -14,8 +14,9 @@ export interface Subscriber {
   readonly over: boolean
   /** The memory that its subscriptions are counted to. A listen stream's are part of its request. */
   readonly memory?: HeldMemory
-  /** Whose they are: all subscriptions of a person count together, too. */
+  /** Whose they are: all subscriptions of a person, and of a tenant, count together, too. */
   readonly person: string
+  readonly tenant: string
   /** Has a stream open, so that a connection that broke is opened again for it at once. */
   readonly listening: boolean
   /**
@@ -66,8 +67,9 @@ export interface SubscribedConnection extends SubscribedScope {
 export type SubscriptionIndex = ReturnType<typeof createSubscriptionIndex>
 
 const maxPerSubscriber = 1_000
-/** Over all sessions and listen streams of a person at this process. */
+/** Over all sessions and listen streams of a person, and of a tenant, at this process. */
 const maxPerPerson = 10_000
+const maxPerTenant = 100_000
 /** Of a connection, at once. */
 export const maxBackgroundRequests = 8
 
@@ -84,13 +86,15 @@ export const personOf = ({ tenant, caller }: WorkOwner): string => JSON.stringif
 export function createSubscriptionIndex(clock: Clock) {
   const connections = new Map<string, SubscribedConnection>()
   const bySubscriber = new Map<Subscriber, Map<SubscribedConnection, Set<string>>>()
-  /** How many there are. */
-  const byPerson = new Map<string, number>()
+  /** How many there are of a person, and of a tenant, whose id is no JSON of two texts. */
+  const counts = new Map<string, number>()
 
-  function count({ person }: Subscriber, more: number): void {
-    const now = (byPerson.get(person) ?? 0) + more
-    if (now > 0) byPerson.set(person, now)
-    else byPerson.delete(person)
+  function count({ person, tenant }: Subscriber, more: number): void {
+    for (const key of [person, tenant]) {
+      const now = (counts.get(key) ?? 0) + more
+      if (now > 0) counts.set(key, now)
+      else counts.delete(key)
+    }
   }
 
   const keyOf = ({ definition, scope }: Pick<SubscribedScope, 'definition' | 'scope'>): string =>
@@ -157,8 +161,10 @@ export function createSubscriptionIndex(clock: Clock) {
     checkRoom(subscriber: Subscriber, uri: string, shown: string): void {
       const own = [...(bySubscriber.get(subscriber)?.values() ?? [])].reduce((sum, uris) => sum + uris.size, 0)
       if (own >= maxPerSubscriber) throw tooMany('This session has', maxPerSubscriber)
-      if ((byPerson.get(subscriber.person) ?? 0) >= maxPerPerson)
+      if ((counts.get(subscriber.person) ?? 0) >= maxPerPerson)
         throw tooMany('All sessions of this caller together have', maxPerPerson)
+      if ((counts.get(subscriber.tenant) ?? 0) >= maxPerTenant)
+        throw tooMany('All sessions of the tenant of this caller together have', maxPerTenant)
       const bytes = subscriptionBytes(uri, shown)
       const share = subscriber.memory?.share
       if (share?.has(bytes) === false) throw share.refusal(bytes, 'The subscription')
