@@ -346,6 +346,22 @@ t.test('a stream of an upstream that only says that it is alive takes no memory'
   t.match(await call(`data: {"text":"${text.repeat(10)}`), { error: { data: { reason: 'too_many' } } })
 })
 
+t.test(
+  'a call that was made, whose answer has no room, is not answered by a status that invites to repeat it',
+  async (t) => {
+    const memory = createMemoryAccount(4 * 1024 * 1024)
+    const acme = await acmeGateway(t, { overrides: { memory } })
+    const client = await legacyClient(acme.url(), token)
+    const call = (bytes: number) => client.request('tools/call', { name: 'big', arguments: { bytes } })
+    t.match((await call(1_000)).json, { result: {} })
+    for (const bytes of [600_000, 2_000_000]) {
+      const { status, headers, json } = await call(bytes)
+      t.match([status, headers['retry-after']], [200, undefined])
+      t.match(json, { error: { message: /memory/, data: { reason: 'too_many', outcome: 'unknown' } } })
+    }
+  }
+)
+
 t.test('a refusal for want of memory takes none', async (t) => {
   const memory = createMemoryAccount(4 * 1024 * 1024)
   const acme = await acmeGateway(t, { overrides: { memory } })

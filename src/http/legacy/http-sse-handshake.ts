@@ -32,10 +32,10 @@ export async function initializeHttpSse(
     })
     // Nothing that began after the end of the stream would be ended.
     if (session === undefined || !stream.isAttached()) return
+    const current = live.use(session, context.memory.share)
     entry.session = session
     entry.phase = 'ready'
     stream.answer(text)
-    const current = live.use(session, context.memory.share)
     trackBacklog(current, stream.raw, stream.backlogBytes)
     current.setStream(stream)
   } catch (error) {

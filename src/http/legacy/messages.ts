@@ -192,8 +192,9 @@ export function createSessionMessages({ relay, observers, calls, replicas: { ses
 const limits: readonly ErrorCode[] = ['rate_limited', 'quota_exceeded', 'too_many']
 const toldByStatus: ReadonlySet<ErrorCode> = new Set([...limits, 'insufficient_scope'])
 
+/** Not where a call may have been made: a status such as 429 invites to repeat it. */
 const isToldByStatus = (error: unknown): error is GatewayError =>
-  error instanceof GatewayError && toldByStatus.has(error.code)
+  error instanceof GatewayError && toldByStatus.has(error.code) && error.data['outcome'] !== 'unknown'
 
 /** Has the request an HTTP answer of its own, of which nothing was sent? */
 const canRefuse = (context: CallContext | RequestContext): context is RequestContext =>

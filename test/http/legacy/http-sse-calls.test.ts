@@ -1,10 +1,13 @@
 // Calls over HTTP+SSE: answers, progress, cancellation, server requests and changes, all on the one stream of their
 // session.
 
+import type { ServerResponse } from 'node:http'
 import t from 'tap'
+import { createMemoryAccount, holdMemory } from '../../../src/limits/memory.ts'
 import { acmeGateway, keyOf } from '../../kit/acme-gateway.ts'
-import { httpSseClient } from '../../kit/http-sse-client.ts'
+import { httpSseClient, openSse, sseUrl } from '../../kit/http-sse-client.ts'
 import { until } from '../../kit/until.ts'
+import { isMethod } from '../../kit/upstream.ts'
 
 const slow = { name: 'slow', _meta: { progressToken: 's' } }
 const progress = ({ method }: { method?: string }): boolean => method === 'notifications/progress'
@@ -172,5 +175,29 @@ t.test('changed lists and log messages are told on the stream of the session the
   t.match(await client.next('a log message', ({ method }) => method === 'notifications/message'), {
     params: { level: 'info', data: 'line 1' }
   })
+  client.close()
+})
+
+t.test('an initialize for whose session there is no memory is answered once, and may be sent again', async (t) => {
+  const memory = createMemoryAccount(16 * 1024 * 1024)
+  const acme = await acmeGateway(t, { overrides: { memory } })
+  const held: ServerResponse[] = []
+  acme.upstream.override(isMethod('initialize'), (response) => void held.push(response), Infinity)
+  const client = await openSse(sseUrl(acme.url()), keyOf.ada)
+  const params = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'a', version: '1' } }
+  const initialize = (id: number) => client.post({ jsonrpc: '2.0', id, method: 'initialize', params })
+  t.equal((await initialize(1)).status, 202)
+  await until('the server is asked', () => held.length > 0)
+  const others = Array.from({ length: 8 }, (_, n) => holdMemory(memory.share('acme', `somebody ${n}`)))
+  for (const other of others) while (other.take(1_000));
+  // An answer has room, and a session has none.
+  others[0]?.set(others[0].bytes - 8_000)
+  acme.upstream.override(isMethod('initialize'), (response) => response.writeHead(503).end(), Infinity)
+  for (const response of held) response.writeHead(503).end()
+  t.match(await client.next('the answer', ({ id }) => id === 1), { error: { data: { reason: 'too_many' } } })
+  for (const other of others) other.set(0)
+  t.equal((await initialize(2)).status, 202)
+  t.match(await client.next('the answer', ({ id }) => id === 2), { result: { protocolVersion: '2024-11-05' } })
+  t.equal(client.messages.filter(({ id }) => id === 1).length, 1)
   client.close()
 })
