@@ -72,6 +72,7 @@ export function serveDirectly(server: Server, options: DirectOptions) {
     },
     closeAll(): void {
       for (const connection of open) connection.destroy()
+      moving?.closeAll()
     }
   }
 }

@@ -43,6 +43,7 @@ export function createMoving(
   serve: (socket: Socket, connection: MovedConnection) => void
 ) {
   let arriving: MovedConnection | undefined
+  const underWay = new Set<Socket>()
 
   moves.serve(isOpen, (handle, connection) => {
     const { _handle: listening } = server as unknown as { readonly _handle: ServerHandle | null }
@@ -62,8 +63,10 @@ export function createMoving(
     handle.reading = false
     handle.readStop()
     socket.setTimeout(0).on('error', fail)
+    underWay.add(socket)
     void moves.give(home, handle, connection).then((isTaken) => {
       socket.off('error', fail)
+      underWay.delete(socket)
       if (socket.destroyed) return
       if (isTaken === true) return fail()
       // The other process hangs: the client had better connect anew.
@@ -86,6 +89,10 @@ export function createMoving(
       if (home === undefined || !isAgain || connection.moves >= maxMoves) return
       // Later: in this turn Node may begin to read the socket once more.
       setImmediate(move, connection, home)
+    },
+    /** Those under way: whoever takes one still has it. */
+    closeAll(): void {
+      for (const socket of underWay) socket.destroy()
     }
   }
 }

@@ -13,7 +13,7 @@ async function start(t: Test) {
   const server = createServer()
   const given: Array<PromiseWithResolvers<boolean | undefined> & { readonly moves: number; readonly to: string }> = []
   const asked = new EventTarget()
-  serveDirectly(server, {
+  const { closeAll } = serveDirectly(server, {
     keepAliveTimeout: 60_000,
     headersTimeout: 60_000,
     maxRequestsPerSocket: 1_000,
@@ -56,7 +56,7 @@ async function start(t: Test) {
     if (move === undefined) throw new Error('no move')
     return move
   }
-  return { socket, send, ask, closed, nextMove, given }
+  return { socket, send, ask, closed, nextMove, given, closeAll }
 }
 
 t.test('two requests in a row for sessions of one other worker move their connection', async (t) => {
@@ -108,5 +108,14 @@ t.test('a connection of which nobody knows who has it is ended', async (t) => {
   const ended = once(socket, 'end')
   ;(await nextMove()).resolve(undefined)
   await ended
+  await closed
+})
+
+t.test('a connection on its way is closed with all others, and not served again', async (t) => {
+  const { ask, nextMove, closed, closeAll } = await start(t)
+  await ask('/a', '/a')
+  const { resolve } = await nextMove()
+  closeAll()
+  resolve(false)
   await closed
 })
