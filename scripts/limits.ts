@@ -898,7 +898,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'worker',
       'they stay'
     ],
-    ['workers/connection-moves.ts takeMs', 'wait for the worker that is to take it', 'connection', 'it is closed'],
+    [
+      'workers/connection-moves.ts takeMs',
+      'wait for the worker that is to take it, which does so in the first half',
+      'connection',
+      'it is closed'
+    ],
     [
       'http/sockets.ts maxClientConnections',
       'connections of clients; no more than half of the open files that the process may have',

@@ -13,7 +13,7 @@ export interface Timer {
 }
 
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch, unless the clock says otherwise. */
   now(): number
   /** Calls `run` once after `ms`. */
   timer(ms: number, run: () => void): Timer
@@ -25,6 +25,12 @@ const timer = (ms: number, run: () => void): Timer => setTimeout(run, ms)
 export const steadyClock: Clock = { now: () => timeOrigin + performance.now(), timer }
 
 const { timeOrigin } = performance
+
+/**
+ * The same in all processes of a machine, whenever they started: for durations from one of them to another. In
+ * milliseconds since the machine started.
+ */
+export const machineClock: Clock = { now: () => Number(process.hrtime.bigint()) / 1e6, timer }
 
 /** The time of day: for expiry times that other machines have set or must agree on. */
 export const wallClock: Clock = { now: Date.now, timer }

@@ -1,8 +1,9 @@
 // Connections of clients go from one worker to another with their sockets, by way of the primary. Who gives one away
 // keeps it, unread, until the other one says that it has it; who takes one reads it only after that was said. So
-// whichever of the processes ends in between, what a client has sent is read by one of them, and by one alone.
+// whichever of the processes ends in between, what a client has sent is read by one of them, and by one alone. Who was
+// held up takes nothing that its giver may have closed meanwhile.
 
-import { steadyClock } from '../time/clock.ts'
+import { type Clock, machineClock } from '../time/clock.ts'
 import type { SocketHandle } from './channel.ts'
 import type { MovedConnection, WorkerChannel } from './messages.ts'
 
@@ -25,8 +26,15 @@ const maxUnderWay = 16
 /** How long another worker may take to say that it has one, in milliseconds. */
 const takeMs = 10_000
 
-/** @param node the name that this process has for the others */
-export function createConnectionMoves(channel: WorkerChannel, node: string): ConnectionMoves {
+/**
+ * @param node the name that this process has for the others
+ * @param clock the same at all of them
+ */
+export function createConnectionMoves(
+  channel: WorkerChannel,
+  node: string,
+  clock: Clock = machineClock
+): ConnectionMoves {
   let others: ReadonlySet<string> = new Set()
   let lastId = 0
   const given = new Map<number, (isTaken: boolean | undefined) => void>()
@@ -46,20 +54,26 @@ export function createConnectionMoves(channel: WorkerChannel, node: string): Con
     give(to, handle, connection) {
       const id = ++lastId
       const { promise, resolve } = Promise.withResolvers<boolean | undefined>()
-      const late = steadyClock.timer(takeMs, () => settle(id, undefined))
+      const late = clock.timer(takeMs, () => settle(id, undefined))
       given.set(id, (isTaken) => {
         late.close()
         resolve(isTaken)
       })
-      channel.sendSocket({ kind: 'give', id, to, connection }, handle, (error) => {
+      // The second half of the time is for the answer.
+      channel.sendSocket({ kind: 'give', id, to, connection, until: clock.now() + takeMs / 2 }, handle, (error) => {
         if (error !== null) settle(id, false)
       })
       return promise
     },
     serve(isOpen, take) {
-      channel.on('take', ({ id, connection }, handle) => {
-        const isTaken = handle !== undefined && isOpen()
-        channel.send({ kind: 'taken', id, isTaken }, 0, () => (isTaken ? take(handle, connection) : handle?.close()))
+      channel.on('take', ({ id, connection, until }, handle) => {
+        const inTime = (): boolean => clock.now() < until
+        const isTaken = handle !== undefined && isOpen() && inTime()
+        channel.send({ kind: 'taken', id, isTaken }, 0, () => {
+          // The answer may have waited for a primary that hangs.
+          if (isTaken && inTime()) take(handle, connection)
+          else handle?.close()
+        })
       })
     }
   }

@@ -42,7 +42,7 @@ export function createConnectionRelay() {
         nodes.set(node, channel)
         tellNodes()
       })
-      channel.on('give', ({ id: given, to: node, connection }, handle) => {
+      channel.on('give', ({ id: given, to: node, connection, until }, handle) => {
         const to = nodes.get(node)
         if (to === undefined || handle === undefined || isFull(to)) {
           handle?.close()
@@ -50,7 +50,7 @@ export function createConnectionRelay() {
         }
         const id = ++lastId
         underWay.set(id, { from: channel, id: given, to, handle })
-        to.sendSocket({ kind: 'take', id, connection }, handle, (error) => {
+        to.sendSocket({ kind: 'take', id, connection, until }, handle, (error) => {
           if (error !== null) settle(id, false)
         })
       })

@@ -42,7 +42,7 @@ export type ToPrimary =
   /** What this process is called among the processes of the gateway. */
   | { readonly kind: 'node'; readonly node: string }
   /** A connection, with its socket, for the worker of that name. Answered by `given`. */
-  | { readonly kind: 'give'; readonly id: number; readonly to: string; readonly connection: MovedConnection }
+  | ({ readonly kind: 'give'; readonly to: string } & ConnectionOffer)
   /** The answer to `take`. */
   | { readonly kind: 'taken'; readonly id: number; readonly isTaken: boolean }
 
@@ -76,9 +76,16 @@ export type ToWorker =
   /** What the other workers are called that live. */
   | { readonly kind: 'nodes'; readonly nodes: readonly string[] }
   /** A connection, with its socket. Answered by `taken`. */
-  | { readonly kind: 'take'; readonly id: number; readonly connection: MovedConnection }
+  | ({ readonly kind: 'take' } & ConnectionOffer)
   /** The answer to `give`. */
   | { readonly kind: 'given'; readonly id: number; readonly isTaken: boolean }
+
+interface ConnectionOffer {
+  readonly id: number
+  readonly connection: MovedConnection
+  /** When it is too late to take it, by the clock of the machine. */
+  readonly until: number
+}
 
 /** What goes along with a connection of a client. */
 export interface MovedConnection {

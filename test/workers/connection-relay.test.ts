@@ -21,7 +21,7 @@ t.test('connections beyond 64 on their way to one worker stay where they are', (
   }
   const [giver, stopped, other] = [worker('giver'), worker('stopped'), worker('other')]
   const give = (id: number, to: string): void =>
-    giver.say({ kind: 'give', id, to, connection: { moves: 1, requests: 1 } })
+    giver.say({ kind: 'give', id, to, connection: { moves: 1, requests: 1 }, until: 0 })
   for (let id = 1; id <= 64; id++) give(id, 'stopped')
   t.same([stopped.taking().length, giver.given(), closed], [64, [], 0], 'the control')
   give(65, 'stopped')

@@ -1,5 +1,5 @@
 // Connections are on their way to a worker that hangs, and is killed: it has read nothing of them. Whoever gave them away
-// goes on.
+// goes on. Where it goes on itself, it takes none of those that were closed meanwhile.
 
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
@@ -95,4 +95,33 @@ t.test('a connection that a killed worker was given and has not taken is closed'
   worker.process.kill('SIGKILL')
   await until('it is closed', () => all.some(({ socket }) => socket.destroyed))
   t.equal(answered.size, all.length - 1)
+})
+
+t.test('a worker that hung runs nothing of a connection that was closed meanwhile', async (t) => {
+  const [giver, { worker }] = [await start(), await start()]
+  const [first, second] = [giver.worker.id, worker.id]
+  t.teardown(() => {
+    for (const each of Object.values(cluster.workers ?? {})) each?.process.kill('SIGKILL')
+  })
+  const taken: boolean[] = []
+  worker.on('message', (message: ToPrimary) => message.kind === 'taken' && taken.push(message.isTaken))
+  /** One that the system gave to the first worker. */
+  const atFirst = () =>
+    until('the first worker gets a connection', async () => {
+      const each = connection(giver.port)
+      return (await each.ask(first)) === String(first) ? each : undefined
+    })
+  const [hung, control] = [await atFirst(), await atFirst()]
+  const before = sent.get(second) ?? 0
+  worker.process.kill('SIGSTOP')
+  t.same([await hung.ask(second), await hung.ask(second)], [String(first), String(first)])
+  await until('it is on its way', () => (sent.get(second) ?? 0) === before + 1)
+  const closed = once(hung.socket, 'close')
+  hung.socket.write(`POST /${second} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}`)
+  await closed
+  worker.process.kill('SIGCONT')
+  await until('it answers', () => taken.length === 1)
+  t.same(taken, [false])
+  await until('the control goes to it', async () => (await control.ask(second)) === String(second))
+  t.equal(taken.at(-1), true)
 })
