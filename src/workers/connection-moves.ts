@@ -3,7 +3,7 @@
 // whichever of the processes ends in between, what a client has sent is read by one of them, and by one alone. Who was
 // held up takes nothing that its giver may have closed meanwhile.
 
-import { type Clock, machineClock } from '../time/clock.ts'
+import { type Clock, machineClock, patientTimer } from '../time/clock.ts'
 import type { SocketHandle } from './channel.ts'
 import type { MovedConnection, WorkerChannel } from './messages.ts'
 
@@ -54,7 +54,8 @@ export function createConnectionMoves(
     give(to, handle, connection) {
       const id = ++lastId
       const { promise, resolve } = Promise.withResolvers<boolean | undefined>()
-      const late = clock.timer(takeMs, () => settle(id, undefined))
+      // What came while this process was held up is read before it gives up.
+      const late = patientTimer(clock, takeMs, () => settle(id, undefined))
       given.set(id, (isTaken) => {
         late.close()
         resolve(isTaken)

@@ -107,3 +107,13 @@ t.test('a worker whose answer waited for a primary that hung does not read a con
   t.same(heldUp(4), [1, 1], 'the control')
   t.same(heldUp(10), [1, 2])
 })
+
+t.test('a giver that was held up hears that the other worker has the connection', async (t) => {
+  const { clock, giver, taker, give } = start()
+  giver.incoming.hold()
+  const { given } = give()
+  t.equal(taker.taken(), 1)
+  clock.stall(11_000)
+  giver.incoming.release()
+  t.equal(await given, true)
+})
