@@ -3,6 +3,7 @@
 import t from 'tap'
 import { acmeGateway, initializeBody } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, send } from '../kit/client.ts'
+import { modernListen } from '../kit/modern-listen.ts'
 import { answersTo, round, script } from '../kit/parking-gateway.ts'
 import { httpTaskServer } from '../kit/task-server.ts'
 import { isCall } from '../kit/upstream.ts'
@@ -101,4 +102,34 @@ t.test('so are tasks of older servers that are followed: what the oldest asks is
   await until('its answer came', async () => {
     return (await bob('tasks/get', { taskId: others })).result?.['status'] === 'completed'
   })
+})
+
+t.test('so are subscriptions to resources, of sessions and of listen streams', async (t) => {
+  const acme = await acmeGateway(t, { isolation: 'shared' })
+  const tokenOf = (who: 'ada' | 'bob', client: number) => acme.bearer('JWT', who, { client_id: `client-${client}` })
+  const session = async (who: 'ada' | 'bob', client: number) =>
+    await legacyClient(acme.url(), await tokenOf(who, client))
+  const uris = Array.from({ length: 200 }, (_, n) => `test://item/${n}`)
+  /** @returns how many of these it was granted */
+  const listen = async (who: 'ada' | 'bob', client: number): Promise<number> => {
+    const token = await tokenOf(who, client)
+    const stream = await modernListen(acme.url(), { resourceSubscriptions: uris }, { token })
+    t.teardown(stream.close)
+    const acknowledged = await stream.next(({ method }) => method === 'notifications/subscriptions/acknowledged')
+    return acknowledged.params.notifications.resourceSubscriptions.length
+  }
+  const params = { uri: 'test://one' }
+  const first = await session('ada', 0)
+  t.match((await first.request('resources/subscribe', params)).json, { result: {} })
+  const granted: number[] = []
+  for (let client = 1; client <= 50; client++) granted.push(await listen('ada', client))
+  t.same(granted, [...Array.from({ length: 49 }, () => 200), 199], 'with that of the session they are 10,000')
+  const rotated = await session('ada', 51)
+  t.match((await rotated.request('resources/subscribe', params)).json, {
+    error: { message: /All sessions of this caller together have 10000/, data: { reason: 'too_many' } }
+  })
+  t.equal(await listen('bob', 0), 200, 'another person has subscriptions of its own')
+  t.match((await (await session('bob', 1)).request('resources/subscribe', params)).json, { result: {} })
+  await first.request('resources/unsubscribe', params)
+  t.match((await rotated.request('resources/subscribe', params)).json, { result: {} }, 'one place was free')
 })
