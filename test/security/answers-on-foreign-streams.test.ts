@@ -5,9 +5,12 @@ import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { acmeGateway } from '../kit/acme-gateway.ts'
 import { legacyClient } from '../kit/client.ts'
+import { configOf, key } from '../kit/gateway.ts'
 import { modernRequest } from '../kit/modern-client.ts'
+import { serve } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
-import { isCall, type Seen } from '../kit/upstream.ts'
+import { isCall, type Seen, startUpstream } from '../kit/upstream.ts'
+import { maxStart } from '../../src/upstream/rpc/request-ids.ts'
 
 const shared = async (t: Parameters<typeof acmeGateway>[0]) => {
   const made = await acmeGateway(t, { script: { answers: 'sse' }, isolation: 'shared' })
@@ -107,4 +110,46 @@ t.test('no request id towards a server tells the next one', async (t) => {
   )
   const steps = new Set(ids.slice(1).map((id, at) => id - (ids[at] ?? 0)))
   t.ok(steps.size > 15, `they do not follow one another: ${ids.join(' ')}`)
+})
+
+/** Has every HTTP connection begin at the first place of its order, so that nothing but the order tells them apart. */
+const fromFirstPlace = `
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+const { randomInt } = crypto
+crypto.randomInt = (...args) => (args.length === 1 && args[0] === ${maxStart} ? 0 : randomInt(...args))
+syncBuiltinESMExports()`
+
+t.test('no ids towards a server tell those of another connection, or of another gateway', async (t) => {
+  const upstream = await startUpstream()
+  t.teardown(() => upstream.close())
+  const stdio = { command: process.execPath, args: [new URL('../kit/stdio-server.ts', import.meta.url).pathname, '{}'] }
+  const own = { isolation: 'session', era: 'legacy' }
+  const config = configOf({ upstreams: { http: { url: upstream.url, ...own }, stdio: { ...stdio, ...own } } })
+  const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fromFirstPlace)}` }
+  const gateways = [await serve(t, config, { env }), await serve(t, config, { env })]
+  for (const name of ['http', 'stdio']) {
+    /** Of each connection, in their order. */
+    const sequences: number[][] = []
+    for (const { url } of gateways.flatMap((each) => [each, each])) {
+      const client = await legacyClient(`${url}/t/acme/mcp`, key)
+      const ids: number[] = []
+      while (ids.length < 16) {
+        const params = { name: `${name}__echo`, arguments: {}, _meta: { progressToken: 'mine' } }
+        const { json } = await client.request('tools/call', params)
+        // What the tool is told is the id.
+        ids.push(json.result.structuredContent.meta.progressToken)
+      }
+      sequences.push(ids)
+    }
+    const stepsOf = (ids: readonly number[]) => ids.slice(1).map((id, at) => id - (ids[at] ?? 0))
+    for (const [at, ids] of sequences.entries()) {
+      t.equal(new Set(ids).size, 16, `${name}: ${ids.join(' ')}`)
+      for (const others of sequences.slice(at + 1)) {
+        // Of 2^31 ids or steps: one of 256 pairs is equal by chance once in eight million times, two are once in 10^14.
+        t.ok(new Set(ids).intersection(new Set(others)).size < 2, `they have no ids in common with ${others.join(' ')}`)
+        t.ok(new Set(stepsOf(ids)).intersection(new Set(stepsOf(others))).size < 2, 'nor do they go in the same steps')
+      }
+    }
+  }
 })
