@@ -4,11 +4,12 @@
 import { spawnSync } from 'node:child_process'
 import { randomInt, randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { legacyClient } from '../kit/client.ts'
 import { configOf, key } from '../kit/gateway.ts'
 import { marked, serve, type Served } from '../kit/process.ts'
-import { allGone, descendants, signalAll } from './kit/process.ts'
+import { allGone, descendants, gatehouse, signalAll } from './kit/process.ts'
 import { until } from '../kit/until.ts'
 import type { Test } from 'tap'
 
@@ -123,6 +124,73 @@ const holds = {
   'its sandbox': { sandbox: 'required', has: works('bwrap', ['--ro-bind', '/', '/', '--unshare-pid']) },
   'its limit': { sandbox: 'off', has: works('prlimit', ['--locks=1:']) }
 }
+
+t.test(
+  'the log says at the start that nothing marks processes by their limits, and which upstreams need it',
+  async (t) => {
+    const up = { command: process.execPath, args: [server, '{}'], sandbox: 'off' }
+    const config = configOf({
+      upstreams: { up, more: up, web: { url: 'http://127.0.0.1:9/' } },
+      tenants: {
+        other: {
+          auth: { keys: [{ name: 'other', key: `${key}_other` }] },
+          upstreams: { own: up, boxed: { ...up, sandbox: 'required' } }
+        }
+      },
+      limits: { coldStartMs: 30_000 }
+    })
+    const missing = 'prlimit'
+    const without = await serve(t, config, { env: { PATH: t.testdir({}) } })
+    const line = await without.logged('what is missing', (line) => line['missing'] === missing)
+    t.match(line, {
+      level: 40,
+      count: 3,
+      msg: /outlives its session and the gateway.*install prlimit.*`sandbox: required`/
+    })
+    t.same((line['upstreams'] as string[]).toSorted(), ['acme/more', 'acme/up', 'other/own'])
+    const call = async ({ url }: Served) =>
+      (await (await legacyClient(`${url}/t/acme/mcp`, key)).request('tools/call', { name: 'up__echo', arguments: {} }))
+        .json
+    const told = ({ log }: Served): number => log().filter((each) => each['missing'] === missing).length
+    t.match(await call(without), { result: {} }, 'without it, they are started all the same')
+    t.equal(told(without), 1, 'the log says it once')
+    if (!holds['its limit'].has) return t.comment('not tried, since this system has no prlimit: that nothing is said')
+    const usual = await serve(t, config)
+    // Its process waits for the same look at the system.
+    t.match(await call(usual), { result: {} })
+    t.same(
+      usual.log().filter((each) => 'missing' in each),
+      [],
+      'the control, also of what is below'
+    )
+  }
+)
+
+/** Folders without which a gateway cannot end what a server leaves. */
+const hidden = {
+  '/proc': { missing: '/proc', msg: /outside of its process group outlives its session and the gateway.*container/ },
+  '/bin': { missing: '/bin/sh', msg: /ignore the end of their input outlive a gateway that is killed.*container/ }
+}
+for (const [folder, { missing, msg }] of Object.entries(hidden)) {
+  const without = ['--dev-bind', '/', '/', '--tmpfs', folder, '--die-with-parent']
+  if (spawnSync('bwrap', [...without, '--', process.execPath, '--version']).status !== 0)
+    t.comment(`not tried, since this system has no bubblewrap: what the log says without ${missing}`)
+  else
+    t.test(`the log says at the start what outlives a gateway without ${missing}`, async (t) => {
+      const up = { command: process.execPath, args: [server, '{}'], sandbox: 'off' }
+      const config = configOf({ upstreams: { up }, limits: { coldStartMs: 30_000 } })
+      const file = join(t.testdir({ 'gatehouse.json': JSON.stringify(config) }), 'gatehouse.json')
+      const gateway = gatehouse(t, ['serve', '--config', file, '--port', '0'], {
+        node: 'bwrap',
+        nodeArgs: [...without, '--', process.execPath]
+      })
+      t.match(await gateway.logged('what is missing', (line) => line['missing'] === missing), { level: 40, msg })
+      const client = await legacyClient(`${await gateway.ready}/t/acme/mcp`, key)
+      const { json } = await client.request('tools/call', { name: 'up__echo', arguments: {} })
+      t.match(json, { result: {} }, 'it serves all the same')
+    })
+}
+
 for (const [what, { sandbox, has }] of Object.entries(holds)) {
   if (!has) t.comment(`not tried, since this system offers none: that a daemon ends by ${what}`)
   for (const end of has ? (['DELETE', 'SIGTERM', 'SIGKILL'] as const) : []) {
