@@ -71,6 +71,8 @@ export async function heldConnection(t: Teardown, origin: string): Promise<Held>
   await until('the connection is accepted', () => isAccepted(socket))
   return (path, { method = 'GET', headers = {}, body } = {}) =>
     new Promise((resolve, reject) => {
+      // Node would wait for an answer on it all the same.
+      if (socket.destroyed) return reject(new Error('the other end has closed the connection'))
       const options = { method, headers, createConnection: () => socket }
       const outgoing = request(new URL(path, origin), options, (answer) => {
         const { statusCode: status = 0 } = answer

@@ -1,6 +1,7 @@
 // Attack: no file descriptor is left, at a real gateway, when everything wants one: keys of issuers, the provider of a
-// login front, the audit log, a collector, Redis, the configuration and its files, a thread, a connection to accept. Each
-// is a failed attempt like any other, and works as soon as there are some.
+// login front, answers about opaque tokens, tokens for upstreams, the audit log, a collector, Redis, the configuration
+// and its files, a thread, a worker, a connection to accept. Each is a failed attempt like any other, and works as soon
+// as there are some. The file of the embedded store needs none.
 
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -9,15 +10,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { recordsIn } from '../audit/kit.ts'
+import { allGone, gatehouse, signalAll } from '../e2e/kit/process.ts'
 import { adminKeys, adminSection } from '../kit/admin.ts'
+import { authorizationServer, robot } from '../kit/authorization-server.ts'
 import { jsonHeaders, legacyClient, send, type Sent } from '../kit/client.ts'
 import { forgingIssuer } from '../kit/forging-issuer.ts'
+import { key } from '../kit/gateway.ts'
 import { identityProvider, providerClient } from '../kit/identity-provider.ts'
+import { issuer } from '../kit/issuer.ts'
 import { modernMessage } from '../kit/modern-client.ts'
+import { protectedUpstream } from '../kit/protected-upstream.ts'
 import { dial, untilClosed } from '../kit/raw-http.ts'
 import { redis } from '../kit/redis.ts'
 import { until } from '../kit/until.ts'
 import { collector } from '../observe/collector.ts'
+import { ownProcess, workers } from '../workers/kit.ts'
 import { descriptorTable, heldConnection, type Held, type HeldAnswer } from './descriptor-table.ts'
 import { attacked, keys, registeredClient, stdioServer, type Attacked } from './kit.ts'
 
@@ -69,25 +76,36 @@ t.test('whatever needs a descriptor fails by itself while there is none, and wor
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-full-'))
   const auditFile = join(folder, 'audit.jsonl')
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const issuer = () => forgingIssuer(t, { resource: `${publicUrl}${path}`, now: Date.now() })
-  const [named, found] = [await issuer(), await issuer()]
+  const resource = `${publicUrl}${path}`
+  const forging = () => forgingIssuer(t, { resource, now: Date.now() })
+  const [named, found] = [await forging(), await forging()]
+  const asked = await issuer(t)
+  const granting = await authorizationServer(t)
+  const granted = await protectedUpstream(t, granting)
+  const auth = { type: 'clientCredentials', issuer: granting.url, clientId: 'robot', clientSecret: robot.client_secret }
   const provider = await identityProvider(t, `${publicUrl}/login/acme/callback`)
   const [syslog, collected] = [await syslogServer(t), await collector(t)]
   const gateway = await attacked(t, {
     descriptors: 400,
     upstreams: {
+      granted: { url: granted.url, auth },
       boxed: { ...stdioServer(), sandbox: 'preferred', sandboxRead: [join(import.meta.dirname, '..', '..')] }
     },
     tenant: {
       auth: {
         keys: [{ name: 'attacker', key: keys.attacker }],
-        issuers: [{ issuer: named.issuer, jwksUri: named.jwksUri }, { issuer: found.issuer }],
+        issuers: [
+          { issuer: named.issuer, jwksUri: named.jwksUri },
+          { issuer: found.issuer },
+          { issuer: asked.url, introspection: asked.introspection }
+        ],
         login: { provider: { issuer: provider.url, ...providerClient } }
       }
     },
     top: {
       publicUrl,
       admin: adminSection,
+      egress: { allow: ['127.0.0.0/8'] },
       audit: { store: false, file: auditFile, syslog: { to: syslog.to } },
       telemetry: { otlp: { endpoint: collected.endpoint }, metricsEverySeconds: 1 }
     }
@@ -95,7 +113,8 @@ t.test('whatever needs a descriptor fails by itself while there is none, and wor
   const adminUrl = String((await gateway.logged('the admin API', (line) => 'adminUrl' in line))['adminUrl'])
   const neighbour = await gateway.neighbour()
   const [signInPath, signIn] = await (await registeredClient(gateway)).begun()
-  const tokens = { named: await named.sign(), found: await found.sign() }
+  const opaque = await asked.token({ resource, opaque: true })
+  const tokens = { named: await named.sign(), found: await found.sign(), opaque }
   const json = { authorization: `Bearer ${adminKeys.platform}`, 'content-type': 'application/json' }
   const made = JSON.stringify({ tenants: { made: { auth: {}, upstreams: {} } } })
   /** What is asked, where, and the status and text that are answered while there is none, and afterwards. */
@@ -109,6 +128,16 @@ t.test('whatever needs a descriptor fails by itself while there is none, and wor
       ask: (held) => held(path, modern('tools/list', {}, tokens.found)),
       fails: [503, /keys of the token's issuer cannot be fetched/],
       works: [200, /calm__echo/]
+    },
+    'an issuer that is asked about an opaque token': {
+      ask: (held) => held(path, modern('tools/list', {}, tokens.opaque)),
+      fails: [503, /issuer cannot be asked about it at the moment/],
+      works: [200, /calm__echo/]
+    },
+    'a token for an upstream': {
+      ask: (held) => held(path, modern('tools/call', { name: 'granted__echo', arguments: {} }, keys.attacker)),
+      fails: [200, /"error":.*Upstream granted is away/],
+      works: [200, /"result":/]
     },
     'the provider of a login front': {
       ask: (held) => held(signInPath, signIn),
@@ -151,6 +180,12 @@ t.test('whatever needs a descriptor fails by itself while there is none, and wor
     const { status, told } = await answerTo(ask, held.get(name))
     t.match([status, told], fails, name)
   }
+  t.same([asked.introspectionRequests(), granting.tokenRequests.length], [0, 0])
+  t.equal(linesOf(gateway, 'an issuer cannot be asked about a token'), 1)
+  t.match(
+    gateway.log().find(({ msg }) => msg === 'no token can be had for an upstream'),
+    { upstream: 'granted', err: { code: 'EMFILE' } }
+  )
   await until('records wait', () => linesOf(gateway, 'audit records cannot be written') > 0)
   await until('telemetry waits', () => linesOf(gateway, 'telemetry does not reach the collector') > 0)
   table.empty()
@@ -238,4 +273,51 @@ t.test('Redis that is away while there is no descriptor is connected to again', 
   )
   t.equal((await client.request('ping')).status, 404, 'the control: it had forgotten all')
   t.ok(linesOf(gateway, 'Redis cannot be reached') <= 3, 'the log says it once of each connection')
+})
+
+t.test('the embedded store takes what it is given while there is no descriptor', async (t) => {
+  const gateway = await attacked(t, { descriptors: 400 })
+  const held = [await heldConnection(t, gateway.origin), await heldConnection(t, gateway.origin)]
+  const table = descriptorTable(gateway.pid)
+  table.fill()
+  const [opened, other] = held
+  const answer = await opened?.(path, initialize)
+  t.equal(answer?.status, 200)
+  t.match(await other?.('/health/ready'), { status: 503, text: new RegExp(noneLeft) }, 'the control: it is full')
+  gateway.signal('SIGKILL')
+  await gateway.ended
+  const next = gatehouse(t, ['serve', '--config', gateway.configFile, '--port', '0'])
+  const ping = async (sessionId: unknown): Promise<number> => {
+    const headers = { ...initialize.headers, 'mcp-session-id': String(sessionId), 'mcp-protocol-version': '2025-11-25' }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'ping' })
+    return (await send(`${await next.ready}${path}`, { headers, body })).status
+  }
+  const sessionId = String(answer?.headers['mcp-session-id'])
+  t.equal(await ping(sessionId), 200, 'a process after it knows the session')
+  t.equal(await ping(`${sessionId}x`), 404, 'the control')
+})
+
+t.test('a worker that ends while its primary has no descriptor is replaced as soon as there is one', async (t) => {
+  const gateway = await workers(t, ownProcess)
+  // The primary accepts connections, and gives them to its workers in turn.
+  const connections: Held[] = []
+  while (connections.length < 8) connections.push(await heldConnection(t, gateway.url))
+  const [victim = 0, ...others] = await gateway.pidsOfWorkers()
+  const table = descriptorTable(gateway.pid)
+  table.fill()
+  signalAll([victim], 'SIGKILL')
+  await allGone([victim])
+  const failed = await gateway.logged('it is tried', ({ msg }) => msg === 'a worker could not start')
+  t.match(failed, { level: 50, err: { code: 'EMFILE' } })
+  t.same(await gateway.pidsOfWorkers(), others)
+  const list = modern('tools/list', {}, key)
+  const answers = await Promise.allSettled(connections.map((held) => held(path, list)))
+  const served = answers.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+  t.ok(served.length > 0, 'the other one has connections')
+  for (const answer of served) t.match(answer, { status: 200, text: /"tools":/ }, 'and serves them')
+  table.empty()
+  await until('there are two again', () => gateway.log().filter(({ msg }) => msg === 'listening').length === 3)
+  t.equal((await gateway.pidsOfWorkers()).length, 2)
+  t.equal((await send(gateway.mcp, { ...list })).status, 200)
+  t.same(await gateway.stop(), { code: 0, signal: null })
 })
