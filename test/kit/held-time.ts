@@ -3,14 +3,20 @@
 
 import type { Teardown } from './until.ts'
 
-/** Durations are none from now on: no rate has anything added, however slowly a flood comes. Timers run on. */
-export function stopSteadyClock(t: Teardown): void {
+/**
+ * Durations are none from now on: no rate has anything added, however slowly a flood comes. Timers run on.
+ * @returns a function that moves it on by so many milliseconds
+ */
+export function stopSteadyClock(t: Teardown): (ms: number) => void {
   const { now } = performance
-  const stoppedAt = performance.now()
+  let stoppedAt = performance.now()
   performance.now = () => stoppedAt
   t.teardown(() => {
     performance.now = now
   })
+  return (ms) => {
+    stoppedAt += ms
+  }
 }
 
 /**

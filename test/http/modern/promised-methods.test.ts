@@ -4,6 +4,8 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import t, { type Test } from 'tap'
 import { configOf, gateway, key, type TestGateway } from '../../kit/gateway.ts'
+import { stopSteadyClock } from '../../kit/held-time.ts'
+import type { Json } from '../../kit/mcp-server.ts'
 import { modernRequest } from '../../kit/modern-client.ts'
 import { startModern } from '../../kit/modern-server.ts'
 import { until } from '../../kit/until.ts'
@@ -60,6 +62,43 @@ t.test('what was never promised is an unknown method', async (t) => {
     const { status, json } = await ask(acme, method)
     t.same([status, json.error?.code], [404, -32601], method)
   }
+})
+
+t.test('what an endpoint has lost is an empty list for as long as its clients may cache that it had it', async (t) => {
+  const upstreamWith = async (capabilities: Json) => {
+    const upstream = await startModern({ capabilities, ttlMs: 60_000 })
+    t.teardown(() => upstream.close())
+    return { upstreams: { up: { type: 'http', url: upstream.url } } }
+  }
+  const [full, less] = [
+    await upstreamWith({ tools: {}, resources: {}, prompts: {} }),
+    await upstreamWith({ tools: {} })
+  ]
+  const acme = await gateway(t, full)
+  const discover = async () => (await ask(acme, 'server/discover')).json.result
+  await until('the upstream is known', async () => (await discover()).ttlMs > 0)
+  const moveOn = stopSteadyClock(t)
+  const { ttlMs, ...promised } = await discover()
+  t.match(promised, { capabilities: { resources: {}, prompts: {} } })
+  for (const [method, member] of lists)
+    t.ok((await ask(acme, method)).json.result[member].length > 0, `positive control: ${method}`)
+
+  acme.reload(configOf(less))
+  await until('the other upstream is known', async () => (await ask(acme, 'tools/list')).json.result.tools.length > 0)
+  t.notOk('resources' in (await discover()).capabilities, 'it has no resources')
+  const answers = async () => {
+    const all = lists.map(async ([method, member]) => {
+      const { status, json } = await ask(acme, method)
+      return [status, json.result?.[member] ?? json.error.code] as unknown
+    })
+    return await Promise.all(all)
+  }
+  const [empty, unknown] = [lists.map(() => [200, []]), lists.map(() => [404, -32601])]
+  t.same(await answers(), empty)
+  moveOn(ttlMs - 1)
+  t.same(await answers(), empty, 'until the last moment')
+  moveOn(2)
+  t.same(await answers(), unknown, 'and no longer')
 })
 
 t.test('the official client, connected while the upstream was unknown, lists all that it was promised', async (t) => {
