@@ -1,9 +1,13 @@
 // Memory that was counted is given back, however a request ends: a byte that is kept would in time refuse everybody.
 
+import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { createMemoryAccount, memoryAccountOfProcess } from '../../src/limits/memory.ts'
+import { personKeyOf } from '../../src/auth/principal.ts'
+import { reservedIssuerPrefix } from '../../src/config/auth/auth-config.ts'
+import { createMemoryAccount, memoryAccountOfProcess, type MemoryAccount } from '../../src/limits/memory.ts'
 import { availableMemory, memoryOfWorker } from '../../src/limits/process-memory.ts'
-import { acmeGateway, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
+import { tenantId } from '../../src/protocol/messages.ts'
+import { acmeGateway, initializeBody, keyOf, type AcmeGateway, type AcmeGatewayOptions } from '../kit/acme-gateway.ts'
 import { jsonHeaders, legacyClient, open, send, type LegacyClient } from '../kit/client.ts'
 import { listenEvents } from '../kit/events.ts'
 import { httpSseClient } from '../kit/http-sse-client.ts'
@@ -23,6 +27,7 @@ const times = <T>(count: number, make: (n: number) => Promise<T>): Promise<T[]> 
 
 interface Counted {
   readonly acme: AcmeGateway
+  readonly memory: MemoryAccount
   /** Bytes beyond those of a gateway at rest. */
   held(): number
   untilHeld(bytes: number): Promise<unknown>
@@ -37,7 +42,7 @@ async function countedGateway(t: Test, options: AcmeGatewayOptions = {}): Promis
   await acme.gateway.warm()
   const atRest = memory.held
   const held = (): number => memory.held - atRest
-  return { acme, held, untilHeld: (bytes) => until(`${bytes} are held`, () => held() >= bytes) }
+  return { acme, memory, held, untilHeld: (bytes) => until(`${bytes} are held`, () => held() >= bytes) }
 }
 
 /** Calls that are under way, and what ends them for their client. */
@@ -378,4 +383,89 @@ t.test('a refusal for want of memory takes none', async (t) => {
   const modern = await modernRequest(acme.url(), 'tools/call', large, { token })
   t.equal(modern.status, 429)
   t.equal((await send(acme.url(), { headers: jsonHeaders, body: '{}' })).status, 401)
+})
+
+/**
+ * Takes what ada, or all callers of the tenant together, may hold, but for so many bytes.
+ * @returns gives it back
+ */
+function leave(memory: MemoryAccount, whose: 'this caller' | 'the tenant of this caller', bytes: number): () => void {
+  const { limit, used } = memory.ofTenant('acme')
+  const ada = personKeyOf({ tenant: tenantId('acme'), issuer: `${reservedIssuerPrefix}key`, subject: 'ada' })
+  const [share, most] =
+    whose === 'this caller'
+      ? [memory.share('acme', ada), limit / 2]
+      : [memory.share('acme', 'somebody else'), limit - used]
+  share.move(most - bytes)
+  return () => share.move(bytes - most)
+}
+
+/** What the request for it takes, and some more, but no session besides. */
+const roomForRequest = 44_000
+
+for (const whose of ['this caller', 'the tenant of this caller'] as const)
+  t.test(`a session is refused where ${whose} has no memory left for it, and opened once there is room`, async (t) => {
+    const { acme, memory, held } = await countedGateway(t)
+    const open = (key: string = token) =>
+      send(acme.url(), { headers: { ...jsonHeaders, authorization: `Bearer ${key}` }, body: initializeBody() })
+    const giveBack = leave(memory, whose, roomForRequest)
+    const before = held()
+    const { status, headers, json } = await open()
+    t.equal(status, 429)
+    t.match(json, { id: 1, error: { data: { reason: 'too_many' } } })
+    t.ok(json.error.message.startsWith(`The session would need more memory than is left for ${whose}: `))
+    t.notOk(headers['mcp-session-id'])
+    await until('nothing is held of it', () => held() === before)
+    t.equal((await open(keyOf.bob)).status, whose === 'this caller' ? 200 : 429, 'another caller')
+    giveBack()
+    t.equal((await open()).status, 200)
+  })
+
+t.test('what waits for a person counts for its caller, and is refused where that has no memory for it', async (t) => {
+  const { acme, memory, held } = await countedGateway(t)
+  // Four bytes as they come, and 21 characters as they are kept.
+  const numbers = `{"numbers":[${Array(3_000).fill('1e20').join()}]}`
+  const schema = '{"type":"object","properties":{}}'
+  const question = `"method":"elicitation/create","params":{"message":"who?","requestedSchema":${schema},"_meta":${numbers}}`
+  /** The upstream asks, and says in its result what it was told. */
+  const call = async (key: string, more = {}) => {
+    const options = { token: key, capabilities: { elicitation: {} } }
+    return (await modernRequest(acme.url(), 'tools/call', { name: 'elicit', arguments: {}, ...more }, options)).json
+  }
+  const calls = new Map<unknown, ServerResponse>()
+  const write = (response: ServerResponse, said: object): boolean =>
+    response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...said })}\n\n`)
+  acme.upstream.override(
+    isCall('elicit'),
+    (response, { message: call }) => {
+      const id = `question of ${String(call?.['id'])}`
+      calls.set(id, response.writeHead(200, { 'content-type': 'text/event-stream' }))
+      response.write(`data: {"jsonrpc":"2.0","id":"${id}",${question}}\n\n`)
+    },
+    Infinity
+  )
+  acme.upstream.override(
+    ({ message: answer }) => calls.has(answer?.['id']),
+    (response, { message: answer }) => {
+      response.writeHead(202).end()
+      const id = Number(String(answer?.['id']).replace('question of ', ''))
+      const told = JSON.stringify(answer?.['error'] ?? answer?.['result'])
+      write(calls.get(answer?.['id']) as ServerResponse, { id, result: { content: [{ type: 'text', text: told }] } })
+    },
+    Infinity
+  )
+
+  const giveBack = leave(memory, 'this caller', roomForRequest + 100_000)
+  const refused = await call(keyOf.ada)
+  t.match(refused.result?.content?.[0]?.text, /Too much waits for clients to answer.*too_many/, 'the upstream is told')
+  t.match((await call(keyOf.bob)).result, { resultType: 'input_required' }, 'that of another caller waits')
+  giveBack()
+  const before = held()
+  const waiting = await call(keyOf.ada)
+  t.match(waiting.result, { resultType: 'input_required' }, 'and so does the same call, once there is room')
+  const { inputRequests, requestState } = waiting.result
+  const answer = { action: 'accept', content: { name: 'Ada' } }
+  const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, answer]))
+  t.match((await call(keyOf.ada, { inputResponses, requestState })).result, { content: [{ text: /Ada/ }] })
+  await until('it is given back', () => held() <= before)
 })
