@@ -60,6 +60,11 @@ const piecesOfValues = `
   CREATE TRIGGER IF NOT EXISTS entry_changed AFTER UPDATE OF pieces ON entry WHEN old.pieces IS NOT NULL ${noLonger};
   CREATE TRIGGER IF NOT EXISTS long_entry_deleted AFTER DELETE ON long_entry ${noLonger};`
 
+/** A process that was killed may have left them; an entry that came to stand there would be taken for a long one. */
+const longOfNoEntry = `
+  DELETE FROM long_entry
+  WHERE NOT EXISTS (SELECT 1 FROM log_entry AS e WHERE e.log = long_entry.log AND e.at = long_entry.at);`
+
 function prepared(database: DatabaseSync, path: string): DatabaseSync {
   database.exec('BEGIN IMMEDIATE')
   const found = Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
@@ -86,6 +91,7 @@ function prepared(database: DatabaseSync, path: string): DatabaseSync {
     ${found === 1 ? logsOfLayout1 : ''}
     ${found === 1 || found === 2 ? valuesOfLayout2 : ''}
     ${piecesOfValues}
+    ${longOfNoEntry}
     PRAGMA user_version = ${layout};
     COMMIT`)
   return database

@@ -40,7 +40,13 @@ export function createLogs(database: DatabaseSync) {
     `SELECT id, expires_at, (SELECT max(at) FROM log_entry WHERE log = log_head.id) AS last,
       EXISTS (SELECT 1 FROM long_entry WHERE log = log_head.id) AS has_long FROM log_head WHERE key = ?`
   )
-  const begin = database.prepare('INSERT INTO log_head (key, expires_at) VALUES (?, ?) RETURNING id')
+  const begin = database.prepare('INSERT INTO log_head (id, key, expires_at) VALUES (?, ?, ?)')
+  const newest = database.prepare(
+    `SELECT max((SELECT ifnull(max(id), 0) FROM log_head), (SELECT ifnull(max(log), 0) FROM log_entry),
+      (SELECT ifnull(max(log), 0) FROM long_entry)) AS id`
+  )
+  // Never given twice: whatever stands under the number of a log that is gone is nobody else's.
+  let lastId = Number(newest.get()?.['id'])
   const prolong = database.prepare('UPDATE log_head SET expires_at = ? WHERE id = ?')
   const push = database.prepare('INSERT INTO log_entry (log, at, value) VALUES (?, ?, ?)')
   const pushLong = database.prepare('INSERT INTO long_entry (log, at, pieces) VALUES (?, ?, ?)')
@@ -54,6 +60,7 @@ export function createLogs(database: DatabaseSync) {
   const read = reading('NULL')
   const readLong = reading('(SELECT pieces FROM long_entry AS l WHERE l.log = e.log AND l.at = e.at)')
   const removeEntries = database.prepare('DELETE FROM log_entry WHERE log = ?')
+  const removeLong = database.prepare('DELETE FROM long_entry WHERE log = ?')
   const removeHead = database.prepare('DELETE FROM log_head WHERE id = ?')
   const sweepEntries = database.prepare(
     `DELETE FROM log_entry WHERE (log, at) IN (SELECT log, at FROM log_head
@@ -98,7 +105,7 @@ export function createLogs(database: DatabaseSync) {
     if (head === undefined) return false
     heads.delete(key)
     removeEntries.run(head.id)
-    if (head.hasLong) trimLong.run(head.id, head.last)
+    if (head.hasLong) removeLong.run(head.id)
     removeHead.run(head.id)
     return head.expiresAt > now
   }
@@ -108,13 +115,10 @@ export function createLogs(database: DatabaseSync) {
       let head = headOf(key)
       if (head !== undefined && head.expiresAt <= now) head = void remove(key, now)
       const until = Math.min(expiresAt + Math.ceil((expiresAt - now) * spare), Number.MAX_SAFE_INTEGER)
-      head ??= remember(key, {
-        id: Number(begin.get(key, until)?.['id']),
-        last: 0,
-        expiresAt,
-        hasLong: false,
-        storedUntil: until
-      })
+      if (head === undefined) {
+        begin.run(++lastId, key, until)
+        head = remember(key, { id: lastId, last: 0, expiresAt, hasLong: false, storedUntil: until })
+      }
       push.run(head.id, ++head.last, value)
       if (pieces !== null) {
         pushLong.run(head.id, head.last, pieces)
@@ -157,7 +161,7 @@ export function createLogs(database: DatabaseSync) {
     remove,
     /** @returns whether there may be more to sweep than these rows */
     sweep(now: number, rows: number): boolean {
-      // The number of a head that is gone may be given to another log.
+      // Its head may be gone from the file after this.
       for (const [key, { storedUntil }] of heads) if (storedUntil <= now) heads.delete(key)
       return [sweepEntries, sweepLong, sweepHeads].some(
         (statement) => Number(statement.run(now, rows).changes) === rows
