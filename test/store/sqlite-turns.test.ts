@@ -11,6 +11,10 @@ import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { openDatabase } from '../../src/store/sqlite/file.ts'
+import { createLogs } from '../../src/store/sqlite/logs.ts'
+import { inRow } from '../../src/store/sqlite/pieces.ts'
+import { createTransactions } from '../../src/store/sqlite/turns.ts'
 import { quiet, until } from './kit.ts'
 
 const ttlMs = 60_000
@@ -105,6 +109,24 @@ t.test('where the file cannot grow, all writes of the turn are refused and none 
     logs: [fits.slice(-10), []],
     codes: Array.from({ length: 4 }, () => 'unavailable')
   })
+})
+
+t.test('what SQLite took back between two writes of a turn is refused, and the later write counts alone', async (t) => {
+  const database = await openDatabase(':memory:')
+  t.teardown(() => database.close())
+  const logs = createLogs(database)
+  const turns = createTransactions(database, ':memory:', logs.rolledBack)
+  const append = (entry: string, isLazy: boolean): Promise<boolean> =>
+    turns.write(() => logs.append('log', inRow(entry), 0, 100, 10), { isLazy })
+  const before = [append('taken back', false), append('taken back, too', true)]
+  // As a read does that has to write pages to a disk that is full.
+  database.exec('ROLLBACK')
+  const after = append('written', false)
+  for (const each of before) await t.rejects(each, { code: 'unavailable' })
+  await after
+  t.same(logs.entries('log', 0).entries, ['written'])
+  logs.rolledBack()
+  t.same(logs.entries('log', 0).entries, ['written'], 'under the number that the file has')
 })
 
 t.test('a log lives while it is added to, is swept as a whole, and begins anew under its name', async (t) => {

@@ -88,6 +88,8 @@ export function createTransactions(database: DatabaseSync, path: string, rolledB
      */
     async write<Answer>(work: () => Answer, { isLazy = false, value = '' } = {}): Promise<Answer> {
       if (value.length > pageBytes) bytes += Buffer.byteLength(value)
+      // A read or the sweep may have found no room: SQLite took back what was written before it.
+      if (open !== undefined && !database.isTransaction) end()
       const turn = (open ??= start())
       if (isLazy) endLater()
       else endWithTurn()
