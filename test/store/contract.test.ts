@@ -250,6 +250,21 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.equal(await store.get(key), undefined)
     })
 
+    t.test('what waits for a long value is not overtaken by what comes when that is written', async (t) => {
+      const [log, key] = [fresh(), fresh()]
+      const long = 'x'.repeat(300_000)
+      const add = (entry: string): Promise<void> => store.append(log, entry, { ttlMs, keep: 10 })
+      const set = (value: string): Promise<boolean> => store.set(key, value, { ttlMs })
+      const [appended, ...more] = [add(long), add('2'), add('3')]
+      await appended
+      await Promise.all([...more, add('4')])
+      const [written, ...others] = [set(long), set('2'), set('3')]
+      await written
+      await Promise.all([...others, set('4')])
+      t.same((await store.entries(log)).slice(1), ['2', '3', '4'])
+      t.equal(await store.get(key), '4')
+    })
+
     t.test('a log can be deleted as a value can', async (t) => {
       const key = fresh()
       await Promise.all(['first', 'second'].map((entry) => store.append(key, entry, { ttlMs, keep: 10 })))

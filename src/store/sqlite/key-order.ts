@@ -1,25 +1,32 @@
 // What is asked of a key waits for long values of it that are still being written: they count from when they came.
 
 export function createKeyOrder() {
-  /** Of keys: settles when the last of its long values is written, or could not be. */
-  const underWay = new Map<string, Promise<unknown>>()
+  /** Of keys: settles when the last of its long values is written, or could not be, and what waited for it has begun. */
+  const underWay = new Map<string, Promise<void>>()
 
-  const after = <Answer>(key: string, run: () => Promise<Answer>): Promise<Answer> =>
-    // At once where it need not wait: whoever reads in this turn sees it.
-    underWay.get(key)?.then(run) ?? run()
+  function hold(key: string, answer: Promise<unknown>): void {
+    const over = (): void => {
+      if (underWay.get(key) === settled) underWay.delete(key)
+    }
+    const settled: Promise<void> = answer.then(over, over)
+    underWay.set(key, settled)
+  }
 
   return {
     /** Runs what takes one turn. */
-    short: after,
+    short<Answer>(key: string, run: () => Promise<Answer>): Promise<Answer> {
+      const before = underWay.get(key)
+      // At once where it need not wait: whoever reads in this turn sees it.
+      if (before === undefined) return run()
+      const answer = before.then(run)
+      // What comes later waits until it has begun: else it would come first in the moment before that.
+      hold(key, before)
+      return answer
+    },
     /** Runs what takes several: what comes later waits for it. */
     long<Answer>(key: string, run: () => Promise<Answer>): Promise<Answer> {
-      const answer = after(key, run)
-      const settled = answer
-        .catch(() => {})
-        .then(() => {
-          if (underWay.get(key) === settled) underWay.delete(key)
-        })
-      underWay.set(key, settled)
+      const answer = underWay.get(key)?.then(run) ?? run()
+      hold(key, answer)
       return answer
     },
     async idle(): Promise<void> {
