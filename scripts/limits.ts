@@ -2444,6 +2444,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['store/sqlite/pieces.ts sweepPieces', 'pieces deleted at a time', 'process', 'deleted later'],
     ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later'],
+    [
+      'store/sqlite/log-reader.ts maxReadings',
+      'readings of a log that is trimmed meanwhile',
+      'call',
+      'writers of the log wait'
+    ],
     ['store/sqlite/logs.ts maxHeads', 'logs whose head is in memory', 'process', 'read from the file'],
     ['store/sqlite/logs.ts spare', 'part of its time to live that a log in the file may live longer', 'log', '-'],
     [

@@ -57,7 +57,7 @@ export interface Store {
    * whoever reads here sees it at once.
    */
   append(key: string, entry: string, options: AppendOptions): Promise<void>
-  /** The entries of a log, oldest first; none where there is no log. */
+  /** The entries of a log as it is at one moment, oldest first; none where there is no log. */
   entries(key: string): Promise<string[]>
   /** Adds a text to a sorted set, which has each text once. */
   addMember(key: string, member: string, options: MemberOptions): Promise<void>

@@ -5,9 +5,9 @@ import type { Log } from '../observe/log.ts'
 import { leaseTokens, readBucketState } from './lease.ts'
 import { type Store, createChannelListeners, wholeMs } from './port.ts'
 import { every, steadyClock } from '../time/clock.ts'
-import { nextTurn } from '../time/turns.ts'
 import { openDatabase } from './sqlite/file.ts'
 import { createKeyOrder } from './sqlite/key-order.ts'
+import { createLogReader } from './sqlite/log-reader.ts'
 import { createLogs } from './sqlite/logs.ts'
 import { createPieces, inRow, isLong, type Stored } from './sqlite/pieces.ts'
 import { createSortedSets } from './sqlite/sets.ts'
@@ -114,17 +114,7 @@ export async function createSqliteStore({
       if (isLong(entry)) await order.long(key, () => pieces.write(entry, isLazy, push))
       else await order.short(key, () => turns.write(() => push(inRow(entry)), { isLazy, value: entry }))
     },
-    entries: (key) =>
-      order.short(key, async () => {
-        let page = attempt(() => logs.entries(key, clock.now()))
-        while (!page.isWhole) {
-          const long = page.long === undefined ? await nextTurn() : await pieces.read(page.long)
-          if (long !== undefined) page.entries.push(long)
-          const before = page
-          page = attempt(() => logs.entries(key, clock.now(), before))
-        }
-        return page.entries
-      }),
+    entries: createLogReader(logs, pieces, order, clock),
     async addMember(key, member, { ttlMs, from }) {
       const expiresAt = expiry(ttlMs)
       await turns.write(() => sets.add(key, member, clock.now(), expiresAt, from))

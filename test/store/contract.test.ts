@@ -265,6 +265,40 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.equal(await store.get(key), '4')
     })
 
+    t.test('a log is read as it was at one moment, whatever is written to it meanwhile', async (t) => {
+      const [log, long, deleted] = [fresh(), fresh(), fresh()]
+      const filler = 'x'.repeat(4_000)
+      const add = (to: string, keep: number, ...entries: string[]): Array<Promise<void>> =>
+        entries.map((entry) => store.append(to, entry, { ttlMs, keep }))
+      const numbered = (from: number): string[] => Array.from({ length: 200 }, (_, at) => `${from + at} ${filler}`)
+      const ends = ['b', 'c', 'd'] as const
+      await Promise.all([
+        ...add(log, 200, ...numbered(0)),
+        ...add(long, 4, 'a'.repeat(1_000_000), ...ends),
+        ...add(deleted, 200, ...numbered(0))
+      ])
+      const reading = [log, long, deleted].map((key) => store.entries(key))
+      const writing = [
+        ...add(log, 200, ...numbered(200)),
+        ...add(long, 4, 'e', 'f', 'g'),
+        store.delete(deleted),
+        ...add(deleted, 200, ...numbered(200))
+      ]
+      const [ofLog = [], ofLong = [], ofDeleted = []] = await Promise.all(reading)
+      await Promise.all(writing)
+      const numbers = ofLog.map((entry) => Number.parseInt(entry, 10))
+      t.same(
+        numbers,
+        numbers.map((_, at) => (numbers[0] ?? 0) + at),
+        'nothing is missing between two entries'
+      )
+      t.equal(numbers.length, 200)
+      const of = ofLong.map((entry) => entry[0]).join('')
+      t.ok(['abcd', 'bcde', 'cdef', 'defg'].includes(of), of)
+      const starts = ofDeleted.map((entry) => Math.floor(Number.parseInt(entry, 10) / 200))
+      t.ok(new Set(starts).size <= 1, 'what was deleted is not beside what came after it')
+    })
+
     t.test('a log can be deleted as a value can', async (t) => {
       const key = fresh()
       await Promise.all(['first', 'second'].map((entry) => store.append(key, entry, { ttlMs, keep: 10 })))

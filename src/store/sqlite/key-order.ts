@@ -1,7 +1,9 @@
 // What is asked of a key waits for long values of it that are still being written: they count from when they came.
 
+export type KeyOrder = ReturnType<typeof createKeyOrder>
+
 export function createKeyOrder() {
-  /** Of keys: settles when the last of its long values is written, or could not be, and what waited for it has begun. */
+  /** Of keys: settles when the last of its long values is written, or could not be, and what waited has begun. */
   const underWay = new Map<string, Promise<void>>()
 
   function hold(key: string, answer: Promise<unknown>): void {

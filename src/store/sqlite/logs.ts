@@ -25,15 +25,18 @@ interface Head {
   storedUntil: number
 }
 
-interface LogPage {
-  readonly log: number | undefined
+export interface LogPage {
+  readonly log: number
   readonly entries: string[]
+  /** The number of the last entry of the log when its first page was read. */
+  readonly end: number
   /** An entry in pieces that comes next. */
   long?: Stored
   /** The number of the last of all these. */
   last: number
-  isWhole: boolean
 }
+
+export type Logs = ReturnType<typeof createLogs>
 
 export function createLogs(database: DatabaseSync) {
   const find = database.prepare(
@@ -55,7 +58,7 @@ export function createLogs(database: DatabaseSync) {
   const reading = (pieces: string): StatementSync =>
     database.prepare(
       `SELECT at, CAST(value AS BLOB) AS value, ${pieces} AS pieces FROM log_entry AS e
-      WHERE log = ? AND at > ? ORDER BY at`
+      WHERE log = ? AND at > ? AND at <= ? ORDER BY at`
     )
   const read = reading('NULL')
   const readLong = reading('(SELECT pieces FROM long_entry AS l WHERE l.log = e.log AND l.at = e.at)')
@@ -137,25 +140,32 @@ export function createLogs(database: DatabaseSync) {
       return true
     },
     /**
-     * @param page what was read so far
-     * @returns that and the next page
+     * @param page what was read so far: the log is read up to the entry that was its last at the first page
+     * @returns that and the next page, up to `end` where it is the last; undefined where there is no such log any more:
+     * it is gone, begun anew, or what comes next was trimmed
      */
-    entries(key: string, now: number, page?: LogPage): LogPage {
+    entries(key: string, now: number, page?: LogPage): LogPage | undefined {
       const head = headOf(key)
-      const { log = head?.id, entries = [], last = 0 } = page ?? {}
-      const next: LogPage = { log, entries, last, isWhole: true }
-      if (head === undefined || head.id !== log || head.expiresAt <= now) return next
+      if (head === undefined || head.expiresAt <= now) return undefined
+      const { log, entries, end, last }: LogPage = page ?? { log: head.id, entries: [], end: head.last, last: 0 }
+      if (head.id !== log) return undefined
+      const next: LogPage = { log, entries, end, last }
       let bytes = 0
-      for (const row of (head.hasLong ? readLong : read).iterate(head.id, last)) {
-        const { value, pieces } = row as { value: Uint8Array; pieces: number | null }
-        next.last = Number(row['at'])
-        if (pieces === null) entries.push(textOf(value))
-        else next.long = { value: textOf(value), pieces }
-        if (pieces === null && (bytes += value.byteLength) < pageBytes) continue
-        next.isWhole = false
-        break
+      // Numbers have no gaps: where the next one is missing, it was trimmed.
+      let isNext = page === undefined
+      for (const row of (head.hasLong ? readLong : read).iterate(log, last, end)) {
+        const { value, pieces, at } = row as { value: Uint8Array; pieces: number | null; at: number }
+        isNext ||= at === next.last + 1
+        if (!isNext) return undefined
+        next.last = at
+        if (pieces !== null) {
+          next.long = { value: textOf(value), pieces }
+          break
+        }
+        entries.push(textOf(value))
+        if ((bytes += value.byteLength) >= pageBytes) break
       }
-      return next
+      return isNext ? next : undefined
     },
     /** @returns whether there was a live one */
     remove,

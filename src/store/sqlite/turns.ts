@@ -162,14 +162,18 @@ function createLogSync(path: string) {
   }
 }
 
+/** @param cause for the log. @returns GatewayError unavailable */
+export const broken = (cause: unknown) =>
+  unavailable(
+    'The store of the gateway does not work. Retry in a second; the log of the gateway has the reason.',
+    cause
+  )
+
 /** @throws GatewayError unavailable */
 export function attempt<Answer>(work: () => Answer): Answer {
   try {
     return work()
   } catch (cause) {
-    throw unavailable(
-      'The store of the gateway does not work. Retry in a second; the log of the gateway has the reason.',
-      cause
-    )
+    throw broken(cause)
   }
 }
