@@ -46,10 +46,12 @@ export async function createSqliteStore({
   const pieces = createPieces(database, turns)
   const values = createValues(database, turns, pieces, clock)
   const order = createKeyOrder()
-  // A counter keeps the end of the window that it began with.
+  // A counter keeps the end of the window that it began with. A long value is no number.
   const count = database.prepare(`
     INSERT INTO entry (key, value, expires_at) VALUES (?1, CAST(?2 AS TEXT), ?3) ON CONFLICT (key) DO UPDATE SET
-      value = iif(entry.expires_at <= ?4, excluded.value, CAST(CAST(entry.value AS INTEGER) + ?2 AS TEXT)),
+      value = iif(entry.expires_at <= ?4 OR entry.pieces IS NOT NULL, excluded.value,
+        CAST(CAST(entry.value AS INTEGER) + ?2 AS TEXT)),
+      pieces = NULL,
       expires_at = iif(entry.expires_at <= ?4, excluded.expires_at, entry.expires_at)
     RETURNING value`)
   const one = database.prepare('SELECT 1')

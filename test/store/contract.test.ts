@@ -181,6 +181,16 @@ for (const [name, adapter] of Object.entries(adapters)) {
       t.equal(await store.count(key, 1, ttlMs), 1)
     })
 
+    t.test('a counter in the place of a long value that is over starts at zero', async (t) => {
+      const key = fresh()
+      await store.set(key, 'x'.repeat(300_000), { ttlMs: 50 })
+      await pass(50, absent(key))
+      t.equal(await store.count(key, 2, ttlMs), 2)
+      t.equal(await store.get(key), '2')
+      t.equal(await store.count(key, 3, ttlMs), 5)
+      t.equal(await store.get(key), '5')
+    })
+
     t.test('a hundred that count at once lose nothing, and each sees a number of its own', async (t) => {
       const key = fresh()
       const seen = await Promise.all(

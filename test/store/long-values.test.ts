@@ -167,6 +167,27 @@ t.test('pieces go with their row: trimmed, deleted, replaced, expired', async (t
   await swept(t, path, clock)
 })
 
+t.test('a value whose pieces are missing is refused, until it is written again', async (t) => {
+  const path = join(t.testdir(), 'store.db')
+  const before = await opened(t, path)
+  const text = long.slice(0, 300_001)
+  for (const key of ['kept', 'damaged', 'counted']) await before.set(key, text)
+  await before.append('log', text, options)
+  await before.close()
+  const damaged = new DatabaseSync(path)
+  damaged.exec(`DELETE FROM piece WHERE part = 1 AND id = (SELECT pieces FROM entry WHERE key = 'damaged');
+    DELETE FROM piece WHERE id = (SELECT pieces FROM long_entry)`)
+  damaged.close()
+  const store = await opened(t, path)
+  await t.rejects(store.get('damaged'), { code: 'unavailable' })
+  await t.rejects(store.entries('log'), { code: 'unavailable' })
+  t.ok((await store.get('kept')) === text, 'the control')
+  await store.set('damaged', 'whole')
+  t.equal(await store.get('damaged'), 'whole')
+  t.equal(await store.count('counted', 3, 60_000), 3, 'a text is no number')
+  t.equal(await store.get('counted'), '3')
+})
+
 t.test('what is under way when the store is closed is in the file', async (t) => {
   const path = join(t.testdir(), 'store.db')
   const store = await opened(t, path)

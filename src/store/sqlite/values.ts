@@ -3,7 +3,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { SetOptions } from '../port.ts'
 import { inRow, isLong, type Pieces, type Stored } from './pieces.ts'
-import { attempt, type Transactions } from './turns.ts'
+import { attempt, broken, type Transactions } from './turns.ts'
 
 type When = SetOptions['when']
 
@@ -46,12 +46,15 @@ export function createValues(database: DatabaseSync, turns: Transactions, pieces
 
   return {
     get,
+    /** @throws GatewayError unavailable */
     async read(key: string): Promise<string | undefined> {
-      for (;;) {
+      for (let missing: number | undefined; ;) {
         const stored = attempt(() => get(key, clock.now()))
         if (stored === undefined || stored.pieces === null) return stored?.value
+        if (stored.pieces === missing) throw broken(new Error('pieces of a value are missing'))
         const text = await pieces.read(stored)
         if (text !== undefined) return text
+        missing = stored.pieces
       }
     },
     put: (key: string, value: string, expiresAt: number) => put.run(key, value, null, expiresAt),
