@@ -2505,6 +2505,12 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       '`unavailable`'
     ],
     [
+      'store/channel/channel-store.ts maxBusyTicks',
+      'the same in looks, while the primary answers other calls',
+      'worker',
+      '`unavailable`'
+    ],
+    [
       'store/channel/channel-store.ts maxUnsentBytes bytes',
       'calls of the embedded store that the primary has not read',
       'worker',

@@ -1,9 +1,10 @@
 // The embedded store of a primary where one end of the channel does not read.
 
 import { EventEmitter } from 'node:events'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createChannelStore } from '../../src/store/channel/channel-store.ts'
 import { createStoreServer } from '../../src/store/channel/serve-store.ts'
+import type { Store } from '../../src/store/port.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { openChannel } from '../../src/workers/channel.ts'
 import type { ToPrimary, ToWorker } from '../../src/workers/messages.ts'
@@ -60,29 +61,56 @@ t.test('a call counts by all of its texts', async (t) => {
   t.equal(sent.length, 1, 'the control')
 })
 
-t.test('a long value may take the primary longer, as long as it answers', async (t) => {
+t.test('a call may take the primary longer, as long as it answers others', async (t) => {
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
+  const value = 'x'.repeat(2 ** 20)
+  const calls: Array<(store: Store) => Promise<unknown>> = [
+    (store) => store.append('log', value, { ttlMs: 60_000, keep: 10 }),
+    (store) => store.get('key'),
+    (store) => store.set('key', 'short'),
+    (store) => store.delete('key'),
+    (store) => store.touch('key', 60_000)
+  ]
+  for (const call of calls) {
+    const { store, lost, pings, answer } = ofPings(t, 20)
+    await call(store)
+    t.same([lost(), pings()], [0, 20])
+    answer(false)
+    await t.rejects(call(store), { code: 'unavailable' }, 'the control')
+    t.equal(lost(), 1)
+  }
+})
+
+t.test(
+  'a call whose answer never comes fails in the end, and the primary that answers others is not away',
+  async (t) => {
+    const alive = setInterval(() => {}, 1_000)
+    t.teardown(() => clearInterval(alive))
+    const { store, lost } = ofPings(t, Infinity)
+    await t.rejects(store.get('key'), { code: 'unavailable' })
+    t.equal(lost(), 0)
+    t.equal(store.live, true)
+  }
+)
+
+/** A store whose primary answers pings, and the last other call with this ping. */
+function ofPings(t: Test, last: number) {
   const end = new EventEmitter()
+  let [call, pings, lost, answers] = [0, 0, 0, true]
   const answer = (id: number): void => void setImmediate(() => end.emit('message', { kind: 'stored', id }))
-  let long = 0
-  let pings = 0
   const send = ({ id, operation }: { id: number; operation: string }): boolean => {
-    if (operation === 'append') long = id
-    if (operation === 'ping' && ++pings === 20) answer(long)
-    if (operation === 'ping') answer(id)
+    if (operation !== 'ping') call = id
+    if (operation === 'ping' && ++pings === last) answer(call)
+    if (operation === 'ping' && answers) answer(id)
     return true
   }
   const channel = openChannel<ToWorker, ToPrimary>(Object.assign(end, { send }) as never)
-  const store = createChannelStore(channel, false, quiet, 20)
+  const store = createChannelStore(channel, false, quiet, 10)
   t.teardown(() => store.close())
-  let lost = 0
   store.onLost(() => lost++)
-  await store.append('log', 'x'.repeat(2 ** 20), { ttlMs: 60_000, keep: 10 })
-  t.equal(lost, 0)
-  t.equal(pings, 20)
-  await t.rejects(store.append('log', 'short', { ttlMs: 60_000, keep: 10 }), { code: 'unavailable' }, 'the control')
-})
+  return { store, lost: () => lost, pings: () => pings, answer: (does: boolean) => (answers = does) }
+}
 
 t.test('messages to a worker that does not read are bounded, and it is told that some were left out', async (t) => {
   const store = await createSqliteStore({ path: ':memory:', clock: { now: () => 1_000 }, log: quiet })

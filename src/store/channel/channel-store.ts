@@ -6,20 +6,19 @@ import { every, steadyClock } from '../../time/clock.ts'
 import type { StoreFault, WorkerChannel } from '../../workers/messages.ts'
 import type { TokenLease } from '../lease.ts'
 import { type Store, createChannelListeners, guarded, unavailable, wholeMs } from '../port.ts'
-import { pieceLength } from '../sqlite/pieces.ts'
 import { sizeOf } from './serve-store.ts'
 
 /** Between two looks at the calls that wait, in milliseconds. A stall of this process counts as one. */
 const lookMs = 150
-/** The looks that a call waits for its answer. */
+/** The looks that a call waits while the primary answers nobody. */
 const maxTicks = 5
+/** The looks that a call waits while it answers others: long values, of this worker or another, come before it. */
+const maxBusyTicks = 200
 /** What this process may have sent that the primary has not read, in bytes: beyond it, calls fail at once. */
 const maxUnsentBytes = 33_554_432
 
 interface Waiting {
   ticks: number
-  /** It takes the primary several turns, and waits while it answers others. */
-  readonly isLong: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -50,7 +49,7 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
       return Promise.reject(away('the primary does not read what this worker sends'))
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const id = ++lastId
-    waiting.set(id, { ticks: 0, isLong: bytes > pieceLength || operation === 'entries', resolve, reject })
+    waiting.set(id, { ticks: 0, resolve, reject })
     channel.send({ kind: 'store', id, operation, args: args.filter((each) => each !== undefined) }, bytes)
     return promise
   }
@@ -78,12 +77,12 @@ export function createChannelStore(channel: WorkerChannel, lasting: boolean, log
   const subscribeTo = (name: string): Promise<unknown> => ask('subscribe', name).catch(silent)
 
   function tick(): void {
-    ticksWithoutAnswer++
+    const isSilent = ++ticksWithoutAnswer >= maxTicks
     for (const [id, call] of waiting) {
-      if (++call.ticks < maxTicks || (call.isLong && ticksWithoutAnswer < maxTicks)) continue
+      if (++call.ticks < (isSilent ? maxTicks : maxBusyTicks)) continue
       waiting.delete(id)
       call.reject(away('the primary did not answer in time'))
-      silent()
+      if (isSilent) silent()
     }
     if (isBeating) return
     isBeating = true
