@@ -2625,6 +2625,7 @@ http/request-memory.ts largeAnswerBytes
 limits/limits.ts stepBytes
 upstream/rpc/mask.ts stepSize
 store/sqlite/logs.ts pageBytes
+store/sqlite/logs.ts entryBytes
 session/event-copies.ts memoryPart
 audit/audit.ts retryMs
 audit/audit.ts dayMs

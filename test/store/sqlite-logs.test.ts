@@ -78,3 +78,15 @@ t.test('a file in which a log stands where a long entry of another one was left 
   t.equal(count(database, 'long_entry'), 1)
   t.equal(count(database, 'unused_pieces'), 1, 'its pieces can be swept')
 })
+
+t.test('a page of a log has some thousand entries at most, and all pages have all of them', async (t) => {
+  const database = await openDatabase(':memory:')
+  t.teardown(() => database.close())
+  const logs = createLogs(database)
+  for (let at = 0; at < 10_000; at++) logs.append('log', inRow('0123456789'), 0, 100, 20_000)
+  let page = logs.entries('log', 0)
+  const first = page?.entries.length
+  t.ok(first !== undefined && first < 3_000, `${first} in the first one`)
+  while (page !== undefined && page.last < page.end) page = logs.entries('log', 0, page)
+  t.equal(page?.entries.length, 10_000)
+})

@@ -13,6 +13,8 @@ const maxHeads = 2_000
 const spare = 0.0625
 /** The bytes of a log that are read in one turn of the event loop; the last entry may exceed them. */
 const pageBytes = 262_144
+/** What each entry counts for beside its text: short ones take time, too. */
+const entryBytes = 128
 
 interface Head {
   readonly id: number
@@ -163,7 +165,7 @@ export function createLogs(database: DatabaseSync) {
           break
         }
         entries.push(textOf(value))
-        if ((bytes += value.byteLength) >= pageBytes) break
+        if ((bytes += value.byteLength + entryBytes) >= pageBytes) break
       }
       return isNext ? next : undefined
     },
