@@ -2442,8 +2442,8 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'value',
       'in pieces, in turns of the event loop of their own'
     ],
-    ['store/sqlite/pieces.ts sweepPieces', 'pieces deleted at a time', 'process', 'deleted later'],
-    ['store/sqlite.ts sweepRows', 'expired rows deleted at a time', 'process', 'deleted later'],
+    ['store/sqlite/sweep.ts turnMs', 'time for deleting expired rows at a time', 'process', 'deleted later'],
+    ['store/sqlite/sweep.ts turnRows', 'expired rows deleted at a time', 'process', 'deleted later'],
     [
       'store/sqlite/log-reader.ts maxReadings',
       'readings of a log that is trimmed meanwhile',

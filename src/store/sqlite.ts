@@ -4,20 +4,18 @@
 import type { Log } from '../observe/log.ts'
 import { leaseTokens, readBucketState } from './lease.ts'
 import { type Store, createChannelListeners, wholeMs } from './port.ts'
-import { every, steadyClock } from '../time/clock.ts'
 import { openDatabase } from './sqlite/file.ts'
 import { createKeyOrder } from './sqlite/key-order.ts'
 import { createLogReader } from './sqlite/log-reader.ts'
 import { createLogs } from './sqlite/logs.ts'
 import { createPieces, inRow, isLong, type Stored } from './sqlite/pieces.ts'
 import { createSortedSets } from './sqlite/sets.ts'
+import { startSweeper } from './sqlite/sweep.ts'
 import { attempt, createTransactions } from './sqlite/turns.ts'
 import { createValues, isLongCondition } from './sqlite/values.ts'
 
 // Expiry of what is kept for good: one comparison serves every row.
 const never = Number.MAX_SAFE_INTEGER
-// Rows deleted at a time, which takes some milliseconds at most: SQLite blocks the whole process meanwhile.
-const sweepRows = 50
 
 /**
  * @param path of a file, whose folder is made where it is missing; or `:memory:`
@@ -59,18 +57,7 @@ export async function createSqliteStore({
   const expiry = (ttlMs: number | undefined): number =>
     ttlMs === undefined ? never : Math.min(never, Math.ceil(clock.now()) + wholeMs(ttlMs))
 
-  function sweepStep(): void {
-    if (!database.isOpen) return
-    try {
-      const now = clock.now()
-      const isMore = [values, logs, sets].map((each) => each.sweep(now, sweepRows)).includes(true)
-      if (pieces.sweep() || isMore) setImmediate(sweepStep).unref()
-    } catch (err) {
-      // Only disk space is lost: expired rows are never returned, and the next round tries again.
-      log.warn({ err }, 'expired rows of the store could not be swept')
-    }
-  }
-  const sweeper = every(steadyClock, sweepMs, sweepStep)
+  const sweeper = startSweeper(database, turns, [values, logs, sets, pieces], clock, log, sweepMs)
 
   return {
     get: (key) => order.short(key, () => values.read(key)),

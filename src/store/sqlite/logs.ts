@@ -67,20 +67,11 @@ export function createLogs(database: DatabaseSync) {
   const removeEntries = database.prepare('DELETE FROM log_entry WHERE log = ?')
   const removeLong = database.prepare('DELETE FROM long_entry WHERE log = ?')
   const removeHead = database.prepare('DELETE FROM log_head WHERE id = ?')
-  const sweepEntries = database.prepare(
-    `DELETE FROM log_entry WHERE (log, at) IN (SELECT log, at FROM log_head
-    JOIN log_entry ON log_entry.log = log_head.id WHERE expires_at <= ? LIMIT ?)`
-  )
-  // After the entries, which would else be taken for what stands in their rows.
-  const sweepLong = database.prepare(
-    `DELETE FROM long_entry WHERE (log, at) IN (SELECT log, at FROM log_head
-    JOIN long_entry ON long_entry.log = log_head.id WHERE expires_at <= ? LIMIT ?)`
-  )
-  const sweepHeads = database.prepare(
-    `DELETE FROM log_head WHERE id IN (SELECT id FROM log_head
-    WHERE expires_at <= ? AND NOT EXISTS (SELECT 1 FROM log_entry WHERE log = log_head.id)
-      AND NOT EXISTS (SELECT 1 FROM long_entry WHERE log = log_head.id) LIMIT ?)`
-  )
+  const expired = database.prepare('SELECT id, key FROM log_head WHERE expires_at <= ? ORDER BY expires_at LIMIT 1')
+  const sweepRow = (table: string): StatementSync =>
+    database.prepare(`DELETE FROM ${table} WHERE log = ?1 AND at = (SELECT min(at) FROM ${table} WHERE log = ?1)`)
+  // The entries first: else they would be taken for what stands in their rows.
+  const sweepRows = [sweepRow('log_entry'), sweepRow('long_entry')]
   const heads = new Map<string, Head>()
 
   function headOf(key: string): Head | undefined {
@@ -171,13 +162,14 @@ export function createLogs(database: DatabaseSync) {
     },
     /** @returns whether there was a live one */
     remove,
-    /** @returns whether there may be more to sweep than these rows */
-    sweep(now: number, rows: number): boolean {
-      // Its head may be gone from the file after this.
-      for (const [key, { storedUntil }] of heads) if (storedUntil <= now) heads.delete(key)
-      return [sweepEntries, sweepLong, sweepHeads].some(
-        (statement) => Number(statement.run(now, rows).changes) === rows
-      )
+    /** Deletes an entry of an expired log, or its head where it has none. @returns whether there was one */
+    sweep(now: number): boolean {
+      const row = expired.get(now)
+      if (row === undefined) return false
+      heads.delete(String(row['key']))
+      const id = Number(row['id'])
+      if (!sweepRows.some((statement) => Number(statement.run(id).changes) > 0)) removeHead.run(id)
+      return true
     },
     /** The file has what it had before this turn. */
     rolledBack: () => heads.clear()

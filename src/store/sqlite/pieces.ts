@@ -7,8 +7,6 @@ import { attempt, type Transactions } from './turns.ts'
 
 /** Characters of a piece, of one to three bytes each. A value of no more stands in its row. */
 export const pieceLength = 131_072
-/** Pieces deleted in one turn of the event loop. */
-const sweepPieces = 4
 
 /** What stands in a row: the value, or how many pieces it has, and which. */
 export interface Stored {
@@ -25,7 +23,7 @@ export function createPieces(database: DatabaseSync, { write }: Transactions) {
   const push = database.prepare('INSERT INTO piece (id, part, value) VALUES (?, ?, ?)')
   const read = database.prepare('SELECT CAST(value AS BLOB) AS value FROM piece WHERE id = ? AND part = ?')
   const remove = database.prepare(
-    'DELETE FROM piece WHERE id = ?1 AND part IN (SELECT part FROM piece WHERE id = ?1 LIMIT ?2)'
+    'DELETE FROM piece WHERE id = ?1 AND part = (SELECT min(part) FROM piece WHERE id = ?1)'
   )
   // Triggers add those of rows that are deleted, or have another value.
   const addUnused = database.prepare('INSERT INTO unused_pieces (id) VALUES (?) ON CONFLICT DO NOTHING')
@@ -92,11 +90,11 @@ export function createPieces(database: DatabaseSync, { write }: Transactions) {
     /** @returns undefined where its row was deleted, or has another value, and the pieces were swept since then */
     read: async (stored: Stored): Promise<string | undefined> =>
       await run(readPieces(stored), { tenant: '', caller: '' }),
-    /** @returns whether there may be more to sweep */
+    /** Deletes a piece to which no row refers. @returns whether there may be more */
     sweep(): boolean {
       const id = findUnused.get(Math.min(...underWay, last + 1))?.['id']
       if (id === null || id === undefined) return false
-      if (Number(remove.run(Number(id), sweepPieces).changes) < sweepPieces) removeUnused.run(Number(id))
+      if (Number(remove.run(Number(id)).changes) === 0) removeUnused.run(Number(id))
       return true
     }
   }

@@ -17,13 +17,9 @@ export function createSortedSets(database: DatabaseSync) {
   const readBefore = database.prepare(
     'SELECT value FROM member WHERE key = ? AND value < ? ORDER BY value DESC LIMIT ?'
   )
-  const sweepMembers = database.prepare(
-    `DELETE FROM member WHERE (key, value) IN (SELECT key, value FROM member_set JOIN member USING (key)
-    WHERE expires_at <= ? LIMIT ?)`
-  )
-  const sweepSets = database.prepare(
-    `DELETE FROM member_set WHERE key IN (SELECT key FROM member_set
-    WHERE expires_at <= ? AND NOT EXISTS (SELECT 1 FROM member WHERE key = member_set.key) LIMIT ?)`
+  const expired = database.prepare('SELECT key FROM member_set WHERE expires_at <= ? ORDER BY expires_at LIMIT 1')
+  const sweepMember = database.prepare(
+    'DELETE FROM member WHERE key = ?1 AND value = (SELECT min(value) FROM member WHERE key = ?1)'
   )
 
   const isLive = (key: string, now: number): boolean => Number(find.get(key)?.['expires_at'] ?? 0) > now
@@ -49,8 +45,13 @@ export function createSortedSets(database: DatabaseSync) {
     },
     /** @returns whether there was a live one */
     drop,
-    /** @returns whether there may be more to sweep than these rows */
-    sweep: (now: number, rows: number): boolean =>
-      [sweepMembers, sweepSets].some((statement) => Number(statement.run(now, rows).changes) === rows)
+    /** Deletes a member of an expired set, or the set where it has none. @returns whether there was one */
+    sweep(now: number): boolean {
+      const row = expired.get(now)
+      if (row === undefined) return false
+      const key = String(row['key'])
+      if (Number(sweepMember.run(key).changes) === 0) forget.run(key)
+      return true
+    }
   }
 }

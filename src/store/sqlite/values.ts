@@ -26,7 +26,7 @@ export function createValues(database: DatabaseSync, turns: Transactions, pieces
   )
   const touch = database.prepare('UPDATE entry SET expires_at = ? WHERE key = ? AND expires_at > ?')
   const sweep = database.prepare(
-    'DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry WHERE expires_at <= ? LIMIT ?)'
+    'DELETE FROM entry WHERE rowid = (SELECT rowid FROM entry WHERE expires_at <= ? LIMIT 1)'
   )
   const changed = (statement: StatementSync, ...values: Array<string | number | null>): boolean =>
     Number(statement.run(...values).changes) > 0
@@ -83,7 +83,7 @@ export function createValues(database: DatabaseSync, turns: Transactions, pieces
       return await turns.write(() => changed(removeSame, key, same.value, same.pieces, clock.now()))
     },
     touch: (key: string, expiresAt: number, now: number) => changed(touch, expiresAt, key, now),
-    /** @returns whether there may be more to sweep than these rows */
-    sweep: (now: number, rows: number) => changed(sweep, now, rows)
+    /** Deletes an expired value. @returns whether there was one */
+    sweep: (now: number) => changed(sweep, now)
   }
 }
