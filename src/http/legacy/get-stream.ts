@@ -86,7 +86,16 @@ export async function answerGet(
       end()
     }
   }
-  attachment = await attach(options, context, session, sink, start, gone.signal)
+  try {
+    attachment = await attach(options, context, session, sink, start, gone.signal)
+  } catch (err) {
+    if (!raw.headersSent) throw err
+    leave()
+    end()
+    const { tenant, endpoint, requestId } = context
+    const place = { tenant: tenant.id, endpoint: endpoint.name, requestId }
+    observers.log.warn({ err, ...place }, 'what a stream had missed could not be sent; closed, its client comes back')
+  }
   // 'close' may have come before there was something to detach.
   if (raw.destroyed) leave()
 }

@@ -8,6 +8,7 @@ import { legacyClient, send, type Answer, type LegacyClient } from '../../kit/cl
 import { listenEvents, postEvents } from '../../kit/events.ts'
 import { configOf } from '../../kit/gateway.ts'
 import { until } from '../../kit/until.ts'
+import { GatewayError } from '../../../src/protocol/messages.ts'
 import type { Store } from '../../../src/store/port.ts'
 import { createSqliteStore } from '../../../src/store/sqlite.ts'
 import { quiet } from '../../store/kit.ts'
@@ -25,8 +26,10 @@ interface Held extends AcmeGateway {
 // The store has lists of other kinds, too.
 const eventsPrefix = 'events:'
 
+const inMemory = (): Promise<Store> => createSqliteStore({ path: ':memory:', clock: Date, log: quiet })
+
 async function acme(t: Test): Promise<Held> {
-  const store = await createSqliteStore({ path: ':memory:', clock: Date, log: quiet })
+  const store = await inMemory()
   const waiting: Array<() => void> = []
   let holding = false
   const keys = new Set<string>()
@@ -183,3 +186,43 @@ t.test('what is kept of the streams that are open when their session ends is del
   t.equal(await made.kept(), 1, 'that of others stays')
   others.cut()
 })
+
+t.test(
+  'where the store is away after the first events were sent the connection ends, and the client comes back',
+  async (t) => {
+    const store = await inMemory()
+    const before = await acmeGateway(t, { overrides: { store } })
+    let [reads, awayAt] = [0, 2]
+    const flaky: Store = {
+      ...store,
+      async entries(key) {
+        if (key.startsWith(eventsPrefix) && ++reads === awayAt) throw new GatewayError('unavailable', 'away')
+        return await store.entries(key)
+      }
+    }
+    const after = await acmeGateway(t, { overrides: { store: flaky, keepAliveMs: 50 } })
+    const client = await legacyClient(before.url(), keyOf.ada)
+    await client.request('tools/call', { name: 'echo' })
+    await until('the upstream can be heard', () => before.upstream.allListening())
+    const first = await listenEvents(before.url(), client)
+    await until('it is primed', () => first.lastId())
+    const id = first.lastId()
+    before.upstream.broadcast({
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level: 'error', data: 'one' }
+    })
+    await until('it is heard', () => first.messages().length === 1)
+
+    const broken = await listenEvents(after.url(), client, id)
+    await until('it ends', () => broken.closed)
+    t.match([broken.status, broken.messages()], [200, [{ params: { data: 'one' } }]])
+    t.ok(after.log.some(({ msg }) => /what a stream had missed could not be sent/.test(String(msg))))
+    awayAt = 0
+    const whole = await listenEvents(after.url(), client, id)
+    await until('the control: it goes on', () => whole.text().includes('keep-alive') && whole.messages().length === 1)
+    t.equal(whole.closed, false)
+    whole.cut()
+    first.cut()
+  }
+)
