@@ -1010,7 +1010,7 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
     ['http/legacy/streams.ts quietMs', 'silence before a call is answered by a stream', 'call', 'the stream begins'],
     ['http/reply.ts usualRetryMs', '`retry` for a stream that was cut', 'stream', 'the client comes back'],
     [
-      'session/streams.ts maxEnded',
+      'session/session-end.ts maxEnded',
       'sessions whose end is remembered, so that nobody who read one of them before brings it back',
       'process',
       'the longest ago is forgotten'

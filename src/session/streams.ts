@@ -2,7 +2,6 @@
 // stream lives at this process, else from the store. An event id names the stream and the number of the event and
 // carries a proof, so an id that is invented or belongs to another session replays nothing.
 
-import { LRUCache } from 'lru-cache'
 import { createMemoryAccount, holdMemory, type MemoryShare } from '../limits/memory.ts'
 import type { Log } from '../observe/log.ts'
 import { eventsTtlMs } from '../store/keys.ts'
@@ -11,10 +10,7 @@ import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { type CopyLimits, createEventCopies, createResumeLimit, type EventCopy } from './event-copies.ts'
-import type { LiveSessions } from './live-sessions.ts'
 import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay, replayRest } from './replay.ts'
-import { endedMeanwhile } from './session-end.ts'
-import type { Sessions } from './sessions.ts'
 import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
 /** The kind of a stream: `call` carries the answer of one POST, `session` the messages that belong to no call. */
@@ -222,28 +218,4 @@ export function createStreams(options: StreamsOptions) {
       size = 0
     }
   }
-}
-
-/** Sessions whose end is remembered. */
-const maxEnded = 10_000
-
-/** Forgets the streams and the other data of a session when it ends: whoever read it before does not bring it back. */
-export function dropWithSessions(
-  sessions: Pick<Sessions, 'onEnded'>,
-  live: Pick<LiveSessions, 'drop' | 'onCreate' | 'onDrop'>,
-  streams: Pick<Streams, 'drop'>
-): void {
-  const ended = new LRUCache<string, true>({ max: maxEnded })
-  sessions.onEnded((key) => {
-    ended.set(key, true)
-    // Before `live.drop`, which may finish streams: the copy of a finished stream in the store would not be deleted.
-    streams.drop(key)
-    live.drop(key)
-  })
-  live.onCreate(({ key }) => {
-    if (!ended.has(key)) return
-    live.drop(key)
-    throw endedMeanwhile()
-  })
-  live.onDrop((key) => streams.drop(key))
 }
