@@ -32,6 +32,8 @@ export const copyLimitsFor = (budgetBytes: number): CopyLimits => ({
 const endEntry = 'end'
 /** In place of the event that primes, which has no data: who holds the stream, and the id of its request or its own. */
 const heldEntry = /^held ([\w-]{1,64}) (.{1,8192})$/
+/** Which stream goes on in place of this one of its session. */
+const nextEntry = /^next (s[\w-]{12})$/
 /** Whoever wrote the entry: only one line of JSON goes out. */
 const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
 
@@ -125,7 +127,15 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
     async read(sessionKey: string, streamId: string, after: number) {
       const entries = await store.entries(eventsKey(sessionKey, streamId))
       if (entries.length === 0) return undefined
-      return { events: eventsAfter(entries, after), ended: entries.at(-1) === endEntry, holder: holderIn(entries[0]) }
+      const next = entries.findLast((entry) => nextEntry.test(entry))?.replace(nextEntry, '$1')
+      const ended = entries.includes(endEntry)
+      return { events: eventsAfter(entries, after), ended, next, holder: holderIn(entries[0]) }
+    },
+    /** Names the stream that goes on in place of this one of its session. Never rejects. */
+    async goOn(sessionKey: string, streamId: string, next: string): Promise<void> {
+      await store
+        .append(eventsKey(sessionKey, streamId), `next ${next}`, { ttlMs: eventsTtlMs, keep: eventsKept })
+        .catch((err: unknown) => log.debug({ err }, 'it could not be stored which stream continues another one'))
     },
     /** Forgets expired accounts. */
     sweep(): void {
