@@ -32,6 +32,8 @@ export const copyLimitsFor = (budgetBytes: number): CopyLimits => ({
 const endEntry = 'end'
 /** In place of the event that primes, which has no data: who holds the stream, and the id of its request or its own. */
 const heldEntry = /^held ([\w-]{1,64}) (.{1,8192})$/
+/** The end, for whoever has this event. */
+const lacksEntry = /^lacks (\d{1,15})$/
 /** Which stream goes on in place of this one of its session. */
 const nextEntry = /^next (s[\w-]{12})$/
 /** Whoever wrote the entry: only one line of JSON goes out. */
@@ -78,6 +80,10 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
       const key = eventsKey(sessionKey, streamId)
       let stored = false
       let dropped = false
+      /** The number of the last event, where that is not in the store: that of a call is its answer. */
+      let refused: number | undefined
+      /** Whether the store says who can be asked for the rest of a call. */
+      let namesHolder = false
       let first: (() => void) | undefined
       const append = (entry: string, keep: number): void => {
         if (dropped) return
@@ -100,7 +106,11 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
           const isPrime = data.length === 0 && holder !== undefined
           const head = isPrime ? `held ${holder.node} ${JSON.stringify(holder.id)}` : `${seq}:`
           const copy = (): void => {
-            if (!dropped && take(sessionKey, owner, head.length + data.length)) append(head + stringOf(data), keep)
+            if (dropped) return
+            refused = take(sessionKey, owner, head.length + data.length) ? undefined : seq
+            if (refused !== undefined) return
+            namesHolder ||= isPrime && streamId.startsWith('c')
+            append(head + stringOf(data), keep)
           }
           copyFirst()
           if (seq > 0 || firstAlone) return copy()
@@ -110,7 +120,8 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
         },
         end(): void {
           first = undefined
-          if (stored) append(endEntry, eventsKept)
+          // Whoever comes back for the answer is told that nobody has it.
+          if (stored) append(refused !== undefined && namesHolder ? `lacks ${refused}` : endEntry, eventsKept)
         },
         /** Its session has ended. */
         drop(): void {
@@ -128,7 +139,7 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
       const entries = await store.entries(eventsKey(sessionKey, streamId))
       if (entries.length === 0) return undefined
       const next = entries.findLast((entry) => nextEntry.test(entry))?.replace(nextEntry, '$1')
-      const ended = entries.includes(endEntry)
+      const ended = entries.some((each) => each === endEntry || Number(lacksEntry.exec(each)?.[1] ?? Infinity) <= after)
       return { events: eventsAfter(entries, after), ended, next, holder: holderIn(entries[0]) }
     },
     /** Names the stream that goes on in place of this one of its session. Never rejects. */

@@ -43,10 +43,11 @@ async function setup(t: Test, copyLimits?: StreamsOptions['copyLimits']): Promis
       clock: time,
       randomBytes,
       log: quiet,
-      holders: { node: 'one', isHeld: async () => true },
+      holders: { node: 'one', isHeld: async (_, stream) => all.some((each) => each.has(stream)) },
       ...(copyLimits === undefined ? {} : { copyLimits })
     })
-  const [streams, other] = [process(), process()]
+  const all = [process(), process()] as const
+  const [streams, other] = all
   t.teardown(async () => {
     streams.close()
     other.close()
@@ -193,4 +194,23 @@ t.test('the end of a stream is copied where something of it was, whatever the li
   none.stream.finish()
   t.same(copies, [])
   t.equal((await other.resume('a', none.sink.lastId, reader(), primed)).kind, 'unknown')
+})
+
+t.test('a call whose answer could not be copied has no end in the store: it is lost, not over', async (t) => {
+  const { streams, other, copies } = await setup(t, { session: 120, process: 1_000 })
+  async function comeBack(answer: { x: string }) {
+    const { stream, sink } = opened(streams, answer.x, { ...primed, request: 7 })
+    for (const message of [sized(40), answer]) stream.send(message)
+    stream.finish()
+    const late = reader()
+    const { kind } = await other.resume(answer.x, sink.events[0]?.id ?? '', late, primed)
+    t.equal((await other.resume(answer.x, sink.lastId, reader(), primed)).kind, 'over', 'whoever had the answer')
+    return { kind, last: JSON.parse(dataOf(late).at(-1) ?? '') as unknown }
+  }
+  t.same(await comeBack(sized(30)), { kind: 'replayed', last: sized(30) }, 'the control')
+  t.equal(copies.at(-1), 'end')
+  t.match(await comeBack(sized(90)), {
+    kind: 'replayed',
+    last: { id: 7, error: { data: { reason: 'upstream_lost', outcome: 'unknown' } } }
+  })
 })
