@@ -153,7 +153,7 @@ export function createLiveSessions(clock: Clock, prefix: string, idleMs = () => 
         if (closed && stream.leaveRestTo === undefined) return stream.finish()
         const previous = entry.stream
         entry.stream = stream
-        const left = previous?.leaveRestTo?.((message) => stream.send(message))
+        const left = previous?.leaveRestTo?.((message) => entry.stream?.send(message))
         rest = left ?? rest
         void left?.then(() => sendWaiting(left))
         sendWaiting()

@@ -29,6 +29,25 @@ t.test('the newest stream takes over', async (t) => {
   t.same(second.sent, [message('x')])
 })
 
+t.test('what a stream elsewhere has left over goes to the newest one', async (t) => {
+  const one = liveSessions(t).use(session('a'))
+  const left = Promise.withResolvers<void>()
+  let give: (given: ReturnType<typeof message>) => void = () => {}
+  one.setStream({
+    ...stream(),
+    leaveRestTo(next) {
+      give = next
+      return left.promise
+    }
+  })
+  const [second, third] = [stream(), stream()]
+  one.setStream(second)
+  give(message('x'))
+  one.setStream(third)
+  give(message('y'))
+  t.same([second.sent, third.sent], [[message('x')], [message('y')]])
+})
+
 t.test('list changes wait for a stream and become one message per kind; other messages are dropped', async (t) => {
   const live = liveSessions(t)
   const one = live.use(session('a'))
