@@ -83,3 +83,38 @@ t.test('what a session has other processes told counts for its person, as its re
   resolve()
   await until('it has left', hasRest)
 })
+
+t.test('the end of a stream that comes late does not end the newer one of the same process', async (t) => {
+  const setup = await wire(t)
+  const sides = [setup.one, setup.two].map((bus) => {
+    const live = createLiveSessions(wallClock, bus.node)
+    t.teardown(() => live.close())
+    const given = session('a')
+    const used = live.use({ ...given, record: { ...given.record, home: 'one' } })
+    return { used, bus: createSessionBus({ ...bus, shared: true }, live, wallClock, { listening() {}, notified() {} }) }
+  })
+  const [home, there] = sides
+  if (home === undefined || there === undefined) return t.fail()
+  const { promise: late, resolve: release } = Promise.withResolvers<void>()
+  const [first, newest] = [stream(), stream()]
+  there.used.setStream(first)
+  await there.bus.announce(there.used, true)
+  await until('the home knows', () => home.used.isListening())
+  // What the home says is held back; what it hears is not.
+  setup.hold = () => (setup.published.at(-1)?.[0] === nodeChannel('two') ? late : undefined)
+  home.used.setStream(stream())
+  there.used.setStream(newest)
+  await there.bus.announce(there.used, true)
+  await until('the newest is heard of', () => home.used.isListening() && home.used.stream?.leaveRestTo !== undefined)
+  setup.hold = () => undefined
+  release()
+  home.used.send({ method: 'notifications/message' })
+  await until('it is told', () => newest.sent.length === 1)
+  t.same([first.ends(), newest.ends()], [1, 0])
+  home.used.setStream(stream())
+  await until('the control: its own end', () => newest.ends() === 1)
+  const of = stream()
+  there.used.setStream(of)
+  await setup.one.tell('two', 'deliver', { key: 'a', said: { finish: true } })
+  await until('an end without a name, of an earlier version', () => of.ends() === 1)
+})

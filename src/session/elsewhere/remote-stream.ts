@@ -10,7 +10,7 @@ import { createUndelivered, type Undelivered } from './undelivered.ts'
 /** `seq` grows by one from message to message `of` one stream: what comes twice is dropped. */
 export type Delivery =
   | { readonly message: JsonObject; readonly seq?: number; readonly of?: string }
-  | { readonly finish: true }
+  | { readonly finish: true; readonly name?: string | undefined }
 
 /** Announced with each heartbeat, every 15 seconds, while its client is connected. */
 const announcedMs = 40_000
@@ -21,6 +21,8 @@ const maxRetryMs = 15_000
 
 export interface RemoteStreamOptions {
   readonly at: string
+  /** What its process calls it. */
+  readonly name?: string | undefined
   /** Unique. */
   readonly id: string
   /** @returns false where nobody heard it. Never rejects */
@@ -38,11 +40,12 @@ export type RemoteStream = ReturnType<typeof openRemoteStream>
 
 /** @param leftOut is told of messages for which there is no room */
 export function openRemoteStream(
-  { at, id, deliver, isClosing, memory, onHeard, clock }: RemoteStreamOptions,
+  { at, name: firstName, id, deliver, isClosing, memory, onHeard, clock }: RemoteStreamOptions,
   leftOut: () => void
 ) {
   let unsaid: Undelivered | undefined
   let attachedUntil = clock.now() + announcedMs
+  let name = firstName
   let over = false
   let isReached = true
   /** While it is being said. */
@@ -91,10 +94,11 @@ export function openRemoteStream(
       if (!over) void say(unsaid)
     },
     finish() {
-      if (!over && !isClosing()) void deliver({ finish: true })
+      if (!over && !isClosing()) void deliver({ finish: true, name })
       over = true
     },
-    heard(attached: boolean): void {
+    heard(attached: boolean, newest: string | undefined): void {
+      name = newest
       attachedUntil = attached ? clock.now() + announcedMs : 0
     },
     isAttached: () => !over && isReached && clock.now() < attachedUntil,

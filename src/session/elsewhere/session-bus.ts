@@ -10,7 +10,7 @@ import type { Bus } from '../bus/bus.ts'
 import type { BusCaller, BusKind } from '../bus/bus-places.ts'
 import { createBusRetries } from '../bus/bus-retries.ts'
 import { answerElsewhere, type ClientResponse } from './client-answers.ts'
-import type { LiveSession, LiveSessions } from '../live-sessions.ts'
+import type { LiveSession, LiveSessions, SessionStream } from '../live-sessions.ts'
 import { createDeliveryGuard, type Delivery, openRemoteStream, type RemoteStream } from './remote-stream.ts'
 
 /** A message of one process to others about a session, by its key. */
@@ -29,6 +29,8 @@ interface Listening {
   readonly attached: boolean
   /** The stream takes the place of the one before. */
   readonly isNew: boolean
+  /** Names the stream, among those of its process. Processes of earlier versions do not. */
+  readonly name?: string | undefined
 }
 
 type SaidOfSession = Cancellation | Notification | Listening | Delivery | undefined
@@ -61,6 +63,7 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
   const tellings = new LRUCache<string, ReturnType<typeof createTokenBucket>>({ max: maxTellers })
   const retries = createBusRetries(bus, clock, () => live.closed)
   let opened = 0
+  const nameOf = streamNames()
 
   /** The person, as everywhere else. */
   const whoseOf = (key: string): BusCaller => live.get(key)?.memory.share ?? { tenant: '', caller: key }
@@ -91,12 +94,13 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
   async function announce(session: LiveSession, isNew: boolean, attached = session.isListening()): Promise<void> {
     const { home } = session.session.record
     if (!shared || home === node || !isLocal(session)) return
-    await tell(home, 'stream', session.key, { attached, isNew })
+    await tell(home, 'stream', session.key, { attached, isNew, name: nameOf(session.stream) })
   }
 
-  function openRemote(key: string, at: string): RemoteStream {
+  function openRemote(key: string, at: string, name: string | undefined): RemoteStream {
     const options = {
       at,
+      name,
       id: `${node}-${++opened}`,
       deliver: (said: Delivery) => tell(at, 'deliver', key, said),
       isClosing: () => live.closed,
@@ -122,12 +126,12 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
     const session = live.get(key)
     if (session !== undefined && from !== node) cancelHere(session, said)
   })
-  bus.hear('stream', ({ key, said: { attached, isNew } }: About<Listening>, from) => {
+  bus.hear('stream', ({ key, said: { attached, isNew, name } }: About<Listening>, from) => {
     const known = remotes.get(key)
     const session = live.get(key)
     const replaces = isNew || known === undefined || known.over || (session !== undefined && !session.isListening())
-    if (known?.at === from && !known.over) known.heard(attached)
-    else if (attached && replaces) remotes.set(key, openRemote(key, from))
+    if (known?.at === from && !known.over) known.heard(attached, name)
+    else if (attached && replaces) remotes.set(key, openRemote(key, from, name))
     if (session === undefined) return
     const remote = remotes.get(key)
     // A stream that another one has replaced says once more that its client has left: nobody listens to it any more.
@@ -147,7 +151,8 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
     // Of a stream that is elsewhere by now, nothing is sent on: it could go in circles.
     if (session === undefined || !isLocal(session) || !isNewDelivery(key, said)) return
     if ('message' in said) session.stream?.send(said.message)
-    else session.stream?.finish()
+    // The end of the stream before may come late.
+    else if (said.name === undefined || said.name === nameOf(session.stream)) session.stream?.finish()
   })
   live.onCreate((session) => {
     const remote = remotes.get(session.key)
@@ -198,6 +203,18 @@ export function createSessionBus(bus: Bus, live: LiveSessions, clock: Clock, han
       session.expectStream()
       void tell(everyNode, 'home', session.key, undefined)
     }
+  }
+}
+
+/** @returns what names a stream, alike each time */
+function streamNames(): (stream: SessionStream | undefined) => string | undefined {
+  const names = new WeakMap<SessionStream, string>()
+  let named = 0
+  return (stream) => {
+    if (stream === undefined) return undefined
+    const name = names.get(stream) ?? `${++named}`
+    names.set(stream, name)
+    return name
   }
 }
 
