@@ -138,7 +138,7 @@ t.test('an issuer that hangs is no refusal, and is waited for no longer than a r
 
 t.test('no answer outlives the end of its token', async (t) => {
   const now = Date.now()
-  const exp = Math.floor(now / 1000) + 10
+  const exp = Math.floor(now / 1000) + 20
   const body = JSON.stringify({ active: true, sub: 'ada', client_id: 'app', aud: resource, token_type: 'Bearer', exp })
   const idp = await answering(t, () => ({ body }))
   const setup = testAuthenticator(t, asked(idp.url, { url: idp.url, clientId: 'a', clientSecret: 'b' }, 60))
@@ -146,6 +146,9 @@ t.test('no answer outlives the end of its token', async (t) => {
   setup.clock.advance(9_000)
   t.equal(outcome(await setup.present('opaque')), 'ada')
   t.equal(idp.seen.length, 1)
+  setup.clock.advance(30_000)
+  await setup.present('opaque')
+  t.equal(idp.seen.length, 2, 'it would be remembered for longer')
   setup.clock.advance(60_000)
   t.equal(outcome(await setup.present('opaque')), 401)
 })

@@ -33,6 +33,9 @@ interface ResumptionOptions {
   readonly begin: (sessionKey: string, features: StreamFeatures) => { streamId: string; stream: Stream }
 }
 
+/** Streams that are followed, each to the one that goes on in its place; from the last of them, another one does. */
+const maxFollowed = 16
+
 const unlimited = createMemoryAccount().share('', '')
 
 /** @returns what `Streams.resume` does once the event id is proven */
@@ -44,7 +47,8 @@ export function createResumption({ copies, resumes, holders, clock, idsOf, live:
     sink: Sink,
     features: StreamFeatures,
     wanted: AbortSignal | undefined,
-    continued: (stream: ClientStream) => Promise<void>
+    continued: (stream: ClientStream) => Promise<void>,
+    followed = 0
   ): Promise<Resumed> {
     const { sessionKey, streamId } = of
     const live = liveOf(sessionKey, streamId)
@@ -79,9 +83,9 @@ export function createResumption({ copies, resumes, holders, clock, idsOf, live:
         return replayRest(replayed?.last ?? after, read, isHeld, clock, wanted)
       }
       // Its client came back once before, and its connection broke before it knew of the stream that goes on.
-      if (next !== undefined) {
+      if (next !== undefined && followed < maxFollowed) {
         if (!(await rest())) return { kind: 'stopped' }
-        return await resume({ sessionKey, streamId: next }, first, sink, features, wanted, continued)
+        return await resume({ sessionKey, streamId: next }, first, sink, features, wanted, continued, followed + 1)
       }
       // The process of this stream has ended or is another one: a new stream here lets the client go on listening.
       const { streamId: id, stream } = begin(sessionKey, features)
