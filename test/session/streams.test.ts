@@ -315,6 +315,34 @@ t.test('a client that never heard of the stream that goes on is sent on to it, a
   }
 })
 
+t.test('a client that comes back with one old id again and again has few streams followed', async (t) => {
+  const { process, store, held } = await house(t)
+  held.by = () => false
+  const before = await process()
+  const { ids } = three(before, 'a', 'session')
+  let reads = 0
+  const counted: Store = {
+    ...store,
+    entries(key) {
+      reads++
+      return store.entries(key)
+    }
+  }
+  const places = [await process(0, counted), await process(0, counted)]
+  const readsOfEach: number[] = []
+  let newest: ClientStream | undefined
+  for (let n = 0; n < 60; n++) {
+    reads = 0
+    const resumed = await places[n % 2]?.resume('a', ids[3] ?? '', reader(), primed)
+    readsOfEach.push(reads)
+    if (resumed?.kind !== 'continued') return t.fail(`${n}: ${resumed?.kind}`)
+    newest?.finish()
+    newest = resumed.stream
+  }
+  t.ok(Math.max(...readsOfEach.slice(0, 12)) > 12, 'the control: each is followed at first')
+  t.ok(Math.max(...readsOfEach) < 60, `${Math.max(...readsOfEach)} reads`)
+})
+
 t.test('a session stream that was replaced by another is over', async (t) => {
   const { process } = await house(t)
   const streams = await process()
