@@ -6,7 +6,7 @@ import { createTurns, type Steps } from '../../time/turns.ts'
 import { attempt, type Transactions } from './turns.ts'
 
 /** Characters of a piece, of one to three bytes each. A value of no more stands in its row. */
-export const pieceLength = 131_072
+const pieceLength = 131_072
 
 /** What stands in a row: the value, or how many pieces it has, and which. */
 export interface Stored {
