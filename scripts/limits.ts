@@ -1015,12 +1015,6 @@ const sections: Readonly<Record<string, readonly Row[]>> = {
       'process',
       'the longest ago is forgotten'
     ],
-    [
-      'session/elsewhere/resumption.ts maxFollowed',
-      'streams that are followed, each to the one that goes on in its place',
-      'stream',
-      'another one goes on from the last'
-    ],
     ['session/streams.ts leaveRetryMs', '`retry` when the gateway stops', 'stream', 'the client comes back'],
     [
       'session/replay.ts firstWaitMs longestWaitMs',

@@ -34,8 +34,6 @@ const endEntry = 'end'
 const heldEntry = /^held ([\w-]{1,64}) (.{1,8192})$/
 /** The end, for whoever has this event. */
 const lacksEntry = /^lacks (\d{1,15})$/
-/** Which stream goes on in place of this one of its session. */
-const nextEntry = /^next (s[\w-]{12})$/
 /** Whoever wrote the entry: only one line of JSON goes out. */
 const eventEntry = /^(\d{1,15}):(\{[^\r\n]*\}|\[[^\r\n]*\])$/
 
@@ -138,15 +136,9 @@ export function createEventCopies(store: Store, clock: { now(): number }, log: L
     async read(sessionKey: string, streamId: string, after: number) {
       const entries = await store.entries(eventsKey(sessionKey, streamId))
       if (entries.length === 0) return undefined
-      const next = entries.findLast((entry) => nextEntry.test(entry))?.replace(nextEntry, '$1')
-      const ended = entries.some((each) => each === endEntry || Number(lacksEntry.exec(each)?.[1] ?? Infinity) <= after)
-      return { events: eventsAfter(entries, after), ended, next, holder: holderIn(entries[0]) }
-    },
-    /** Names the stream that goes on in place of this one of its session. Never rejects. */
-    async goOn(sessionKey: string, streamId: string, next: string): Promise<void> {
-      await store
-        .append(eventsKey(sessionKey, streamId), `next ${next}`, { ttlMs: eventsTtlMs, keep: eventsKept })
-        .catch((err: unknown) => log.debug({ err }, 'it could not be stored which stream continues another one'))
+      const last = entries.at(-1) ?? ''
+      const ended = last === endEntry || Number(lacksEntry.exec(last)?.[1] ?? Infinity) <= after
+      return { events: eventsAfter(entries, after), ended, holder: holderIn(entries[0]) }
     },
     /** Forgets expired accounts. */
     sweep(): void {

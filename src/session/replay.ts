@@ -48,7 +48,7 @@ export function eventIds(sealer: Sealer, sessionKey: string, streamId: string): 
   return (seq) => `${streamId}.${seq}.${proofOf(seq)}`
 }
 
-/** @returns the last event that was sent, who holds the stream, and which goes on; undefined where nothing is stored */
+/** @returns the last event that was sent, and who holds the stream; undefined where nothing is stored */
 export async function replay(
   stored: Awaited<ReturnType<EventCopies['read']>>,
   idOf: (seq: number) => string,
@@ -56,9 +56,9 @@ export async function replay(
   sink: Sink,
   stop: AbortSignal,
   owner: WorkOwner
-): Promise<{ ended: boolean; last: number; holder: StreamHolder | undefined; next: string | undefined } | undefined> {
+): Promise<{ ended: boolean; last: number; holder: StreamHolder | undefined } | undefined> {
   if (stored === undefined) return undefined
-  const { events, ended, holder, next } = stored
+  const { events, ended, holder } = stored
   let last = after
   /** @returns why it stopped; undefined after the last event */
   function* sendSlice(): Steps<'full' | 'sliced' | undefined> {
@@ -82,7 +82,7 @@ export async function replay(
     if (state === 'full') await Promise.race([sink.drained(), stopped])
     await nextTurn()
   }
-  return { ended, last, holder, next }
+  return { ended, last, holder }
 }
 
 /**

@@ -10,12 +10,11 @@ import type { Store } from '../store/port.ts'
 import type { Sealer } from '../store/seal.ts'
 import { type Clock, every } from '../time/clock.ts'
 import { type CopyLimits, createEventCopies, createResumeLimit, type EventCopy } from './event-copies.ts'
-import { eventIds, type HeldStream, type StreamHolders } from './replay.ts'
-import { createResumption, type Resumed } from './elsewhere/resumption.ts'
-import { type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
+import { eventIds, type HeldStream, type StreamHolders, lostAnswer, replay, replayRest } from './replay.ts'
+import { type Attachment, type ClientStream, createStream, type Sink, type Stream } from './stream.ts'
 
 /** The kind of a stream: `call` carries the answer of one POST, `session` the messages that belong to no call. */
-export type StreamKind = 'call' | 'session'
+type StreamKind = 'call' | 'session'
 
 export interface StreamFeatures {
   /** See `StreamOptions.primes`. */
@@ -29,6 +28,20 @@ export interface StreamFeatures {
 }
 
 const unlimited = createMemoryAccount().share('', '')
+
+type Resumed =
+  /** The connection gets the missed events and later ones. */
+  | { readonly kind: 'connected'; readonly of: StreamKind; readonly attachment: Attachment }
+  /** A new stream continues a stream of the session that does not live at this process. */
+  | { readonly kind: 'continued'; readonly stream: ClientStream; readonly attachment: Attachment }
+  /** Stored events were sent and the connection was closed: the call is answered, or goes on at another process. */
+  | { readonly kind: 'replayed' }
+  /** The stream has ended and the client already has all events. Nothing was written. */
+  | { readonly kind: 'over' }
+  /** The session has no such stream, and nothing was written. */
+  | { readonly kind: 'unknown' }
+  /** The session ended, or `wanted` was aborted. Something may have been written; the connection was not closed. */
+  | { readonly kind: 'stopped' }
 
 export type Streams = ReturnType<typeof createStreams>
 
@@ -85,11 +98,9 @@ export function createStreams(options: StreamsOptions) {
     }
   })
 
-  // The id contains the kind, so the proof covers it.
-  const newId = (kind: StreamKind): string => `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
-
-  function open(sessionKey: string, kind: StreamKind, features: StreamFeatures, streamId = newId(kind)): Stream {
-    const { primes, memory = unlimited, request } = features
+  function open(sessionKey: string, kind: StreamKind, { primes, memory = unlimited, request }: StreamFeatures): Stream {
+    // The id contains the kind, so the proof covers it.
+    const streamId = `${kind.slice(0, 1)}${randomBytes(9).toString('base64url')}`
     // Without a priming event, the client has no id to come back with before the first message. An answer that is the
     // only message of its stream is then not copied to the store.
     const holder = kind === 'call' && request === undefined ? undefined : { node, id: request ?? streamId }
@@ -114,19 +125,6 @@ export function createStreams(options: StreamsOptions) {
 
   const everyOne = (): LiveStream[] => [...bySession.values()].flatMap((streams) => [...streams.values()])
 
-  const resume = createResumption({
-    copies,
-    resumes,
-    holders,
-    clock,
-    idsOf,
-    live: (sessionKey, streamId) => bySession.get(sessionKey)?.get(streamId),
-    begin(sessionKey, features) {
-      const streamId = newId('session')
-      return { streamId, stream: open(sessionKey, 'session', features, streamId) }
-    }
-  })
-
   return {
     open,
     /**
@@ -148,7 +146,48 @@ export function createStreams(options: StreamsOptions) {
       const after = Number(text)
       if (rest.length > 0 || !/^\d{1,15}$/.test(text) || String(after) !== text) return { kind: 'unknown' }
       if (!sealer.proves('event', [sessionKey, streamId], after, proof)) return { kind: 'unknown' }
-      return await resume({ sessionKey, streamId }, after, sink, features, wanted, continued)
+      const live = bySession.get(sessionKey)?.get(streamId)
+      if (live !== undefined) return { kind: 'connected', of: live.kind, attachment: live.stream.resume(sink, after) }
+
+      const { memory = unlimited } = features
+      const idOf = idsOf(sessionKey, streamId)
+      const isHeld = (by: string): Promise<boolean> => holders.isHeld(by, { sessionKey, streamId }, memory)
+      const { replayed, isLost, aborted } = await resumes.run(sessionKey, wanted, memory, async (stop) => {
+        const stored = await copies.read(sessionKey, streamId, after)
+        const goesOn = stored?.ended === false && !streamId.startsWith('s') ? stored.holder : undefined
+        const isLost = goesOn !== undefined && !(await isHeld(goesOn.node))
+        // The last events of its process may have reached the store meanwhile.
+        const all = isLost ? await copies.read(sessionKey, streamId, after) : stored
+        return { replayed: await replay(all, idOf, after, sink, stop, memory), isLost, aborted: stop.aborted }
+      })
+      if (aborted) return { kind: 'stopped' }
+      if (replayed?.ended === true) {
+        if (replayed.last === after) return { kind: 'over' }
+        sink.end()
+        return { kind: 'replayed' }
+      }
+      if (streamId.startsWith('s')) {
+        // The process of this stream has ended or is another one: a new stream here lets the client go on listening.
+        const stream = open(sessionKey, 'session', features)
+        stream.prime()
+        await continued(stream)
+        const read = async (from: number) =>
+          await resumes.run(sessionKey, wanted, memory, async (stop) => ({
+            more: await replay(await copies.read(sessionKey, streamId, from), idOf, from, sink, stop, memory),
+            isStopped: stop.aborted
+          }))
+        if (!(await replayRest(replayed?.last ?? after, read, isHeld, clock, wanted))) return { kind: 'stopped' }
+        return { kind: 'continued', stream, attachment: stream.resume(sink, features.primes ? 0 : -1) }
+      }
+      if (replayed === undefined) return { kind: 'unknown' }
+      if (isLost && replayed.holder !== undefined) {
+        sink.event(idOf(replayed.last + 1), lostAnswer(replayed.holder, features.requestId))
+        sink.end()
+        return { kind: 'replayed' }
+      }
+      if (features.primes) sink.pause(idOf(replayed.last))
+      else sink.end()
+      return { kind: 'replayed' }
     },
     /**
      * Forgets the streams of a session that has ended: nothing more is stored, and running replays stop. Calls that end

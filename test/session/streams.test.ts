@@ -3,7 +3,6 @@
 import t, { type Test } from 'tap'
 import { randomBytes } from 'node:crypto'
 import { createStreams, type StreamFeatures, type Streams } from '../../src/session/streams.ts'
-import type { ClientStream } from '../../src/session/stream.ts'
 import { GatewayError } from '../../src/protocol/messages.ts'
 import { eventsKey, eventsTtlMs } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/port.ts'
@@ -278,69 +277,6 @@ t.test('what comes on the old stream of a session while its client comes back el
   t.teardown(() => clearInterval(alive))
   const { ids: silent } = three(killed, 'c', 'session')
   t.equal((await after.resume('c', silent[3] ?? '', reader(), primed)).kind, 'continued', 'nor any for ever')
-})
-
-t.test('a client that never heard of the stream that goes on is sent on to it, at whichever process', async (t) => {
-  const { process, held } = await house(t)
-  const [before, after, third] = [await process(), await process(), await process()]
-  // Else the end of what goes on would be awaited for a while.
-  held.by = () => false
-  for (const [place, hasEnded] of [
-    [after, true],
-    [after, false],
-    [third, true],
-    [third, false]
-  ] as const) {
-    const name = `${place === after ? 'there' : 'elsewhere'}, the one before ${hasEnded ? 'ended' : 'not ended'}`
-    const { ids, stream } = three(before, name, 'session')
-    const gone = new AbortController()
-    const opened = Promise.withResolvers<ClientStream>()
-    const broken = await after.resume(name, ids[3] ?? '', reader(), primed, gone.signal, async (next) => {
-      opened.resolve(next)
-      gone.abort()
-    })
-    t.equal(broken.kind, 'stopped', name)
-    const next = await opened.promise
-    next.send({ n: 4 })
-    if (hasEnded) stream.finish()
-    const sink = reader()
-    const resumed = await place.resume(name, ids[2] ?? '', sink, primed)
-    if (resumed.kind === 'continued') resumed.stream.send({ n: 5 })
-    else next.send({ n: 5 })
-    t.same(dataOf(sink), ['{"n":3}', '{"n":4}', '{"n":5}'], name)
-    if (resumed.kind === 'continued') resumed.stream.finish()
-    for (const each of [stream, next]) each.finish()
-    t.equal((await place.resume(name, ids[3] ?? '', reader(), primed)).kind, 'replayed')
-    t.equal((await after.resume(name, sink.lastId, reader(), primed)).kind, 'over', 'the control: that ended, too')
-  }
-})
-
-t.test('a client that comes back with one old id again and again has few streams followed', async (t) => {
-  const { process, store, held } = await house(t)
-  held.by = () => false
-  const before = await process()
-  const { ids } = three(before, 'a', 'session')
-  let reads = 0
-  const counted: Store = {
-    ...store,
-    entries(key) {
-      reads++
-      return store.entries(key)
-    }
-  }
-  const places = [await process(0, counted), await process(0, counted)]
-  const readsOfEach: number[] = []
-  let newest: ClientStream | undefined
-  for (let n = 0; n < 60; n++) {
-    reads = 0
-    const resumed = await places[n % 2]?.resume('a', ids[3] ?? '', reader(), primed)
-    readsOfEach.push(reads)
-    if (resumed?.kind !== 'continued') return t.fail(`${n}: ${resumed?.kind}`)
-    newest?.finish()
-    newest = resumed.stream
-  }
-  t.ok(Math.max(...readsOfEach.slice(0, 12)) > 12, 'the control: each is followed at first')
-  t.ok(Math.max(...readsOfEach) < 60, `${Math.max(...readsOfEach)} reads`)
 })
 
 t.test('a session stream that was replaced by another is over', async (t) => {

@@ -30,7 +30,7 @@ t.test('a turn ends with the row that exceeds its time, and is bounded where no 
     [true, 6],
     [true, 4]
   ])
-  const still = rowsOf(250, 0)
+  const still = rowsOf(1_250, 0)
   const sweepStill = createSweep([still.table], still.now)
   t.same(
     Array.from({ length: 3 }, () => sweepStill(0)),

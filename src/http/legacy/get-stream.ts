@@ -53,7 +53,8 @@ export async function answerGet(
   const leave = (): void => {
     stop()
     gone.abort()
-    attachment?.detach()
+    if (attachment === undefined) return
+    attachment.detach()
     session.flushListChanges()
     void sessionBus.announce(session, false)
   }
@@ -153,11 +154,9 @@ async function attach(
         'repeat requests that were not answered.'
     )
   // As for an EventSource (HTML, "Server-sent events"): 204 ends the reconnecting, which an empty stream would not.
-  if (resumed.kind === 'over' && !raw.headersSent) return void raw.writeHead(204, { ...headers }).end()
+  if (resumed.kind === 'over') return void raw.writeHead(204, { ...headers }).end()
   start()
-  // The client has had the end of the stream before, and is told next time that the one after it has ended, too.
-  if (resumed.kind === 'over') sink.end()
-  if (resumed.kind === 'over' || resumed.kind === 'replayed') return undefined
+  if (resumed.kind === 'replayed') return undefined
   if (resumed.kind === 'connected' && resumed.of === 'call')
     pauseAfter(clock, context.snapshot.limits.streamMs, raw, resumed.attachment)
   session.flushListChanges()

@@ -7,7 +7,7 @@ import { every, steadyClock } from '../../time/clock.ts'
 import type { Transactions } from './turns.ts'
 
 /** Rows deleted in one turn: small ones, of which a turn has time for more. */
-const turnRows = 100
+const turnRows = 500
 /** Milliseconds of a turn. The last row may exceed them: one of 128 Ki characters takes up to three. */
 const turnMs = 4
 
